@@ -1,0 +1,38 @@
+# Each target does its own set-up. Written for GNU make 3.81, which is what macOS has.
+
+VENV := .venv
+PATCH ?= patches/plasma.weft
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint type bench clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo 'ARGS="…" goes to weft (run, bench) or pytest (test); PYTHON=… names the Python to build on.'
+
+# A patch also plays without these packages, by the CPU and in the terminal; setup says what is missing.
+run: $(VENV)/.ready ## play PATCH=… (default: patches/plasma.weft)
+	@scripts/setup system run || true
+	$(VENV)/bin/weft run $(ARGS) $(PATCH)
+
+test: $(VENV)/.ready ## run the tests, without a display where there is none
+	@scripts/setup system run test
+	scripts/headless --if-needed $(VENV)/bin/pytest -n 2 --dist loadgroup $(ARGS)
+
+lint: $(VENV)/.ready ## check style and common mistakes
+	$(VENV)/bin/ruff check
+
+type: $(VENV)/.ready ## check types
+	$(VENV)/bin/mypy
+
+bench: $(VENV)/.ready ## measure every backend on this machine
+	@scripts/setup system run || true
+	$(VENV)/bin/weft bench $(ARGS)
+
+clean: ## remove all that make has made
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.ready: pyproject.toml scripts/setup
+	@scripts/setup venv
+	@touch $@

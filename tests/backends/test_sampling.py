@@ -1,0 +1,68 @@
+"""Bilinear sampling: the same for single places and for arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.exprs import Exprs, lowered
+from tests.support.kernels import MACHINES, compiled, launch_of
+from tests.support.tolerances import DOUBLE
+from weft.backends.memory import StateMemory
+from weft.backends.sampling import resample, sample
+
+PLANE = np.array([[0.0, 1, 2], [10, 11, 12]])
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "expected"),
+    [
+        (1 / 6, 0.25, 0),
+        (0.5, 0.25, 1),
+        (1 / 3, 0.25, 0.5),
+        (5 / 6, 0.5, 7),
+        (0, 0, 0),
+        (1, 1, 12),
+        (-9, 0.25, 0),
+        (9, 0.25, 2),
+        (np.inf, np.inf, 12),
+        (-np.inf, 1, 10),
+        (np.nan, 1, 10),
+        (0.5, np.nan, 1),
+    ],
+)
+def test_places(x, y, expected):
+    assert sample(PLANE, x, y) == pytest.approx(expected, abs=1e-14)
+
+
+def test_resampling_to_the_same_size_changes_nothing():
+    picture = np.random.default_rng(1).random((5, 7))
+    np.testing.assert_allclose(resample(picture, (5, 7)), picture, rtol=1e-13)
+
+
+PLACES = st.one_of(st.floats(-0.5, 1.5), st.sampled_from([0.0, 1.0, np.inf, -np.inf, np.nan]))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("size", [(1, 1), (1, 5), (5, 1), (3, 4)])
+@given(x=PLACES, y=PLACES)
+def test_machines_agree(machine, size, x, y):
+    e = Exprs()
+    moved = e.picture("p", e.coord("x") + e.uniform("x"), e.coord("y") + e.uniform("y"), plane=1)
+    still = e.picture("p", e.uniform("x"), e.coord("y"), plane=3)
+    made = compiled(lowered(moved, still))
+    picture = np.random.default_rng(2).random((*size, 4)).astype(np.float32)
+    launch = launch_of((2, 5), uniforms={"x": x, "y": y}, pictures={"p": picture})
+    expected = MACHINES["vm"].load(made).planes(StateMemory(()), launch)
+    assert DOUBLE.agreement(MACHINES[machine].load(made).planes(StateMemory(()), launch), expected).all()
+
+
+def test_pictures_need_not_lie_in_one_piece():
+    e = Exprs()
+    made = compiled(lowered(e.picture("p", e.coord("x"), e.coord("y"), plane=2)))
+    picture = np.random.default_rng(2).random((6, 10, 4)).astype(np.float32)[::2, ::2]
+    got = [m.load(made).planes(StateMemory(()), launch_of((3, 5), pictures={"p": picture})) for m in MACHINES.values()]
+    for each in got:
+        np.testing.assert_allclose(each[0], picture[:, :, 2], rtol=1e-12)

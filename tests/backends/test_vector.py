@@ -1,0 +1,235 @@
+"""The vector machine: tiles and threads, what it computes how often, and how many registers that takes."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from tests.support.exprs import Exprs, image_slot, lowered, number_slot
+from tests.support.kernels import compiled, launch_of
+from tests.support.tolerances import SINGLE
+from weft.backends.bands import BandPool
+from weft.backends.launch import Launch
+from weft.backends.memory import StateMemory
+from weft.backends.vector import VectorExecutor
+from weft.backends.vector_program import Extent
+from weft.backends.vector_translate import translate
+from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
+from weft.codegen.bytecode import compile_points
+from weft.contexts import AUDIO, VISUAL
+from weft.ir.expr import StrandRef
+from weft.ir.rates import Rate
+
+
+def plasma(e):
+    x, y, time = e.coord("x"), e.coord("y"), e.uniform("time")
+    v = e("sin", x * 10 + time) + e("sin", y * 10 + time * 1.3) + e("sin", e("hypot", x - 0.5, y - 0.5) * 20)
+    return [e("sin", v * 3.14159 + phase) * 0.5 + 0.5 for phase in (0, 2.094, 4.188)]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 3), (90, 161), (2, 5000)])
+def test_single_precision_is_close(shape):
+    made = compiled(lowered(*plasma(Exprs())))
+    launch = launch_of(shape, uniforms={"time": 1.7})
+    got = VectorExecutor().load(made).planes(StateMemory(()), launch)
+    assert got.dtype == np.float32
+    expected = ReferenceExecutor().load(made).planes(StateMemory(()), launch)
+    assert SINGLE.scaled(20).agreement(got, expected).all()
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (40, 333), (64, 4096)])
+def test_threads_and_tiles_change_nothing(shape):
+    e = Exprs()
+    made = compiled(lowered(*plasma(e), slots=[image_slot("v/i")], updates={"v/i": e.state("v/i", 1) + e.coord("x")}))
+    results = []
+    for tile_elements, threads in [(None, 1), (None, 2), (1000, 1), (1000, 2), (1000, 3), (5, 2)]:
+        if tile_elements == 5 and shape[0] * shape[1] > 100:
+            continue
+        executable = VectorExecutor(tile_elements=tile_elements).load(made)
+        memory, out = StateMemory(made.slots, shape), np.empty((*shape, 4), np.uint8)
+        for tick in range(3):
+            launch = launch_of(shape, uniforms={"time": tick / 60}, threads=threads)
+            executable.rgba8(memory, launch, out)
+        results.append((out.copy(), memory.ring("v/i").copy(), executable.planes(memory, launch)))
+    for result in results[1:]:
+        for got, expected in zip(result, results[0], strict=True):
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_the_rarer_sections_are_computed_in_double_precision():
+    e = Exprs()
+    made = compiled(
+        lowered(e("sin", e.coord("x") * 62.8 + e.uniform("time")), e("sin", e.coord("y") + e.uniform("time")))
+    )
+    launch = launch_of((4, 300), uniforms={"time": 86400.25})
+    expected = ReferenceExecutor().load(made).planes(StateMemory(()), launch)
+    got = VectorExecutor().load(made).planes(StateMemory(()), launch)
+    np.testing.assert_allclose(got, expected, atol=1e-7)
+
+
+def test_sizes_may_change_from_launch_to_launch():
+    e = Exprs()
+    made = compiled(lowered(e.coord("x") * e.coord("y") + e.uniform("time")))
+    executable = VectorExecutor().load(made)
+    for size in (*range(1, 12), 5, 3):
+        launch = launch_of((size, 13 - size), uniforms={"time": float(size)})
+        expected = ReferenceExecutor().load(made).planes(StateMemory(()), launch)
+        np.testing.assert_allclose(executable.planes(StateMemory(()), launch), expected, rtol=1e-6)
+
+
+def test_inputs_may_change_from_launch_to_launch():
+    e = Exprs()
+    made = compiled(lowered(e.coord("x") + e.uniform("time"), e.coord("abstime") + e.coord("y")))
+    executable = VectorExecutor(np.float64).load(made)
+    for tick in range(3):
+        launch = launch_of((2, 3), abstime=tick, uniforms={"time": tick * 10.0})
+        launch.coords["x"] = np.array([0.0, 1, 2]) + tick
+        got = executable.planes(StateMemory(()), launch)
+        np.testing.assert_allclose(got[0, 0], np.array([0, 1, 2]) + tick * 11)
+        np.testing.assert_allclose(got[1, :, 0], np.array([0.25, 0.75]) + tick)
+
+
+def test_sound_without_state_is_computed_at_once():
+    e = Exprs()
+    wave = e("sin", e.coord("abstime") * 440) * e.coord("channel") + e.coord("x")
+    made = compiled(lowered(wave, context="audio"))
+    seconds = np.arange(1000) / 48000
+    launch = Launch((1, 1000), {"abstime": seconds, "channel": 1.0, "x": seconds * 220 % 1})
+    executable = VectorExecutor(np.float64, tile_elements=64).load(made)
+    assert not isinstance(executable, ReferenceExecutable)
+    expected = np.sin(seconds * 440) + seconds * 220 % 1
+    np.testing.assert_allclose(executable.planes(StateMemory(()), launch)[0, 0], expected, rtol=1e-13)
+
+
+def test_points_take_numbers_and_arrays():
+    e = Exprs()
+    ir = lowered(context="audio", exposed={"a@b": e.coord("abstime") * 2 + e.coord("x")})
+    executable = VectorExecutor(np.float64).load(compile_points(ir, StrandRef("a", "b"), AUDIO))
+    for count in (1, 5, 4, 70):
+        launch = Launch((1, count), {"abstime": np.arange(count, dtype=float), "x": 0.5})
+        got = executable.planes(StateMemory(()), launch)
+        np.testing.assert_array_equal(got[0, 0], np.arange(count) * 2 + 0.5)
+
+
+def test_registers_are_used_again():
+    e = Exprs()
+    x, y = e.coord("x"), e.coord("y")
+    chain = x * y
+    for _ in range(100):
+        chain = e("sin", chain * 2 + x) - y
+    assert program(lowered(chain)).registers == {("real", Extent.ALL): 1}
+    both = e("sin", x * y) * e("cos", x + y)
+    assert program(lowered(both)).registers == {("real", Extent.ALL): 2}
+
+
+def test_each_step_is_no_wider_than_it_must_be():
+    e = Exprs()
+    made = compiled(lowered(e("sin", e.coord("x")) * e("cos", e.coord("y"))), optimise=False)
+    assert sorted(translate(made, Rate.ELEMENT).registers) == [("real", extent) for extent in (1, 2, 3)]
+
+
+def program(ir):
+    return translate(compiled(ir), Rate.ELEMENT)
+
+
+def test_tiles_of_deep_expressions_stay_small():
+    e = Exprs()
+    x, y = e.coord("x"), e.coord("y")
+    deep = x * y
+    for n in range(3000):
+        deep = e("sin", x * y * n) + e("neg", deep)
+        deep = e("cos", y * x - n) * deep
+    made = compiled(lowered(deep))
+    executable = VectorExecutor().load(made)
+    launch = launch_of((2, 40))
+    expected = ReferenceExecutor().load(made).planes(StateMemory(()), launch)
+    assert SINGLE.scaled(1e3).agreement(executable.planes(StateMemory(()), launch), expected).all()
+
+
+# Threads.
+
+
+def test_a_strand_may_be_computed_by_the_same_pool():
+    e = Exprs()
+    there = lowered(exposed={"a@b": e("sin", e.coord("x")) * e.coord("y")})
+    executor = VectorExecutor(np.float64, tile_elements=64)
+    points = executor.load(compile_points(there, StrandRef("a", "b"), VISUAL))
+
+    def getter(x, y):
+        shape = np.broadcast_shapes(np.shape(x), np.shape(y))
+        coords = {name: np.broadcast_to(c, shape).reshape(-1) for name, c in (("x", x), ("y", y))}
+        count = coords["x"].size
+        launch = Launch((1, count), coords, threads=2)
+        return points.planes(StateMemory(()), launch).reshape(shape)
+
+    f = Exprs()
+    x, y = f.coord("x"), f.coord("y")
+    made = compiled(lowered(sum((f("sin", x * y * n) for n in range(200)), f.strand("a@b", 1 - x, y))))
+    launches = [
+        launch_of((64, 100), strands={StrandRef("a", "b"): getter}, threads=threads) for threads in (1, 2, 3)
+    ]  # fmt: skip
+    results = [executor.load(made).planes(StateMemory(()), launch) for launch in launches]
+    np.testing.assert_array_equal(results[1], results[0])
+    np.testing.assert_array_equal(results[2], results[0])
+
+
+def test_what_a_thread_raises_arrives():
+    pool = BandPool()
+
+    def fail(number):
+        if number == 1:
+            raise RuntimeError("number 1")
+
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="number 1"):
+            pool.run(fail, 2)
+    seen = []
+    pool.run(seen.append, 3)
+    assert sorted(seen) == [0, 1, 2]
+
+
+def test_threads_end_with_their_pool():
+    before = set(threading.enumerate())
+    pool = BandPool()
+    pool.run(lambda number: None, 4)
+    own = set(threading.enumerate()) - before
+    assert len(own) == 3
+    del pool
+    for thread in own:
+        thread.join(5)
+        assert not thread.is_alive()
+
+
+# What does not fit.
+
+
+@pytest.mark.parametrize("executor", [ReferenceExecutor(), VectorExecutor()], ids=["vm", "vector"])
+def test_a_launch_has_to_fit(executor):
+    e = Exprs()
+    made = compiled(
+        lowered(
+            e.coord("x") + e.coord("y") + e.uniform("time") + e.strand("a@b") + e.picture("p", 0, 0),
+            slots=[image_slot("v/i"), number_slot("v/n")],
+            updates={"v/i": e.coord("x"), "v/n": e.uniform("time")},
+        )
+    )
+    executable, memory = executor.load(made), StateMemory(made.slots, (2, 3))
+    with pytest.raises(ValueError, match="lacks time, a@b, p"):
+        executable.planes(memory, launch_of((2, 3)))
+    inputs = {
+        "uniforms": {"time": 0.0}, "strands": {StrandRef("a", "b"): lambda: 1.0},
+        "pictures": {"p": np.zeros((1, 1, 4), np.float32)},
+    }  # fmt: skip
+    executable.planes(memory, launch_of((2, 3), **inputs))
+    with pytest.raises(ValueError, match="on state of"):
+        executable.planes(memory, launch_of((3, 3), **inputs))
+    with pytest.raises(ValueError, match="lacks v/i, v/n"):
+        executable.planes(StateMemory(()), launch_of((2, 3), **inputs))
+    wrong = launch_of((2, 3), **inputs)
+    wrong.coords["x"] = np.zeros(2)
+    with pytest.raises(ValueError, match="the coordinate x has the shape"):
+        executable.planes(memory, wrong)
+    with pytest.raises(ValueError, match="0×2 elements"):
+        executable.planes(memory, Launch((2, 0), {**wrong.coords}, **inputs))

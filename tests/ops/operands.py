@@ -1,0 +1,117 @@
+"""Which operands each row is tried with, and how closely its forms must then agree."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tests.support.tolerances import DOUBLE, EXACT, NOISE_DOUBLE, NOISE_SINGLE, SINGLE, Tolerance, wrapped_difference
+from weft.ops import OpSpec
+
+NAN, INF = math.nan, math.inf
+NOISES = ("noise", "simplex", "fbm", "voronoi")
+
+EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -2.5, 2.0, 3.0, -7.0, 1e-3, 100.0, -1e10, INF, -INF, NAN)
+
+# The largest finite operands in double precision. Beyond, the row itself overflows or has no digits left.
+_LIMITS_DOUBLE: Mapping[str, float] = {
+    "tan": 1e6, "sinh": 700, "cosh": 700, "mod": 1e100, **dict.fromkeys(NOISES, 1e6), "hash": 1e300,
+}  # fmt: skip
+
+# The same in single precision. Near its poles tan has few digits; where mix and mod cancel, the operands' are lost.
+_LIMITS_SINGLE: Mapping[str, float] = {
+    "sin": 1e4, "cos": 1e4, "tan": 1.4, "exp": 80, "sinh": 80, "cosh": 80, "mix": 10, "mod": 1e3,
+    **dict.fromkeys(NOISES, 50),
+}  # fmt: skip
+
+_EXACT = {
+    "or", "and", "not", "eq", "ne", "lt", "gt", "le", "ge", "select", "to_real", "neg", "abs", "sign", "min", "max",
+    "floor", "ceil", "round", "trunc", "clamp", "saturate", "step", "hash",
+}  # fmt: skip
+
+
+def arity(row: OpSpec) -> int:
+    """How many operands to try it with."""
+    return len(row.params) + (1 if row.variadic else 0)
+
+
+def types(row: OpSpec) -> list[str]:
+    return [row.type_of_operand(i) for i in range(arity(row))]
+
+
+def is_about_bits(row: OpSpec) -> bool:
+    return "bits" in (*types(row), row.gives)
+
+
+def tuples_for(row: OpSpec) -> st.SearchStrategy[tuple[float, ...]]:
+    """Operands for hypothesis."""
+    limit = _LIMITS_DOUBLE.get(row.name)
+    finite = st.floats(-limit, limit) if limit else st.floats(allow_nan=False, allow_infinity=False)
+    real = finite | st.floats(-10, 10) | st.sampled_from([x for x in EDGES if _within(x, limit)])
+    strategies: list[st.SearchStrategy[float]] = [
+        real if t == "real" else st.sampled_from((0.0, 1.0)) for t in types(row)
+    ]
+    if row.name == "pow":
+        strategies[1] |= st.integers(-40, 40).map(lambda n: n / 2)
+    if row.name == "mod":
+        strategies[1] |= st.integers(-8, 8).map(lambda n: 2.0**n)
+    return st.tuples(*strategies)
+
+
+def table_for(row: OpSpec, real: type[np.floating]) -> list[np.ndarray]:
+    """Operands for vector forms, one array an operand: all edges against each other as far as that goes, and many
+    in between."""
+    limit = (_LIMITS_SINGLE if real is np.float32 else _LIMITS_DOUBLE).get(row.name)
+    edges = [x for x in EDGES if _within(x, limit)]
+    rng = np.random.default_rng(len(row.name))
+    count = arity(row)
+    cross = np.array(list(itertools.product(edges, repeat=min(count, 2))))
+    mixed = rng.choice(edges, (400, count))
+    inner = rng.uniform(-1, 1, (400, count)) * min(limit or 10, 10)
+    mixed[::3] = np.where(rng.random(mixed[::3].shape) < 0.5, mixed[::3], inner[: len(mixed[::3])])
+    if count <= 2:
+        mixed = np.vstack([cross, mixed])
+    columns = np.vstack([mixed, inner]).T
+    return [c.astype(real) if t == "real" else c > 0 for c, t in zip(columns, types(row), strict=True)]
+
+
+def _within(x: float, limit: float | None) -> bool:
+    return limit is None or not math.isfinite(x) or abs(x) <= limit
+
+
+def disagreements(
+    row: OpSpec, operands: list[np.ndarray], got: np.ndarray, real: type[np.floating], tolerance: Tolerance
+) -> Iterator[tuple[tuple[float, ...], float, float]]:
+    """Operands, result and expected result wherever `got` is not what `fold` says."""
+    tuples = list(zip(*(x.astype(np.float64).tolist() for x in operands), strict=True))
+    with np.errstate(all="ignore"):
+        expected = np.array([row.fold(*xs) for xs in tuples]).astype(real)
+    agree = tolerance.agreement(got, expected)
+    for xs, result, wanted, fine in zip(tuples, got.tolist(), expected.tolist(), agree.tolist(), strict=True):
+        if not fine and not (row.name == "mod" and _same_turn(xs, result, wanted, tolerance)):
+            yield xs, result, wanted
+
+
+def _same_turn(operands: tuple[float, ...], got: float, expected: float, tolerance: Tolerance) -> bool:
+    a, b = operands
+    if not all(map(math.isfinite, (a, b, got, expected))) or b == 0:
+        return False
+    return wrapped_difference(got, expected, b) <= tolerance.relative * (abs(a) + abs(b))
+
+
+def expansion_tolerance(row: OpSpec) -> Tolerance:
+    return EXACT if row.name in _EXACT else NOISE_DOUBLE if row.name in NOISES else DOUBLE
+
+
+def vector_tolerance(row: OpSpec, real: type[np.floating]) -> Tolerance:
+    if row.name in _EXACT:
+        return EXACT
+    if row.name in NOISES:
+        return NOISE_SINGLE if real is np.float32 else NOISE_DOUBLE
+    if row.name == "mix":
+        return (SINGLE if real is np.float32 else DOUBLE).scaled(10)
+    return SINGLE if real is np.float32 else DOUBLE

@@ -1,0 +1,33 @@
+"""A display for the tests that open windows, and patience for those that wait for other threads and programs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support.display import private_display
+
+
+@pytest.fixture(scope="session")
+def display() -> Iterator[None]:
+    """A display that nobody else uses."""
+    with private_display():
+        yield
+
+
+@pytest.fixture
+def eventually() -> Callable[..., None]:
+    """Waits until a condition holds, calling `meanwhile` between looks; fails after a time."""
+
+    def wait(
+        condition: Callable[[], object], seconds: float = 5, meanwhile: Callable[[], object] = lambda: None
+    ) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "this has not come about in time"
+            meanwhile()
+            time.sleep(0.0005)
+
+    return wait

@@ -1,0 +1,74 @@
+"""Kernels written by hand, and short ways to run kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.backends.executor import Executor
+from weft.backends.launch import Launch, picture_coords
+from weft.backends.memory import StateMemory
+from weft.backends.vector import VectorExecutor
+from weft.backends.vm import ReferenceExecutor
+from weft.codegen.base import Allocation, Instruction, Kernel, Section
+from weft.codegen.bytecode import compile_kernel
+from weft.codegen.verify import verify
+from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec
+from weft.ir.program import Lowered
+from weft.ir.rates import Rate
+from weft.ir.verify import verify as verify_ir
+
+CONTEXTS = {spec.name: spec for spec in (VISUAL, AUDIO, COMPUTE)}
+
+# Each way to execute a kernel in double precision, tiles of a few elements included.
+MACHINES: dict[str, Executor] = {
+    "vm": ReferenceExecutor(),
+    "vector": VectorExecutor(np.float64),
+    "vector, small tiles": VectorExecutor(np.float64, tile_elements=8),
+}
+
+
+def kernel(code: Sequence[tuple[Any, ...]], outputs: int = 1, **fields: Any) -> Kernel:
+    """A kernel with this element section, each instruction a tuple; other fields as given."""
+    section = Section(Rate.ELEMENT, instructions(code))
+    given: dict[str, Any] = {
+        "name": "test", "context": "visual", "sweep": "grid", "tick": "launch", "sections": (section,),
+        "outputs": tuple(str(at) for at in range(outputs)), "coords": (("x", Rate.COLUMN), ("y", Rate.ROW)),
+        "uniforms": (), "strands": (), "pictures": (), "slots": (), "locals": (),
+    }  # fmt: skip
+    return Kernel(**{**given, **fields})
+
+
+def instructions(code: Sequence[tuple[Any, ...]]) -> tuple[Instruction, ...]:
+    return tuple(Instruction(*entry) for entry in code)
+
+
+def local(rate: Rate = Rate.ELEMENT, kind: Any = "real") -> Allocation:
+    return Allocation("t", rate, kind)
+
+
+def compiled(ir: Lowered, optimise: bool = True, spec: ContextSpec | None = None) -> Kernel:
+    """The kernel of some IR, both verified."""
+    verify_ir(ir)
+    made = compile_kernel(ir, spec or CONTEXTS[ir.context], optimise)
+    verify(made)
+    return made
+
+
+def launch_of(shape: tuple[int, int], abstime: float = 0.0, **fields: Any) -> Launch:
+    height, width = shape
+    return Launch(shape, picture_coords(width, height, abstime), **fields)
+
+
+def run(
+    made: Kernel,
+    machine: str = "vm",
+    shape: tuple[int, int] = (1, 1),
+    memory: StateMemory | None = None,
+    **fields: Any,
+) -> np.ndarray[Any, Any]:
+    """The outputs of one launch on a machine: [outputs, height, width]."""
+    memory = memory or StateMemory(made.slots, shape, np.float64)
+    return np.asarray(MACHINES[machine].load(made).planes(memory, launch_of(shape, **fields)))

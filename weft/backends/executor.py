@@ -1,0 +1,74 @@
+"""What the machines that execute bytecode on the CPU have in common."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.launch import Launch, Reals
+from weft.backends.memory import StateMemory
+from weft.codegen.base import Kernel
+from weft.ir.rates import Rate
+
+
+class Executable(Protocol):
+    """A kernel that is ready to run. Its launches share scratch memory, so they are made one after another: a thread
+    that asks for one meanwhile waits."""
+
+    kernel: Kernel
+
+    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+        """The outputs as an array [outputs, height, width], as they are: neither clamped nor freed of NaN. Then
+        advances the state of a grid kernel. Raises ValueError if the launch does not fit the kernel."""
+        ...
+
+    def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
+        """Writes the outputs as a picture into `out` [height, width, 4], without gaps; then advances the state.
+
+        One output is a gray, three are red, green and blue, a fourth is alpha, which else is opaque. NaN is 0, the
+        rest is clamped to 0…1; a half rounds up. Raises ValueError if the launch or `out` does not fit the kernel.
+        """
+        ...
+
+
+class Executor(Protocol):
+    """Makes kernels ready to run."""
+
+    name: str
+
+    def load(self, kernel: Kernel) -> Executable: ...
+
+
+def check(kernel: Kernel, memory: StateMemory, launch: Launch) -> None:
+    """Raises ValueError if the launch lacks something that the kernel reads, or a shape does not fit."""
+    missing = [name for name, _ in kernel.coords if name not in launch.coords]
+    missing += [name for name in kernel.uniforms if name not in launch.uniforms]
+    missing += [str(ref) for ref in kernel.strands if ref not in launch.strands]
+    missing += [path for path in kernel.pictures if path not in launch.pictures]
+    missing += [slot.key for slot in kernel.slots if slot.key not in memory.slots]
+    if missing:
+        raise ValueError(f"{kernel.name}: the launch lacks {', '.join(missing)}")
+    _check_shape(kernel, memory, launch)
+    for name, rate in kernel.coords:
+        _check_coordinate(kernel, launch, name, rate)
+
+
+def _check_shape(kernel: Kernel, memory: StateMemory, launch: Launch) -> None:
+    height, width = launch.shape
+    if height < 1 or width < 1:
+        raise ValueError(f"{kernel.name}: a launch of {width}×{height} elements")
+    images = any(slot.image for slot in kernel.slots)
+    if images and kernel.sweep == "grid" and memory.shape != launch.shape:
+        raise ValueError(f"{kernel.name}: a launch of {launch.shape} elements on state of {memory.shape}")
+
+
+def _check_coordinate(kernel: Kernel, launch: Launch, name: str, rate: Rate) -> None:
+    height, width = launch.shape
+    wanted = {Rate.COLUMN: (width,), Rate.ROW: (height,), Rate.ELEMENT: (width,)}.get(rate, ())
+    given = np.shape(launch.coords[name])
+    if given not in (wanted, ()):
+        raise ValueError(f"{kernel.name}: the coordinate {name} has the shape {given}, not {wanted}")
+    if rate == Rate.ELEMENT and height != 1:
+        raise ValueError(f"{kernel.name}: {name} changes at every element of more than one row")

@@ -1,0 +1,56 @@
+"""What one execution of a kernel is given: its extent, its coordinates, and the values from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.ir.expr import StrandRef
+
+Reals: TypeAlias = npt.NDArray[np.floating[Any]]
+
+# A coordinate, or anything else that is one number or a number for each of a list.
+Value: TypeAlias = float | Reals
+
+# Reads a strand of another subgraph at coordinates: numbers, or arrays that broadcast together, which it may neither
+# keep nor change. Gives a number, or an array of the shape they broadcast to. Called from several threads at once.
+Getter: TypeAlias = Callable[..., Value]
+
+# A picture: [height, width, 4], single precision, 0…1.
+Picture: TypeAlias = npt.NDArray[np.float32]
+
+
+def _ignore() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One execution over `shape` elements (height, width); points and samples are a picture of one row.
+
+    `coords` holds every coordinate that the kernel reads: an array of the width for what changes by column or by
+    element, an array of the height for what changes by row, else a number. A list of points may share a number.
+    """
+
+    shape: tuple[int, int]
+    coords: Mapping[str, Value]
+    uniforms: Mapping[str, float] = field(default_factory=dict)
+    strands: Mapping[StrandRef, Getter] = field(default_factory=dict)
+    pictures: Mapping[str, Picture] = field(default_factory=dict)
+    threads: int = 1
+    """How many threads may share the work; a small launch takes one."""
+    loop_stopped: Callable[[], None] = _ignore
+    """Called once at the end, from the calling thread, if a loop was stopped by its limit of steps."""
+
+
+def picture_coords(
+    width: int, height: int, abstime: float = 0.0, channel: float = 0.0, dtype: npt.DTypeLike = np.float64
+) -> dict[str, Value]:
+    """The coordinates of a picture: pixel centres, 0…1, y downwards."""
+    x = (np.arange(width, dtype=dtype) + 0.5) / width
+    y = (np.arange(height, dtype=dtype) + 0.5) / height
+    return {"x": x, "y": y, "abstime": abstime, "channel": channel}

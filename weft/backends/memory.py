@@ -1,0 +1,92 @@
+"""The memory of state slots: rings of the last ticks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.launch import Reals
+from weft.backends.sampling import resample
+from weft.codegen.base import Kernel
+from weft.ir.program import StateSlot
+
+# What remembers one number a tick is integrated over hours: always in double precision.
+_NUMBER = np.float64
+
+
+def bytes_needed(kernel: Kernel, shape: tuple[int, int], dtype: npt.DTypeLike = np.float32) -> int:
+    """What the state of a kernel takes for a picture of this shape (height, width), before any of it is allocated."""
+    return sum(math.prod(_shape(slot, shape)) * _dtype(slot, dtype).itemsize for slot in kernel.slots)
+
+
+class StateMemory:
+    """The values of some slots at the last ticks.
+
+    A slot of depth d is a ring of d + 1 cells: what the tick in progress writes goes into a cell that this tick cannot
+    read, so that the order of reads and writes does not matter. The same cell serves readers *between* ticks: a strand
+    that another subgraph reads is the strand as it was in the tick finished last, so it sees every slot one tick
+    further back than the next tick will, for which the memory keeps the d + 1 last values.
+    """
+
+    def __init__(
+        self, slots: Iterable[StateSlot], shape: tuple[int, int] = (1, 1), dtype: npt.DTypeLike = np.float32
+    ) -> None:
+        """Zeroed memory. Images have `shape` (height, width) and `dtype`; single numbers are always doubles."""
+        self.shape = shape
+        self.slots = {slot.key: slot for slot in slots}
+        self.ticks = 0
+        """How many ticks have been finished."""
+        self._rings: dict[str, Reals] = {
+            slot.key: np.zeros(_shape(slot, shape), _dtype(slot, dtype)) for slot in self.slots.values()
+        }
+
+    def ring(self, key: str) -> Reals:
+        """All cells of a slot: [depth + 1, planes] or [depth + 1, planes, height, width]."""
+        return self._rings[key]
+
+    def cell(self, key: str, ticks_ago: int = 0) -> int:
+        """Which cell of a ring holds what was written so many ticks ago; 0: what this tick writes. Between ticks, add
+        one to what the tick finished last read."""
+        return (self.ticks - ticks_ago) % len(self._rings[key])
+
+    def advance(self) -> None:
+        """Ends a tick: what it wrote is now one tick ago."""
+        self.ticks += 1
+
+    def adopt(self, old: StateMemory) -> list[str]:
+        """Takes over what `old` remembers, as far as key, kind and planes agree; gives the keys of these slots.
+
+        Where the depths differ, the latest ticks are kept. Images of another size are resampled.
+        """
+        kept = [key for key, slot in self.slots.items() if _continues(slot, old.slots.get(key))]
+        for key in kept:
+            for ticks_ago in range(1, 1 + min(len(self._rings[key]), len(old._rings[key]))):
+                cell = old._rings[key][old.cell(key, ticks_ago)]
+                self._rings[key][self.cell(key, ticks_ago)] = self._resized(cell)
+        return kept
+
+    def _resized(self, cell: Reals) -> Reals:
+        if cell.ndim == 1 or cell.shape[1:] == self.shape:
+            return cell
+        return np.stack([resample(plane, self.shape) for plane in cell])
+
+
+def ticks_back(k: float, depth: int) -> int:
+    """How many whole ticks a read goes back: k rounded down and clamped to 1…depth; 1 for NaN."""
+    return int(min(k, depth)) if k >= 1 else 1
+
+
+def _continues(slot: StateSlot, old: StateSlot | None) -> bool:
+    return old is not None and (slot.kind, slot.planes, slot.image) == (old.kind, old.planes, old.image)
+
+
+def _shape(slot: StateSlot, shape: tuple[int, int]) -> tuple[int, ...]:
+    return (slot.depth + 1, slot.planes, *(shape if slot.image else ()))
+
+
+def _dtype(slot: StateSlot, dtype: npt.DTypeLike) -> np.dtype[Any]:
+    return np.dtype(dtype if slot.image else _NUMBER)

@@ -1,0 +1,108 @@
+"""Bilinear sampling, clamped at the edge, with pixel centres at (i + ½) / width: once for single places, once for
+arrays of them. A coordinate that is NaN reads the first row or column."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.launch import Reals
+
+
+def sample(plane: Reals, x: float, y: float) -> float:
+    """The value of a plane [height, width] at a place."""
+    height, width = plane.shape
+    column, across = _locate(x, width)
+    row, down = _locate(y, height)
+    right, below = min(column + 1, width - 1), min(row + 1, height - 1)
+    upper = _between(float(plane[row, column]), float(plane[row, right]), across)
+    lower = _between(float(plane[below, column]), float(plane[below, right]), across)
+    return _between(upper, lower, down)
+
+
+def _locate(coordinate: float, size: int) -> tuple[int, float]:
+    """The pixel at or before a coordinate, and how far on towards the next it lies, 0…1."""
+    position = coordinate * size - 0.5
+    if not position > 0:
+        return 0, 0.0
+    position = min(position, size - 1.0)
+    return int(position), position - int(position)
+
+
+def _between(a: float, b: float, t: float) -> float:
+    return a + (b - a) * t
+
+
+# Arrays of one shape that `locate` fills for many coordinates along an axis: where in memory the pixel at or before
+# each lies, where the next one does, how far on towards it the coordinate is (0…1), and one to scribble on.
+Located: TypeAlias = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Reals, Reals]
+
+
+def locate(coordinate: npt.ArrayLike, size: int, stride: int, offset: npt.ArrayLike, found: Located) -> None:
+    """Finds many coordinates along an axis of `size` pixels, which lie `stride` apart in memory from `offset` on."""
+    near, far, across, scratch = found
+    np.multiply(coordinate, size, out=across)
+    np.subtract(across, 0.5, out=across)
+    np.fmax(across, 0.0, out=across)
+    np.fmin(across, size - 1.0, out=across)
+    np.floor(across, out=scratch)
+    np.subtract(across, scratch, out=across)
+    np.copyto(near, scratch, casting="unsafe")
+    np.add(near, 1, out=far)
+    np.minimum(far, size - 1, out=far)
+    for place in (near, far):
+        np.multiply(place, stride, out=place)
+        np.add(place, offset, out=place)
+
+
+def gather(
+    pixels: npt.NDArray[Any],
+    columns: Located,
+    rows: Located,
+    out: Reals,
+    scratch: tuple[npt.NDArray[np.intp], Reals, Reals],
+) -> None:
+    """Interpolates between four neighbours each in flat memory. The shapes of `columns` and `rows` broadcast to that of
+    `out` and the scratch arrays."""
+    left, right, across, _ = columns
+    upper, lower, down, _ = rows
+    index, below, beside = scratch
+    for row, value in ((upper, out), (lower, below)):
+        np.add(row, left, out=index)
+        _take(pixels, index, value)
+        np.add(row, right, out=index)
+        _take(pixels, index, beside)
+        np.subtract(beside, value, out=beside)
+        np.multiply(beside, across, out=beside)
+        np.add(value, beside, out=value)
+    np.subtract(below, out, out=below)
+    np.multiply(below, down, out=below)
+    np.add(out, below, out=out)
+
+
+def _take(pixels: npt.NDArray[Any], index: npt.NDArray[np.intp], out: Reals) -> None:
+    if pixels.dtype == out.dtype:
+        np.take(pixels, index, out=out, mode="clip")  # any other mode would go through a copy
+    else:
+        np.copyto(out, pixels[index])
+
+
+def resample(plane: Reals, shape: tuple[int, int]) -> Reals:
+    """A plane [height, width] in another size."""
+    height, width = shape
+    x = (np.arange(width, dtype=plane.dtype)[None, :] + 0.5) / width
+    y = (np.arange(height, dtype=plane.dtype)[:, None] + 0.5) / height
+    columns = _located(x, plane.shape[1], 1)
+    rows = _located(y, plane.shape[0], plane.shape[1])
+    out, below, beside = (np.empty(shape, plane.dtype) for _ in range(3))
+    gather(plane.reshape(-1), columns, rows, out, (np.empty(shape, np.intp), below, beside))
+    return out
+
+
+def _located(coordinate: Reals, size: int, stride: int) -> Located:
+    near, far = (np.empty(coordinate.shape, np.intp) for _ in range(2))
+    across, scratch = (np.empty_like(coordinate) for _ in range(2))
+    locate(coordinate, size, stride, 0, (near, far, across, scratch))
+    return near, far, across, scratch

@@ -1,0 +1,120 @@
+"""The vector machine: bytecode as calls of numpy on tiles that fit into the cache, in single precision."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.bands import BandPool
+from weft.backends.executor import Executable, check
+from weft.backends.interpreter import Interpreter
+from weft.backends.launch import Launch, Reals
+from weft.backends.memory import StateMemory
+from weft.backends.pixels import channels, check_picture
+from weft.backends.vector_emit import Emitter, Value
+from weft.backends.vector_results import PixelPlan, return_pixels, return_planes
+from weft.backends.vector_stage import Code, Stage
+from weft.backends.vector_steps import Task
+from weft.backends.vector_translate import translate
+from weft.backends.vm import ReferenceExecutable
+from weft.codegen.base import Kernel
+from weft.ir.rates import Rate
+
+# How many sizes of launch a kernel is kept ready for.
+_STAGES = 4
+
+
+class VectorExecutor:
+    """Makes kernels ready for the vector machine. `dtype` is what the element section computes in."""
+
+    name = "vector"
+
+    def __init__(self, dtype: npt.DTypeLike = np.float32, tile_elements: int | None = None) -> None:
+        """`tile_elements` fixes the size of tiles, which else depends on the kernel."""
+        self._real = np.dtype(dtype)
+        self._tile_elements = tile_elements
+        self._pool = BandPool()
+
+    def load(self, kernel: Kernel) -> Executable:
+        if kernel.sweep == "grid" and kernel.tick == "element" and kernel.slots:
+            # Each element needs the state that the one before it leaves: there is nothing to do at once.
+            return ReferenceExecutable(kernel)
+        return VectorExecutable(kernel, self._real, self._tile_elements, self._pool)
+
+
+class VectorExecutable:
+    """A kernel on the vector machine; see `Executable`."""
+
+    def __init__(self, kernel: Kernel, real: np.dtype[Any], tile_elements: int | None, pool: BandPool) -> None:
+        self.kernel = kernel
+        self._real = real
+        self._tile_elements = tile_elements
+        self._pool = pool
+        self._interpreter = Interpreter(kernel)
+        self._code: dict[bool, Code] = {}
+        self._stages: dict[tuple[bool, tuple[int, int]], Stage] = {}
+        self._lock = threading.Lock()
+
+    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+        check(self.kernel, memory, launch)
+        task = self._task(memory, launch)
+        task.planes = np.empty((len(self.kernel.outputs), *launch.shape), self._real)
+        self._run(task, packed=False)
+        return task.planes
+
+    def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
+        channels(len(self.kernel.outputs))
+        check(self.kernel, memory, launch)
+        check_picture(out, launch.shape)
+        task = self._task(memory, launch)
+        task.pixels = out.view(np.uint32)[:, :, 0]
+        self._run(task, packed=True)
+
+    def _task(self, memory: StateMemory, launch: Launch) -> Task:
+        flat = {path: np.ascontiguousarray(launch.pictures[path]).reshape(-1) for path in self.kernel.pictures}
+        return Task(launch, memory, int(self.kernel.sweep == "points"), flat_pictures=flat)
+
+    def _run(self, task: Task, packed: bool) -> None:
+        with self._lock, np.errstate(all="ignore"):
+            machine = self._interpreter.begin(task.memory, task.launch)
+            stage = self._stage(task, packed)
+            stage.prepare(machine, task)
+            stage.run_tiles(task, self._pool)
+        if self.kernel.sweep == "grid" and self.kernel.tick == "launch":
+            task.memory.advance()
+        if machine.loop_stopped or task.loop_stopped:
+            task.launch.loop_stopped()
+
+    def _stage(self, task: Task, packed: bool) -> Stage:
+        """What a size of launch needs; that of the last few is kept."""
+        if packed not in self._code:
+            self._code[packed] = self._translate(packed)
+        key = (packed, task.launch.shape)
+        stage = self._stages.pop(key, None)
+        if stage is None:
+            stage = Stage(self._code[packed], task, self._real, self._tile_elements)
+        self._stages[key] = stage
+        while len(self._stages) > _STAGES:
+            del self._stages[next(iter(self._stages))]
+        return stage
+
+    def _translate(self, packed: bool) -> Code:
+        plan = PixelPlan()
+
+        def finish(program: Emitter, values: list[Value]) -> None:
+            nonlocal plan
+            if packed:
+                plan = return_pixels(program, values)
+            else:
+                return_planes(program, values)
+
+        element = translate(self.kernel, Rate.ELEMENT, finish=finish)
+        wanted = {line.key for line in (*element.lines, *plan.sources) if line.source == "local"}
+        column, row = (
+            translate(self.kernel, rate, frozenset(n for n in wanted if isinstance(n, int)))
+            for rate in (Rate.COLUMN, Rate.ROW)
+        )
+        return Code(element, column, row, plan)

@@ -1,0 +1,131 @@
+"""The end of the vector machine's element program: outputs as planes of numbers, or packed as pixels of four bytes.
+
+A channel of a picture is packed as rarely as it changes: once a launch, once a column, once a row, or at every element;
+the pixel is the bits of these parts together.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from weft.backends import vector_steps as steps
+from weft.backends.pixels import OPAQUE, channels
+from weft.backends.vector_emit import Emitter, Value
+from weft.backends.vector_program import HERE, Array, Extent, Filled, Line, Number, Operand, Register, Scalar, joined
+
+# Where each channel lies in a pixel of 32 bits, which is in memory red first.
+_SHIFTS = (0, 8, 16, 24) if sys.byteorder == "little" else (24, 16, 8, 0)
+
+PIXEL_BASE = Scalar("pixels", "base", "bits")
+"""What is the same in all pixels of a launch."""
+
+
+def pixel_line(extent: Extent) -> Line:
+    """The part of the pixels that changes by column, or by row."""
+    return Line("pixels", extent.name, "bits", extent)
+
+
+def return_planes(program: Emitter, values: Sequence[Value]) -> None:
+    """Ends a program with outputs as they are."""
+    for number, each in enumerate(values):
+        value = program.as_type(each, "real")
+        program.emit(steps.store_plane, HERE, number, value.operand)
+        program.release(value)
+
+
+@dataclass(slots=True)
+class PixelPlan:
+    """The channels that are packed before the tiles are computed, each with its factor in a pixel: numbers, and lines
+    by their extent. `base` is what is known already: an opaque alpha."""
+
+    base: int = 0
+    numbers: list[tuple[int, Scalar | float]] = field(default_factory=list)
+    lines: dict[Extent, list[tuple[int, Line]]] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> set[Scalar | Line]:
+        """What it packs, apart from constants."""
+        listed = [source for parts in self.lines.values() for _, source in parts]
+        return {*listed, *(number for _, number in self.numbers if isinstance(number, Scalar))}
+
+    def number(self, value_of: Callable[[Scalar], float]) -> int:
+        """The bits that are the same in all pixels of a launch."""
+        bits = self.base
+        for factor, value in self.numbers:
+            bits |= factor * _level(value_of(value) if isinstance(value, Scalar) else value)
+        return bits
+
+    def fill(self, number: int, arrays: Mapping[Line, Array]) -> None:
+        """Packs the lines of a launch into the lines of pixels, which also take the bits that all pixels have."""
+        for extent, parts in self.lines.items():
+            pixels = arrays[pixel_line(extent)]
+            pixels.fill(number)
+            for factor, line in parts:
+                values = arrays[line]
+                levels = np.fmin(np.fmax(values, 0), 1) * values.dtype.type(255) + values.dtype.type(0.5)
+                pixels |= levels.astype(np.uint32) * np.uint32(factor)
+
+
+def _level(value: float) -> int:
+    return 0 if math.isnan(value) else math.floor(min(max(value, 0.0), 1.0) * 255 + 0.5)
+
+
+def return_pixels(program: Emitter, values: Sequence[Value]) -> PixelPlan:
+    """Ends a program with packed pixels; gives what has to be packed before it runs."""
+    plan = PixelPlan()
+    shown = channels(len(values))
+    if len(shown) < len(_SHIFTS):
+        plan.base = OPAQUE << _SHIFTS[3]
+    packed: Register | None = None
+    for output, each in enumerate(values):
+        value = program.as_type(each, "real")
+        factor = sum(1 << _SHIFTS[channel] for channel, source in enumerate(shown) if source == output)
+        match value.operand:
+            case Line() as line:
+                plan.lines.setdefault(line.extent, []).append((factor, line))
+            case Scalar() as scalar:
+                plan.numbers.append((factor, scalar))
+            case Number(number):
+                plan.numbers.append((factor, number))
+            case _:
+                channel = _pack(program, value, factor)
+                packed = channel if packed is None else _together(program, packed, channel)
+    parts: list[Operand] = [pixel_line(extent) for extent in plan.lines]
+    if not parts and (plan.base or plan.numbers):
+        parts.append(PIXEL_BASE)
+    if packed is not None:
+        parts.append(packed)
+    while len(parts) > 2:
+        parts[:2] = [_together(program, parts[0], parts[1])]
+    program.emit(steps.store_pixels, HERE, *parts)
+    return plan
+
+
+def _pack(program: Emitter, value: Value, factor: int) -> Register:
+    """Packs one channel of a tile: its level of 0…255, times the factor."""
+    program.release(value)
+    extent = value.extent
+    level = program.allocate("real", extent)
+    program.emit(np.fmax, value.operand, Filled(0.0, extent), level)
+    program.emit(np.fmin, level, Filled(1.0, extent), level)
+    program.emit(np.multiply, level, Number(255.0), level)
+    program.emit(np.add, level, Number(0.5), level)
+    bits = program.allocate("bits", extent)
+    program.emit(steps.copy_bits_from_real, bits, level)
+    program.free(level)
+    if factor != 1:
+        program.emit(np.multiply, bits, Number(factor, "bits"), bits)
+    return bits
+
+
+def _together(program: Emitter, a: Line | Register, b: Line | Register) -> Register:
+    """The bits of both."""
+    program.free(*(operand for operand in (a, b) if isinstance(operand, Register)))
+    out = program.allocate("bits", joined((a.extent, b.extent)))
+    program.emit(np.bitwise_or, a, b, out)
+    return out

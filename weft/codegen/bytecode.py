@@ -1,0 +1,273 @@
+"""Compiles lowered IR to the bytecode of the stack machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias, TypedDict
+
+from weft.codegen.base import Allocation, Instruction, Kernel, Section, StrandCall
+from weft.codegen.opcodes import opcode_of
+from weft.codegen.placement import LEAVES, Placement, Region, Root, Value
+from weft.contexts import ContextSpec
+from weft.errors import Span
+from weft.ir.expr import Expr, LoopShape, PicturePlane, SlotPlane, StrandRef
+from weft.ir.program import Lowered, StateSlot
+from weft.ir.rates import Rate, rates
+from weft.ir.verify import MalformedError, type_of
+from weft.ops import OPS
+
+SpanOf: TypeAlias = Callable[[Expr], Span | None]
+
+
+def compile_kernel(lowered: Lowered, spec: ContextSpec, optimise: bool = True, span_of: SpanOf | None = None) -> Kernel:
+    """The kernel that computes the outputs over the sweep of a context and advances the state.
+
+    Without `optimise`, everything is computed at every element (state that is one number: once a tick), where the
+    text has it. `span_of` (a pool's) gives the locals names from the text.
+
+    Raises MalformedError if state that is one number would have to change within a tick.
+    """
+    ticks_by_element = spec.sweep_of("abstime") == "element"
+    slots = {slot.key: slot for slot in lowered.slots}
+    rate = rates(lowered.swept, spec, slots)
+    program = _Program(slots, points=False, name_of=_names(span_of))
+    updates: list[tuple[Rate, SlotPlane, Expr]] = []
+    for update in lowered.updates:
+        by_element = ticks_by_element or slots[update.slot].image
+        section = Rate.ELEMENT if by_element else Rate.FRAME
+        if rate[update.value] > section:
+            raise MalformedError(f"{update.slot} is one number, but its value is a {rate[update.value].title}'s")
+        updates.append((section, SlotPlane(update.slot, update.plane), update.value))
+    outputs = [output.value for output in lowered.outputs]
+    return Kernel(
+        name=lowered.name,
+        context=lowered.context,
+        sweep="grid",
+        tick="element" if ticks_by_element else "launch",
+        sections=program.sections(outputs, updates, rate, optimise),
+        outputs=tuple(output.label for output in lowered.outputs),
+        coords=tuple((name, _coordinate_rate(spec, name)) for name in sorted(program.coords)),
+        slots=lowered.slots,
+        **program.inputs(),
+    )
+
+
+def compile_points(lowered: Lowered, strand: StrandRef, spec: ContextSpec, span_of: SpanOf | None = None) -> Kernel:
+    """The kernel that computes one exposed strand at any list of points, each with all coordinates of its own.
+
+    Raises KeyError if the strand is not exposed.
+    """
+    value = dict(lowered.exposed)[strand]
+    slots = {slot.key: slot for slot in lowered.slots}
+    program = _Program(slots, points=True, name_of=_names(span_of))
+    sections = program.sections([value], [], rates([value], spec, slots, points=True), optimise=True)
+    return Kernel(
+        name=f"{lowered.name}: {strand}",
+        context=lowered.context,
+        sweep="points",
+        tick="launch",
+        sections=sections,
+        outputs=(str(strand),),
+        coords=tuple((name, Rate.ELEMENT) for name in sorted(program.coords)),
+        slots=tuple(slot for slot in lowered.slots if slot.key in program.used_slots),
+        **program.inputs(),
+    )
+
+
+def _coordinate_rate(spec: ContextSpec, name: str) -> Rate:
+    sweep = spec.sweep_of(name)
+    return Rate.CONSTANT if sweep == "once" else Rate[sweep.upper()]
+
+
+class _Inputs(TypedDict):
+    uniforms: tuple[str, ...]
+    strands: tuple[StrandRef, ...]
+    pictures: tuple[str, ...]
+    locals: tuple[Allocation, ...]
+
+
+# A longer name is cut; it only has to be recognised in a listing.
+_NAME_LENGTH = 24
+
+
+def _names(span_of: SpanOf | None) -> Callable[[Expr], str]:
+    """How to name the local that holds an expression: by its text, else by its number."""
+
+    def name_of(node: Expr) -> str:
+        span = span_of(node) if span_of else None
+        text = " ".join(span.text.split()) if span else ""
+        return text if 0 < len(text) <= _NAME_LENGTH else text[: _NAME_LENGTH - 1] + "…" if text else f"t{node.index}"
+
+    return name_of
+
+
+@dataclass
+class _Program:
+    """Writes the sections of one kernel, and collects what they refer to."""
+
+    slots: Mapping[str, StateSlot]
+    points: bool
+    name_of: Callable[[Expr], str]
+    locals: list[Allocation] = field(default_factory=list)
+    coords: set[str] = field(default_factory=set)
+    uniforms: set[str] = field(default_factory=set)
+    strands: set[StrandRef] = field(default_factory=set)
+    pictures: set[str] = field(default_factory=set)
+    used_slots: set[str] = field(default_factory=set)
+
+    def sections(
+        self,
+        outputs: list[Expr],
+        updates: Iterable[tuple[Rate, SlotPlane, Expr]],
+        rate: Mapping[Expr, Rate],
+        optimise: bool,
+    ) -> tuple[Section, ...]:
+        """The code of every section that has something to do."""
+        listed = list(updates)
+        roots = [Root(value, section) for section, _, value in listed]
+        roots += [Root(value, Rate.ELEMENT) for value in outputs]
+        placement = Placement(roots, rate, hoist=optimise)
+        written = []
+        for section, region in placement.sections.items():
+            tasks: list[_Task] = [_Ready(value) for value in placement.crossing(section)]
+            for _, slot, value in (entry for entry in listed if entry[0] == section):
+                tasks += [_Push(value, region), Instruction("STORE_STATE", slot)]
+            if section == Rate.ELEMENT:
+                tasks += [_Push(value, region) for value in outputs]
+                tasks.append(Instruction("RETURN"))
+            if tasks:
+                written.append(Section(section, _Writer(self, placement).write(tasks)))
+        return tuple(written)
+
+    def inputs(self) -> _Inputs:
+        """The fields of a kernel that say what its code refers to."""
+        return {
+            "uniforms": tuple(sorted(self.uniforms)),
+            "strands": tuple(sorted(self.strands)),
+            "pictures": tuple(sorted(self.pictures)),
+            "locals": tuple(self.locals),
+        }
+
+    def note(self, instruction: Instruction) -> None:
+        """Remembers what an instruction refers to."""
+        match instruction.operand:
+            case str(name) if instruction.op == "LOAD_COORD":
+                self.coords.add(name)
+            case str(name) if instruction.op == "LOAD_UNIFORM":
+                self.uniforms.add(name)
+            case StrandCall() as strand:
+                self.strands.add(strand.ref)
+            case PicturePlane(picture, _):
+                self.pictures.add(picture)
+            case SlotPlane(slot, _):
+                self.used_slots.add(slot)
+
+    def allocate(self, value: Value, out: int) -> int:
+        """A new local for a value, or for one of the values of a loop."""
+        name = self.name_of(value.node)
+        if len(value.outs) > 1:
+            name += f".{out}"
+        self.locals.append(Allocation(name, value.region.rate, type_of(value.node)))
+        value.locals[out] = len(self.locals) - 1
+        return value.locals[out]
+
+    def operation(self, node: Expr) -> list[Instruction]:
+        """What computes an expression from its operands, which are on the stack."""
+        match node.op, node.attr:
+            case "state", SlotPlane(slot, _) as plane:
+                if len(node.args) == 3:
+                    return [Instruction("SAMPLE_STATE", plane)]
+                if self.points and self.slots[slot].image:
+                    place = [Instruction("LOAD_COORD", axis) for axis in ("x", "y")]
+                    return [*place, Instruction("SAMPLE_STATE", plane)]
+                return [Instruction("LOAD_STATE", plane)]
+            case "picture", PicturePlane() as plane:
+                return [Instruction("SAMPLE_PICTURE", plane)]
+            case "strand", StrandRef(instance, output):
+                return [Instruction("LOAD_STRAND", StrandCall(instance, output, len(node.args)))]
+        return [opcode_of(OPS[node.op])]
+
+
+class _Push(NamedTuple):
+    """To do: the code that leaves an expression on the stack."""
+
+    node: Expr
+    region: Region
+
+
+class _Ready(NamedTuple):
+    """To do: the code that leaves a value in its locals, if it is not there yet."""
+
+    value: Value
+
+
+_Task: TypeAlias = Instruction | _Push | _Ready
+
+
+class _Writer:
+    """Writes the code of one section. What is to do is kept in a list, not on Python's stack: expressions are deep."""
+
+    def __init__(self, program: _Program, placement: Placement) -> None:
+        self._program = program
+        self._placement = placement
+        self._code: list[Instruction] = []
+
+    def write(self, tasks: list[_Task]) -> tuple[Instruction, ...]:
+        """The code that does all the tasks in turn."""
+        todo = tasks[::-1]
+        while todo:
+            match todo.pop():
+                case Instruction() as instruction:
+                    self._program.note(instruction)
+                    self._code.append(instruction)
+                case _Push(node, region):
+                    todo.extend(reversed(self._push(node, region)))
+                case _Ready(value):
+                    if not value.locals:
+                        todo.extend(reversed(self._compute(value) + self._store(value)))
+        return tuple(self._code)
+
+    def _push(self, node: Expr, region: Region) -> list[_Task]:
+        if node.op in LEAVES and not isinstance(node.attr, StrandRef):
+            return [Instruction(LEAVES[node.op], node.attr)]
+        out = 0
+        if node.op == "loop_out" and isinstance(node.attr, int):
+            out, node = node.attr, node.args[0]
+        value = self._placement.value(node, region)
+        if value.locals:
+            return [Instruction("LOAD_LOCAL", value.locals[out])]
+        tasks = self._compute(value)
+        if value.shared or _results(value) > 1:
+            tasks += self._store(value)
+            tasks.append(Instruction("LOAD_LOCAL", value.locals[out]))
+        return tasks
+
+    def _store(self, value: Value) -> list[_Task]:
+        """Moves what was just computed from the stack into locals."""
+        tasks: list[_Task] = []
+        for out in reversed(range(_results(value))):
+            if out in value.outs:
+                tasks.append(Instruction("STORE_LOCAL", self._program.allocate(value, out)))
+            else:
+                tasks.append(Instruction("DROP"))
+        return tasks
+
+    def _compute(self, value: Value) -> list[_Task]:
+        node, region = value.node, value.region
+        pushes: list[_Task] = [_Push(arg, region) for arg in node.args]
+        if value.body is None or not isinstance(node.attr, LoopShape):
+            return [*pushes, *self._program.operation(node)]
+        inner: list[_Task] = [_Push(arg, value.body) for arg in node.args[2 + node.attr.carried :]]
+        return [
+            *(_Ready(needed) for needed in sorted(value.body.needs, key=lambda v: v.node.index)),
+            *pushes[: 2 + node.attr.carried],
+            Instruction("LOOP", node.attr),
+            *inner,
+            Instruction("NEXT", node.attr),
+        ]
+
+
+def _results(value: Value) -> int:
+    """How many values it leaves on the stack."""
+    return value.node.attr.carried if isinstance(value.node.attr, LoopShape) else 1

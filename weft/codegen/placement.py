@@ -1,0 +1,184 @@
+"""Decides where each expression is computed: in which section, and inside or before which loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from weft.ir.expr import Expr, LoopShape, topological
+from weft.ir.rates import Rate
+
+# What is as cheap to push as a local is to load, and so never kept in one: with the instructions that do it.
+LEAVES: Mapping[str, str] = {
+    "const": "PUSH",
+    "bits": "PUSH_BITS",
+    "coord": "LOAD_COORD",
+    "uniform": "LOAD_UNIFORM",
+    "loop_index": "LOAD_INDEX",
+    "loop_value": "LOAD_CARRIED",
+}
+
+
+@dataclass(eq=False, slots=True)
+class Region:
+    """A stretch of code that runs as a whole: a section, or the body of a loop within `parent`. `needs` are values of
+    the parent that the body uses, and that have to be ready before the loop starts."""
+
+    rate: Rate
+    parent: Region | None = None
+    level: int = -1
+    depth: int = 0
+    needs: dict[Value, None] = field(default_factory=dict)
+
+    def around(self, level: int) -> Region:
+        """This region or the nearest one around it that is the body of a loop of this level."""
+        region: Region | None = self
+        while region is not None and region.level != level:
+            region = region.parent
+        if region is None:
+            raise LookupError(f"no loop of level {level} around")
+        return region
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """An expression at the one place where it is computed for all its users in and below `region`. A loop stands for
+    all its values: `outs` counts how often each is used, and `body` is the region of its steps."""
+
+    node: Expr
+    region: Region
+    uses: int = 0
+    leaves: bool = False
+    """Whether it is used outside the region's own code: by a loop's body in it, or by another section."""
+    outs: dict[int, int] = field(default_factory=dict)
+    body: Region | None = None
+    locals: dict[int, int] = field(default_factory=dict)
+    """The locals that hold it (by `loop_out`; 0 for what is no loop), once they are stored."""
+
+    @property
+    def shared(self) -> bool:
+        return self.uses > 1 or self.leaves
+
+
+# A use of an expression: where, and which of its values, if it is a loop.
+_Use: TypeAlias = tuple[Region, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """An expression that a section has to compute."""
+
+    node: Expr
+    rate: Rate
+
+
+class Placement:
+    """Where each expression below the roots is computed.
+
+    With `hoist`, that is the rarest section that its rate allows, and outside every loop whose variables it does not
+    mention. Without, it is the innermost place that all its users in a section share.
+    """
+
+    def __init__(self, roots: Iterable[Root], rate: Mapping[Expr, Rate], hoist: bool) -> None:
+        self.sections = {r: Region(r) for r in Rate}
+        self._crossing: dict[Rate, dict[Value, None]] = {r: {} for r in Rate}
+        self._rate = rate
+        self._hoist = hoist
+        self._values: dict[Expr, list[Value]] = {}
+        self._uses: dict[Expr, list[_Use]] = {}
+        listed = list(roots)
+        for root in listed:
+            self._use(root.node, self.sections[root.rate])
+        for node in reversed(topological(root.node for root in listed)):
+            if node not in self._uses:
+                continue
+            self._place(node, self._uses.pop(node))
+
+    def crossing(self, rate: Rate) -> list[Value]:
+        """The values of a section that other sections use, operands first."""
+        return sorted(self._crossing[rate], key=lambda value: value.node.index)
+
+    def value(self, node: Expr, region: Region) -> Value:
+        """The value that stands for an expression where `region` uses it."""
+        values = self._values[node]
+        if len(values) > 1:
+            return next(v for v in values if _within(region, v.region))
+        return values[0]
+
+    def _use(self, node: Expr, region: Region, out: int = 0) -> None:
+        if node.op == "loop_out":
+            self._use(node.args[0], region, node.attr if isinstance(node.attr, int) else 0)
+        elif node.op not in LEAVES:
+            self._uses.setdefault(node, []).append((region, out))
+
+    def _place(self, node: Expr, uses: list[_Use]) -> None:
+        homes: dict[Region, list[_Use]] = {}
+        for use in uses:
+            homes.setdefault(self._home(node, use[0]), []).append(use)
+        for home, group in homes.items():
+            region = home if self._hoist else _innermost(node, [used_in for used_in, _ in group])
+            value = Value(node, region, len(group))
+            self._values.setdefault(node, []).append(value)
+            for used_in, out in group:
+                value.outs[out] = value.outs.get(out, 0) + 1
+                if used_in is not region:
+                    self._leave(value, used_in)
+            self._use_operands(value)
+
+    def _home(self, node: Expr, used_in: Region) -> Region:
+        """The outermost region where the expression may be computed for this use."""
+        if node.free:
+            return used_in.around(node.free.bit_length() - 1)
+        return self.sections[self._rate[node] if self._hoist else used_in.rate]
+
+    def _use_operands(self, value: Value) -> None:
+        node, region = value.node, value.region
+        before = len(node.args)
+        if isinstance(node.attr, LoopShape):
+            before = 2 + node.attr.carried
+            value.body = Region(region.rate, region, node.attr.level, region.depth + 1)
+        for arg in node.args[:before]:
+            self._use(arg, region)
+        for arg in node.args[before:]:
+            self._use(arg, value.body or region)
+
+    def _leave(self, value: Value, used_in: Region) -> None:
+        """Notes that a value is used outside the code of its own region."""
+        body: Region | None = used_in
+        while body is not None and body.parent is not value.region:
+            body = body.parent
+        if body is not None:
+            body.needs[value] = None
+        else:
+            self._crossing[value.region.rate][value] = None
+        value.leaves = True
+
+
+def _within(region: Region | None, outer: Region) -> bool:
+    while region is not None and region is not outer:
+        region = region.parent
+    return region is outer
+
+
+def _innermost(node: Expr, regions: list[Region]) -> Region:
+    """The innermost region around all of these where an expression may be: levels grow from loop to loop inwards."""
+    region = _common(regions)
+    if isinstance(node.attr, LoopShape):
+        while region.parent is not None and region.level >= node.attr.level:
+            region = region.parent
+    return region
+
+
+def _common(regions: list[Region]) -> Region:
+    """The innermost region around all of these, which lie in one section."""
+    common = regions[0]
+    for region in regions[1:]:
+        inner, outer = region, common
+        while inner is not outer:
+            if inner.depth < outer.depth:
+                inner, outer = outer, inner
+            assert inner.parent is not None
+            inner = inner.parent
+        common = inner
+    return common

@@ -1,0 +1,121 @@
+"""Contexts: who consumes strands, over which coordinates they are swept, and what an output statement takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+# How often a coordinate changes within a context: `once` (a number), `frame` (once a frame, block or tick), `column`
+# (along a row: it varies with x), `row` (it varies with y), `element` (at every element).
+Sweep: TypeAlias = Literal["once", "frame", "column", "row", "element"]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSpec:
+    """One context. Backends refer to it by `name`; a backend may bring a row of its own."""
+
+    name: str
+    statements: tuple[str, ...]
+    """The output statements that consume strands in this context: the usual name first, then aliases."""
+    doc: str
+    example: str
+    layouts: tuple[tuple[str, ...], ...] = ()
+    """The counts and names of the strands an output statement takes, e.g. `(("gray",), ("r", "g", "b"))`; empty: any
+    number, each with an optional label of its own."""
+    spread: tuple[str, ...] = ()
+    """The output names by which a bare instance is taken apart (`display(inst)`); else by position."""
+    label_groups: Mapping[str, tuple[str, ...]] | None = None
+    """Labels that stand for several places at once: `rgb:` fills r, g and b."""
+    sweeps: Mapping[str, Sweep] | None = None
+    """How the base coordinates x, y, abstime and channel change; where it is not said, the time changes once a tick and
+    the others never."""
+    counters: tuple[str, ...] = ()
+    """The counters that this context owns and reads as uniforms (`absframe`). The others derive theirs from the time."""
+    read_over: tuple[str, ...] = ()
+    """The base coordinates at which other contexts may read a strand that is tied to this one."""
+    merge: Literal["sum", "single", "concat"] = "concat"
+    """What several output statements to one target mean: `sum` adds them, `single` makes a second one an error, `concat`
+    lists their values one after another."""
+    targets: bool = False
+    """Whether `to: "name"` may choose among several targets."""
+    rate: float | None = None
+    """Ticks a second where the context has its own; None: the frame rate or sample rate of the patch."""
+    state_rank: int | None = None
+    """Where strands with state that several contexts consume are evaluated: the smallest rank has them. State over x
+    or y prefers a context that sweeps these."""
+    raster: bool = False
+    """Whether x and y are derived from the time (the audio raster) instead of being swept."""
+
+    def sweep_of(self, coordinate: str) -> Sweep:
+        return (self.sweeps or {}).get(coordinate, "frame" if coordinate == "abstime" else "once")
+
+    @property
+    def sweeps_plane(self) -> bool:
+        """Whether x and y are swept independently, so that a strand over them is a picture."""
+        return self.sweep_of("x") == "column" and self.sweep_of("y") == "row"
+
+
+VISUAL = ContextSpec(
+    name="visual",
+    statements=("display", "render"),
+    doc="every pixel of every frame",
+    example="display(me@x, me@y, 0.5)",
+    layouts=(("gray",), ("r", "g", "b"), ("r", "g", "b", "a")),
+    spread=("r", "g", "b", "a"),
+    label_groups={"rgb": ("r", "g", "b")},
+    sweeps={"x": "column", "y": "row"},
+    counters=("absframe",),
+    read_over=("x", "y"),
+    merge="single",
+    targets=True,
+    state_rank=1,
+)
+
+AUDIO = ContextSpec(
+    name="audio",
+    statements=("audio", "play"),
+    doc="every sample of the sound",
+    example="audio(sin(me@time * 440 * tau) * 0.2)",
+    layouts=(("mono",), ("left", "right")),
+    sweeps={"x": "element", "y": "element", "abstime": "element", "channel": "element"},
+    read_over=("abstime",),
+    merge="sum",
+    state_rank=0,
+    raster=True,
+)
+
+COMPUTE = ContextSpec(
+    name="compute",
+    statements=("compute",),
+    doc="numbers, once a tick (the frame rate), on the CPU",
+    example="compute(mouse@x, speed: phasor(0.5))",
+    counters=("absframe",),
+    state_rank=2,
+)
+
+
+class ContextTable:
+    """The contexts that are known to one compile, in the order they were given."""
+
+    def __init__(self, specs: Iterable[ContextSpec] = (VISUAL, AUDIO, COMPUTE)) -> None:
+        self._by_name = {spec.name: spec for spec in specs}
+        self._by_statement = {s: spec for spec in self._by_name.values() for s in spec.statements}
+
+    def __getitem__(self, name: str) -> ContextSpec:
+        return self._by_name[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __iter__(self) -> Iterator[ContextSpec]:
+        return iter(self._by_name.values())
+
+    def of_statement(self, statement: str) -> ContextSpec | None:
+        """The context that an output statement of this name belongs to."""
+        return self._by_statement.get(statement)
+
+    @property
+    def statements(self) -> list[str]:
+        """Every output statement's name, aliases included."""
+        return list(self._by_statement)

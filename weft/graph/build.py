@@ -1,0 +1,169 @@
+"""The render graph of a patch: every statement is checked, every strand learns what it reads and remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from weft.contexts import ContextTable
+from weft.errors import Report, Span, WeftError
+from weft.graph.elaborate import Elaborator, Poisoned
+from weft.graph.fields import Environment
+from weft.graph.nodes import Edge, Node, RenderGraph, Sink, Strand
+from weft.graph.partition import partition
+from weft.graph.patch import FromCache, FromParameter, FromSource, Instance, Patch
+from weft.graph.scope import Opaque, Scope
+from weft.graph.shape import OWN, PLANE, Over, Shape, ShapeDomain
+from weft.graph.sinks import SinkPart, sink_parts
+from weft.graph.tag import Fact, tag
+from weft.names import StrandRef
+from weft.sources import SOURCES
+
+# Each round can only add dependencies to state, so the number of rounds is bounded by the depth of state within state;
+# far fewer are needed for anything a person writes.
+_MAX_ROUNDS = 40
+
+
+@dataclass
+class _Findings:
+    """What one round of elaboration found out about every strand and sink."""
+
+    elaborator: Elaborator[Shape]
+    parts: dict[str, list[SinkPart]] = field(default_factory=dict)
+
+
+def build_graph(patch: Patch, contexts: ContextTable, report: Report) -> RenderGraph:
+    """Checks all of a patch and builds its render graph. What is wrong is reported; the graph then lacks it."""
+    slots: dict[str, Over] = {}
+    for _ in range(_MAX_ROUNDS):
+        findings = _elaborate(patch, slots, report)
+        found = _slot_dependencies(findings.elaborator)
+        if found == slots:
+            break
+        slots = found
+    graph = _untagged(patch, findings)
+    facts = {ref: _fact(ref, findings.elaborator, slots) for ref in graph.strands()}
+    return partition(tag(graph, facts, contexts))
+
+
+def _elaborate(patch: Patch, slots: dict[str, Over], report: Report) -> _Findings:
+    domain = ShapeDomain(slots)
+    env = Environment(domain, patch.settings, ("absframe",), OWN)
+    elaborator: Elaborator[Shape] = Elaborator(patch, domain, env)
+    findings = _Findings(elaborator)
+    for instance in patch.instances.values():
+        for output in instance.outputs:
+            ref = StrandRef(instance.name, output)
+            _attempt(report, lambda ref=ref: elaborator.strand(ref, OWN))  # type: ignore[misc]
+    for sink in patch.sinks:
+        parts = _attempt(report, lambda sink=sink: sink_parts(sink, elaborator.resolver)) or []  # type: ignore[misc]
+        findings.parts[sink.label] = parts
+        for part in parts:
+            _attempt(report, lambda part=part, label=sink.label: elaborator.expression(  # type: ignore[misc]
+                part.value, part.scope, label, OWN))  # fmt: skip
+    _check_uncalled(patch, elaborator, report)
+    while not _attempt(report, lambda: elaborator.finish() or True):
+        pass
+    return findings
+
+
+def _attempt(report: Report, work: Callable[[], object]):  # type: ignore[no-untyped-def]
+    try:
+        return work()
+    except WeftError as failure:
+        report.add(failure.diagnostics)
+    except Poisoned:
+        pass
+    return None
+
+
+def _check_uncalled(patch: Patch, elaborator: Elaborator[Shape], report: Report) -> None:
+    """A spindle that nothing calls is checked with arguments about which nothing is known."""
+    for spindle in patch.spindles.values():
+        if spindle.span.source.library:
+            continue
+        scope = Scope(f"(check {spindle.name.name})")
+
+        def check(spindle=spindle, scope=scope) -> None:  # type: ignore[no-untyped-def]
+            opaque = [Opaque() for _ in spindle.parameters]
+            body = elaborator.resolver.enter(spindle, opaque, scope, scope.path, spindle.name.span)
+            for output in spindle.outputs:
+                local = body.locals.get(output.name)
+                if local is not None:
+                    elaborator.evaluate_local(local, body, scope.path, OWN, output.span)
+
+        _attempt(report, check)
+
+
+def _slot_dependencies(elaborator: Elaborator[Shape]) -> dict[str, Over]:
+    found: dict[str, Over] = dict.fromkeys(elaborator.slots, Over.NOTHING)
+    for (key, _), shape in elaborator.updates.items():
+        found[key] |= shape.over
+    return found
+
+
+def _all_slots(elaborator: Elaborator[Shape], owner: object) -> set[str]:
+    """The slots of an owner, and those that these need to advance."""
+    seen: set[str] = set()
+    stack = list(elaborator.slots_of.get(owner, ()))
+    while stack:
+        key = stack.pop()
+        if key not in seen:
+            seen.add(key)
+            stack.extend(elaborator.slots_of.get(key, ()))
+    return seen
+
+
+def _reads(elaborator: Elaborator[Shape], owner: object) -> tuple[Edge, ...]:
+    strong = elaborator.references.get(owner, {})
+    edges = {ref: Edge(ref) for ref in strong}
+    for key in sorted(_all_slots(elaborator, owner)):
+        for ref in elaborator.references.get(key, {}):
+            edges.setdefault(ref, Edge(ref, weak=True))
+    return tuple(edges.values())
+
+
+def _sources(elaborator: Elaborator[Shape], owner: object) -> dict[str, Span]:
+    found = dict(elaborator.sources_of.get(owner, {}))
+    for key in sorted(_all_slots(elaborator, owner)):
+        found.update(elaborator.sources_of.get(key, {}))
+    return found
+
+
+def _fact(ref: StrandRef, elaborator: Elaborator[Shape], slots: dict[str, Over]) -> Fact:
+    keys = _all_slots(elaborator, ref)
+    owners = [SOURCES[name].owner for name in _sources(elaborator, ref)]
+    return Fact(
+        stateful=bool(keys),
+        planar=any(slots[key] & PLANE for key in keys),
+        owner=next((owner for owner in owners if owner), None),
+    )
+
+
+def _untagged(patch: Patch, findings: _Findings) -> RenderGraph:
+    e = findings.elaborator
+    nodes = tuple(
+        Node(instance.name, _kind(instance), tuple(
+            Strand(ref := StrandRef(instance.name, o.name), str(o.span), _reads(e, ref), sources=tuple(_sources(e, ref)))
+            for o in instance.outputs.values()
+        ))
+        for instance in patch.instances.values()
+    )  # fmt: skip
+    sinks = tuple(
+        Sink(s.label, s.spec.name, str(s.statement.head), tuple(p.label for p in findings.parts[s.label]),
+             _reads(e, s.label), s.target)
+        for s in patch.sinks
+    )  # fmt: skip
+    return RenderGraph(nodes, sinks, ())
+
+
+def _kind(instance: Instance) -> str:
+    match next(iter(instance.outputs.values())).definition:
+        case FromSource():
+            return "source"
+        case FromCache():
+            return "cache"
+        case FromParameter():
+            return "parameter"
+        case _:
+            return "strands"

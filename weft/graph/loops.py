@@ -1,0 +1,133 @@
+"""Loops: unrolled where both ends are constants and the body is short or has state, real loops elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol, TypeVar
+
+from weft.errors import Span, error
+from weft.graph.domain import Domain
+from weft.graph.fields import Coordinates
+from weft.graph.resolve import Resolver, assigned_value
+from weft.graph.scope import Closure, Fixed, Scope
+from weft.syntax.ast import Assignment, Bundle, CallBinding, Expression, For, Name
+from weft.trampoline import Task
+
+V = TypeVar("V")
+
+# More steps than this are an error where the count is known, and where a varying loop stops.
+MAX_STEPS = 4096
+
+# Up to here, unrolled code is not larger than a performer's own repetition would be, and it folds and hoists.
+UNROLLED_STEPS = 16
+
+
+class Evaluation(Protocol[V]):
+    """What a loop needs of the elaborator."""
+
+    @property
+    def domain(self) -> Domain[V]: ...
+
+    @property
+    def resolver(self) -> Resolver: ...
+
+    def value(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]: ...
+
+
+def run_loop(e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[dict[str, V]]:
+    """What a loop leaves in each name that it assigns."""
+    names = e.resolver.ordinals.carried(loop.body)
+    first: V = yield e.value(loop.first, scope, at)
+    last: V = yield e.value(loop.last, scope, at)
+    inits: list[V] = []
+    for name in names:
+        if name in scope.locals:
+            inits.append((yield e.value(Name(name, loop.variable.span), scope, at)))
+        else:
+            inits.append(e.domain.const(0.0))
+    steps = _constant_steps(e, loop, first, last)
+    has_state = e.resolver.ordinals.has_state(loop.body)
+    if steps is not None and (steps <= UNROLLED_STEPS or has_state):
+        start = e.domain.constant(first) or 0.0
+        results: dict[str, V] = yield _unrolled(e, loop, scope, at, start, steps, dict(zip(names, inits, strict=True)))
+        return results
+    if has_state and not e.domain.is_unknown(first) and not e.domain.is_unknown(last):
+        raise error("state-in-varying-loop", "a loop whose ends vary cannot contain state", loop.variable.span,
+                    "give the loop constant ends, so that each step has a memory of its own")  # fmt: skip
+    results = yield _real(e, loop, scope, at, (first, last), dict(zip(names, inits, strict=True)))
+    return results
+
+
+def _constant_steps(e: Evaluation[V], loop: For, first: V, last: V) -> int | None:
+    start, end = e.domain.constant(first), e.domain.constant(last)
+    if start is None or end is None:
+        return None
+    if math.isnan(end - start) or end < start:
+        return 0
+    steps = math.floor(end - start) + 1 if end - start < 1e15 else math.inf
+    if steps > MAX_STEPS:
+        span = Span(loop.first.span.source, loop.first.span.start, loop.last.span.end)
+        raise error("loop-too-long", f"this loop has {steps:,.0f} steps, and {MAX_STEPS} is the most", span,
+                    "strands are evaluated at every pixel: let the pixels be the loop")  # fmt: skip
+    return int(steps)
+
+
+def _unrolled(
+    e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V], start: float, steps: int, carried: dict[str, V]
+) -> Task[dict[str, V]]:
+    for k in range(steps):
+        index = e.domain.const(start + k)
+        inner = replace(_step_scope(scope, loop, index, carried), path=f"{scope.path}[{k}]")
+        after: Scope = yield _body(e, loop, inner, at)
+        carried = _fixed_values(after, carried)
+    return carried
+
+
+def _real(
+    e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V], ends: tuple[V, V], carried: dict[str, V]
+) -> Task[dict[str, V]]:
+    domain = e.domain
+    values = [*ends, *carried.values(), *at[:4], *(value for _, value in at.axes)]
+    level = 1 + max(scope.level, *(domain.loop_level(v) for v in values))
+    building = domain.loop(level, *ends, list(carried.values()), loop.variable.span)
+    while True:
+        state = dict(zip(carried, building.carried, strict=True))
+        inner = replace(_step_scope(scope, loop, building.index, state), level=level, varying=True)
+        after: Scope = yield _body(e, loop, inner, at)
+        if building.close(list(_fixed_values(after, carried).values())):
+            return dict(zip(carried, building.results, strict=True))
+
+
+def _step_scope(scope: Scope, loop: For, index: V, carried: Mapping[str, V]) -> Scope:
+    fixed = {name: Fixed(value) for name, value in carried.items()}
+    return replace(scope, locals={**scope.locals, **fixed, loop.variable.name: Fixed(index)})
+
+
+def _fixed_values(scope: Scope, names: Mapping[str, V]) -> dict[str, V]:
+    values: dict[str, V] = {}
+    for name in names:
+        local = scope.locals[name]
+        if not isinstance(local, Fixed):
+            raise TypeError(f"{name} is carried by a loop but is no number")
+        values[name] = local.value
+    return values
+
+
+def _body(e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[Scope]:
+    """Runs one step's statements: inside a loop, what is assigned is a number at once."""
+    for statement in loop.body:
+        match statement:
+            case Assignment(name, _, value, _) if isinstance(value, Bundle):
+                scope = scope.bind(name.name, Closure(value, scope))
+            case Assignment(name):
+                result: V = yield e.value(assigned_value(statement), scope, at)
+                scope = scope.bind(name.name, Fixed(result))
+            case CallBinding(name=name):
+                scope = scope.bind(name.name, e.resolver.bound_call(statement, scope))
+            case For():
+                results: dict[str, V] = yield run_loop(e, statement, scope, at)
+                for key, result in results.items():
+                    scope = scope.bind(key, Fixed(result))
+    return scope

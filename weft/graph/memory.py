@@ -1,0 +1,201 @@
+"""The builtins that remember, in terms of slots: what each keeps of a tick, and what it reads of earlier ones.
+
+A slot advances at the coordinates of its own context. A remap does not reach into it: the coordinates at which it is
+read say where it is sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from weft.errors import Span, error
+from weft.graph.arguments import match_arguments
+from weft.graph.domain import Domain, SlotRequest
+from weft.graph.fields import Coordinates, Environment
+from weft.graph.resolve import Resolver
+from weft.graph.scope import CacheMember, Member, Scope
+from weft.ops.state import STATE
+from weft.syntax.ast import Call, Expression, Name, Number
+from weft.trampoline import Task
+
+V = TypeVar("V")
+
+# A minute of frames at 60 a second, or ten of audio at 96 kHz: more is a mistake of the unit.
+MAX_TICKS = 60_000_000
+
+
+class Evaluation(Protocol[V]):
+    """What state needs of the elaborator."""
+
+    @property
+    def domain(self) -> Domain[V]: ...
+
+    @property
+    def env(self) -> Environment[V]: ...
+
+    @property
+    def resolver(self) -> Resolver: ...
+
+    def value(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]: ...
+
+    def member(self, member: Member, at: Coordinates[V], span: Span) -> Task[V]: ...
+
+    def remember(self, slot: SlotRequest, updates: Sequence[Callable[[], Task[V]]]) -> None: ...
+
+
+def remember(e: Evaluation[V], name: str, call: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
+    """The value of a stateful call at coordinates."""
+    spec = STATE[name]
+    args = match_arguments(name, spec.params, call.args, call.span)
+    given = [a for a in args if a is not None]
+    if scope.varying:
+        raise error("state-in-varying-loop", "a loop whose ends vary cannot contain state", call.span,
+                    "give the loop constant ends, so that each step has a memory of its own")  # fmt: skip
+    key = f"{scope.path}/{name}/{e.resolver.ordinals.of(call)}"
+    match name:
+        case "prev":
+            result: V = yield _prev(e, key, call, given, scope, at)
+        case "integrate" | "phasor":
+            result = yield _integral(e, name, key, call, given, scope, at)
+        case "hold":
+            result = yield _hold(e, key, call, given, scope, at)
+        case "delay":
+            result = yield _delay(e, key, call, given, scope, at)
+        case _:
+            raise error("cache-needs-a-name", "a cache has to be bound, so that its axis has a name", call.span,
+                        "cache(img, 30)::c<r, g, b>, and c@r(c@k ~ 5) is five ticks ago")  # fmt: skip
+    return result
+
+
+def _one(e: Evaluation[V]) -> V:
+    return e.domain.const(1.0)
+
+
+def _prev(
+    e: Evaluation[V], key: str, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
+) -> Task[V]:
+    slot = SlotRequest(key, "prev", 1, 1, call.span)
+    e.remember(slot, [lambda: e.value(args[0], scope, e.env.own)])
+    return e.domain.state(slot, 0, _one(e), at, call.span)
+    yield
+
+
+def _integral(
+    e: Evaluation[V], name: str, key: str, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
+) -> Task[V]:
+    slot = SlotRequest(key, name, 1, 1, call.span)
+
+    def step() -> Task[V]:
+        speed: V = yield e.value(args[0], scope, e.env.own)
+        before = e.domain.state(slot, 0, _one(e), e.env.own, call.span)
+        after = e.domain.op("add", before, e.domain.op("mul", speed, e.domain.uniform("dt")))
+        # A wrapped phase keeps its precision however long it runs; a sum must not wrap.
+        return e.domain.op("fract", after) if name == "phasor" else after
+
+    e.remember(slot, [step])
+    return e.domain.state(slot, 0, _one(e), at, call.span)
+    yield
+
+
+def _hold(
+    e: Evaluation[V], key: str, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
+) -> Task[V]:
+    slot = SlotRequest(key, "hold", 1, 3, call.span)
+
+    def chosen(where: Coordinates[V]) -> Task[V]:
+        now: V = yield e.value(args[0], scope, where)
+        trigger: V = yield e.value(args[1], scope, where)
+        held, before, started = (e.domain.state(slot, p, _one(e), where, call.span) for p in range(3))
+        changed = e.domain.op("ne", trigger, before)
+        first = e.domain.op("eq", started, e.domain.const(0.0))
+        return e.domain.op("select", e.domain.op("or", first, changed), now, held, span=call.span)
+
+    def always() -> Task[V]:
+        return _one(e)
+        yield
+
+    e.remember(slot, [lambda: chosen(e.env.own), lambda: e.value(args[1], scope, e.env.own), always])
+    result: V = yield chosen(at)
+    return result
+
+
+def _delay(
+    e: Evaluation[V], key: str, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
+) -> Task[V]:
+    signal, ticks, most = args
+    depth = yield _constant_ticks(e, most, scope, "max")
+    slot = SlotRequest(key, "delay", max(depth, 1), 1, call.span)
+    e.remember(slot, [lambda: e.value(signal, scope, e.env.own)])
+    age: V = yield e.value(ticks, scope, at)
+    constant = e.domain.constant(age)
+    now: V | None = None
+    if not (_at_least_one(ticks) if constant is None else constant >= 1):
+        # Fresher than one tick ago is the signal itself, so that this delay cannot be part of a cycle.
+        now = yield e.value(signal, scope, at)
+    return _interpolated(e, slot, 0, age, float(depth), now, at, call.span)
+
+
+def _at_least_one(ticks: Expression) -> bool:
+    """Whether ticks that vary say by themselves that they stay above 1: `max(1, …)` or `clamp(…, 1, …)`."""
+    if not (isinstance(ticks, Call) and isinstance(ticks.callee, Name)):
+        return False
+    literals = [a.value.value for a in ticks.args if isinstance(a.value, Number)]
+    match ticks.callee.id:
+        case "max":
+            return any(n >= 1 for n in literals)
+        case "clamp":
+            return len(ticks.args) > 1 and any(n >= 1 for n in literals[:1])
+        case _:
+            return False
+
+
+def cached(e: Evaluation[V], member: CacheMember, at: Coordinates[V]) -> Task[V]:
+    """An output of a cache at coordinates, its own axis included."""
+    call, scope = member.call, member.scope
+    _, count = match_arguments("cache", STATE["cache"].params, call.args, call.span)
+    if count is None:
+        raise TypeError("cache without a count passed its signature")
+    if scope.varying:
+        raise error("state-in-varying-loop", "a loop whose ends vary cannot contain state", call.span,
+                    "give the loop constant ends, so that each step has a memory of its own")  # fmt: skip
+    depth = yield _constant_ticks(e, count, scope, "n")
+    owner = member.axis.rpartition("@")[0]
+    slot = SlotRequest(f"{owner}/cache/{e.resolver.ordinals.of(call)}", "cache", max(depth - 1, 1), member.planes, call.span)
+    shape = e.resolver.cache_group(call, scope, owner)
+    members = [m.now for m in shape.members if isinstance(m, CacheMember)]
+    e.remember(slot, [(lambda m=m: e.member(m, e.env.own, call.span)) for m in members])  # type: ignore[misc]
+    now: V = yield e.member(member.now, at, call.span)
+    age = at.axis(member.axis) or e.domain.const(0.0)
+    return _interpolated(e, slot, member.plane, age, float(depth - 1), now, at, call.span)
+
+
+def _constant_ticks(e: Evaluation[V], node: Expression, scope: Scope, name: str) -> Task[int]:
+    value: V = yield e.value(node, scope, e.env.own)
+    ticks = e.domain.constant(value)
+    if e.domain.is_unknown(value):
+        return 1
+    if ticks is None:
+        raise error("not-constant", f'"{name}" must be a constant: it decides how much is remembered', node.span)
+    if not 1 <= ticks <= MAX_TICKS:
+        raise error("ticks-out-of-range", f'"{name}" must be between 1 and {MAX_TICKS:,}', node.span)
+    return int(ticks)
+
+
+def _interpolated(
+    e: Evaluation[V], slot: SlotRequest, plane: int, age: V, most: float, now: V | None, at: Coordinates[V], span: Span
+) -> V:
+    """A plane as it was `age` ticks ago, clamped to 0…most (to 1…most without a value of now), linear in between."""
+    op, const = e.domain.op, e.domain.const
+    age = op("min", op("max", age, const(0.0 if now is not None else 1.0)), const(most))
+    whole = op("floor", age)
+    constant = e.domain.constant(age)
+
+    def tap(ticks: V) -> V:
+        deep = op("min", op("max", ticks, const(1.0)), const(float(slot.depth)))
+        old = e.domain.state(slot, plane, deep, at, span)
+        return old if now is None else op("select", op("lt", ticks, const(1.0)), now, old, span=span)
+
+    if constant is not None and constant == int(constant):
+        return now if now is not None and constant == 0 else tap(whole)
+    return op("mix", tap(whole), tap(op("add", whole, const(1.0))), op("sub", age, whole), span=span)

@@ -1,0 +1,295 @@
+"""From a program's statements to its names: who is bound where, and what must not be bound twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from weft.contexts import ContextTable
+from weft.errors import Diagnostic, Report, Span, WeftError, did_you_mean, error
+from weft.graph.patch import (
+    Definition,
+    Expanded,
+    FromCache,
+    FromParameter,
+    FromSource,
+    Instance,
+    OutputDefinition,
+    Part,
+    Patch,
+    SinkStatement,
+    Spread,
+)
+from weft.graph.resolve import RESERVED, check_bound, source_shape
+from weft.graph.settings import DEFAULTS, SETTINGS
+from weft.ops import BUILTINS
+from weft.ops.state import STATE
+from weft.sources import SOURCES
+from weft.syntax.ast import (
+    Assignment,
+    Binding,
+    BodyStatement,
+    Call,
+    CallBinding,
+    Expression,
+    Fade,
+    For,
+    Ident,
+    Include,
+    Name,
+    OutputStatement,
+    Parameter,
+    Program,
+    Quantize,
+    Setting,
+    SpindleDefinition,
+    Text,
+    Use,
+)
+
+MAX_COPIES = 64
+
+
+def collect(program: Program, contexts: ContextTable, report: Report) -> Patch:
+    """The names of a program. What cannot be bound is reported and left out."""
+    names = _Names(contexts, report)
+    for statement in program.statements:
+        if isinstance(statement, SpindleDefinition):
+            names.attempt(names.spindle, statement)
+    for statement in program.statements:
+        match statement:
+            case Setting():
+                names.attempt(names.setting, statement)
+            case Binding():
+                names.attempt(names.binding, statement)
+            case CallBinding():
+                names.attempt(names.call_binding, statement)
+            case OutputStatement():
+                names.attempt(names.sink, statement)
+            case Parameter():
+                names.attempt(names.parameter, statement)
+            case Fade() | Quantize():
+                names.attempt(names.once, statement)
+            case SpindleDefinition() | Include() | Use():
+                pass
+    return names.patch()
+
+
+class _Names:
+    def __init__(self, contexts: ContextTable, report: Report) -> None:
+        self.contexts = contexts
+        self.report = report
+        self.instances: dict[str, Instance] = {}
+        self.spindles: dict[str, SpindleDefinition] = {}
+        self.sinks: list[SinkStatement] = []
+        self.settings: dict[str, Setting] = {}
+        self.parameters: list[Parameter] = []
+        self.pragmas: dict[type, Fade | Quantize] = {}
+
+    def attempt(self, bind, statement) -> None:  # type: ignore[no-untyped-def]
+        try:
+            bind(statement)
+        except WeftError as failure:
+            self.report.add(failure.diagnostics)
+
+    def patch(self) -> Patch:
+        fade, quantize = self.pragmas.get(Fade), self.pragmas.get(Quantize)
+        return Patch(
+            instances=self.instances,
+            spindles=self.spindles,
+            sinks=tuple(self.sinks),
+            settings={**DEFAULTS, **{name: s.value for name, s in self.settings.items()}},
+            parameters=tuple(self.parameters),
+            fade=fade.seconds if isinstance(fade, Fade) else None,
+            quantize=quantize.beats if isinstance(quantize, Quantize) else None,
+        )
+
+    # --- settings and pragmas -------------------------------------------------------------------------------------
+
+    def setting(self, statement: Setting) -> None:
+        name, span = statement.field.name, statement.field.span
+        if name not in SETTINGS:
+            raise error("unknown-setting", f'there is no setting "{name}"', span,
+                        did_you_mean(name, SETTINGS) or f"settings are {', '.join(SETTINGS)}")  # fmt: skip
+        if not SETTINGS[name].accepts(statement.value):
+            raise error("setting-out-of-range", f"{name} is {SETTINGS[name].range}", statement.value_span)
+        if name in self.settings:
+            raise _twice("duplicate-setting", f"me<{name}> is set twice", span, self.settings[name].field.span)
+        self.settings[name] = statement
+
+    def once(self, statement: Fade | Quantize) -> None:
+        earlier = self.pragmas.get(type(statement))
+        if earlier is not None:
+            name = type(statement).__name__.lower()
+            raise _twice("duplicate-pragma", f"#{name} stands here twice", statement.span, earlier.span)
+        self.pragmas[type(statement)] = statement
+
+    def parameter(self, statement: Parameter) -> None:
+        self._bind(statement.name, statement.outputs, [FromParameter(statement, i) for i in range(len(statement.outputs))])
+        self.parameters.append(statement)
+
+    # --- instances ------------------------------------------------------------------------------------------------
+
+    def binding(self, statement: Binding) -> None:
+        outputs = statement.outputs or (Ident("val", statement.name.span),)
+        names = tuple(o.name for o in outputs)
+        definitions = [Expanded(statement.value, Spread(names, i)) for i in range(len(names))]
+        self._bind(statement.name, outputs, definitions, doc=statement.doc)
+
+    def call_binding(self, statement: CallBinding) -> None:
+        value, outputs = statement.value, statement.outputs
+        names = tuple(o.name for o in outputs)
+        called = self._called(value)
+        definitions: list[Definition]
+        axes: tuple[str, ...] = ()
+        if statement.count is not None:
+            self._check_count(statement)
+            definitions = [Expanded(value, Spread(names, i)) for i in range(len(names))]
+        elif isinstance(value, Call) and called in SOURCES:
+            spec = SOURCES[called]
+            shape, over = source_shape(value, spec)
+            check_bound(statement, len(shape))
+            axes = tuple(a for a in over if a == "k")
+            definitions = [FromSource(value, spec, i) for i in range(len(names))]
+        elif isinstance(value, Call) and called == "cache":
+            axes = ("k",)
+            definitions = [FromCache(value, i, len(names)) for i in range(len(names))]
+            self._check_axis(outputs)
+        else:
+            path = f"{statement.name.name}@{names[0]}"
+            definitions = [Part(value, i, path) for i in range(len(names))]
+        self._bind(statement.name, outputs, definitions, axes, statement.doc)
+
+    def _called(self, value: Expression) -> str:
+        """The source or state that a call reaches: a spindle of the patch or a builtin of its name comes first."""
+        name = value.callee.id if isinstance(value, Call) and isinstance(value.callee, Name) else ""
+        return "" if name in self.spindles or name in BUILTINS else name
+
+    def _check_count(self, statement: CallBinding) -> None:
+        count, outputs = statement.count or 0, statement.outputs
+        span = statement.count_span or statement.span
+        if not 1 <= count <= MAX_COPIES:
+            raise error("copies-out-of-range", f"a call can be made 1 to {MAX_COPIES} times", span)
+        if count != len(outputs):
+            raise error("count-mismatch", f"{count} call{'s' * (count != 1)} for {len(outputs)} "
+                        f"output{'s' * (len(outputs) != 1)}", span, "each call gives one output")  # fmt: skip
+
+    def _check_axis(self, outputs: Iterable[Ident]) -> None:
+        for output in outputs:
+            if output.name == "k":
+                raise error("axis-name", '"k" is the axis of a cache and cannot name an output', output.span)
+
+    def _bind(
+        self, name: Ident, outputs: Iterable[Ident], definitions: Iterable[Definition], axes: tuple[str, ...] = (),
+        doc: str | None = None,
+    ) -> None:  # fmt: skip
+        if name.name in RESERVED:
+            raise error("reserved-name", f'"{name.name}" belongs to weft and cannot be bound', name.span,
+                        "choose another name" if name.name != "me" else "settings are set like me<width> = 640")  # fmt: skip
+        instance = self.instances.setdefault(name.name, Instance(name.name, name.span, {}, axes, doc))
+        other = next((o for o in instance.outputs.values() if o.span.source is not name.span.source), None)
+        if other is not None:
+            raise _twice("bound-in-two-files", f'"{name.name}" is bound in two files', name.span, other.span)
+        if instance.outputs and (instance.axes or axes):
+            raise _twice("duplicate-binding", f'"{name.name}" is a source and takes no further outputs', name.span,
+                         instance.span)  # fmt: skip
+        for output, definition in zip(outputs, definitions, strict=True):
+            earlier = instance.outputs.get(output.name)
+            if earlier is not None:
+                shown = name.name if output.span == name.span else f"{name.name}@{output.name}"
+                self.report.add(_twice("duplicate-binding", f"{shown} is bound twice", output.span, earlier.span).diagnostics)
+            else:
+                instance.outputs[output.name] = OutputDefinition(name.name, output.name, definition, output.span)
+
+    # --- spindles -------------------------------------------------------------------------------------------------
+
+    def spindle(self, statement: SpindleDefinition) -> None:
+        name, span = statement.name.name, statement.name.span
+        if name in self.contexts.statements or name in self.contexts:
+            raise error("reserved-name", f'"{name}" is an output statement and cannot name a spindle', span)
+        if name in RESERVED:
+            raise error("reserved-name", f'"{name}" belongs to weft and cannot be bound', span)
+        earlier = self.spindles.get(name)
+        if earlier is not None and not self._overrides(statement, earlier):
+            raise _twice("duplicate-spindle", f'there are two spindles "{name}"', span, earlier.name.span)
+        if name in BUILTINS or name in STATE or name in SOURCES:
+            self.report.warn("shadows-builtin", f'this spindle takes the place of the builtin "{name}"', span,
+                             "inside its own body, the name still means the builtin")  # fmt: skip
+        self._check_body(statement)
+        if earlier is None or earlier.span.source.library:
+            self.spindles[name] = statement
+
+    def _overrides(self, statement: SpindleDefinition, earlier: SpindleDefinition) -> bool:
+        """A patch's own spindle takes the place of a library's; two of the patch clash."""
+        mine, theirs = statement.span.source.library, earlier.span.source.library
+        if mine == theirs:
+            return False
+        own = earlier if mine else statement
+        self.report.warn("overrides-library", f'this spindle takes the place of the library\'s "{own.name.name}"',
+                         own.name.span)  # fmt: skip
+        return True
+
+    def _check_body(self, spindle: SpindleDefinition) -> None:
+        outputs = {o.name for o in spindle.outputs}
+        for parameter in spindle.parameters:
+            if parameter.name in outputs:
+                self.report.error("duplicate-name", f'"{parameter.name}" is a parameter and an output', parameter.span)
+        assigned: set[str] = set()
+        self._check_statements(spindle.body, outputs, assigned, frozenset())
+        for output in spindle.outputs:
+            if output.name not in assigned:
+                self.report.error("output-not-assigned", f'the output "{output.name}" is never assigned', output.span,
+                                  f"add a line {output.name} = …")  # fmt: skip
+
+    def _check_statements(
+        self, body: Iterable[BodyStatement], outputs: set[str], assigned: set[str], loop_names: frozenset[str]
+    ) -> None:
+        for statement in body:
+            if isinstance(statement, For):
+                inner = loop_names | {statement.variable.name}
+                self._check_statements(statement.body, outputs, assigned, inner)
+                continue
+            name = statement.name
+            if name.name in RESERVED:
+                self.report.error("reserved-name", f'"{name.name}" belongs to weft and cannot be bound', name.span)
+            if name.name in loop_names:
+                self.report.error("loop-variable-assigned", f'"{name.name}" counts the loop and cannot be assigned',
+                                  name.span)  # fmt: skip
+            if isinstance(statement, Assignment) and statement.is_out and name.name not in outputs:
+                self.report.error("unknown-output", f'this spindle has no output "{name.name}"', name.span,
+                                  did_you_mean(name.name, outputs) or f"it has {', '.join(sorted(outputs))}")  # fmt: skip
+            if isinstance(statement, Assignment):
+                assigned.add(name.name)
+
+    # --- output statements ----------------------------------------------------------------------------------------
+
+    def sink(self, statement: OutputStatement) -> None:
+        spec = self.contexts.of_statement(statement.name)
+        if spec is None:
+            known = self.contexts.statements
+            callable_ = statement.name in self.spindles or statement.name in BUILTINS or statement.name in SOURCES
+            hint = "give it a name: " + f"{statement.name}(…)::name<out>" if callable_ else None
+            raise error("unknown-statement", f'"{statement.name}" is no output statement; known are {", ".join(known)}',
+                        statement.head, did_you_mean(statement.name, known) or hint)  # fmt: skip
+        target = self._target(statement) if spec.targets else None
+        canonical = spec.statements[0]
+        label = f"{canonical}:{target}" if target else canonical
+        same = [s for s in self.sinks if s.spec is spec and s.target == target]
+        if same and spec.merge == "single":
+            where = f' to "{target}"' if target else ""
+            raise _twice("duplicate-statement", f"there are two {canonical} statements{where}", statement.head,
+                         same[0].statement.head, f'for another window, add to: "name"')  # fmt: skip
+        if same:
+            label += f".{len(same) + 1}"
+        self.sinks.append(SinkStatement(label, spec, statement, target))
+
+    def _target(self, statement: OutputStatement) -> str | None:
+        for arg in statement.args:
+            if arg.label == "to":
+                if not isinstance(arg.value, Text):
+                    raise error("needs-a-string", "a target is a name in quotes", arg.value.span, 'to: "left"')
+                return arg.value.value
+        return None
+
+
+def _twice(code: str, message: str, span: Span, earlier: Span, hint: str | None = None) -> WeftError:
+    return WeftError(Diagnostic("error", code, message, span, hint, ((earlier, "it is here already"),)))

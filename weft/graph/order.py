@@ -1,0 +1,60 @@
+"""Order in directed graphs: strongly connected components, and what can run before what."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TypeVar
+
+N = TypeVar("N", bound=Hashable)
+
+
+def components(nodes: Iterable[N], edges: Mapping[N, Iterable[N]]) -> list[list[N]]:
+    """The strongly connected components, each after those that it has edges to (Tarjan 1972, without recursion)."""
+    index: dict[N, int] = {}
+    low: dict[N, int] = {}
+    open_nodes: dict[N, None] = {}
+    found: list[list[N]] = []
+    for root in nodes:
+        if root in index:
+            continue
+        index[root] = low[root] = len(index)
+        open_nodes[root] = None
+        work = [(root, iter(edges.get(root, ())))]
+        while work:
+            node, successors = work[-1]
+            for successor in successors:
+                if successor not in index:
+                    index[successor] = low[successor] = len(index)
+                    open_nodes[successor] = None
+                    work.append((successor, iter(edges.get(successor, ()))))
+                    break
+                if successor in open_nodes:
+                    low[node] = min(low[node], index[successor])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    found.append(_close(node, open_nodes))
+    return found
+
+
+def _close(node: N, open_nodes: dict[N, None]) -> list[N]:
+    component: list[N] = []
+    while not component or component[-1] != node:
+        last, _ = open_nodes.popitem()
+        component.append(last)
+    component.reverse()
+    return component
+
+
+def reachable(starts: Iterable[N], edges: Mapping[N, Iterable[N]]) -> set[N]:
+    """Everything that can be reached from the starts, these included."""
+    seen: set[N] = set()
+    stack = list(starts)
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            stack.extend(edges.get(node, ()))
+    return seen

@@ -1,0 +1,406 @@
+"""What names stand for, and which expressions are several strands at once. Nothing is evaluated here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from weft.errors import Span, did_you_mean, error
+from weft.graph.patch import FromCache, FromSource, Instance, Patch, Spread
+from weft.graph.scope import (
+    CacheMember,
+    Closure,
+    Fixed,
+    Group,
+    Local,
+    LoopResult,
+    LoopSite,
+    Member,
+    Opaque,
+    PositionallyRemapped,
+    Remapped,
+    Scope,
+    SourceMember,
+    StrandMember,
+)
+from weft.graph.arguments import Required, match_arguments
+from weft.graph.ordinals import Ordinals
+from weft.names import StrandRef
+from weft.ops import BUILTINS, CONSTANTS
+from weft.ops.state import STATE
+from weft.sources import SOURCES, MediaKind, SourceSpec
+from weft.syntax.ast import (
+    Access,
+    Argument,
+    Assignment,
+    Binary,
+    Bundle,
+    Call,
+    CallBinding,
+    Expression,
+    For,
+    If,
+    Name,
+    Remap,
+    SpindleDefinition,
+    Text,
+    Unary,
+)
+
+RESERVED = {
+    "me": "a coordinate is read as me@x",
+    "mouse": "the mouse is read as mouse@x",
+    "key": "a key is read as key@space",
+}
+
+# Calls multiply: a spindle that calls another twice, ten levels deep, is a thousand bodies.
+MAX_CALLS = 20_000
+
+
+class Resolver:
+    """Names, groups and the bodies of spindle calls of one patch. Bodies are built once a call site and scope."""
+
+    def __init__(self, patch: Patch) -> None:
+        self.patch = patch
+        self.ordinals = Ordinals(patch)
+        self._bodies: dict[tuple[Call, Scope], Scope] = {}
+        self._instances: dict[str, Group] = {}
+
+    # --- names ----------------------------------------------------------------------------------------------------
+
+    def strand(self, name: Name, scope: Scope) -> Local | float:
+        """What a name that stands for a strand means: a local, an instance's group, or a constant."""
+        local = scope.locals.get(name.id)
+        if local is not None:
+            return local
+        if name.id in scope.later:
+            raise error("read-before-assignment", f'"{name.id}" is read here before it is assigned', name.span,
+                        "in a spindle, statements run from top to bottom")  # fmt: skip
+        if name.id in self.patch.instances:
+            return self.instance(name.id)
+        if name.id in CONSTANTS:
+            return CONSTANTS[name.id]
+        raise self._unknown_strand(name, scope)
+
+    def _unknown_strand(self, name: Name, scope: Scope) -> Exception:
+        if name.id in RESERVED:
+            return error("incomplete-name", f'"{name.id}" needs a field', name.span, RESERVED[name.id])
+        if self.callable_named(name.id, scope):
+            return error("call-without-arguments", f'"{name.id}" is a call and needs its arguments', name.span,
+                         f"write {name.id}(…)")  # fmt: skip
+        known = [*scope.locals, *self.patch.instances, *CONSTANTS]
+        return error("unknown-strand", f'there is no strand "{name.id}"', name.span, did_you_mean(name.id, known))
+
+    def instance(self, name: str) -> Group:
+        """The group of an instance of the patch."""
+        group = self._instances.get(name)
+        if group is None:
+            group = self._instances[name] = _instance_group(self.patch.instances[name])
+        return group
+
+    def callable_named(self, name: str, scope: Scope) -> SpindleDefinition | str | None:
+        """What a call of this name reaches: a spindle, or `builtin`, `state`, `source`; None: none of these. Inside a
+        spindle that carries a builtin's name, that name means the builtin."""
+        spindle = self.patch.spindles.get(name)
+        kind = "builtin" if name in BUILTINS else "state" if name in STATE else "source" if name in SOURCES else None
+        if spindle is None or (kind and scope.chain and scope.chain[-1] is spindle):
+            return kind
+        return spindle
+
+    def is_remap(self, call: Call, scope: Scope) -> bool:
+        """Whether a call without `~` remaps a strand by position instead of calling something."""
+        if not isinstance(call.callee, Name):
+            return True
+        return call.callee.id in scope.locals or self.callable_named(call.callee.id, scope) is None
+
+    # --- groups ---------------------------------------------------------------------------------------------------
+
+    def group(self, expression: Expression, scope: Scope) -> Group | None:
+        """The strands that an expression stands for, if it can stand for several: a name, a call, a bundle, or a remap
+        of these. Raises WeftError for names that are not known."""
+        wrappers: list[tuple[Remap | Call, Scope]] = []
+        group: Group | None = None
+        while group is None:
+            match expression:
+                case Remap():
+                    wrappers.append((expression, scope))
+                    expression = expression.base
+                case Call() if self.is_remap(expression, scope):
+                    wrappers.append((expression, scope))
+                    expression = expression.callee
+                case Call():
+                    group = self._call_group(expression, scope)
+                    break
+                case Bundle():
+                    members = tuple(Closure(item, scope.spread_over(None)) for item in expression.items)
+                    group = Group(("",) * len(members), members)
+                case Name():
+                    found = self.strand(expression, scope)
+                    match found:
+                        case Closure():
+                            expression, scope = found.value, found.scope
+                        case Group():
+                            group = found
+                        case _:
+                            return None
+                case _:
+                    return None
+        for wrapper, written_in in reversed(wrappers):
+            group = group and _remapped(group, wrapper, written_in)
+        return group
+
+    def _call_group(self, call: Call, scope: Scope) -> Group | None:
+        name = _callee(call)
+        match self.callable_named(name, scope):
+            case SpindleDefinition() as spindle:
+                body = self.body(call, spindle, scope)
+                names = tuple(o.name for o in spindle.outputs)
+                return Group(names, tuple(_as_member(body.locals[n]) for n in names))
+            case "source":
+                return self.source_group(call, f"{scope.path}/{name}#{self.ordinals.of(call)}")
+            case "state" if name == "cache":
+                raise error("cache-needs-a-name", "a cache has to be bound, so that its axis has a name", call.span,
+                            "cache(img, 30)::c<r, g, b>, and c@r(c@k ~ 5) is five ticks ago")  # fmt: skip
+            case _:
+                return None
+
+    def spread_shape(self, expression: Expression, scope: Scope) -> Group | None:
+        """The first group of several strands that an expression would be spread over: `img` in `img * 0.5`."""
+        waiting: list[Expression] = [expression]
+        while waiting:
+            node = waiting.pop()
+            match node:
+                case Unary():
+                    waiting.append(node.operand)
+                case Binary():
+                    waiting += [node.right, node.left]
+                case If():
+                    waiting += [node.otherwise, node.then, node.condition]
+                case Name() | Remap() | Call() | Bundle():
+                    group = self.group(node, scope)
+                    if group is not None and len(group) > 1:
+                        return group
+                    if group is None and isinstance(node, Call) and not self.is_remap(node, scope):
+                        waiting += [a.value for a in reversed(node.args)]
+                case _:
+                    pass
+        return None
+
+    def pick(self, group: Group, scope: Scope, span: Span) -> Member:
+        """The one strand that a group means in a scalar place: its only one, or the one that is being spread over."""
+        if len(group) == 1:
+            return group.members[0]
+        spread = scope.spread
+        shown = f"({', '.join(n or '…' for n in group.names)})"
+        if spread is None:
+            raise error("several-strands", f"this is {len(group)} strands {shown}, and one is needed here", span,
+                        _pick_hint(span, group))  # fmt: skip
+        if all(name in group.names for name in spread.names):
+            return group.members[group.names.index(spread.names[spread.index])]
+        if len(group) == len(spread.names):
+            return group.members[spread.index]
+        raise error("count-mismatch", f"this is {len(group)} strands {shown}, and {len(spread.names)} "
+                    f"{'are' if len(spread.names) != 1 else 'is'} needed here ({', '.join(spread.names)})", span,
+                    _pick_hint(span, group))  # fmt: skip
+
+    def index_range(self, expression: Expression, scope: Scope) -> tuple[Group, list[Spread] | None]:
+        """What an index picks from: a group, or the places that an expression can be spread over."""
+        group = self.group(expression, scope)
+        if group is not None:
+            return group, None
+        shape = self.spread_shape(expression, scope)
+        if shape is None:
+            raise error("not-several", "only a bundle, an instance or a call can be indexed", expression.span)
+        names = tuple(n or str(i) for i, n in enumerate(shape.names))
+        return shape, [Spread(names, i) for i in range(len(shape))]
+
+    # --- sources --------------------------------------------------------------------------------------------------
+
+    def source_group(self, call: Call, axis_owner: str) -> Group:
+        """The outputs of a source call. Raises WeftError for arguments that are not what the source takes."""
+        spec = SOURCES[_callee(call)]
+        outputs, axes = source_shape(call, spec)
+        own = {a: f"{axis_owner}@{a}" for a in axes if a == "k"}
+        positional = tuple(own.get(a, "time" if a == "abstime" else a) for a in axes)
+        members = tuple(SourceMember(call, name, plane) for plane, name in enumerate(outputs))
+        return Group(outputs, members, own, positional)
+
+    # --- spindles -------------------------------------------------------------------------------------------------
+
+    def body(self, call: Call, spindle: SpindleDefinition, scope: Scope) -> Scope:
+        """The scope at the end of a spindle's body, with its outputs among the locals, for one call."""
+        key = (call, scope)
+        body = self._bodies.get(key)
+        if body is None:
+            if len(self._bodies) >= MAX_CALLS:
+                raise error("program-too-large", f"this patch makes more than {MAX_CALLS:,} spindle calls", call.span,
+                            "call a spindle once and use its outputs")  # fmt: skip
+            params = [Required(p.name) for p in spindle.parameters]
+            values = match_arguments(spindle.name.name, params, call.args, call.span)
+            closures = [Closure(value, scope) for value in values if value is not None]
+            path = f"{scope.path}/{spindle.name.name}#{self.ordinals.of(call)}"
+            body = self._bodies[key] = self.enter(spindle, closures, scope, path, call.span)
+        return body
+
+    def enter(
+        self, spindle: SpindleDefinition, arguments: Iterable[Local], scope: Scope, path: str, span: Span
+    ) -> Scope:
+        """Runs through a spindle's body with the given arguments, without evaluating anything."""
+        if spindle in scope.chain:
+            names = [s.name.name for s in scope.chain[scope.chain.index(spindle) :]] + [spindle.name.name]
+            raise error("recursion", f"a spindle cannot call itself: {' → '.join(names)}", span,
+                        "use a loop, or prev() for what grows over time")  # fmt: skip
+        later = frozenset(self.ordinals.assigned(spindle.body))
+        parameters = {p.name: a for p, a in zip(spindle.parameters, arguments, strict=True)}
+        inner = Scope(path, parameters, later - set(parameters), scope.level, scope.varying, (*scope.chain, spindle))
+        for statement in spindle.body:
+            inner = self.step(statement, inner)
+        return inner
+
+    def step(self, statement: Assignment | CallBinding | For, scope: Scope) -> Scope:
+        """The scope behind one statement that stands outside of loops."""
+        match statement:
+            case Assignment():
+                return scope.bind(statement.name.name, Closure(assigned_value(statement), scope))
+            case CallBinding():
+                return scope.bind(statement.name.name, self.bound_call(statement, scope))
+            case For():
+                site = LoopSite(statement, scope)
+                after = scope
+                for name in self.ordinals.carried(statement.body):
+                    after = after.bind(name, LoopResult(site, name))
+                return after
+
+    def bound_call(self, statement: CallBinding, scope: Scope) -> Group:
+        """What `f(x)::n<a, b>` binds inside a body."""
+        names = [o.name for o in statement.outputs]
+        if statement.count is not None:
+            copies = tuple(
+                Closure(statement.value, replace(scope, path=f"{scope.path}/{statement.name.name}@{n}",
+                                                 spread=Spread(tuple(names), i)))
+                for i, n in enumerate(names)
+            )  # fmt: skip
+            return Group(tuple(names), copies)
+        value = statement.value
+        if isinstance(value, Call) and _callee(value) == "cache" and not self.is_remap(value, scope):
+            group = self.cache_group(value, scope, f"{scope.path}/{statement.name.name}")
+        else:
+            found = self.group(value, scope)
+            group = found if found is not None else Group((names[0],), (Closure(value, scope),))
+        check_bound(statement, len(group))
+        return group.take(len(names), names)
+
+    def cache_group(self, call: Call, scope: Scope, owner: str) -> Group:
+        """The outputs of `cache(instance, n)`, whose axis belongs to `owner`."""
+        instance, _ = match_arguments("cache", STATE["cache"].params, call.args, call.span)
+        if instance is None:
+            raise TypeError("cache without an instance passed its signature")
+        shape = self.group(instance, scope) or Group(("v",), (Closure(instance, scope),))
+        axis = f"{owner}@k"
+        members = tuple(
+            CacheMember(call, scope, plane, len(shape), axis, now) for plane, now in enumerate(shape.members)
+        )
+        return Group(shape.names, members, {"k": axis}, (axis,))
+
+
+def check_bound(statement: CallBinding, available: int) -> None:
+    """Raises WeftError if a call binding names more outputs than there are."""
+    if len(statement.outputs) > available:
+        extra = statement.outputs[available]
+        many = f"{available} output{'s' * (available != 1)}"
+        raise error("too-many-outputs", f'this has {many}, so nothing is left for "{extra.name}"', extra.span)
+
+
+def assigned_value(statement: Assignment) -> Expression:
+    """The expression of an assignment; `a += e` reads the a from before."""
+    if statement.op == "=":
+        return statement.value
+    before = Name(statement.name.name, statement.name.span)
+    return Binary(statement.op[0], before, statement.value, statement.span)
+
+
+def source_shape(call: Call, spec: SourceSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Outputs and axes of a source call; for `load` these depend on the kind of file."""
+    if not spec.media:
+        return spec.outputs, spec.axes
+    path = source_text(call, spec)
+    kind = media_kind(path.value, spec)
+    if kind is None:
+        endings = ", ".join(e for m in spec.media for e in m.endings)
+        raise error("unknown-media", f'"{path.value}" does not end like a picture, film or sound', path.span,
+                    f"known endings: {endings}")  # fmt: skip
+    return kind.outputs, kind.axes
+
+
+def media_kind(path: str, spec: SourceSpec) -> MediaKind | None:
+    """The kind of file that a path names, by its ending."""
+    ending = path.rpartition(".")[2].lower()
+    return next((m for m in spec.media if ending in m.endings), None)
+
+
+def source_text(call: Call, spec: SourceSpec) -> Text:
+    """The string that a source is called with. Raises WeftError if it is not a string literal."""
+    values = match_arguments(spec.name, spec.params, call.args, call.span)
+    for param, value in zip(spec.params, values, strict=True):
+        if param.kind == "text" and value is not None:
+            if isinstance(value, Text):
+                return value
+            raise error("needs-a-string", f'{spec.name} needs "{param.name}" as text in quotes', value.span,
+                        f"for example {spec.example}")  # fmt: skip
+    raise TypeError(f"{spec.name} takes no string")
+
+
+def _instance_group(instance: Instance) -> Group:
+    names = tuple(instance.outputs)
+    members = tuple(StrandMember(StrandRef(instance.name, name)) for name in names)
+    axes = {axis: f"{instance.name}@{axis}" for axis in instance.axes}
+    first = next(iter(instance.outputs.values())).definition
+    positional: tuple[str, ...] = ("x", "y", "time")
+    if isinstance(first, FromSource):
+        shape = source_shape(first.call, first.spec)[1]
+        positional = tuple(axes.get(a, "time" if a == "abstime" else a) for a in shape)
+    elif isinstance(first, FromCache):
+        positional = tuple(axes.values())
+    return Group(names, members, axes, positional)
+
+
+def _remapped(group: Group, wrapper: Remap | Call, scope: Scope) -> Group:
+    match wrapper:
+        case Remap(_, maps, _):
+            members: tuple[Member, ...] = tuple(Remapped(m, maps, scope) for m in group.members)
+        case Call():
+            axes = positional_axes(wrapper, group.positional)
+            members = tuple(PositionallyRemapped(m, axes, wrapper.span, scope) for m in group.members)
+    return replace(group, members=members)
+
+
+def positional_axes(call: Call, axes: tuple[str, ...]) -> tuple[tuple[str, Expression], ...]:
+    """The coordinate that each argument of a positional remap maps. Raises WeftError for too many or labelled ones."""
+    for position, arg in enumerate(call.args):
+        if arg.label is not None:
+            raise error("label-in-remap", "a positional remap takes no labels", arg.label_span or arg.span,
+                        f"write me@{arg.label} ~ …" if arg.label in ("x", "y", "time") else None)  # fmt: skip
+        if position >= len(axes):
+            shown = ", ".join(axes) if axes else "no coordinates"
+            raise error("too-many-arguments", f"this can be remapped over {shown}, and this is one more", arg.span,
+                        "to call something, check its name; to remap a certain coordinate, write me@x ~ …")  # fmt: skip
+    return tuple((axis, arg.value) for axis, arg in zip(axes, call.args, strict=False))
+
+
+def _as_member(local: Local) -> Member:
+    if isinstance(local, Group):
+        raise TypeError("an output of a spindle is a strand")
+    return local
+
+
+def _callee(call: Call) -> str:
+    return call.callee.id if isinstance(call.callee, Name) else ""
+
+
+def _pick_hint(span: Span, group: Group) -> str:
+    name = span.text if span.text.isidentifier() else None
+    if name and group.names[0]:
+        return f"take one of them: {name}@{group.names[0]}"
+    return "take one of them with [0], or give an output for each"
+
+

@@ -1,0 +1,99 @@
+"""Context tagging: from the sinks upward, every strand learns which contexts evaluate it.
+
+A strand goes wherever it is consumed, into several contexts if need be, unless it is tied to one: because it
+remembers, or because it reads a source that only one context owns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from weft.contexts import ContextTable
+from weft.graph.nodes import Node, RenderGraph, Strand
+from weft.graph.order import components
+from weft.names import StrandRef
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What ties a strand: state (over x or y: `planar`), or a source with an `owner`."""
+
+    stateful: bool = False
+    planar: bool = False
+    owner: str | None = None
+
+    @property
+    def reason(self) -> str | None:
+        if self.owner is not None:
+            return f"it reads a source of {self.owner}"
+        if self.planar:
+            return "it remembers a value for every pixel"
+        return "it remembers" if self.stateful else None
+
+
+def tag(graph: RenderGraph, facts: Mapping[StrandRef, Fact], contexts: ContextTable) -> RenderGraph:
+    """The graph with the contexts of every strand."""
+    strands = graph.strands()
+    reads = {ref: [e.source for e in s.reads if e.source in strands] for ref, s in strands.items()}
+    wanted: dict[StrandRef, set[str]] = {ref: set() for ref in strands}
+    for sink in graph.sinks:
+        for edge in sink.reads:
+            if edge.source in wanted:
+                wanted[edge.source].add(sink.context)
+    tied: dict[StrandRef, str] = {}
+    # Consumers come first: a component is listed after what it reads.
+    for component in reversed(components(strands, reads)):
+        _settle(component, reads, wanted, tied, facts, contexts)
+    return replace(graph, nodes=tuple(_tagged(node, wanted, tied, facts) for node in graph.nodes))
+
+
+def _settle(
+    component: list[StrandRef],
+    reads: Mapping[StrandRef, list[StrandRef]],
+    wanted: dict[StrandRef, set[str]],
+    tied: dict[StrandRef, str],
+    facts: Mapping[StrandRef, Fact],
+    contexts: ContextTable,
+) -> None:
+    """Decides the contexts of strands that read one another, whose other consumers are all decided."""
+    consumers = set().union(*(wanted[ref] for ref in component))
+    for ref in component:
+        home = _home(facts[ref], consumers, contexts)
+        if home is not None:
+            tied[ref] = home
+    inside = set(component)
+    waiting = list(component)
+    while waiting:
+        ref = waiting.pop()
+        evaluated = {tied[ref]} if ref in tied else wanted[ref]
+        for source in reads[ref]:
+            if not evaluated <= wanted[source]:
+                wanted[source] |= evaluated
+                if source in inside:
+                    waiting.append(source)
+
+
+def _home(fact: Fact, consumers: set[str], contexts: ContextTable) -> str | None:
+    """The context that a strand is tied to; None for one that goes wherever it is consumed."""
+    if not consumers or fact.reason is None:
+        return None
+    if fact.owner is not None:
+        return fact.owner
+    candidates = [spec for spec in contexts if spec.name in consumers]
+    planes = [spec for spec in candidates if spec.sweeps_plane]
+    pool = planes if fact.planar and planes else candidates
+    ranked = [spec for spec in pool if spec.state_rank is not None]
+    return min(ranked or pool, key=lambda spec: (spec.state_rank or 0, spec.name)).name
+
+
+def _tagged(
+    node: Node, wanted: Mapping[StrandRef, set[str]], tied: Mapping[StrandRef, str], facts: Mapping[StrandRef, Fact]
+) -> Node:
+    def strand(s: Strand) -> Strand:
+        home = tied.get(s.ref)
+        if home is not None:
+            return replace(s, contexts=(home,), tied=home, reason=facts[s.ref].reason)
+        return replace(s, contexts=tuple(sorted(wanted[s.ref])))
+
+    return replace(node, strands=tuple(strand(s) for s in node.strands))

@@ -1,0 +1,165 @@
+"""Interned expressions: the one node type of the intermediate representation.
+
+Within one pool, equal structure is the same object, so common subexpressions cost nothing to find and equality is
+identity. An expression is an operation of `weft.ops`, or one of the structural operations below.
+
+| op           | args                                  | attr             | is                                           |
+| ------------ | ------------------------------------- | ---------------- | -------------------------------------------- |
+| `const`      |                                       | float            | a number                                     |
+| `bits`       |                                       | int              | an unsigned 32-bit number                    |
+| `coord`      |                                       | name             | a base coordinate: x y abstime channel       |
+| `uniform`    |                                       | name             | a number that is the same in a whole tick    |
+| `state`      | (k,) or (k, x, y)                     | (slot, plane)    | a slot k ticks ago (from 1), here or sampled |
+| `picture`    | (x, y)                                | (picture, plane) | a picture sampled at a place                 |
+| `strand`     | the coordinates its owner is read at  | StrandRef        | a strand of another subgraph                 |
+| `loop`       | (first, last, n inits…, n nexts…)     | (level, n)       | a loop; only `loop_out` may use it           |
+| `loop_out`   | (loop,)                               | k                | the k-th carried value behind the loop       |
+| `loop_index` |                                       | level            | the variable of the loop around it           |
+| `loop_value` |                                       | (level, k)       | the k-th carried value in this step          |
+
+A loop's level is larger than that of every loop whose variables its parts mention, so a body can be read without
+knowing where it stands, and two equal loops are one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from weft.errors import Span, error
+from weft.names import StrandRef as StrandRef
+
+
+class SlotPlane(NamedTuple):
+    """One of the values that a state slot keeps."""
+
+    slot: str
+    plane: int
+
+
+class PicturePlane(NamedTuple):
+    """One channel of a picture; `picture` is the path it was read from."""
+
+    picture: str
+    plane: int
+
+
+class LoopShape(NamedTuple):
+    """The level of a loop and how many values it carries from step to step."""
+
+    level: int
+    carried: int
+
+
+class LoopValue(NamedTuple):
+    level: int
+    k: int
+
+
+Attribute: TypeAlias = float | int | str | StrandRef | SlotPlane | PicturePlane | LoopShape | LoopValue | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expr:
+    """One interned expression. `index` grows in the order of creation, so args always have smaller ones. `free` has
+    bit n set if a variable of the loop of level n occurs in it unbound."""
+
+    op: str
+    args: tuple[Expr, ...]
+    attr: Attribute
+    index: int
+    free: int
+
+    def __repr__(self) -> str:
+        shown = [f"%{a.index}" for a in self.args]
+        return f"%{self.index} = {self.op}({', '.join([repr(self.attr)] * (self.attr is not None) + shown)})"
+
+
+# A larger program comes from a runaway expansion, and would take longer to compile than a performer waits.
+MAX_EXPRESSIONS = 100_000
+
+
+class Pool:
+    """The interned expressions of one compile."""
+
+    def __init__(self, limit: int = MAX_EXPRESSIONS) -> None:
+        self._nodes: dict[tuple[object, ...], Expr] = {}
+        self._spans: dict[Expr, Span] = {}
+        self._limit = limit
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def make(self, op: str, args: tuple[Expr, ...] = (), attr: Attribute = None, span: Span | None = None) -> Expr:
+        """The expression of this structure. The first span it is made with is kept beside it.
+
+        Raises WeftError when the program grows beyond the limit.
+        """
+        key = (op, _bits(attr) if op == "const" else attr, *(a.index for a in args))
+        node = self._nodes.get(key)
+        if node is None:
+            if len(self._nodes) >= self._limit:
+                raise error(
+                    "program-too-large", f"this patch expands to more than {self._limit:,} expressions", span,
+                    hint="shorten a loop, or remap fewer times",
+                )  # fmt: skip
+            node = Expr(op, args, attr, len(self._nodes), _free(op, args, attr))
+            self._nodes[key] = node
+            if span is not None:
+                self._spans[node] = span
+        return node
+
+    def const(self, value: float, span: Span | None = None) -> Expr:
+        return self.make("const", (), float(value), span)
+
+    def span(self, node: Expr) -> Span | None:
+        """Where in the text this expression was first asked for."""
+        return self._spans.get(node)
+
+
+def _bits(value: Attribute) -> bytes:
+    """Constants are told apart by their bits: 0.0 and -0.0 are equal but not the same, NaN is the same as itself."""
+    if not isinstance(value, float):
+        raise TypeError(f"a constant is a float, not {value!r}")
+    return struct.pack("<d", value)
+
+
+def _free(op: str, args: tuple[Expr, ...], attr: Attribute) -> int:
+    match attr:
+        case LoopShape(level, carried):
+            free = 0
+            for arg in args[: 2 + carried]:
+                free |= arg.free
+            for arg in args[2 + carried :]:
+                free |= arg.free & ~(1 << level)
+            return free
+        case LoopValue(level, _):
+            return 1 << level
+        case int(level) if op == "loop_index":
+            return 1 << level
+        case _:
+            free = 0
+            for arg in args:
+                free |= arg.free
+            return free
+
+
+def topological(roots: Iterable[Expr]) -> list[Expr]:
+    """Every expression that the roots need, each once, operands first."""
+    seen: set[Expr] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            stack.extend(node.args)
+    return sorted(seen, key=lambda n: n.index)
+
+
+def users(nodes: Iterable[Expr]) -> Iterator[tuple[Expr, Expr]]:
+    """Every pair of an expression and one that has it as an operand."""
+    for node in nodes:
+        for arg in node.args:
+            yield arg, node

@@ -1,0 +1,214 @@
+"""Lowering: from a subgraph of strands to expressions over the coordinates of its context."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from weft.contexts import ContextSpec, ContextTable
+from weft.errors import Diagnostic, Span, WeftError, error
+from weft.graph.domain import SlotRequest
+from weft.graph.elaborate import Elaborator
+from weft.graph.fields import Coordinates, Environment
+from weft.graph.nodes import RenderGraph, Subgraph
+from weft.graph.patch import Patch
+from weft.graph.resolve import media_kind, source_text
+from weft.graph.sinks import sink_parts
+from weft.ir.builder import Constants
+from weft.ir.expr import Expr, LoopShape, LoopValue, PicturePlane, Pool, SlotPlane, topological
+from weft.ir.program import Lowered, Output, StateSlot, Update
+from weft.names import StrandRef
+from weft.sources import PICTURE, SourceSpec
+from weft.syntax.ast import Call, Text
+
+# Where a context does not sweep a coordinate: the centre of a one-pixel picture, the left channel.
+_STANDSTILL = {"x": 0.5, "y": 0.5, "channel": 0.0}
+
+
+class Unavailable(WeftError):
+    """A subgraph that is right, but needs a source that this installation cannot open. Carries a warning."""
+
+
+def lower(patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, pool: Pool) -> Lowered:
+    """The expressions of one subgraph.
+
+    Raises WeftError for what only shows at the coordinates of a context (a remap of the time that reaches state, a
+    program too large), and Unavailable for a source without a backend.
+    """
+    return _Lowering(patch, graph, subgraph, contexts, pool).lowered()
+
+
+@dataclass
+class _Lowering:
+    patch: Patch
+    graph: RenderGraph
+    subgraph: Subgraph
+    contexts: ContextTable
+    pool: Pool
+
+    def lowered(self) -> Lowered:
+        spec = self.contexts[self.subgraph.context]
+        swept = self._elaborator(spec, points=False)
+        outputs = self._outputs(swept)
+        for ref in self.subgraph.tied:
+            swept.strand(ref, swept.env.own)
+        swept.finish()
+        points = self._elaborator(spec, points=True)
+        points.slots = swept.slots
+        exposed = tuple((ref, points.strand(ref, points.env.own)) for ref in self.subgraph.exposes)
+        prefix = f"{spec.name}/"
+        slots = tuple(
+            StateSlot(prefix + s.key, s.kind, s.depth, s.planes, image=False)
+            for s in sorted(swept.slots.values(), key=lambda s: s.key)
+        )
+        updates = tuple(Update(prefix + key, plane, value) for (key, plane), value in sorted(swept.updates.items()))
+        if spec.raster:
+            self._check_raster_state(swept, updates)
+        return Lowered(self.subgraph.name, spec.name, outputs, exposed, slots, updates)
+
+    def _elaborator(self, spec: ContextSpec, points: bool) -> Elaborator[Expr]:
+        domain = ExprDomain(self.pool, spec, self._owners(), points)
+        env = Environment(domain, self.patch.settings, spec.counters, domain.own)
+        domain.own = env_own(domain, env, spec)
+        env = Environment(domain, self.patch.settings, () if points else spec.counters, domain.own)
+        return Elaborator(self.patch, domain, env)
+
+    def _owners(self) -> dict[StrandRef, ContextSpec]:
+        strands = self.graph.strands()
+        return {ref: self.contexts[strands[ref].tied or ""] for ref in self.subgraph.reads}
+
+    def _outputs(self, elaborator: Elaborator[Expr]) -> tuple[Output, ...]:
+        """What the sinks consume. Where a context sums its sinks, they are one output each place."""
+        outputs: dict[str, Expr] = {}
+        for sink in self.patch.sinks:
+            if sink.label not in self.subgraph.sinks:
+                continue
+            for part in sink_parts(sink, elaborator.resolver):
+                value = elaborator.expression(part.value, part.scope, sink.label, elaborator.env.own)
+                outputs[part.label] = value
+        return tuple(Output(label, value) for label, value in outputs.items())
+
+    def _check_raster_state(self, elaborator: Elaborator[Expr], updates: Sequence[Update]) -> None:
+        """In audio, x and y follow from the time, so state over them cannot be read at another x or y."""
+        own = {elaborator.env.own.x, elaborator.env.own.y}
+        over_plane = {u.slot for u in updates if own & set(topological([u.value]))}
+        for node in topological(u.value for u in updates):
+            if isinstance(node.attr, SlotPlane) and node.attr.slot in over_plane and len(node.args) == 3:
+                raise error("map-reaches-state", "in audio, state over x or y cannot be read at another place",
+                            self.pool.span(node), "delay(…) reads another time instead")  # fmt: skip
+
+
+def env_own(domain: ExprDomain, env: Environment[Expr], spec: ContextSpec) -> Coordinates[Expr]:
+    """The coordinates of a context where nothing is remapped."""
+
+    def base(name: str) -> Expr:
+        if spec.sweep_of(name) == "once":
+            return domain.const(_STANDSTILL[name])
+        return domain.pool.make("coord", (), name)
+
+    if not spec.raster:
+        return Coordinates(base("x"), base("y"), base("abstime"), base("channel"))
+    time = base("abstime")
+    x = domain.op("fract", domain.op("mul", time, env.setting("pitch")))
+    y = domain.op("fract", domain.op("div", time, env.setting("sweep")))
+    return Coordinates(x, y, time, base("channel"))
+
+
+@dataclass
+class ExprLoop:
+    """A loop in the making: its body is evaluated once, over variables."""
+
+    pool: Pool
+    shape: LoopShape
+    head: tuple[Expr, ...]
+    span: Span
+    results: list[Expr] = field(default_factory=list)
+
+    @property
+    def index(self) -> Expr:
+        return self.pool.make("loop_index", (), self.shape.level, self.span)
+
+    @property
+    def carried(self) -> list[Expr]:
+        level, count = self.shape
+        return [self.pool.make("loop_value", (), LoopValue(level, k), self.span) for k in range(count)]
+
+    def close(self, nexts: Sequence[Expr]) -> bool:
+        loop = self.pool.make("loop", (*self.head, *nexts), self.shape, self.span)
+        self.results = [self.pool.make("loop_out", (loop,), k, self.span) for k in range(self.shape.carried)]
+        return True
+
+
+@dataclass
+class ExprDomain:
+    """Values are interned expressions. `owners` has the contexts of strands that are read across; with `points`, state
+    is sampled wherever the coordinates say instead of read at the element that is being computed."""
+
+    pool: Pool
+    spec: ContextSpec
+    owners: Mapping[StrandRef, ContextSpec]
+    points: bool
+    own: Coordinates[Expr] = field(init=False)
+    _constants: Constants = field(default_factory=Constants)
+
+    def __post_init__(self) -> None:
+        nowhere = self.const(0.0)
+        self.own = Coordinates(nowhere, nowhere, nowhere, nowhere)
+
+    def const(self, value: float, span: Span | None = None) -> Expr:
+        return self.pool.const(value, span)
+
+    def op(self, name: str, *args: Expr, span: Span | None = None) -> Expr:
+        return self.pool.make(name, args, None, span)
+
+    def uniform(self, name: str) -> Expr:
+        return self.pool.make("uniform", (), name)
+
+    def unknown(self) -> Expr:
+        raise TypeError("an argument that was never given reached lowering")
+
+    def is_unknown(self, value: Expr) -> bool:
+        return False
+
+    def constant(self, value: Expr) -> float | None:
+        return self._constants.of(value)
+
+    def loop_level(self, value: Expr) -> int:
+        return value.free.bit_length() - 1
+
+    def loop(self, level: int, first: Expr, last: Expr, inits: Sequence[Expr], span: Span) -> ExprLoop:
+        return ExprLoop(self.pool, LoopShape(level, len(inits)), (first, last, *inits), span)
+
+    def state(self, slot: SlotRequest, plane: int, ticks: Expr, at: Coordinates[Expr], span: Span) -> Expr:
+        if at.abstime is not self.own.abstime:
+            raise error("map-reaches-state", f"a map of the time cannot reach into {slot.kind}, which only knows its own",
+                        span, "delay(…) and cache(…) read earlier ticks")  # fmt: skip
+        attr = SlotPlane(f"{self.spec.name}/{slot.key}", plane)
+        here = at.x is self.own.x and at.y is self.own.y and not self.points
+        args = (ticks,) if here else (ticks, at.x, at.y)
+        return self.pool.make("state", args, attr, span)
+
+    def source(self, call: Call, spec: SourceSpec, plane: int, axis: Expr | None, at: Coordinates[Expr]) -> Expr:
+        text = source_text(call, spec) if spec.media else None
+        if text is None or media_kind(text.value, spec) is not PICTURE:
+            what = spec.name if text is None else f'"{text.value}"'
+            raise Unavailable(
+                Diagnostic("warning", "source-not-available", f"{what} cannot be read by this version of weft yet",
+                           call.span, "the statements that need it are left out")
+            )  # fmt: skip
+        return self.pool.make("picture", (at.x, at.y), PicturePlane(_beside(text), plane), call.span)
+
+    def external(self, ref: StrandRef, at: Coordinates[Expr], span: Span) -> Expr | None:
+        owner = self.owners.get(ref)
+        if owner is None:
+            return None
+        if "abstime" not in owner.read_over and at.abstime is not self.own.abstime:
+            raise error("cannot-read-across", f"{ref} is evaluated in {owner.name}, which keeps no earlier values", span,
+                        f"it can be read over {' and '.join(owner.read_over) or 'nothing'} only")  # fmt: skip
+        return self.pool.make("strand", tuple(at.base(name) for name in owner.read_over), ref, span)
+
+
+def _beside(text: Text) -> str:
+    """The path of a file that is named relative to the text it is named in."""
+    return os.path.join(os.path.dirname(text.span.source.name), text.value)

@@ -1,0 +1,117 @@
+"""The passes between lowering and code generation, in one list. Each is a pure function from IR to IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from weft.contexts import ContextSpec
+from weft.ir.builder import Builder
+from weft.ir.expr import Expr, Pool, SlotPlane
+from weft.ir.program import Lowered, StateSlot
+from weft.ir.rates import Varies, variation
+from weft.ops import OPS
+
+
+@dataclass(frozen=True, slots=True)
+class PassContext:
+    """What a pass may know besides the IR: the pool its expressions live in, and the context they run in."""
+
+    pool: Pool
+    spec: ContextSpec
+
+
+class Pass(NamedTuple):
+    """`always` passes are needed for meaning, the others only for speed: `-O0` leaves these out."""
+
+    name: str
+    apply: Callable[[Lowered, PassContext], Lowered]
+    always: bool
+
+
+def rewrite(lowered: Lowered, change: Callable[[Expr, tuple[Expr, ...]], Expr]) -> Lowered:
+    """The IR with each expression replaced by what `change` makes of it and of its operands' replacements."""
+    new: dict[Expr, Expr] = {}
+    for node in lowered.nodes():
+        new[node] = change(node, tuple(new[a] for a in node.args))
+    return replace(
+        lowered,
+        outputs=tuple(replace(o, value=new[o.value]) for o in lowered.outputs),
+        exposed=tuple((ref, new[value]) for ref, value in lowered.exposed),
+        updates=tuple(replace(u, value=new[u.value]) for u in lowered.updates),
+    )
+
+
+def settle_state(lowered: Lowered, context: PassContext) -> Lowered:
+    """Decides which slots are images: those that keep something that varies over the picture. The others are numbers,
+    and have no place that they could be sampled at."""
+    slots = {slot.key: slot for slot in lowered.slots}
+    changed = context.spec.sweeps_plane
+    while changed:
+        images = _image_slots(lowered, context.spec, slots)
+        changed = any(not slots[key].image for key in images)
+        slots |= {key: replace(slots[key], image=True) for key in images}
+
+    def settle(node: Expr, args: tuple[Expr, ...]) -> Expr:
+        if isinstance(node.attr, SlotPlane) and not slots[node.attr.slot].image:
+            args = args[:1]
+        return _remade(node, args, context.pool)
+
+    return replace(rewrite(lowered, settle), slots=tuple(slots[s.key] for s in lowered.slots))
+
+
+def _image_slots(lowered: Lowered, spec: ContextSpec, slots: dict[str, StateSlot]) -> set[str]:
+    # A sampled read of a slot that is no image (yet) does not vary with the place it is sampled at.
+    varies = variation((u.value for u in lowered.updates), spec, slots)
+    return {u.slot for u in lowered.updates if varies[u.value] & (Varies.COLUMN | Varies.ROW | Varies.ELEMENT)}
+
+
+def expand(lowered: Lowered, context: PassContext) -> Lowered:
+    """Rewrites every builtin that is made of simpler ones."""
+    builder = Builder(context.pool)
+
+    def expanded(node: Expr, args: tuple[Expr, ...]) -> Expr:
+        if node.op in OPS:
+            return builder.at(context.pool.span(node)).op(node.op, *args)
+        return _remade(node, args, context.pool)
+
+    return rewrite(lowered, expanded)
+
+
+def fold(lowered: Lowered, context: PassContext) -> Lowered:
+    """Computes what is constant, and leaves out operations that change nothing."""
+    builder = Builder(context.pool)
+
+    def folded(node: Expr, args: tuple[Expr, ...]) -> Expr:
+        if node.op in OPS:
+            return builder.at(context.pool.span(node)).simplified(node.op, args)
+        return _remade(node, args, context.pool)
+
+    return rewrite(lowered, folded)
+
+
+def _remade(node: Expr, args: tuple[Expr, ...], pool: Pool) -> Expr:
+    return node if args == node.args else pool.make(node.op, args, node.attr, pool.span(node))
+
+
+PASSES: Sequence[Pass] = (
+    Pass("settle_state", settle_state, always=True),
+    Pass("expand", expand, always=True),
+    Pass("fold", fold, always=False),
+)
+
+
+def run_passes(
+    lowered: Lowered,
+    context: PassContext,
+    optimise: bool = True,
+    after: Callable[[str, Lowered], None] | None = None,
+) -> Lowered:
+    """Applies the passes in order; `after` sees the result of each, by name."""
+    for step in PASSES:
+        if step.always or optimise:
+            lowered = step.apply(lowered, context)
+            if after is not None:
+                after(step.name, lowered)
+    return lowered

@@ -1,0 +1,97 @@
+"""How often each expression changes, and so how often it has to be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum, IntFlag
+
+from weft.contexts import ContextSpec
+from weft.ir.expr import Expr, SlotPlane, topological
+from weft.ir.program import StateSlot
+
+COORDINATES = ("x", "y", "abstime", "channel")
+
+
+class Rate(IntEnum):
+    """The sections of a kernel, from the rarest to the most frequent. `column` is once a column of the picture (it
+    varies with x), `row` once a row."""
+
+    CONSTANT = 0
+    FRAME = 1
+    COLUMN = 2
+    ROW = 3
+    ELEMENT = 4
+
+    @property
+    def title(self) -> str:
+        return self.name.lower()
+
+
+class Varies(IntFlag):
+    """What a value varies over; what varies over a column and a row varies over every element."""
+
+    NOTHING = 0
+    FRAME = 1
+    COLUMN = 2
+    ROW = 4
+    ELEMENT = 8
+
+
+_SWEEPS = {
+    "once": Varies.NOTHING,
+    "frame": Varies.FRAME,
+    "column": Varies.COLUMN,
+    "row": Varies.ROW,
+    "element": Varies.ELEMENT,
+}
+_PLANE = Varies.COLUMN | Varies.ROW
+
+
+def rate_of(varies: Varies) -> Rate:
+    """The rate at which something that varies over `varies` has to be computed."""
+    if varies & Varies.ELEMENT or varies & _PLANE == _PLANE:
+        return Rate.ELEMENT
+    if varies & Varies.ROW:
+        return Rate.ROW
+    if varies & Varies.COLUMN:
+        return Rate.COLUMN
+    return Rate.FRAME if varies else Rate.CONSTANT
+
+
+_ALL = tuple(Varies(number) for number in range(16))
+_RATES = {varies: rate_of(varies) for varies in _ALL}
+
+# What comes anew with each frame, whatever it is made of.
+_FRAME_OPS = frozenset({"uniform", "picture", "strand"})
+
+
+def variation(
+    roots: Iterable[Expr], spec: ContextSpec, slots: Mapping[str, StateSlot], points: bool = False
+) -> dict[Expr, Varies]:
+    """What each expression below the roots varies over in a context, or over a list of `points`, each with coordinates
+    of its own. Variables of loops do not count: a body is computed where its loop is."""
+    sweeps = {name: Varies.ELEMENT if points else _SWEEPS[spec.sweep_of(name)] for name in COORDINATES}
+    number_state = Varies.FRAME if points else sweeps["abstime"]
+    varies: dict[Expr, int] = {}
+    for node in topological(roots):
+        own = 0  # a plain number: flags take five times as long, and this is done for every expression
+        for arg in node.args:
+            own |= varies[arg]
+        match node.attr:
+            case str(name) if node.op == "coord":
+                own = int(sweeps[name])
+            case SlotPlane(slot, _):
+                own |= int(number_state)
+                if slots[slot].image and len(node.args) == 1:
+                    own |= int(_PLANE)
+            case _ if node.op in _FRAME_OPS:
+                own |= int(Varies.FRAME)
+        varies[node] = own
+    return {node: _ALL[own] for node, own in varies.items()}
+
+
+def rates(
+    roots: Iterable[Expr], spec: ContextSpec, slots: Mapping[str, StateSlot], points: bool = False
+) -> dict[Expr, Rate]:
+    """The rate of each expression below the roots."""
+    return {node: _RATES[v] for node, v in variation(roots, spec, slots, points).items()}

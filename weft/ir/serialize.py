@@ -1,0 +1,182 @@
+"""Lowered IR as JSON, without loss in both directions, and as text for people."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from weft.contexts import ContextSpec
+from weft.ir.expr import (
+    Attribute,
+    Expr,
+    LoopShape,
+    LoopValue,
+    PicturePlane,
+    Pool,
+    SlotPlane,
+    StrandRef,
+    topological,
+)
+from weft.ir.program import Lowered, Output, StateSlot, Update
+from weft.ir.rates import Rate, rates
+
+Json: TypeAlias = Any
+
+_DECODERS: Mapping[str, Callable[..., Attribute]] = {
+    "state": SlotPlane,
+    "picture": PicturePlane,
+    "strand": StrandRef,
+    "loop": LoopShape,
+    "loop_value": LoopValue,
+}
+
+
+def number_to_json(value: float) -> Json:
+    """A double as JSON, to the bit. JSON has no word for what is not finite: that is a string, for a NaN with its
+    bits."""
+    if math.isfinite(value):
+        return value
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return f"nan:{struct.pack('>d', value).hex()}"
+
+
+def number_from_json(data: Json) -> float:
+    if isinstance(data, str) and data.startswith("nan:"):
+        value: float = struct.unpack(">d", bytes.fromhex(data[4:]))[0]
+        return value
+    return float(data)
+
+
+def slot_to_json(slot: StateSlot) -> Json:
+    return {"key": slot.key, "kind": slot.kind, "depth": slot.depth, "planes": slot.planes, "image": slot.image}
+
+
+def slot_from_json(data: Json) -> StateSlot:
+    return StateSlot(**data)
+
+
+def to_json(lowered: Lowered) -> Json:
+    """What `from_json` reads. `nodes` is a flat list of `[op, operands, attribute]`, in which operands are places in
+    the list before their user; the rest refers to that list. The spans are not part of it."""
+    nodes = lowered.nodes()
+    place = {node: at for at, node in enumerate(nodes)}
+    return {
+        "name": lowered.name,
+        "context": lowered.context,
+        "nodes": [[n.op, [place[a] for a in n.args], _attribute_to_json(n.attr)] for n in nodes],
+        "outputs": [[o.label, place[o.value]] for o in lowered.outputs],
+        "exposed": [[*ref, place[value]] for ref, value in lowered.exposed],
+        "slots": [slot_to_json(slot) for slot in lowered.slots],
+        "updates": [[u.slot, u.plane, place[u.value]] for u in lowered.updates],
+    }
+
+
+def from_json(data: Json) -> Lowered:
+    """The IR that `to_json` wrote, in a pool of its own."""
+    pool = Pool()
+    nodes: list[Expr] = []
+    for op, args, attr in data["nodes"]:
+        nodes.append(pool.make(op, tuple(nodes[a] for a in args), _attribute_from_json(op, attr)))
+    return Lowered(
+        data["name"],
+        data["context"],
+        tuple(Output(label, nodes[at]) for label, at in data["outputs"]),
+        tuple((StrandRef(instance, output), nodes[at]) for instance, output, at in data["exposed"]),
+        tuple(slot_from_json(slot) for slot in data["slots"]),
+        tuple(Update(slot, plane, nodes[at]) for slot, plane, at in data["updates"]),
+    )
+
+
+def _attribute_to_json(attr: Attribute) -> Json:
+    if isinstance(attr, float):
+        return number_to_json(attr)
+    return list(attr) if isinstance(attr, tuple) else attr
+
+
+def _attribute_from_json(op: str, data: Json) -> Attribute:
+    if op == "const":
+        return number_from_json(data)
+    if op in _DECODERS:
+        return _DECODERS[op](*data)
+    attr: Attribute = data
+    return attr
+
+
+def to_text(lowered: Lowered, spec: ContextSpec) -> str:
+    """The IR as `--dump-ir` prints it: each expression where it is first needed, with its rate."""
+    slots = {slot.key: slot for slot in lowered.slots}
+    dump = _Dump(rates(lowered.roots, spec, slots))
+    dump.lines.append(f"subgraph {lowered.name} · {lowered.context}")
+    dump.group("outputs", [(o.label, o.value) for o in lowered.outputs])
+    dump.group("state", [(_update_text(u, slots[u.slot]), u.value) for u in lowered.updates])
+    dump.group("exposed", [(str(ref), value) for ref, value in lowered.exposed])
+    return "\n".join(dump.lines) + "\n"
+
+
+class _Dump:
+    """Collects the lines of a text dump, and remembers which expressions it has listed."""
+
+    def __init__(self, rate: Mapping[Expr, Rate]) -> None:
+        self.lines: list[str] = []
+        self._rate = rate
+        self._listed: set[Expr] = set()
+
+    def group(self, title: str, entries: list[tuple[str, Expr]]) -> None:
+        """Lists entries (a name and its value) behind the expressions that are new in them."""
+        if not entries:
+            return
+        self.lines.append(f"{title}:")
+        new = [n for n in topological(value for _, value in entries) if n not in self._listed and n.args]
+        self._listed.update(new)
+        self.lines += [f"  %{n.index} = {_operation_text(n)}  · {self._rate[n].title}" for n in new]
+        self.lines += [f"  {name} = {operand_text(value)}" for name, value in entries]
+
+
+def number_text(value: float) -> str:
+    """A number as people write it: 5, not 5.0; else every digit that matters."""
+    return repr(value).removesuffix(".0")
+
+
+def operand_text(node: Expr) -> str:
+    """An operand: what has operands itself by its number, anything else in full."""
+    match node.op, node.attr:
+        case "const", float(value):
+            return number_text(value)
+        case "bits", int(value):
+            return f"0x{value:08x}"
+        case (("coord" | "uniform"), str(name)):
+            return name
+        case "loop_index", int(level):
+            return f"loop{level}.index"
+        case "loop_value", LoopValue(level, index):
+            return f"loop{level}.{index}"
+        case "strand", StrandRef() if not node.args:
+            return str(node.attr)
+    return f"%{node.index}"
+
+
+def _operation_text(node: Expr) -> str:
+    args = [operand_text(arg) for arg in node.args]
+    match node.attr:
+        case LoopShape(level, carried):
+            steps = [f"{a} → {b}" for a, b in zip(args[2 : 2 + carried], args[2 + carried :], strict=True)]
+            return f"loop{level} from {args[0]} to {args[1]} carrying {', '.join(steps)}"
+        case SlotPlane(slot, plane) | PicturePlane(slot, plane):
+            return _join([node.op, f"{slot}[{plane}]", *args])
+        case StrandRef():
+            return _join([node.op, str(node.attr), *args])
+        case int(index):
+            return _join([node.op, *args, str(index)])
+    return _join([node.op, *args])
+
+
+def _join(words: Iterable[str]) -> str:
+    return " ".join(words)
+
+
+def _update_text(update: Update, slot: StateSlot) -> str:
+    kind = "image" if slot.image else "number"
+    return f"{update.slot}[{update.plane}] ({slot.kind}, {kind}, {slot.depth} back)"

@@ -1,0 +1,194 @@
+"""Checks that lowered IR keeps its own rules, so that a mistake shows where it was made and not as a wrong picture."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from weft.ir.expr import Attribute, Expr, LoopShape, LoopValue, PicturePlane, SlotPlane, StrandRef
+from weft.ir.program import Lowered, StateSlot
+from weft.ir.rates import COORDINATES
+from weft.ops import OPS
+from weft.ops.spec import ValueType
+
+
+class MalformedError(Exception):
+    """A structure that breaks its own rules. The mistake is in weft, not in the patch."""
+
+
+# What a structural operation carries as its attribute, and how many operands it may have (None: any number).
+_STRUCTURE: Mapping[str, tuple[type, tuple[int, ...] | None]] = {
+    "const": (float, (0,)),
+    "bits": (int, (0,)),
+    "coord": (str, (0,)),
+    "uniform": (str, (0,)),
+    "state": (SlotPlane, (1, 3)),
+    "picture": (PicturePlane, (2,)),
+    "strand": (StrandRef, None),
+    "loop": (LoopShape, None),
+    "loop_out": (int, (1,)),
+    "loop_index": (int, (0,)),
+    "loop_value": (LoopValue, (0,)),
+}
+
+# For each level of a loop, one more than the largest index with which its carried values are mentioned.
+_Mentions: TypeAlias = Mapping[int, int]
+_NO_MENTIONS: _Mentions = {}
+
+
+def verify(lowered: Lowered) -> None:
+    """Raises MalformedError, with the offending expression, if a rule of the IR is broken: operands before their
+    users, equal structure is one object, the operators' arities and types, loops and their variables, state slots."""
+    slots = _slots_by_key(lowered.slots)
+    nodes = lowered.nodes()
+    _check_interning(nodes)
+    for node in nodes:
+        _check_operation(node, slots)
+    _check_carried_values(nodes)
+    _check_roots(lowered)
+    _check_updates(lowered, slots)
+
+
+def type_of(node: Expr) -> ValueType:
+    """What kind of value an expression gives."""
+    if node.op == "bits":
+        return "bits"
+    return "real" if node.op in _STRUCTURE else OPS[node.op].gives
+
+
+def converts(given: ValueType, wanted: ValueType) -> bool:
+    """Whether a value may stand where another type is asked for: reals and truths stand for each other, bits for
+    nothing but themselves."""
+    return (given == "bits") == (wanted == "bits")
+
+
+def _require(condition: bool, where: object, message: str) -> None:
+    if not condition:
+        raise MalformedError(f"{where}: {message}")
+
+
+def _slots_by_key(slots: Iterable[StateSlot]) -> dict[str, StateSlot]:
+    listed = list(slots)
+    keys = [slot.key for slot in listed]
+    _require(keys == sorted(set(keys)), "slots", f"keys are not unique and sorted: {keys}")
+    for slot in listed:
+        _require(slot.depth >= 1 and slot.planes >= 1, slot.key, "depth and planes must be at least 1")
+    return {slot.key: slot for slot in listed}
+
+
+def _check_interning(nodes: Iterable[Expr]) -> None:
+    seen: dict[tuple[object, ...], Expr] = {}
+    for node in nodes:
+        _require(all(arg.index < node.index for arg in node.args), node, "an operand was made after its user")
+        # Numbers are told apart by their bits, as in the pool.
+        attr = struct.pack("<d", node.attr) if isinstance(node.attr, float) else node.attr
+        key = (node.op, attr, *(arg.index for arg in node.args))
+        other = seen.setdefault(key, node)
+        _require(other is node, node, f"equal to %{other.index}, but not the same object")
+
+
+def _check_operation(node: Expr, slots: Mapping[str, StateSlot]) -> None:
+    if node.op in _STRUCTURE:
+        _check_structural(node, slots)
+        return
+    row = OPS.get(node.op)
+    if row is None:
+        raise MalformedError(f"{node}: unknown operation")
+    _require(row.expand is None, node, "should have been expanded into other operations")
+    _require(len(node.args) == len(row.params), node, f"takes {len(row.params)} operands")
+    _require(node.attr is None, node, "an operation has no attribute")
+    for at, arg in enumerate(node.args):
+        _check_operand(node, arg, row.type_of_operand(at))
+
+
+def _check_operand(node: Expr, arg: Expr, wanted: ValueType) -> None:
+    _require(arg.op != "loop" or node.op == "loop_out", node, "a loop is read by `loop_out` only")
+    _require(arg.op == "loop" or converts(type_of(arg), wanted), node, f"%{arg.index} is {type_of(arg)}, not {wanted}")
+
+
+def _check_structural(node: Expr, slots: Mapping[str, StateSlot]) -> None:
+    attribute, counts = _STRUCTURE[node.op]
+    _require(isinstance(node.attr, attribute), node, f"its attribute is no {attribute.__name__}")
+    _require(counts is None or len(node.args) in counts, node, f"takes {counts} operands")
+    for arg in node.args:
+        _check_operand(node, arg, "real")
+    match node.op, node.attr:
+        case "coord", str(name):
+            _require(name in COORDINATES, node, f"{name!r} is no base coordinate")
+        case "bits", int(value):
+            _require(0 <= value < 1 << 32, node, "does not fit into 32 bits")
+        case "picture", PicturePlane(_, plane):
+            _require(0 <= plane < 4, node, "a picture has the planes 0…3")
+        case "state", SlotPlane(slot, plane):
+            _check_state(node, slots.get(slot), plane)
+        case "loop", LoopShape(level, carried):
+            _check_loop(node, level, carried)
+        case "loop_out", int(index):
+            _require(node.args[0].op == "loop", node, "reads something that is no loop")
+            _require(_is_index(index, node.args[0].attr), node, "the loop carries fewer values")
+
+
+def _is_index(index: int, attr: Attribute) -> bool:
+    return isinstance(attr, LoopShape) and 0 <= index < attr.carried
+
+
+def _check_state(node: Expr, slot: StateSlot | None, plane: int) -> None:
+    if slot is None:
+        raise MalformedError(f"{node}: no such state slot")
+    _require(0 <= plane < slot.planes, node, f"the slot has {slot.planes} planes")
+    _require(slot.image or len(node.args) == 1, node, "only an image is sampled at a place")
+    ticks = node.args[0].attr if node.args[0].op == "const" else 1.0
+    _require(isinstance(ticks, float) and 1 <= ticks <= slot.depth, node, f"the slot remembers 1…{slot.depth} ticks")
+
+
+def _check_loop(node: Expr, level: int, carried: int) -> None:
+    _require(len(node.args) == 2 + 2 * carried, node, "needs two bounds, and a start and a next value for each carried")
+    for arg in node.args[: 2 + carried]:
+        _require(arg.free >> level == 0, node, f"%{arg.index} mentions a variable of its own level or a deeper one")
+    for arg in node.args[2 + carried :]:
+        _require(arg.free >> level + 1 == 0, node, f"%{arg.index} mentions a variable of a deeper loop")
+
+
+def _check_carried_values(nodes: Iterable[Expr]) -> None:
+    """Every `loop_value` must exist in each loop that it is a part of."""
+    mentions: dict[Expr, _Mentions] = {}
+    for node in nodes:
+        found = _mentioned(node, mentions)
+        if isinstance(node.attr, LoopShape):
+            level, carried = node.attr
+            _require(found.get(level, 0) <= carried, node, "its body mentions a value that it does not carry")
+            found = {other: count for other, count in found.items() if other != level}
+        mentions[node] = found
+
+
+def _mentioned(node: Expr, mentions: Mapping[Expr, _Mentions]) -> _Mentions:
+    if isinstance(node.attr, LoopValue):
+        return {node.attr.level: node.attr.k + 1}
+    parts = [mentions[arg] for arg in node.args if mentions[arg]]
+    if len(parts) <= 1:
+        return parts[0] if parts else _NO_MENTIONS
+    merged: dict[int, int] = {}
+    for part in parts:
+        for level, count in part.items():
+            merged[level] = max(count, merged.get(level, 0))
+    return merged
+
+
+def _check_roots(lowered: Lowered) -> None:
+    for root in lowered.roots:
+        _require(root.free == 0, root, "a loop's variable outside its loop")
+        _require(root.op != "loop", root, "a loop is read by `loop_out` only")
+        _require(type_of(root) != "bits", root, "bits cannot leave the program")
+    names = [ref for ref, _ in lowered.exposed]
+    _require(len(names) == len(set(names)), "exposed", "a strand is exposed twice")
+
+
+def _check_updates(lowered: Lowered, slots: Mapping[str, StateSlot]) -> None:
+    missing = {(slot.key, plane) for slot in lowered.slots for plane in range(slot.planes)}
+    for update in lowered.updates:
+        place = (update.slot, update.plane)
+        _require(update.slot in slots, place, "no such state slot")
+        _require(place in missing, place, "updated twice, or no such plane")
+        missing.remove(place)
+    _require(not missing, "updates", f"never updated: {sorted(missing)}")

@@ -1,0 +1,83 @@
+"""The names of keys: what a patch writes behind `key@`, and which keys steer the tool.
+
+The numbers are GLFW's, which its interface guarantees; no device library is imported here, so that the language can
+know the names without one.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from types import MappingProxyType
+
+# Keys that stand for themselves: GLFW numbers them as ASCII does the upper-case letters and the digits.
+_LETTERS_AND_DIGITS = {c: (ord(c.upper()),) for c in string.ascii_lowercase + string.digits}
+
+# A name may belong to several keys: both shift keys are `shift`.
+_NAMED = {
+    "space": (32,),
+    "enter": (257, 335),
+    "escape": (256,),
+    "tab": (258,),
+    "backspace": (259,),
+    "insert": (260,),
+    "delete": (261,),
+    "right": (262,),
+    "left": (263,),
+    "down": (264,),
+    "up": (265,),
+    "pageup": (266,),
+    "pagedown": (267,),
+    "home": (268,),
+    "end": (269,),
+    "shift": (340, 344),
+    "control": (341, 345),
+    "alt": (342, 346),
+    "apostrophe": (39,),
+    "comma": (44,),
+    "minus": (45,),
+    "period": (46,),
+    "slash": (47,),
+    "semicolon": (59,),
+    "equal": (61,),
+    "leftbracket": (91,),
+    "backslash": (92,),
+    "rightbracket": (93,),
+    "grave": (96,),
+}
+_FUNCTION_KEYS = {f"f{n}": (289 + n,) for n in range(1, 13)}
+
+KEYS: Mapping[str, tuple[int, ...]] = MappingProxyType({**_LETTERS_AND_DIGITS, **_NAMED, **_FUNCTION_KEYS})
+"""Every key's name with the GLFW numbers of the keys that bear it."""
+
+_NAME_OF_NUMBER = {number: name for name, numbers in KEYS.items() for number in numbers}
+_NAME_OF_LABEL = {
+    **{c: c for c in _LETTERS_AND_DIGITS},
+    **{chr(numbers[0]): name for name, numbers in _NAMED.items() if 32 < numbers[0] < 127},
+}
+
+TOOL_KEYS: Mapping[str, str] = MappingProxyType(
+    {
+        "f": "fullscreen",
+        "space": "pause",
+        "r": "restart",
+        "s": "screenshot",
+        "e": "errors",
+        "h": "figures",
+        "escape": "leave",
+    }
+)
+"""The keys that steer the tool, each with the command that it gives."""
+
+
+def key_name(number: int, label: str | None = None) -> str | None:
+    """The name of the key with this GLFW number, or None for one without a name.
+
+    `label` is what the player's keyboard layout types with it. It wins where it is a known character: GLFW numbers
+    a key by its place on a US keyboard, and a player looks at what is printed on it.
+    """
+    if label and number < 128:
+        name = _NAME_OF_LABEL.get(label.lower())
+        if name:
+            return name
+    return _NAME_OF_NUMBER.get(number)

@@ -1,0 +1,155 @@
+"""Pictures from files: png, jpg, gif (its first frame), webp and bmp. The one module that imports Pillow."""
+
+from __future__ import annotations
+
+import os
+import stat
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image, UnidentifiedImageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MAX_PIXELS = 8192 * 8192
+"""The most pixels that a picture may have; as numbers for a patch, these fill a gigabyte."""
+
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
+_EXIF_ORIENTATION = 0x0112
+# How a picture is set upright, by the value of its EXIF orientation; the last four exchange width and height.
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+class PictureError(Exception):
+    """A picture cannot be read: `reason` in words that follow its name ("there is no such file"), and a hint."""
+
+    def __init__(self, reason: str, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class PictureInfo:
+    """What the header of a picture says: its size in pixels as it is shown, and its format, such as "png"."""
+
+    width: int
+    height: int
+    format: str
+
+
+def probe_picture(path: Path) -> PictureInfo:
+    """Reads the header of a picture, and decodes nothing. (Of webp, Pillow takes in the whole file to find it.)
+
+    Raises `PictureError`. Any thread may call it.
+    """
+    with _opened(path) as image:
+        width, height = image.size
+        if _orientation(image) >= 5:
+            width, height = height, width
+        # What several pictures in one file make of a jpg, its first picture does not show.
+        name = "JPEG" if image.format == "MPO" else str(image.format)
+        return PictureInfo(width, height, name.lower())
+
+
+def load_picture(path: Path) -> NDArray[np.float32]:
+    """The picture as [height, width, RGBA], row 0 on top, each 0…1 with straight alpha; turned as its EXIF says.
+
+    Raises `PictureError`. Any thread may call it; it takes about 20 bytes of memory a pixel while it works.
+    """
+    import numpy as np  # not needed for a probe
+
+    with _opened(path) as image:
+        image.load()
+        turn = _TURNS.get(_orientation(image))
+        upright = image if turn is None else image.transpose(turn)
+        if upright.mode.startswith("I"):
+            return _from_wide_gray(np.asarray(upright))
+        levels = np.asarray(upright.convert("RGBA"))
+        pixels: NDArray[np.float32] = np.divide(levels, np.float32(255), dtype=np.float32)
+        return pixels
+
+
+def _orientation(image: Image.Image) -> int:
+    """The EXIF orientation, 1 to 8, as far as it is known without decoding more than was decoded already."""
+    exif = Image.Exif()
+    try:
+        exif.load(image.info.get("exif") or b"")
+        found = int(exif.get(_EXIF_ORIENTATION, 1))
+    except Exception:  # what is damaged beside the picture must not keep it from being shown
+        return 1
+    return found if found in _TURNS else 1
+
+
+def _from_wide_gray(gray: NDArray[Any]) -> NDArray[np.float32]:
+    """Pixels from gray values of 16 bits, which Pillow would clip at 255."""
+    import numpy as np
+
+    pixels = np.ones((*gray.shape, 4), np.float32)
+    pixels[..., :3] = np.clip(gray[..., np.newaxis] / np.float32(65535), 0, 1)
+    return pixels
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Image.Image]:
+    """The picture, opened by Pillow, with its size checked. What goes wrong in the block becomes a `PictureError`."""
+    _require_file(path)
+    try:
+        with _no_warnings(), Image.open(path, formats=_FORMATS) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise PictureError(f"it has {image.width} × {image.height} pixels", _LIMIT)
+            yield image
+    except PictureError:
+        raise
+    except PermissionError:
+        raise PictureError("it cannot be read (Permission denied)") from None
+    except UnidentifiedImageError:
+        raise PictureError("it is not a picture, or a damaged one", _READABLE) from None
+    except Image.DecompressionBombError:  # Pillow's own limit, twice as high as ours
+        raise PictureError(f"it has more than {MAX_PIXELS:,} pixels", _LIMIT) from None
+    except MemoryError:
+        raise PictureError("there is not enough memory for it", "make the picture smaller") from None
+    except (
+        Exception
+    ) as problem:  # damage makes decoders raise errors of every kind, KeyError and SyntaxError among them
+        raise PictureError(f"it is damaged or incomplete ({problem})") from problem
+
+
+@contextmanager
+def _no_warnings() -> Iterator[None]:
+    """Pillow would print what it thinks of a picture's size, and of damaged notes in one that is fine otherwise."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _require_file(path: Path) -> None:
+    """Anything but a file, such as a named pipe, might never give what is read from it."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # the last for a name with a null byte
+        raise PictureError("there is no such file", "paths are relative to the patch's file") from None
+    except OSError as problem:
+        raise PictureError(f"it cannot be read ({problem.strerror})") from None
+    if stat.S_ISDIR(mode):
+        raise PictureError("it is a folder")
+    if not stat.S_ISREG(mode):
+        raise PictureError("it is not a file with contents")
+
+
+_READABLE = "weft reads png, jpg, gif, webp and bmp"
+_LIMIT = f"at most {MAX_PIXELS:,} pixels are read (8192 × 8192)"

@@ -1,0 +1,195 @@
+"""An algebra in which the expansion of a row reads as the formula it is.
+
+A `Term` wraps a value of whoever builds: an expression of the IR, or a plain float. The operators of Python and the
+functions of this module apply rows to terms, so that `lambda a, b, t: a + (b - a) * t` is the expansion of `mix`
+for every builder. Plain numbers mix in freely, as long as there is one term to say who builds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from weft.ops.spec import OpSpec
+
+V = TypeVar("V")
+
+
+class Builder(Protocol[V]):
+    """Whoever turns rows and operands into values of its own."""
+
+    def const(self, value: float, /) -> V:
+        """The value of a real constant."""
+
+    def bits(self, value: int, /) -> V:
+        """The value of an unsigned 32-bit constant."""
+
+    def op(self, name: str, /, *args: V) -> V:
+        """The row `name`, applied. The row may have an `expand` of its own, and an operand another type than the row
+        takes: a truth becomes a real by `to_real`, a real becomes a truth by `ne(x, 0)`."""
+
+    def constant_of(self, value: V, /) -> float | None:
+        """The number that a real value is known to be, if it is known."""
+
+
+class Term:
+    """A value together with its builder."""
+
+    __slots__ = ("builder", "value")
+
+    def __init__(self, builder: Builder[Any], value: Any) -> None:
+        self.builder = builder
+        self.value = value
+
+    def const(self, value: float) -> Term:
+        """A constant for the same builder."""
+        return Term(self.builder, self.builder.const(float(value)))
+
+    def __add__(self, other: Operand) -> Term:
+        return _call("add", self, other)
+
+    def __radd__(self, other: Operand) -> Term:
+        return _call("add", other, self)
+
+    def __sub__(self, other: Operand) -> Term:
+        return _call("sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Term:
+        return _call("sub", other, self)
+
+    def __mul__(self, other: Operand) -> Term:
+        return _call("mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Term:
+        return _call("mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Term:
+        return _call("div", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Term:
+        return _call("div", other, self)
+
+    def __mod__(self, other: Operand) -> Term:
+        return _call("mod", self, other)
+
+    def __rmod__(self, other: Operand) -> Term:
+        return _call("mod", other, self)
+
+    def __neg__(self) -> Term:
+        return _call("neg", self)
+
+
+Operand: TypeAlias = "Term | float"
+Bits: TypeAlias = "Term | int"
+
+
+def expand(row: OpSpec, builder: Builder[V], operands: Sequence[V]) -> V:
+    """The row, rewritten into other rows by its `expand`. Raises ValueError if it has none."""
+    if row.expand is None:
+        raise ValueError(f"{row.name} is a primitive: it has no expansion")
+    value: V = _lift(builder, row.expand(*(Term(builder, operand) for operand in operands)))
+    return value
+
+
+def constant_of(x: Operand) -> float | None:
+    """The number that x is known to be, if it is known."""
+    return x.builder.constant_of(x.value) if isinstance(x, Term) else float(x)
+
+
+class Evaluator:
+    """The builder whose values are floats (bits are ints): it applies each row's `fold`. With it an expansion can be
+    held against the meaning of its row."""
+
+    def __init__(self, rows: Mapping[str, OpSpec], reveal: bool = True) -> None:
+        self._rows = rows
+        self._reveal = reveal
+        """Whether values pass for known constants, which lets expansions take their short cuts."""
+
+    def const(self, value: float, /) -> float:
+        return value
+
+    def bits(self, value: int, /) -> float:
+        return value
+
+    def op(self, name: str, /, *args: float) -> float:
+        return self._rows[name].fold(*args)
+
+    def constant_of(self, value: float, /) -> float | None:
+        return value if self._reveal else None
+
+
+def _builder_of(operands: tuple[Operand, ...]) -> Builder[Any]:
+    for operand in operands:
+        if isinstance(operand, Term):
+            return operand.builder
+    raise TypeError("a formula needs a term among its operands")
+
+
+def _lift(builder: Builder[Any], x: Operand) -> Any:
+    return x.value if isinstance(x, Term) else builder.const(float(x))
+
+
+def _call(name: str, *operands: Operand) -> Term:
+    builder = _builder_of(operands)
+    return Term(builder, builder.op(name, *(_lift(builder, x) for x in operands)))
+
+
+def _call_bits(name: str, *operands: Bits) -> Term:
+    builder = _builder_of(operands)
+    values = (x.value if isinstance(x, Term) else builder.bits(x) for x in operands)
+    return Term(builder, builder.op(name, *values))
+
+
+def _unary(name: str) -> Callable[[Operand], Term]:
+    return lambda x: _call(name, x)
+
+
+def _binary(name: str) -> Callable[[Operand, Operand], Term]:
+    return lambda a, b: _call(name, a, b)
+
+
+def _binary_bits(name: str) -> Callable[[Bits, Bits], Term]:
+    return lambda a, b: _call_bits(name, a, b)
+
+
+abs = _unary("abs")
+floor = _unary("floor")
+sqrt = _unary("sqrt")
+exp = _unary("exp")
+exp2 = _unary("exp2")
+log = _unary("log")
+log2 = _unary("log2")
+sin = _unary("sin")
+cos = _unary("cos")
+
+min = _binary("min")
+max = _binary("max")
+power = _binary("power")
+atan2 = _binary("atan2")
+
+eq = _binary("eq")
+lt = _binary("lt")
+le = _binary("le")
+and_ = _binary("and")
+or_ = _binary("or")
+not_ = _unary("not")
+to_real = _unary("to_real")
+
+bits_of = _unary("bits_of")
+bits_top = _unary("bits_top")
+bits_add = _binary_bits("bits_add")
+bits_mul = _binary_bits("bits_mul")
+bits_xor = _binary_bits("bits_xor")
+bits_shr = _binary_bits("bits_shr")
+
+
+def gt(a: Operand, b: Operand) -> Term:
+    return lt(b, a)
+
+
+def ge(a: Operand, b: Operand) -> Term:
+    return le(b, a)
+
+
+def select(c: Operand, a: Operand, b: Operand) -> Term:
+    return _call("select", c, a, b)

@@ -1,0 +1,111 @@
+"""Arithmetic on Python floats as IEEE-754 has it, where Python's own raises instead. What the rows fold with."""
+
+from __future__ import annotations
+
+import math
+
+INFINITY = math.inf
+NAN = math.nan
+
+
+def divide(a: float, b: float) -> float:
+    if b != 0:
+        return a / b
+    if a == 0 or math.isnan(a):
+        return NAN
+    return math.copysign(INFINITY, a) * math.copysign(1.0, b)
+
+
+def floor(x: float) -> float:
+    return float(math.floor(x)) if math.isfinite(x) else x
+
+
+def minimum(a: float, b: float) -> float:
+    """The smaller; of a number and a NaN the number."""
+    return b if math.isnan(a) or b < a else a
+
+
+def maximum(a: float, b: float) -> float:
+    """The larger; of a number and a NaN the number."""
+    return b if math.isnan(a) or b > a else a
+
+
+def sqrt(x: float) -> float:
+    return math.sqrt(x) if x >= 0 else NAN
+
+
+def sin(x: float) -> float:
+    return math.sin(x) if math.isfinite(x) else NAN
+
+
+def cos(x: float) -> float:
+    return math.cos(x) if math.isfinite(x) else NAN
+
+
+def tan(x: float) -> float:
+    return math.tan(x) if math.isfinite(x) else NAN
+
+
+def asin(x: float) -> float:
+    return math.asin(x) if -1 <= x <= 1 else NAN
+
+
+def acos(x: float) -> float:
+    return math.acos(x) if -1 <= x <= 1 else NAN
+
+
+def exp(x: float) -> float:
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return INFINITY
+
+
+def exp2(x: float) -> float:
+    try:
+        return math.pow(2.0, x)
+    except OverflowError:
+        return INFINITY
+
+
+def log(x: float) -> float:
+    if x > 0:
+        return math.log(x)
+    return -INFINITY if x == 0 else NAN
+
+
+def log2(x: float) -> float:
+    if x > 0:
+        return math.log2(x)
+    return -INFINITY if x == 0 else NAN
+
+
+def log10(x: float) -> float:
+    if x > 0:
+        return math.log10(x)
+    return -INFINITY if x == 0 else NAN
+
+
+def sinh(x: float) -> float:
+    try:
+        return math.sinh(x)
+    except OverflowError:
+        return math.copysign(INFINITY, x)
+
+
+def cosh(x: float) -> float:
+    try:
+        return math.cosh(x)
+    except OverflowError:
+        return INFINITY
+
+
+def power(base: float, exponent: float) -> float:
+    """`base ^ exponent`; unlike C's pow, no negative base has a fractional power, −∞ included."""
+    if base < 0 and exponent != floor(exponent):
+        return NAN
+    try:
+        return math.pow(base, exponent)
+    except (OverflowError, ValueError):  # too large, or 0 to a negative exponent: infinite either way
+        odd = math.fmod(exponent, 2) in (-1, 1)
+        return math.copysign(INFINITY, base) if odd else INFINITY

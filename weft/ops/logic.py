@@ -1,0 +1,81 @@
+"""Rows for comparisons, for truths, and for the choice between two values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.ops import formula as f
+from weft.ops.spec import OpSpec, params
+
+
+def _vector_select(np: Any, out: Any, c: Any, a: Any, b: Any) -> None:
+    # On the bits, b ^ ((a ^ b) · c) with c of 1 or 0: no branches, no scratch memory, and NaN passes unchanged.
+    integer = np.int32 if out.itemsize == 4 else np.int64
+    a, b = (np.asarray(x, out.dtype).view(integer) for x in (a, b))
+    chosen = out.view(integer)
+    np.bitwise_xor(a, b, out=chosen)
+    np.multiply(chosen, c, out=chosen)
+    np.bitwise_xor(chosen, b, out=chosen)
+
+
+def _vector_to_real(np: Any, out: Any, c: Any) -> None:
+    np.copyto(out, c)
+
+
+ROWS = (
+    OpSpec(
+        "or", "operator", params("a", "b"), "1 if a or b is true, else 0",
+        fold=lambda a, b: float(a != 0 or b != 0), vector="logical_or",
+        takes="truth", gives="truth", symbols=("or",), level=2, example="key@a or mouse@down",
+    ),
+    OpSpec(
+        "and", "operator", params("a", "b"), "1 if a and b are true, else 0",
+        fold=lambda a, b: float(a != 0 and b != 0), vector="logical_and",
+        takes="truth", gives="truth", symbols=("and",), level=3, example="me@x > 0.2 and me@x < 0.8",
+    ),
+    OpSpec(
+        "not", "operator", params("a"), "1 if a is 0, else 0",
+        fold=lambda a: float(a == 0), vector="logical_not",
+        takes="truth", gives="truth", symbols=("not",), level=4, example="not key@space",
+    ),
+    OpSpec(
+        "eq", "operator", params("a", "b"), "1 if a equals b, else 0",
+        fold=lambda a, b: float(a == b), vector="equal",
+        gives="truth", symbols=("==", "==="), level=5, example="me@beat == 0",
+    ),
+    OpSpec(
+        "ne", "operator", params("a", "b"), "1 if a differs from b, else 0; NaN differs from everything",
+        fold=lambda a, b: float(a != b), vector="not_equal",
+        gives="truth", symbols=("!=",), level=5, example="me@beat != 0",
+    ),
+    OpSpec(
+        "lt", "operator", params("a", "b"), "1 if a is less than b, else 0",
+        fold=lambda a, b: float(a < b), vector="less",
+        gives="truth", symbols=("<", "<<"), level=5, example="me@x < 0.5",
+    ),
+    OpSpec(
+        "gt", "operator", params("a", "b"), "1 if a is greater than b, else 0",
+        fold=lambda a, b: float(a > b), expand=f.gt,
+        gives="truth", symbols=(">", ">>"), level=5, example="me@x > 0.5",
+    ),
+    OpSpec(
+        "le", "operator", params("a", "b"), "1 if a is at most b, else 0",
+        fold=lambda a, b: float(a <= b), vector="less_equal",
+        gives="truth", symbols=("<=", "<<="), level=5, example="me@x <= 0.5",
+    ),
+    OpSpec(
+        "ge", "operator", params("a", "b"), "1 if a is at least b, else 0",
+        fold=lambda a, b: float(a >= b), expand=f.ge,
+        gives="truth", symbols=(">=", ">>="), level=5, example="me@x >= 0.5",
+    ),
+    OpSpec(
+        "select", "builtin", params("c", "a", "b"), "a if c is true, else b; what the other side computes never leaks",
+        fold=lambda c, a, b: a if c != 0 else b, vector=_vector_select,
+        takes=("truth", "real", "real"), example="select(me@x < 0.5, 0.2, 0.8)",
+    ),
+    OpSpec(
+        "to_real", "internal", params("c"), "a truth as the real 1 or 0",
+        fold=lambda c: float(c != 0), vector=_vector_to_real,
+        takes="truth", example="to_real(a < b)",
+    ),
+)  # fmt: skip

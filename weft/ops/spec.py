@@ -1,0 +1,116 @@
+"""The shape of a row in the table of operators and builtins, and the registry that collects the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+# What a value is. `real` is a float; `truth` is the 1 or 0 of a comparison (a real where one is asked for: 1.0 or
+# 0.0; a real becomes a truth by `x != 0`, so NaN is true); `bits` is an unsigned 32-bit integer, which only internal
+# ops handle: it exists so that hashing agrees bit for bit on every backend.
+ValueType: TypeAlias = Literal["real", "truth", "bits"]
+
+# Where a row can be written: as an operator, as a call, or not at all (only expansions of other rows use it).
+OpKind: TypeAlias = Literal["operator", "builtin", "internal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter of a builtin; one without a default must be given."""
+
+    name: str
+    default: float | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.default is None else f"{self.name}: {self.default:g}"
+
+
+def params(*names: str, **defaults: float) -> tuple[Param, ...]:
+    """Parameters in their order: `params("x", lo=0, hi=1)`."""
+    return (*map(Param, names), *(Param(name, default) for name, default in defaults.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class OpSpec:
+    """One operator or builtin: everything that any part of weft knows about it.
+
+    A row either carries its form for every target (`vector`, …) or an `expand`, which rewrites it into other rows
+    before any target sees it.
+    """
+
+    name: str
+    kind: OpKind
+    params: tuple[Param, ...]
+    doc: str
+    """One sentence, as `weft help` prints it."""
+    fold: Callable[..., float]
+    """The meaning: takes and gives Python floats (truths as 1.0 or 0.0, bits as ints), never raises, follows IEEE-754.
+    Used for constant folding, by the reference VM, and as the oracle of every other form."""
+    vector: str | Callable[..., None] | None = None
+    """For numpy: the name of a ufunc, or a function `(np, out, *args, *temps)` that leaves the result in `out`, which
+    is none of the args. Works for float32 and float64; args may be of any shape that broadcasts to out's. `bits` are
+    uint32 arrays, truths are bool arrays."""
+    temps: int = 0
+    """How many scratch arrays of out's shape and of the real type the `vector` function takes behind its args."""
+    expand: Callable[..., Any] | None = None
+    """`(*terms) -> term`: the row in terms of other rows, written with `weft.ops.formula`."""
+    takes: tuple[ValueType, ...] | ValueType = "real"
+    """The type of each operand, or of all of them."""
+    gives: ValueType = "real"
+    symbols: tuple[str, ...] = ()
+    """For operators: how they are typed; the first is the usual one."""
+    level: int = 0
+    """For operators: the precedence level in LANGUAGE.md's order; a larger one binds tighter."""
+    right: bool = False
+    """For operators: groups from the right."""
+    variadic: bool = False
+    """Takes any further operands of the last one's kind (`min max length`). `fold` and `expand` are given all of them;
+    a row without `expand` is grouped from the left into binary ones."""
+    aliases: tuple[str, ...] = ()
+    """Further names by which a patch may call the row: `lerp` is `mix`. An operator can be called by these alone."""
+    example: str = ""
+    """An expression that shows the row at work."""
+    cost: int = 1
+    """Rough cost of one evaluation, in additions; used by cost models only."""
+
+    @property
+    def required(self) -> int:
+        """How many operands must be given."""
+        return sum(p.default is None for p in self.params)
+
+    @property
+    def call_names(self) -> tuple[str, ...]:
+        """Every name by which a patch may call the row."""
+        return (self.name, *self.aliases) if self.kind == "builtin" else self.aliases
+
+    @property
+    def signature(self) -> str:
+        """How the row is written: `clamp(x, lo: 0, hi: 1)`, `a + b`, `-a`."""
+        names = [str(param) for param in self.params]
+        if self.kind != "operator":
+            return f"{self.name}({', '.join(names)}{', …' if self.variadic else ''})"
+        if len(names) == 2:
+            return f"{names[0]} {self.symbols[0]} {names[1]}"
+        return f"{self.symbols[0]}{' ' if self.symbols[0].isalpha() else ''}{names[0]}"
+
+    def type_of_operand(self, index: int) -> ValueType:
+        return self.takes if isinstance(self.takes, str) else self.takes[index]
+
+
+class OpTable:
+    """Collects rows at import time; frozen when the package `weft.ops` is complete."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, OpSpec] = {}
+
+    def add(self, spec: OpSpec) -> OpSpec:
+        """Adds a row. Raises ValueError if its name is taken."""
+        if spec.name in self._rows:
+            raise ValueError(f"two rows named {spec.name!r} in the table of operators")
+        self._rows[spec.name] = spec
+        return spec
+
+    def frozen(self) -> Mapping[str, OpSpec]:
+        return MappingProxyType(dict(self._rows))

@@ -1,0 +1,41 @@
+"""The builtins that remember: their signatures and what each keeps. Their meaning is in `weft.graph.elaborate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from weft.ops.spec import Param
+
+
+@dataclass(frozen=True, slots=True)
+class StateSpec:
+    """One stateful builtin. `planes` is how many values a slot of this kind keeps for each tick it remembers;
+    `breaks_cycle` says whether its first operand may mention what is being defined."""
+
+    name: str
+    params: tuple[Param, ...]
+    doc: str
+    example: str
+    planes: int
+    breaks_cycle: bool
+
+
+_ROWS = (
+    StateSpec("prev", (Param("e"),), "the value of e one tick ago, 0 at the first", "prev(trail@v) * 0.95", 1, True),
+    StateSpec("delay", (Param("e"), Param("ticks"), Param("max")),
+              "e as it was `ticks` ago; ticks may vary and be fractional, clamped to 0…max; max is a constant",
+              "in + 0.5 * delay(echo, 4800, 4800)", 1, True),
+    StateSpec("integrate", (Param("e"),), "the sum of e · dt over earlier ticks, 0 first",
+              "integrate(mouse@x)", 1, True),
+    StateSpec("phasor", (Param("freq"),), "a phase 0…1 that runs freq times a second and never jumps",
+              "phasor(440)", 1, True),
+    StateSpec("hold", (Param("e"), Param("trigger")), "e as it was when trigger last changed",
+              "hold(hash(me@beat), me@beat)", 3, False),
+    StateSpec("cache", (Param("instance"), Param("n")),
+              "the last n ticks of an instance, read along its own axis k; 0 is now",
+              "cache(img, 30)::c<r, g, b>", 1, False),
+)  # fmt: skip
+
+STATE: Mapping[str, StateSpec] = MappingProxyType({row.name: row for row in _ROWS})

@@ -1,0 +1,41 @@
+"""Rows for angles. All are in radians."""
+
+from __future__ import annotations
+
+import math
+
+from weft.ops import formula as f
+from weft.ops import ieee
+from weft.ops.spec import OpSpec, params
+
+ROWS = (
+    OpSpec(
+        "sin", "builtin", params("x"), "the sine of x radians",
+        fold=ieee.sin, vector="sin", example="sin(me@x * tau)", cost=10,
+    ),
+    OpSpec(
+        "cos", "builtin", params("x"), "the cosine of x radians",
+        fold=ieee.cos, vector="cos", example="cos(me@time)", cost=10,
+    ),
+    OpSpec(
+        "tan", "builtin", params("x"), "the tangent of x radians",
+        fold=ieee.tan, expand=lambda x: f.sin(x) / f.cos(x), example="tan(me@x)", cost=24,
+    ),
+    OpSpec(
+        "asin", "builtin", params("x"), "the angle from -pi/2 to pi/2 whose sine is x; NaN beyond -1…1",
+        # (1 − x)(1 + x) keeps the digits that 1 − x² loses near 1.
+        fold=ieee.asin, expand=lambda x: f.atan2(x, f.sqrt((1 - x) * (1 + x))), example="asin(me@x)", cost=28,
+    ),
+    OpSpec(
+        "acos", "builtin", params("x"), "the angle from 0 to pi whose cosine is x; NaN beyond -1…1",
+        fold=ieee.acos, expand=lambda x: f.atan2(f.sqrt((1 - x) * (1 + x)), x), example="acos(me@x)", cost=28,
+    ),
+    OpSpec(
+        "atan", "builtin", params("x"), "the angle from -pi/2 to pi/2 whose tangent is x",
+        fold=math.atan, expand=lambda x: f.atan2(x, 1), example="atan(me@x * 4)", cost=20,
+    ),
+    OpSpec(
+        "atan2", "builtin", params("y", "x"), "the angle from -pi to pi of the direction (x, y)",
+        fold=math.atan2, vector="arctan2", example="atan2(me@y - 0.5, me@x - 0.5)", cost=20,
+    ),
+)  # fmt: skip

@@ -1,0 +1,165 @@
+"""From a text to kernels: all stages in order, with what each took."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from weft.codegen.base import Kernel
+from weft.codegen.bytecode import compile_kernel, compile_points
+from weft.codegen.serialize import content_hash
+from weft.contexts import ContextTable
+from weft.errors import Diagnostic, Report, Source, WeftError
+from weft.graph.build import build_graph
+from weft.graph.names import collect
+from weft.graph.nodes import RenderGraph, Subgraph
+from weft.graph.patch import Patch
+from weft.graph.resolve import media_kind
+from weft.ir.expr import Pool
+from weft.ir.lower import Unavailable, lower
+from weft.ir.passes import PassContext, run_passes
+from weft.ir.program import Lowered
+from weft.names import StrandRef
+from weft.sources import PICTURE, SOURCES
+from weft.syntax.ast import Call, Name, OutputStatement, Program, Text
+from weft.syntax.includes import load, read_text
+from weft.syntax.parser import parse
+from weft.syntax.walk import walk_statement
+
+Probe = Callable[[str], "str | None"]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One subgraph, compiled: the kernel over its context's sweep (None without outputs and state), and one for each
+    strand that others read. Equal hashes mean that nothing has to be built again."""
+
+    subgraph: Subgraph
+    lowered: Lowered
+    kernel: Kernel
+    points: Mapping[StrandRef, Kernel]
+    hash: str
+
+
+@dataclass(frozen=True)
+class Build:
+    """A program, compiled. `units` stand in an order in which they can run; `left_out` are subgraphs that need
+    something this installation lacks. `files` are the texts and `media` the pictures it was made from."""
+
+    patch: Patch
+    graph: RenderGraph
+    program: Program
+    contexts: ContextTable
+    units: tuple[Unit, ...]
+    left_out: tuple[Subgraph, ...]
+    files: tuple[str, ...]
+    media: tuple[str, ...]
+    warnings: tuple[Diagnostic, ...]
+    parse_ms: float
+    graph_ms: float
+    compile_ms: float
+    uniforms: frozenset[str] = field(default_factory=frozenset)
+
+
+def build(
+    source: Source,
+    contexts: ContextTable,
+    settings: Mapping[str, float] | None = None,
+    optimise: bool = True,
+    probe: Probe | None = None,
+    read: Callable[[str], str] = read_text,
+    consume: str | None = None,
+) -> Build:
+    """Compiles a text. `settings` override those of the patch; `probe` says what is wrong with a picture file; an output
+    statement to `consume` (`display(a@v)`) takes the place of all that the patch has.
+
+    Raises WeftError with all diagnostics if there is an error among them.
+    """
+    report = Report()
+    started = time.perf_counter()
+    loaded = load(source, report, contexts.statements, read)
+    parsed = time.perf_counter()
+    program = loaded.program if consume is None else _consuming(loaded.program, consume, contexts, report)
+    patch = collect(program, contexts, report)
+    if settings:
+        patch = replace(patch, settings={**patch.settings, **settings})
+    graph = build_graph(patch, contexts, report)
+    media = _check_media(loaded.program, report, probe)
+    report.raise_errors()
+    graphed = time.perf_counter()
+    units, left_out = _compile(patch, graph, contexts, optimise, report)
+    report.raise_errors()
+    done = time.perf_counter()
+    return Build(
+        patch=patch,
+        graph=graph,
+        program=loaded.program,
+        contexts=contexts,
+        units=tuple(units),
+        left_out=tuple(left_out),
+        files=loaded.files,
+        media=media,
+        warnings=tuple(report),
+        parse_ms=(parsed - started) * 1e3,
+        graph_ms=(graphed - parsed) * 1e3,
+        compile_ms=(done - graphed) * 1e3,
+        uniforms=frozenset(name for unit in units for name in unit.kernel.uniforms),
+    )
+
+
+def _consuming(program: Program, statement: str, contexts: ContextTable, report: Report) -> Program:
+    others = tuple(s for s in program.statements if not isinstance(s, OutputStatement))
+    asked = parse(Source("(asked for)", statement), report, contexts.statements)
+    return Program(others + asked.statements)
+
+
+def _compile(
+    patch: Patch, graph: RenderGraph, contexts: ContextTable, optimise: bool, report: Report
+) -> tuple[list[Unit], list[Subgraph]]:
+    units: list[Unit] = []
+    left_out: dict[str, Subgraph] = {}
+    for subgraph in graph.subgraphs:
+        if any(name in left_out for name in subgraph.depends_on):
+            left_out[subgraph.name] = subgraph
+            continue
+        try:
+            units.append(compile_unit(patch, graph, subgraph, contexts, optimise))
+        except Unavailable as failure:
+            left_out[subgraph.name] = subgraph
+            report.add(failure.diagnostics)
+        except WeftError as failure:
+            report.add(failure.diagnostics)
+    return units, list(left_out.values())
+
+
+def compile_unit(
+    patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, optimise: bool = True
+) -> Unit:
+    """Lowers and compiles one subgraph. Raises WeftError, or Unavailable if a source is missing."""
+    pool = Pool()
+    spec = contexts[subgraph.context]
+    lowered = run_passes(lower(patch, graph, subgraph, contexts, pool), PassContext(pool, spec), optimise)
+    kernel = compile_kernel(lowered, spec, optimise, pool.span)
+    points = {ref: compile_points(lowered, ref, spec, pool.span) for ref, _ in lowered.exposed}
+    hashes = [content_hash(k) for k in (kernel, *points.values())]
+    return Unit(subgraph, lowered, kernel, points, "-".join(hashes))
+
+
+def _check_media(program: Program, report: Report, probe: Probe | None) -> tuple[str, ...]:
+    """The pictures that a program names. Those that cannot be read are errors at their place."""
+    found: dict[str, None] = {}
+    for statement in program.statements:
+        for node in walk_statement(statement):
+            if not (isinstance(node, Call) and isinstance(node.callee, Name) and node.callee.id == "load"):
+                continue
+            text = next((a.value for a in node.args if isinstance(a.value, Text)), None)
+            if text is None or media_kind(text.value, SOURCES["load"]) is not PICTURE:
+                continue
+            path = os.path.join(os.path.dirname(text.span.source.name), text.value)
+            found[path] = None
+            problem = probe(path) if probe else None
+            if problem:
+                report.error("unreadable-source", f'"{text.value}" cannot be read: {problem}', text.span)
+    return tuple(found)

@@ -1,0 +1,119 @@
+"""Mouse and keys as a patch reads them: `mouse@x`, `mouse@down`, `key@space` and the rest."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from weft.keys import KEYS
+
+BUTTONS = ("left", "right", "middle")
+"""The mouse buttons in GLFW's order; a patch reads the first two by name, and all of them as `mouse@down`."""
+
+MOUSE_OUTPUTS = ("x", "y", "down", "left", "right", "wheel")
+"""What a patch may write behind `mouse@`."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputState(Mapping[str, float]):
+    """Mouse and keys at one moment, and the mapping from `mouse@…` and `key@…` to their values.
+
+    `x` and `y` are 0…1 over the picture, y down; `wheel` is the sum of all turns so far, in notches, away from the
+    player counted as positive. `held_keys` and `held_buttons` hold the names of what is down.
+    """
+
+    x: float = 0.5
+    y: float = 0.5
+    wheel: float = 0.0
+    held_buttons: frozenset[str] = frozenset()
+    held_keys: frozenset[str] = frozenset()
+
+    def __getitem__(self, strand: str) -> float:
+        """The value of a strand such as `mouse@x` or `key@space`. Raises `KeyError` for any other name."""
+        instance, _, output = strand.partition("@")
+        if instance == "key" and output in KEYS:
+            return float(output in self.held_keys)
+        if instance == "mouse" and output in MOUSE_OUTPUTS:
+            return self._mouse(output)
+        raise KeyError(strand)
+
+    def _mouse(self, output: str) -> float:
+        if output == "down":
+            return float(bool(self.held_buttons))
+        if output in BUTTONS:
+            return float(output in self.held_buttons)
+        return {"x": self.x, "y": self.y, "wheel": self.wheel}[output]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (f"mouse@{output}" for output in MOUSE_OUTPUTS)
+        yield from (f"key@{name}" for name in KEYS)
+
+    def __len__(self) -> int:
+        return len(MOUSE_OUTPUTS) + len(KEYS)
+
+
+class Inputs:
+    """Collects what mouse and keyboard do. Every method may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._x = self._y = 0.5
+        self._wheel = 0.0
+        # By number, since a name may belong to several keys, of which one may be let go while the other is held.
+        self._keys_down: dict[int, str] = {}
+        self._buttons_down: set[str] = set()
+        # What went down since the last frame, so that a tap shorter than a frame is seen in one.
+        self._tapped_keys: set[str] = set()
+        self._tapped_buttons: set[str] = set()
+
+    def move(self, x: float, y: float) -> None:
+        """The pointer is at `x`, `y` in units of the picture; outside of it, at the nearest point of its edge."""
+        with self._lock:
+            self._x = min(max(x, 0.0), 1.0)
+            self._y = min(max(y, 0.0), 1.0)
+
+    def turn(self, notches: float) -> None:
+        """The wheel turned; positive is away from the player."""
+        with self._lock:
+            self._wheel += notches
+
+    def press(self, button: str) -> None:
+        """A mouse button, one of `BUTTONS`, goes down."""
+        with self._lock:
+            self._buttons_down.add(button)
+            self._tapped_buttons.add(button)
+
+    def release(self, button: str) -> None:
+        """A mouse button goes up."""
+        with self._lock:
+            self._buttons_down.discard(button)
+
+    def key_down(self, number: int, name: str) -> None:
+        """The key with this number, which bears this name, goes down."""
+        with self._lock:
+            self._keys_down[number] = name
+            self._tapped_keys.add(name)
+
+    def key_up(self, number: int) -> None:
+        """The key with this number goes up, if it was down."""
+        with self._lock:
+            self._keys_down.pop(number, None)
+
+    def frame(self) -> InputState:
+        """The state for the next frame. What was pressed since the last call counts as held, even if it was let go."""
+        with self._lock:
+            state = self._state(self._tapped_buttons, self._tapped_keys)
+            self._tapped_buttons.clear()
+            self._tapped_keys.clear()
+            return state
+
+    def snapshot(self) -> InputState:
+        """The state at this moment."""
+        with self._lock:
+            return self._state(set(), set())
+
+    def _state(self, more_buttons: set[str], more_keys: set[str]) -> InputState:
+        buttons = frozenset(self._buttons_down | more_buttons)
+        keys = frozenset(more_keys.union(self._keys_down.values()))
+        return InputState(self._x, self._y, self._wheel, buttons, keys)

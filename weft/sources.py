@@ -1,0 +1,74 @@
+"""What each source takes, gives, and over which axes: the rows behind `load`, `camera`, `mic`, `fft` and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+# What an argument of a source must be: a constant string, a constant number, or a strand that is analysed.
+ArgumentKind: TypeAlias = Literal["text", "number", "strand"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceParam:
+    """A parameter of a source; one without a default must be given."""
+
+    name: str
+    kind: ArgumentKind
+    default: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MediaKind:
+    """One kind of file that `load` reads: by ending, with its outputs and axes."""
+
+    name: str
+    endings: tuple[str, ...]
+    outputs: tuple[str, ...]
+    axes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """One source. `axes` are the coordinates it is sampled over, in the order of a positional remap: base coordinates,
+    or names of its own (`band`'s `k`). `owner` is the one context that can read it; None: every context can.
+    `media` lists what kinds of file it reads, if it reads files; these then give outputs and axes."""
+
+    name: str
+    params: tuple[SourceParam, ...]
+    outputs: tuple[str, ...]
+    axes: tuple[str, ...]
+    doc: str
+    example: str
+    owner: str | None = None
+    media: tuple[MediaKind, ...] = ()
+
+
+PICTURE = MediaKind("picture", ("png", "jpg", "jpeg", "gif", "webp", "bmp"), ("r", "g", "b", "a"), ("x", "y"))
+FILM = MediaKind("film", ("mp4", "webm", "mov", "mkv", "avi", "m4v"), ("r", "g", "b", "a"), ("x", "y", "abstime"))
+SOUND = MediaKind("sound", ("wav", "flac", "ogg", "mp3"), ("l", "r"), ("abstime",))
+
+_ROWS = (
+    SourceSpec("load", (SourceParam("path", "text"), SourceParam("loop", "number", 0)), (), (),
+               "a picture, film or sound file, relative to the patch", 'load("picture.png")::img<r, g, b>',
+               media=(PICTURE, FILM, SOUND)),
+    SourceSpec("camera", (SourceParam("index", "number", 0),), ("r", "g", "b"), ("x", "y"),
+               "the picture of a camera", "camera(index: 0)::cam<r, g, b>", owner="visual"),
+    SourceSpec("mic", (), ("l", "r"), ("abstime",), "the microphone, up to now", "mic()::m<l, r>", owner="audio"),
+    SourceSpec("text", (SourceParam("text", "text"), SourceParam("size", "number", 0.1)), ("v",), ("x", "y"),
+               "letters: 1 inside the glyphs, 0 outside", 'text("hello", size: 0.2)'),
+    SourceSpec("fft", (SourceParam("strand", "strand"), SourceParam("bands", "number", 32)),
+               ("band", "low", "mid", "high"), ("k",), "the spectrum of an audio strand",
+               "fft(osc@v, bands: 32)::spectrum<band>", owner="audio"),
+    SourceSpec("rms", (SourceParam("strand", "strand"),), ("v",), (), "the loudness of an audio strand", "rms(osc@v)",
+               owner="audio"),
+    SourceSpec("osc", (SourceParam("address", "text"),), ("v",), (), "the last number received at an OSC address",
+               'osc("/fader/1")'),
+    SourceSpec("midi_cc", (SourceParam("number", "number"),), ("v",), (), "a MIDI controller, 0…1", "midi_cc(1)"),
+    SourceSpec("midi_note", (), ("note", "velocity", "gate"), (), "the last MIDI note",
+               "midi_note()::n<note, velocity, gate>"),
+)  # fmt: skip
+
+SOURCES: Mapping[str, SourceSpec] = MappingProxyType({row.name: row for row in _ROWS})

@@ -1,0 +1,137 @@
+"""Reading a patch with all that it includes, as if it were one text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from importlib import resources
+
+from weft.errors import Diagnostic, Report, Source, Span, WeftError, did_you_mean
+from weft.syntax.ast import Include, Program, Statement, Use
+from weft.syntax.parser import OUTPUT_STATEMENTS, parse
+
+# Larger texts are no patches; reading and reporting on them would keep a performer waiting.
+MAX_BYTES = 1_000_000
+
+
+class UnreadableError(Exception):
+    """A file that cannot be read as a patch; the message says why, to be put behind its name."""
+
+
+def read_text(path: str) -> str:
+    """The text of a patch. Raises UnreadableError if the file is missing, too large or no text."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as failure:
+        raise UnreadableError((failure.strerror or str(failure)).lower()) from failure
+    return decode(data)
+
+
+def decode(data: bytes) -> str:
+    """The text that bytes are. Raises UnreadableError if they are too many, or no UTF-8 text."""
+    if len(data) > MAX_BYTES:
+        raise UnreadableError(f"it is larger than {MAX_BYTES // 1_000_000} MB, which no patch is")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as failure:
+        raise UnreadableError("it is not a text in UTF-8") from failure
+    if "\0" in text:
+        raise UnreadableError("it is a binary file, not a text")
+    return text
+
+
+@dataclass
+class Loaded:
+    """A program with everything it includes, and the files it was read from (or looked for), in order."""
+
+    program: Program
+    files: tuple[str, ...]
+
+
+@dataclass
+class _Loader:
+    report: Report
+    statements: Collection[str]
+    read: Callable[[str], str]
+    seen: set[str] = field(default_factory=set)
+    chain: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+
+    def load(self, source: Source, identity: str) -> list[Statement]:
+        self.seen.add(identity)
+        self.chain.append(identity)
+        found: list[Statement] = []
+        for statement in parse(source, self.report, self.statements).statements:
+            match statement:
+                case Include(path, path_span, _):
+                    found += self._include(path, path_span)
+                case Use(library, library_span, _):
+                    found += self._use(library, library_span)
+                case _:
+                    found.append(statement)
+        self.chain.pop()
+        return found
+
+    def _include(self, path: str, span: Span) -> list[Statement]:
+        full = os.path.join(os.path.dirname(span.source.name), path)
+        identity = os.path.realpath(full)
+        if identity in self.chain:
+            cycle = [*self.chain[self.chain.index(identity) :], identity]
+            shown = " → ".join(os.path.basename(p) for p in cycle)
+            self._error("include-cycle", f"files include each other in a circle: {shown}", span)
+            return []
+        if identity in self.seen:
+            return []
+        self.files.append(full)
+        try:
+            text = self.read(full)
+        except UnreadableError as failure:
+            self._error("include-unreadable", f'"{path}" cannot be read: {failure}', span,
+                        "paths are relative to the file that includes")  # fmt: skip
+            return []
+        return self.load(Source(full, text), identity)
+
+    def _use(self, library: str, span: Span) -> list[Statement]:
+        known = libraries()
+        if library not in known:
+            hint = did_you_mean(library, known) or (f"libraries: {', '.join(known)}" if known else None)
+            self._error("unknown-library", f'there is no library "{library}"', span, hint)
+            return []
+        identity = f"<{library}>"
+        if identity in self.seen:
+            return []
+        return self.load(Source(identity, known[library], library=True), identity)
+
+    def _error(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
+        self.report.add([Diagnostic("error", code, message, span, hint)])
+
+
+def libraries() -> dict[str, str]:
+    """The libraries that ship with weft, by the name `#use` takes, with their texts."""
+    folder = resources.files("weft").joinpath("std")
+    if not folder.is_dir():
+        return {}
+    files = sorted((f for f in folder.iterdir() if f.name.endswith(".weft")), key=lambda f: f.name)
+    return {f"std.{f.name.removesuffix('.weft')}": f.read_text(encoding="utf-8") for f in files}
+
+
+def load(
+    source: Source,
+    report: Report,
+    statements: Collection[str] = OUTPUT_STATEMENTS,
+    read: Callable[[str], str] = read_text,
+) -> Loaded:
+    """The program of a text and of what it includes. Errors go to the report."""
+    loader = _Loader(report, statements, read, files=[source.name])
+    statements_found = loader.load(source, os.path.realpath(source.name))
+    return Loaded(Program(tuple(statements_found)), tuple(loader.files))
+
+
+def open_source(path: str) -> Source:
+    """The source of a file. Raises WeftError if it cannot be read."""
+    try:
+        return Source(path, read_text(path))
+    except UnreadableError as failure:
+        raise WeftError(Diagnostic("error", "unreadable-file", f"{path} cannot be read: {failure}")) from failure

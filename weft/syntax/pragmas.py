@@ -1,0 +1,180 @@
+"""Pragmas: lines such as `#slider cutoff<v> = 20, 8000, 440 "cutoff"`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from weft.errors import Report, Span, did_you_mean
+from weft.syntax import ast
+from weft.syntax.scanner import text_value
+from weft.syntax.statements import has_duplicates
+from weft.syntax.tokens import NAME, NUMBER, TEXT, Tokens, shorten
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a pragma line holds, by kind, each in the order of the text."""
+
+    span: Span
+    names: tuple[ast.Ident, ...]
+    numbers: tuple[tuple[float, Span], ...]
+    texts: tuple[tuple[str, Span], ...]
+
+    @property
+    def name(self) -> ast.Ident:
+        return self.names[0]
+
+    @property
+    def outputs(self) -> tuple[ast.Ident, ...]:
+        return self.names[1:]
+
+
+# Gives None where it has reported an error.
+_Build = Callable[[_Parts, Report], ast.Pragma | None]
+
+
+def _include(parts: _Parts, report: Report) -> ast.Pragma | None:
+    path, span = parts.texts[0]
+    return ast.Include(path, span, parts.span)
+
+
+def _use(parts: _Parts, report: Report) -> ast.Pragma | None:
+    library = ".".join(name.name for name in parts.names)
+    return ast.Use(library, parts.names[0].span.to(parts.names[-1].span), parts.span)
+
+
+def _slider(parts: _Parts, report: Report) -> ast.Pragma | None:
+    (low, low_span), (high, high_span), _ = parts.numbers
+    if low >= high:
+        message = f"a slider cannot run from {low:g} to {high:g}: the lower end comes first"
+        report.error("empty-range", message, low_span.to(high_span))
+        return None
+    start = _within(parts, 2, low, high, report)
+    return ast.Parameter("slider", parts.name, parts.outputs, (start,), _label(parts), parts.span, low, high)
+
+
+def _toggle(parts: _Parts, report: Report) -> ast.Pragma | None:
+    start, span = parts.numbers[0]
+    if start not in (0, 1):
+        report.error("bad-toggle", "a toggle starts at 0 or 1", span)
+        return None
+    return ast.Parameter("toggle", parts.name, parts.outputs, (start,), _label(parts), parts.span)
+
+
+def _xy(parts: _Parts, report: Report) -> ast.Pragma | None:
+    if has_duplicates(parts.outputs, "output", report):
+        return None
+    start = tuple(_within(parts, axis, 0, 1, report) for axis in (0, 1))
+    return ast.Parameter("xy", parts.name, parts.outputs, start, _label(parts), parts.span)
+
+
+def _color(parts: _Parts, report: Report) -> ast.Pragma | None:
+    if has_duplicates(parts.outputs, "output", report):
+        return None
+    colour, span = parts.texts[0]
+    start = _channels(colour)
+    if start is None:
+        report.error("bad-colour", "a colour is # and six hexadecimal digits", span, 'such as "#ff8800"')
+        return None
+    return ast.Parameter("color", parts.name, parts.outputs, start, _label(parts, 1), parts.span)
+
+
+def _channels(colour: str) -> tuple[float, ...] | None:
+    """Red, green and blue of `#rrggbb` or `#rgb`, 0…1."""
+    digits = colour.removeprefix("#")
+    if not re.fullmatch("#(?:[0-9a-fA-F]{3}){1,2}", colour):
+        return None
+    if len(digits) == 3:
+        digits = "".join(d + d for d in digits)
+    return tuple(int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4))
+
+
+def _fade(parts: _Parts, report: Report) -> ast.Pragma | None:
+    seconds, span = parts.numbers[0]
+    if seconds < 0:
+        report.error("bad-fade", "a fade takes 0 seconds (a cut) or more", span)
+        return None
+    return ast.Fade(seconds, parts.span)
+
+
+def _quantize(parts: _Parts, report: Report) -> ast.Pragma | None:
+    beats, span = parts.numbers[0]
+    if beats <= 0:
+        report.error("bad-quantize", "the number of beats must be above 0", span)
+        return None
+    return ast.Quantize(beats, parts.span)
+
+
+def _within(parts: _Parts, index: int, low: float, high: float, report: Report) -> float:
+    """A start value, kept in its range."""
+    value, span = parts.numbers[index]
+    clamped = min(max(value, low), high)
+    if clamped != value:
+        message = f"{value:g} is outside {low:g} … {high:g}: this starts at {clamped:g}"
+        report.warn("start-out-of-range", message, span)
+    return clamped
+
+
+def _label(parts: _Parts, index: int = 0) -> str | None:
+    return parts.texts[index][0] if len(parts.texts) > index else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One pragma: what may follow its name, as kinds, and how that is shown to people."""
+
+    kinds: str
+    shown: str
+    build: _Build
+
+
+_FORMS: Final[Mapping[str, _Form]] = MappingProxyType(
+    {
+        "include": _Form("s", '#include "lib.weft"', _include),
+        "use": _Form(r"n(?:\.n)*", "#use std.noise", _use),
+        "slider": _Form("n<n[>g]=-?0,-?0,-?0s?", '#slider name<v> = low, high, start "label"', _slider),
+        "toggle": _Form("n<n[>g]=-?0s?", '#toggle name<v> = 0 "label"', _toggle),
+        "xy": _Form("n<n,n[>g]=-?0,-?0s?", '#xy name<x, y> = 0.5, 0.5 "label"', _xy),
+        "color": _Form("n<n,n,n[>g]=ss?", '#color name<r, g, b> = "#ff8800" "label"', _color),
+        "fade": _Form("-?0", "#fade 0.5", _fade),
+        "quantize": _Form("-?0", "#quantize 1", _quantize),
+    }
+)
+
+
+def read_pragma(tokens: Tokens, first: int, behind: int, report: Report) -> ast.Pragma | None:
+    """The pragma of the tokens `first … behind - 1`; None, with an error reported, if it is none."""
+    if tokens.is_broken(first, behind):
+        return None
+    word = tokens.text(first)
+    form = _FORMS.get(word[1:])
+    if form is None:
+        hint = did_you_mean(word, [f"#{name}" for name in _FORMS])
+        hint = hint or "the pragmas are " + " ".join(f"#{name}" for name in _FORMS)
+        report.error("unknown-pragma", f"there is no pragma {shorten(word)}", tokens.span(first), hint)
+        return None
+    if not re.fullmatch(form.kinds + ";*p", tokens.kinds[first + 1 : behind]):
+        place = tokens.span(min(first + 1, behind - 2), behind - 2)
+        report.error("malformed-pragma", f"this is not how {word} is written", place, f"write {form.shown}")
+        return None
+    parts = _parts(tokens, first, behind - 1)
+    return form.build(parts, report)
+
+
+def _parts(tokens: Tokens, first: int, behind: int) -> _Parts:
+    names, numbers, texts = [], [], []
+    for index in range(first, behind):
+        kind, span = tokens.kinds[index], tokens.span(index)
+        if kind == NAME:
+            names.append(ast.Ident(span.text, span))
+        elif kind == TEXT:
+            texts.append((text_value(span.text), span))
+        elif kind == NUMBER and tokens.kinds[index - 1] == "-":
+            numbers.append((-float(span.text), tokens.span(index - 1, index)))
+        elif kind == NUMBER:
+            numbers.append((float(span.text), span))
+    return _Parts(tokens.span(first, behind - 1), tuple(names), tuple(numbers), tuple(texts))
