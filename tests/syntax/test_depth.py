@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from tests.syntax.trees import errors, expression, program, tree
+from weft.syntax.parser import MAX_ERRORS
 
 NESTS = [("(", ")"), ("f(", ")"), ("f(x: ", ")"), ("f(me@x ~ ", ")"), ("f[", "]"), ("<1, f(", ")>"), ("f(x)(", ")")]
 CHOICES = [("if ", " then 2 else 3"), ("if 1 then ", " else 3")]
@@ -31,10 +32,15 @@ def test_the_recursion_limit_is_restored() -> None:
     assert sys.getrecursionlimit() == limit
 
 
-@pytest.mark.parametrize("text", ["(" * 100_000, "(" * 100_000 + ")" * 100_000, "a = " + "[" * 100_000, "{" * 100_000])
+@pytest.mark.parametrize("text", ["(" * 100_000, "(" * 100_000 + ")" * 100_000, "a = " + "[" * 100_000])
 def test_absurd_nesting_is_one_error(text: str) -> None:
     (place,) = errors(text)
     assert place.endswith("too-deep")
+
+
+@pytest.mark.parametrize("text", ["{" * 100_000, "a = " + "{" * 100_000, "}" * 100_000, ")" * 100_000])
+def test_absurd_brackets_are_few_errors(text: str) -> None:
+    assert len(errors(text)) <= MAX_ERRORS
 
 
 @pytest.mark.parametrize("text", ["a = " + "<1, " * 9999, "a = " + "<" * 9999, "f<" * 9999, "a = " + "f<3>" * 9999])

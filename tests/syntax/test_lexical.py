@@ -79,4 +79,4 @@ def test_spacing_tells_operators_apart() -> None:
 def test_at_most_fifty_errors_are_reported() -> None:
     assert len(errors("a = 1 2\n" * 1000)) == 50
     assert len(errors("? " * 1000)) == 50
-    assert len(errors(") " * 1000)) == 50
+    assert len(errors(");" * 1000)) == 50

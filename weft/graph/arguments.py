@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from weft.errors import did_you_mean, error
-from weft.errors import Span
+from weft.errors import Span, did_you_mean, error
 from weft.syntax.ast import Argument, Expression
 
 

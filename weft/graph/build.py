@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from weft.contexts import ContextTable
 from weft.errors import Report, Span, WeftError
-from weft.graph.elaborate import Elaborator, Poisoned
+from weft.graph.elaborate import Elaborator, PoisonedError
 from weft.graph.fields import Environment
 from weft.graph.nodes import Edge, Node, RenderGraph, Sink, Strand
 from weft.graph.partition import partition
-from weft.graph.patch import FromCache, FromParameter, FromSource, Instance, Patch
+from weft.graph.patch import FromCache, FromParameter, FromSource, Instance, OutputDefinition, Patch
 from weft.graph.scope import Opaque, Scope
 from weft.graph.shape import OWN, PLANE, Over, Shape, ShapeDomain
 from weft.graph.sinks import SinkPart, sink_parts
@@ -62,8 +62,8 @@ def _elaborate(patch: Patch, slots: dict[str, Over], report: Report) -> _Finding
             _attempt(report, lambda part=part, label=sink.label: elaborator.expression(  # type: ignore[misc]
                 part.value, part.scope, label, OWN))  # fmt: skip
     _check_uncalled(patch, elaborator, report)
-    while not _attempt(report, lambda: elaborator.finish() or True):
-        pass
+    while elaborator.has_pending:
+        _attempt(report, elaborator.finish)
     return findings
 
 
@@ -72,7 +72,7 @@ def _attempt(report: Report, work: Callable[[], object]):  # type: ignore[no-unt
         return work()
     except WeftError as failure:
         report.add(failure.diagnostics)
-    except Poisoned:
+    except PoisonedError:
         pass
     return None
 
@@ -144,8 +144,7 @@ def _untagged(patch: Patch, findings: _Findings) -> RenderGraph:
     e = findings.elaborator
     nodes = tuple(
         Node(instance.name, _kind(instance), tuple(
-            Strand(ref := StrandRef(instance.name, o.name), str(o.span), _reads(e, ref), sources=tuple(_sources(e, ref)))
-            for o in instance.outputs.values()
+            _strand(e, output) for output in instance.outputs.values()
         ))
         for instance in patch.instances.values()
     )  # fmt: skip
@@ -155,6 +154,13 @@ def _untagged(patch: Patch, findings: _Findings) -> RenderGraph:
         for s in patch.sinks
     )  # fmt: skip
     return RenderGraph(nodes, sinks, ())
+
+
+def _strand(elaborator: Elaborator[Shape], output: OutputDefinition) -> Strand:
+    ref = StrandRef(output.instance, output.name)
+    return Strand(
+        ref, str(output.span), _reads(elaborator, ref), sources=tuple(_sources(elaborator, ref))
+    )
 
 
 def _kind(instance: Instance) -> str:

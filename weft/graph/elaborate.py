@@ -6,8 +6,10 @@ domain themselves. A remap evaluates what is below it at other coordinates; noth
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Generic, TypeVar
 
 from weft.errors import Span, WeftError, did_you_mean, error
@@ -61,7 +63,7 @@ V = TypeVar("V")
 MOUSE = ("x", "y", "down", "left", "right", "wheel")
 
 
-class Poisoned(Exception):
+class PoisonedError(Exception):
     """A strand that cannot be evaluated, for a reason that was reported where it lies."""
 
 
@@ -93,7 +95,7 @@ class Elaborator(Generic[V]):
     # --- entry points ---------------------------------------------------------------------------------------------
 
     def strand(self, ref: StrandRef, at: Coordinates[V]) -> V:
-        """A strand of the patch. Raises WeftError, or Poisoned if that was raised before."""
+        """A strand of the patch. Raises WeftError, or PoisonedError if that was raised before."""
         return run(self._strand(ref, at, None))
 
     def expression(self, value: Expression, scope: Scope, owner: object, at: Coordinates[V]) -> V:
@@ -105,6 +107,11 @@ class Elaborator(Generic[V]):
         """What a body left in one of its names."""
         with self._owned(owner):
             return run(self._local(local, scope, at, span))
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether there are slots of which it is not known yet how they advance."""
+        return bool(self._pending)
 
     def finish(self) -> None:
         """Evaluates how the slots advance, at their own coordinates, until no new ones turn up."""
@@ -127,13 +134,10 @@ class Elaborator(Generic[V]):
     def value(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
         """The one value of an expression at coordinates."""
         match node:
-            case Number(value, span):
-                return self.domain.const(value, span)
+            case Number(number, span):
+                return self.domain.const(number, span)
             case Name():
-                found = self.resolver.strand(node, scope)
-                if isinstance(found, float):
-                    return self.domain.const(found, node.span)
-                value: V = yield self._local(found, scope, at, node.span)
+                value: V = yield self._name(node, scope, at)
                 return value
             case Binary(symbol, left, right, span):
                 a: V = yield self.value(left, scope, at)
@@ -167,10 +171,16 @@ class Elaborator(Generic[V]):
             case Text(_, span):
                 raise error("text-as-number", "text cannot be used as a number", span)
 
+    def _name(self, node: Name, scope: Scope, at: Coordinates[V]) -> Task[V]:
+        found = self.resolver.strand(node, scope)
+        if isinstance(found, float):
+            return self.domain.const(found, node.span)
+        value: V = yield self._local(found, scope, at, node.span)
+        return value
+
     def _local(self, found: Local, scope: Scope, at: Coordinates[V], span: Span) -> Task[V]:
-        if isinstance(found, Group):
-            found = self.resolver.pick(found, scope, span)  # type: ignore[assignment]
-        value: V = yield self.member(found, at, span)  # type: ignore[arg-type]
+        member = self.resolver.pick(found, scope, span) if isinstance(found, Group) else found
+        value: V = yield self.member(member, at, span)
         return value
 
     def member(self, member: Member, at: Coordinates[V], span: Span) -> Task[V]:
@@ -213,7 +223,7 @@ class Elaborator(Generic[V]):
         if self._owners and span is not None:
             self.references.setdefault(self._owners[-1], {}).setdefault(ref, span)
         if ref in self._poisoned:
-            raise Poisoned
+            raise PoisonedError
         key = (ref, at)
         if key in self._strands:
             return self._strands[key]
@@ -239,8 +249,8 @@ class Elaborator(Generic[V]):
         steps = [*path, ref]
         first = self.references[path[-1]][ref]
         related = [
-            (self.references[a][b], f"{a} reads {b} here") for a, b in zip(steps, steps[1:], strict=False)
-        ]  # fmt: skip
+            (self.references[a][b], f"{a} reads {b} here") for a, b in pairwise(steps)
+        ]
         raise error(
             "cycle", f"{ref} depends on itself: {' → '.join(map(str, steps))}", first,
             "prev(…) reads the value of one tick ago, and makes feedback of it", related[:-1],
@@ -278,10 +288,10 @@ class Elaborator(Generic[V]):
                 case "me":
                     return self._field(node, at)
                 case "mouse":
-                    self._check_field("mouse", node, MOUSE)
+                    _check_field("mouse", node, MOUSE)
                     return self.domain.uniform(f"mouse@{node.output}")
                 case "key":
-                    self._check_field("key", node, tuple(KEYS))
+                    _check_field("key", node, tuple(KEYS))
                     return self.domain.uniform(f"key@{node.output}")
         if isinstance(node.base, Name) and isinstance(scope.locals.get(node.base.id), Opaque):
             return self.domain.unknown()
@@ -292,8 +302,8 @@ class Elaborator(Generic[V]):
             return at.axis(group.axes[node.output]) or self.domain.const(0.0)
         member = group.member(node.output)
         if member is None:
-            self._check_field(node.base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
-        value: V = yield self.member(_some(member), at, node.span)
+            raise _no_output(node.base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
+        value: V = yield self.member(member, at, node.span)
         return value
 
     def _group_of_access(self, node: Access, scope: Scope) -> Group | None:
@@ -308,14 +318,8 @@ class Elaborator(Generic[V]):
         raise error("no-outputs", f'this has no output "{node.output}", it is a single value', node.span,
                     "outputs belong to instances and calls: name@output")  # fmt: skip
 
-    def _check_field(self, owner: str, node: Access, known: Sequence[str]) -> None:
-        if node.output not in known:
-            shown = ", ".join(known) if len(known) <= 24 else None
-            raise error("unknown-output", f'{owner} has no output "{node.output}"', node.output_span,
-                        did_you_mean(node.output, known) or (f"it has {shown}" if shown else None))  # fmt: skip
-
     def _field(self, node: Access, at: Coordinates[V]) -> V:
-        self._check_field("me", node, ALL_FIELDS)
+        _check_field("me", node, ALL_FIELDS)
         return self.env.field(node.output, at)
 
     # --- calls ----------------------------------------------------------------------------------------------------
@@ -383,7 +387,7 @@ class Elaborator(Generic[V]):
         return chosen
 
     def _constant_place(self, node: Index, index: float, count: int) -> int:
-        if index != index:
+        if math.isnan(index):
             return 0
         if not 0 <= index < count:
             raise error("index-out-of-range", f"there is no [{index:g}] in {count} "
@@ -431,7 +435,7 @@ class Elaborator(Generic[V]):
         """The field that a map names, and the base coordinate or axis that it moves."""
         owner = target.base.id if isinstance(target.base, Name) else ""
         if owner == "me":
-            self._check_field("me", target, ALL_FIELDS)
+            _check_field("me", target, ALL_FIELDS)
             if target.output in FIXED_FIELDS:
                 raise error("not-a-coordinate", f"me@{target.output} is the same everywhere, so it cannot be mapped",
                             target.span, "coordinates are x, y, time and what derives from them")  # fmt: skip
@@ -454,6 +458,17 @@ class Elaborator(Generic[V]):
         if slot.key not in self.slots:
             self.slots[slot.key] = slot
             self._pending += [(slot, plane, update) for plane, update in enumerate(updates)]
+
+
+def _check_field(owner: str, node: Access, known: Sequence[str]) -> None:
+    if node.output not in known:
+        raise _no_output(owner, node, known)
+
+
+def _no_output(owner: str, node: Access, known: Sequence[str]) -> WeftError:
+    shown = f"it has {', '.join(known)}" if len(known) <= 24 else None
+    hint = did_you_mean(node.output, known) or shown
+    return error("unknown-output", f'{owner} has no output "{node.output}"', node.output_span, hint)
 
 
 T = TypeVar("T")

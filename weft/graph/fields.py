@@ -93,8 +93,8 @@ class Field:
     name: str
     base: str
     doc: str
-    value: Callable[[Environment[V], Coordinates[V]], V]  # type: ignore[valid-type]
-    inverse: Callable[[Environment[V], Coordinates[V], V], V]  # type: ignore[valid-type]
+    value: Callable[[Environment[V], Coordinates[V]], V]
+    inverse: Callable[[Environment[V], Coordinates[V], V], V]
 
 
 def _pixel(base: str, size: str) -> tuple[Callable[..., object], Callable[..., object]]:

@@ -161,7 +161,8 @@ def cached(e: Evaluation[V], member: CacheMember, at: Coordinates[V]) -> Task[V]
                     "give the loop constant ends, so that each step has a memory of its own")  # fmt: skip
     depth = yield _constant_ticks(e, count, scope, "n")
     owner = member.axis.rpartition("@")[0]
-    slot = SlotRequest(f"{owner}/cache/{e.resolver.ordinals.of(call)}", "cache", max(depth - 1, 1), member.planes, call.span)
+    key = f"{owner}/cache/{e.resolver.ordinals.of(call)}"
+    slot = SlotRequest(key, "cache", max(depth - 1, 1), member.planes, call.span)
     shape = e.resolver.cache_group(call, scope, owner)
     members = [m.now for m in shape.members if isinstance(m, CacheMember)]
     e.remember(slot, [(lambda m=m: e.member(m, e.env.own, call.span)) for m in members])  # type: ignore[misc]

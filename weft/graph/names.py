@@ -124,7 +124,8 @@ class _Names:
         self.pragmas[type(statement)] = statement
 
     def parameter(self, statement: Parameter) -> None:
-        self._bind(statement.name, statement.outputs, [FromParameter(statement, i) for i in range(len(statement.outputs))])
+        definitions = [FromParameter(statement, i) for i in range(len(statement.outputs))]
+        self._bind(statement.name, statement.outputs, definitions)
         self.parameters.append(statement)
 
     # --- instances ------------------------------------------------------------------------------------------------
@@ -183,8 +184,8 @@ class _Names:
         doc: str | None = None,
     ) -> None:  # fmt: skip
         if name.name in RESERVED:
-            raise error("reserved-name", f'"{name.name}" belongs to weft and cannot be bound', name.span,
-                        "choose another name" if name.name != "me" else "settings are set like me<width> = 640")  # fmt: skip
+            hint = "settings are set like me<width> = 640" if name.name == "me" else "choose another name"
+            raise error("reserved-name", f'"{name.name}" belongs to weft and cannot be bound', name.span, hint)
         instance = self.instances.setdefault(name.name, Instance(name.name, name.span, {}, axes, doc))
         other = next((o for o in instance.outputs.values() if o.span.source is not name.span.source), None)
         if other is not None:
@@ -196,7 +197,8 @@ class _Names:
             earlier = instance.outputs.get(output.name)
             if earlier is not None:
                 shown = name.name if output.span == name.span else f"{name.name}@{output.name}"
-                self.report.add(_twice("duplicate-binding", f"{shown} is bound twice", output.span, earlier.span).diagnostics)
+                twice = _twice("duplicate-binding", f"{shown} is bound twice", output.span, earlier.span)
+                self.report.add(twice.diagnostics)
             else:
                 instance.outputs[output.name] = OutputDefinition(name.name, output.name, definition, output.span)
 
@@ -255,8 +257,8 @@ class _Names:
                 self.report.error("loop-variable-assigned", f'"{name.name}" counts the loop and cannot be assigned',
                                   name.span)  # fmt: skip
             if isinstance(statement, Assignment) and statement.is_out and name.name not in outputs:
-                self.report.error("unknown-output", f'this spindle has no output "{name.name}"', name.span,
-                                  did_you_mean(name.name, outputs) or f"it has {', '.join(sorted(outputs))}")  # fmt: skip
+                hint = did_you_mean(name.name, outputs) or f"it has {', '.join(sorted(outputs))}"
+                self.report.error("unknown-output", f'this spindle has no output "{name.name}"', name.span, hint)
             if isinstance(statement, Assignment):
                 assigned.add(name.name)
 
@@ -277,7 +279,7 @@ class _Names:
         if same and spec.merge == "single":
             where = f' to "{target}"' if target else ""
             raise _twice("duplicate-statement", f"there are two {canonical} statements{where}", statement.head,
-                         same[0].statement.head, f'for another window, add to: "name"')  # fmt: skip
+                         same[0].statement.head, 'for another window, add to: "name"')  # fmt: skip
         if same:
             label += f".{len(same) + 1}"
         self.sinks.append(SinkStatement(label, spec, statement, target))

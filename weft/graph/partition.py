@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TypeAlias
 
 from weft.graph.nodes import Edge, RenderGraph, Strand, Subgraph
@@ -129,7 +130,7 @@ def _connected(units: _Units, groups: list[list[Unit]]) -> list[list[Unit]]:
                 if ref in touches or ref in units.evaluates[unit]:
                     users.setdefault(ref, []).append(unit)
         for sharing in users.values():
-            for a, b in zip(sharing, sharing[1:], strict=False):
+            for a, b in pairwise(sharing):
                 touches[a].add(b)
                 touches[b].add(a)
         parts += components(group, touches)

@@ -6,32 +6,28 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from weft.errors import Span, did_you_mean, error
+from weft.graph.arguments import Required, match_arguments
+from weft.graph.ordinals import Ordinals
 from weft.graph.patch import FromCache, FromSource, Instance, Patch, Spread
 from weft.graph.scope import (
     CacheMember,
     Closure,
-    Fixed,
     Group,
     Local,
     LoopResult,
     LoopSite,
     Member,
-    Opaque,
     PositionallyRemapped,
     Remapped,
     Scope,
     SourceMember,
     StrandMember,
 )
-from weft.graph.arguments import Required, match_arguments
-from weft.graph.ordinals import Ordinals
 from weft.names import StrandRef
 from weft.ops import BUILTINS, CONSTANTS
 from weft.ops.state import STATE
 from weft.sources import SOURCES, MediaKind, SourceSpec
 from weft.syntax.ast import (
-    Access,
-    Argument,
     Assignment,
     Binary,
     Bundle,

@@ -3,19 +3,19 @@
 Within one pool, equal structure is the same object, so common subexpressions cost nothing to find and equality is
 identity. An expression is an operation of `weft.ops`, or one of the structural operations below.
 
-| op           | args                                  | attr             | is                                           |
-| ------------ | ------------------------------------- | ---------------- | -------------------------------------------- |
-| `const`      |                                       | float            | a number                                     |
-| `bits`       |                                       | int              | an unsigned 32-bit number                    |
-| `coord`      |                                       | name             | a base coordinate: x y abstime channel       |
-| `uniform`    |                                       | name             | a number that is the same in a whole tick    |
-| `state`      | (k,) or (k, x, y)                     | (slot, plane)    | a slot k ticks ago (from 1), here or sampled |
-| `picture`    | (x, y)                                | (picture, plane) | a picture sampled at a place                 |
-| `strand`     | the coordinates its owner is read at  | StrandRef        | a strand of another subgraph                 |
-| `loop`       | (first, last, n inits…, n nexts…)     | (level, n)       | a loop; only `loop_out` may use it           |
-| `loop_out`   | (loop,)                               | k                | the k-th carried value behind the loop       |
-| `loop_index` |                                       | level            | the variable of the loop around it           |
-| `loop_value` |                                       | (level, k)       | the k-th carried value in this step          |
+| op           | args                                | attr             | is                                           |
+| ------------ | ----------------------------------- | ---------------- | -------------------------------------------- |
+| `const`      |                                     | float            | a number                                     |
+| `bits`       |                                     | int              | an unsigned 32-bit number                    |
+| `coord`      |                                     | name             | a base coordinate: x y abstime channel       |
+| `uniform`    |                                     | name             | a number that is the same in a whole tick    |
+| `state`      | (k,) or (k, x, y)                   | (slot, plane)    | a slot k ticks ago (from 1), here or sampled |
+| `picture`    | (x, y)                              | (picture, plane) | a picture sampled at a place                 |
+| `strand`     | the coordinates it is read at       | StrandRef        | a strand of another subgraph                 |
+| `loop`       | (first, last, n inits…, n nexts…)   | (level, n)       | a loop; only `loop_out` may use it           |
+| `loop_out`   | (loop,)                             | k                | the k-th carried value behind the loop       |
+| `loop_index` |                                     | level            | the variable of the loop around it           |
+| `loop_value` |                                     | (level, k)       | the k-th carried value in this step          |
 
 A loop's level is larger than that of every loop whose variables its parts mention, so a body can be read without
 knowing where it stands, and two equal loops are one.
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from weft.errors import Span, error
-from weft.names import StrandRef as StrandRef
+from weft.names import StrandRef as StrandRef  # noqa: PLC0414 - the attribute of `strand`, for those who import Expr
 
 
 class SlotPlane(NamedTuple):

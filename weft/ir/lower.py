@@ -26,7 +26,7 @@ from weft.syntax.ast import Call, Text
 _STANDSTILL = {"x": 0.5, "y": 0.5, "channel": 0.0}
 
 
-class Unavailable(WeftError):
+class Unavailable(WeftError):  # noqa: N818 - a warning, after which the rest goes on
     """A subgraph that is right, but needs a source that this installation cannot open. Carries a warning."""
 
 
@@ -182,8 +182,10 @@ class ExprDomain:
 
     def state(self, slot: SlotRequest, plane: int, ticks: Expr, at: Coordinates[Expr], span: Span) -> Expr:
         if at.abstime is not self.own.abstime:
-            raise error("map-reaches-state", f"a map of the time cannot reach into {slot.kind}, which only knows its own",
-                        span, "delay(…) and cache(…) read earlier ticks")  # fmt: skip
+            raise error(
+                "map-reaches-state", f"a map of the time cannot reach into {slot.kind}, which only knows its own", span,
+                "delay(…) and cache(…) read earlier ticks",
+            )  # fmt: skip
         attr = SlotPlane(f"{self.spec.name}/{slot.key}", plane)
         here = at.x is self.own.x and at.y is self.own.y and not self.points
         args = (ticks,) if here else (ticks, at.x, at.y)
@@ -204,8 +206,10 @@ class ExprDomain:
         if owner is None:
             return None
         if "abstime" not in owner.read_over and at.abstime is not self.own.abstime:
-            raise error("cannot-read-across", f"{ref} is evaluated in {owner.name}, which keeps no earlier values", span,
-                        f"it can be read over {' and '.join(owner.read_over) or 'nothing'} only")  # fmt: skip
+            raise error(
+                "cannot-read-across", f"{ref} is evaluated in {owner.name}, which keeps no earlier values", span,
+                f"it can be read over {' and '.join(owner.read_over) or 'nothing'} only",
+            )  # fmt: skip
         return self.pool.make("strand", tuple(at.base(name) for name in owner.read_over), ref, span)
 
 

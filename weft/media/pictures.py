@@ -153,3 +153,13 @@ def _require_file(path: Path) -> None:
 
 _READABLE = "weft reads png, jpg, gif, webp and bmp"
 _LIMIT = f"at most {MAX_PIXELS:,} pixels are read (8192 × 8192)"
+
+
+def save_picture(path: Path, pixels: NDArray[np.uint8]) -> None:
+    """Writes pixels [height, width, RGBA] as a PNG, whole or not at all. Raises OSError if it cannot be written."""
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        Image.fromarray(pixels).save(partial, format="PNG")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

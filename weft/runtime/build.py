@@ -7,9 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from weft.codegen.base import Kernel
-from weft.codegen.bytecode import compile_kernel, compile_points
-from weft.codegen.serialize import content_hash
+from weft.codegen.unit import Unit, compile_unit
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Source, WeftError
 from weft.graph.build import build_graph
@@ -17,11 +15,7 @@ from weft.graph.names import collect
 from weft.graph.nodes import RenderGraph, Subgraph
 from weft.graph.patch import Patch
 from weft.graph.resolve import media_kind
-from weft.ir.expr import Pool
-from weft.ir.lower import Unavailable, lower
-from weft.ir.passes import PassContext, run_passes
-from weft.ir.program import Lowered
-from weft.names import StrandRef
+from weft.ir.lower import Unavailable
 from weft.sources import PICTURE, SOURCES
 from weft.syntax.ast import Call, Name, OutputStatement, Program, Text
 from weft.syntax.includes import load, read_text
@@ -29,18 +23,6 @@ from weft.syntax.parser import parse
 from weft.syntax.walk import walk_statement
 
 Probe = Callable[[str], "str | None"]
-
-
-@dataclass(frozen=True)
-class Unit:
-    """One subgraph, compiled: the kernel over its context's sweep (None without outputs and state), and one for each
-    strand that others read. Equal hashes mean that nothing has to be built again."""
-
-    subgraph: Subgraph
-    lowered: Lowered
-    kernel: Kernel
-    points: Mapping[StrandRef, Kernel]
-    hash: str
 
 
 @dataclass(frozen=True)
@@ -132,19 +114,6 @@ def _compile(
         except WeftError as failure:
             report.add(failure.diagnostics)
     return units, list(left_out.values())
-
-
-def compile_unit(
-    patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, optimise: bool = True
-) -> Unit:
-    """Lowers and compiles one subgraph. Raises WeftError, or Unavailable if a source is missing."""
-    pool = Pool()
-    spec = contexts[subgraph.context]
-    lowered = run_passes(lower(patch, graph, subgraph, contexts, pool), PassContext(pool, spec), optimise)
-    kernel = compile_kernel(lowered, spec, optimise, pool.span)
-    points = {ref: compile_points(lowered, ref, spec, pool.span) for ref, _ in lowered.exposed}
-    hashes = [content_hash(k) for k in (kernel, *points.values())]
-    return Unit(subgraph, lowered, kernel, points, "-".join(hashes))
 
 
 def _check_media(program: Program, report: Report, probe: Probe | None) -> tuple[str, ...]:

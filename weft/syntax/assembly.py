@@ -49,8 +49,14 @@ class Assembly:
         else:
             self._add_to_program(item)
 
-    def close(self, last: int) -> None:
-        """Ends the innermost block with the token `last`."""
+    def close(self, brace: int) -> None:
+        """Ends the block that a } belongs to, and all in it; nothing if that is no block."""
+        openings = [block.brace for block in self._blocks]
+        opening = next((o for o in openings if self._tokens.partners.get(o) == brace), None)
+        while opening is not None and self._blocks and self._blocks[-1].brace >= opening:
+            self._end_block(brace)
+
+    def _end_block(self, last: int) -> None:
         block = self._blocks.pop()
         span, body = self._tokens.span(block.start, last), tuple(block.body)
         if block.is_misplaced:
@@ -66,7 +72,7 @@ class Assembly:
     def finish(self, last: int) -> Program:
         """The program, with all blocks ended."""
         while self._blocks:
-            self.close(last)
+            self._end_block(last)
         return Program(tuple(self._statements))
 
     def _belongs_outside(self, item: Node) -> bool:
@@ -120,7 +126,7 @@ class Assembly:
     def _leave_unclosed_blocks(self, item: Node) -> None:
         """Ends blocks that have no `}`, which was reported, before something that cannot stand in them."""
         while self._blocks and self._blocks[0].brace not in self._tokens.partners:
-            self.close(item.start - 1)
+            self._end_block(item.start - 1)
 
     def _open_spindle(self, item: Node) -> None:
         is_nested = bool(self._blocks)

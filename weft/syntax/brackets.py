@@ -49,6 +49,7 @@ class _Matcher:
         self._report = report
         self._partners: dict[int, int] = {}
         self._lonely: set[int] = set()
+        self._last_lonely = -1
         self._stack = [_Open(-1, "")]
         self._ifs = 0
         self._depth = 0
@@ -103,7 +104,7 @@ class _Matcher:
         innermost = self._stack[-1]
         while self._stack[-1].kind == "{" and self._braces_missing > 0:
             self._braces_missing -= 1
-            self._lonely.add(self._pop().index)
+            self._add_lonely(self._pop().index)
         if self._stack[-1] is not innermost:
             self._report_unclosed(innermost, index)
 
@@ -125,7 +126,7 @@ class _Matcher:
         if self._stack[-1].kind in _ROUND_OR_SQUARE:
             self._report_unclosed(self._stack[-1], index)
         while self._stack[-1].kind in _ROUND_OR_SQUARE:
-            self._lonely.add(self._pop().index)
+            self._add_lonely(self._pop().index)
 
     def _close(self, index: int, wanted: str) -> None:
         top = self._stack[-1]
@@ -134,7 +135,7 @@ class _Matcher:
         elif top.kind in _ROUND_OR_SQUARE and self._is_open(wanted):
             self._report_unclosed(top, index)
             while self._stack[-1].kind != wanted:
-                self._lonely.add(self._pop().index)
+                self._add_lonely(self._pop().index)
             self._partners[self._pop().index] = index
         elif top.kind in _ROUND_OR_SQUARE:
             self._report_mismatch(top, index)
@@ -150,10 +151,14 @@ class _Matcher:
                 return True
         return False
 
+    def _add_lonely(self, index: int) -> None:
+        self._lonely.add(index)
+        self._last_lonely = max(self._last_lonely, index)
+
     # --- errors; what was reported nearby explains what follows from it ---
 
     def _report_unclosed(self, opened: _Open, index: int) -> None:
-        self._lonely.add(opened.index)
+        self._add_lonely(opened.index)
         is_block = opened.kind == "{"
         if opened.is_explained or (not is_block and self._tokens.is_broken(opened.index, index)):
             return
@@ -163,7 +168,7 @@ class _Matcher:
         self._error("unclosed-bracket", message, self._tokens.after(last - 1), related)
 
     def _report_mismatch(self, opened: _Open, index: int) -> None:
-        self._lonely.add(index)
+        self._add_lonely(index)
         if not opened.is_explained and not self._tokens.is_broken(opened.index, index):
             message = f"`{self._tokens.text(index)}` cannot close `{opened.kind}`"
             related = (self._tokens.span(opened.index), f"this `{opened.kind}` waits for `{_CLOSING[opened.kind]}`")
@@ -171,8 +176,9 @@ class _Matcher:
         opened.is_explained = True
 
     def _report_stray(self, index: int, wanted: str) -> None:
-        self._lonely.add(index)
-        if not self._tokens.is_broken(self._statement, index):
+        is_explained = self._tokens.is_broken(self._statement, index) or self._last_lonely >= self._statement
+        self._add_lonely(index)
+        if not is_explained:
             message = f"this `{self._tokens.text(index)}` has no `{wanted}` before it"
             self._error("stray-bracket", message, self._tokens.span(index))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Container
-from itertools import pairwise
 from typing import Final
 
 from weft.errors import Report, Span
@@ -127,16 +126,17 @@ def _with_inserted(scan: Scan, inserted: dict[int, str]) -> Tokens:
     starts: list[int] = []
     ends: list[int] = []
     fresh: list[bool] = []
-    length = len(scan.kinds)
-    for first, behind in pairwise([0, *sorted(inserted), length]):
+    first = 0
+    for behind, kind in [*sorted(inserted.items()), (len(scan.kinds), END)]:
         kinds += scan.kinds[first:behind]
         starts += scan.starts[first:behind]
         ends += scan.ends[first:behind]
         fresh += scan.fresh[first:behind]
         place = ends[-1] if ends else 0
-        kinds.append(inserted.get(behind, END))
+        kinds.append(kind)
         starts.append(place)
         ends.append(place)
         fresh.append(False)
+        first = behind
     broken = [index for index, start in enumerate(starts) if start in scan.broken]
     return Tokens(scan.source, "".join(kinds), starts, ends, fresh, {}, broken, scan.repairs, scan.docs, depth=0)

@@ -22,7 +22,7 @@ from weft.syntax.ast import (
     Unary,
 )
 from weft.syntax.expressions import ExpressionBuilder
-from weft.syntax.tokens import Tokens, shorten
+from weft.syntax.tokens import NUMBER, Tokens, shorten
 
 MAX_COUNT: Final = 64
 
@@ -153,21 +153,21 @@ class StatementBuilder:
         number, count_span = None, None
         if count.children:
             count_span = self._tokens.span(count.start + 1, count.end - 2)
-            number = self._count(count_span, postfixes)
+            number = self._count(count.start + 1, count_span, postfixes)
             if number is None:
                 return None
         value = self._expressions.chain(node.start, postfixes.children)
         ident = self._ident(name.start)
         return CallBinding(value, ident, outputs, self._span(node), number, count_span, self._doc(node))
 
-    def _count(self, place: Span, postfixes: Node) -> int | None:
+    def _count(self, first: int, place: Span, postfixes: Node) -> int | None:
         """The 3 of `f<3>(x)::name<a, b, c>`."""
         forms = [postfix.children[0].expr_name for postfix in postfixes.children]
         if forms != ["arguments"]:
             message = "a multi-call takes one list of arguments and nothing behind it"
             self._report.error("bad-multi-call", message, place)
             return None
-        value = float(place.text) if place.text[0] in ".0123456789" else 0.0
+        value = float(self._tokens.text(first)) if self._tokens.kinds[first] == NUMBER else 0.0
         if not (value.is_integer() and 1 <= value <= MAX_COUNT):
             message = f"the count of a multi-call is a whole number from 1 to {MAX_COUNT}"
             self._report.error("bad-count", message, place)

@@ -1,0 +1,148 @@
+"""Programs that carry in their comments what their strands are.
+
+    a = me@x * 2
+    //= a at x=0.25 is 0.5
+    //= prev(a) ticks 3 on 4x2 at px=1 is 0.75
+    //= tone@v in audio at time=0.5, mouse@x=1 is sin(1)
+
+What stands before the key words is consumed by an output statement, `display` unless another is named. It is evaluated
+on one element at the coordinates that are given, else on a grid at the pixel that is given. Several ticks follow one
+another by a frame, from `time` on; the value is that of the last. Everything else before `is` sets uniforms.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.support.kernels import MACHINES
+from weft.backends.launch import Launch, picture_coords
+from weft.backends.memory import StateMemory
+from weft.codegen.base import Kernel
+from weft.codegen.verify import verify as verify_kernel
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.graph.patch import Patch
+from weft.ir.verify import verify as verify_ir
+from weft.runtime.build import Build, build
+from weft.syntax.ast import Parameter
+
+_LINE = re.compile(
+    r"//= (?P<strand>.+?)(?: in (?P<statement>\w+))?(?: ticks (?P<ticks>\d+))?(?: on (?P<width>\d+)x(?P<height>\d+))?"
+    r"(?: at (?P<at>.+?))? is (?P<value>.+)"
+)
+
+# What every picture of a test program shows: red grows to the right, green down, blue is even, alpha is opaque.
+PICTURE = np.zeros((2, 4, 4), np.float32)
+PICTURE[..., 0] = [0, 0.25, 0.5, 0.75]
+PICTURE[..., 1] = [[0], [1]]
+PICTURE[..., 2:] = [0.5, 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One `//=` line."""
+
+    strand: str
+    statement: str
+    ticks: int
+    size: tuple[int, int] | None
+    at: Mapping[str, float]
+    value: float
+
+    def __str__(self) -> str:
+        where = ", ".join(f"{name}={value:g}" for name, value in self.at.items())
+        return f"{self.strand} {self.statement} {self.ticks} {where}".replace("/", "÷")
+
+
+def expectations(text: str) -> list[Expectation]:
+    """What a program promises."""
+    lines = [line.strip() for line in text.splitlines() if line.strip().startswith("//=")]
+    assert lines, "a program without expectations"
+    return [_expectation(line) for line in lines]
+
+
+def _expectation(line: str) -> Expectation:
+    match = _LINE.fullmatch(line)
+    assert match, f"not an expectation: {line}"
+    at = dict(part.split("=") for part in re.split(r",\s*", match["at"] or "") if part)
+    size = (int(match["width"]), int(match["height"])) if match["width"] else None
+    return Expectation(
+        match["strand"],
+        match["statement"] or "display",
+        int(match["ticks"] or 1),
+        size,
+        {name: _number(value) for name, value in at.items()},
+        _number(match["value"]),
+    )
+
+
+def _number(text: str) -> float:
+    return float(eval(text, {"__builtins__": {}, "min": min, "max": max}, vars(math)))
+
+
+def built(path: Path, expected: Expectation, optimise: bool = True) -> Build:
+    """A program of the tests, with what is expected as its only output."""
+    source = Source(str(path), path.read_text(encoding="utf-8"))
+    made = build(source, ContextTable(), optimise=optimise, consume=f"{expected.statement}({expected.strand})")
+    for unit in made.units:
+        verify_ir(unit.lowered)
+        verify_kernel(unit.kernel)
+    return made
+
+
+def value_of(made: Build, expected: Expectation, machine: str) -> float:
+    """What a machine computes."""
+    (kernel,) = (unit.kernel for unit in made.units)
+    width, height = expected.size or (1, 1)
+    memory = StateMemory(kernel.slots, (height, width), np.float64)
+    executable = MACHINES[machine].load(kernel)
+    for tick in range(expected.ticks):
+        planes = executable.planes(memory, _launch(made.patch, kernel, expected, tick))
+    row, column = int(expected.at.get("py", 0)), int(expected.at.get("px", 0))
+    return float(planes[0, row, column])
+
+
+def _launch(patch: Patch, kernel: Kernel, expected: Expectation, tick: int) -> Launch:
+    width, height = expected.size or (1, 1)
+    seconds = 1 / patch.settings["fps"]
+    coords: dict[str, Any] = dict(picture_coords(width, height, expected.at.get("time", 0.0) + tick * seconds))
+    if expected.size is None:
+        coords |= {name: expected.at.get(name, default) for name, default in _ONE_ELEMENT.items()}
+    coords["channel"] = expected.at.get("channel", 0.0)
+    uniforms = {name: 0.0 for name in kernel.uniforms} | start_values(patch)
+    uniforms |= {"width": patch.settings["width"], "height": patch.settings["height"], "dt": seconds}
+    if expected.size is not None:
+        uniforms |= {"width": float(width), "height": float(height)}
+    uniforms["absframe"] = float(round(coords["abstime"] / seconds))
+    uniforms |= {name: value for name, value in expected.at.items() if "@" in name}
+    pictures = {path: PICTURE for path in kernel.pictures}
+    arrays = {name: np.full(1, value) if np.ndim(value) == 0 and name in _swept(kernel) else value
+              for name, value in coords.items()}  # fmt: skip
+    return Launch((height, width), arrays, uniforms, pictures=pictures)
+
+
+_ONE_ELEMENT = {"x": 0.5, "y": 0.5}
+
+
+def _swept(kernel: Kernel) -> set[str]:
+    return {name for name, rate in kernel.coords if rate.title in ("column", "row", "element")}
+
+
+def start_values(patch: Patch) -> dict[str, float]:
+    """The uniforms of a patch's parameters before anyone moves them."""
+    return {
+        f"{parameter.name.name}@{output.name}": value
+        for parameter in patch.parameters
+        for output, value in zip(parameter.outputs, _starts(parameter), strict=True)
+    }
+
+
+def _starts(parameter: Parameter) -> tuple[float, ...]:
+    return tuple(parameter.values)

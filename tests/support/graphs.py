@@ -1,0 +1,39 @@
+"""Render graphs of short texts."""
+
+from __future__ import annotations
+
+from weft.contexts import COMPUTE, VISUAL, ContextSpec, ContextTable
+from weft.errors import Report, Source
+from weft.graph.build import build_graph
+from weft.graph.names import collect
+from weft.graph.nodes import RenderGraph, Strand
+from weft.names import StrandRef
+from weft.syntax.parser import parse
+
+# A context that takes state before all others, and lets it be read at a place.
+PINNED = ContextSpec(
+    name="pinned", statements=("pin",), doc="", example="pin(a)", read_over=("x", "y"), state_rank=-1
+)  # fmt: skip
+
+
+def graph_of(text: str, contexts: ContextTable | None = None) -> RenderGraph:
+    """The graph of a text without errors."""
+    contexts = contexts or ContextTable()
+    report = Report()
+    program = parse(Source("test.weft", text), report, contexts.statements)
+    graph = build_graph(collect(program, contexts, report), contexts, report)
+    assert not report.errors, "\n".join(d.render() for d in report)
+    return graph
+
+
+def strand(graph: RenderGraph, name: str) -> Strand:
+    return graph.strands()[ref(name)]
+
+
+def ref(name: str) -> StrandRef:
+    instance, _, output = name.partition("@")
+    return StrandRef(instance, output or "val")
+
+
+def pinned_table() -> ContextTable:
+    return ContextTable([VISUAL, COMPUTE, PINNED])

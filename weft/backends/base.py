@@ -1,0 +1,205 @@
+"""The interface of a backend: how a subgraph is made ready, run and read, on whatever device runs its context."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.launch import Getter, Launch, Picture, Value
+from weft.backends.memory import StateMemory
+from weft.codegen.unit import Unit
+from weft.contexts import ContextSpec
+from weft.names import StrandRef
+
+Scope: TypeAlias = Literal["thread", "block", "device", "system"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """One device that a backend could run on. An unavailable one says why, and how to get it (`remedy`). Memory is in
+    bytes, 0 where it is not known."""
+
+    index: int
+    name: str
+    available: bool = True
+    reason: str | None = None
+    remedy: str | None = None
+    memory_total: int = 0
+    memory_free: int = 0
+    unified: bool = True
+    compute: str | None = None
+    driver: str | None = None
+    platform: str | None = None
+    simd: str | None = None
+    cores: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend can do. `sources` are the kinds of media its kernels can sample."""
+
+    simd: bool = False
+    threads: bool = False
+    fp64: bool = False
+    fp16: bool = False
+    handles: bool = False
+    state: bool = True
+    feedback: bool = True
+    sources: frozenset[str] = frozenset()
+    max_elements: int = 1 << 28
+
+
+class NoHandle:
+    """A strand whose values cannot be bound by another backend, only read."""
+
+
+Handle: TypeAlias = "NoHandle | Any"
+
+
+@dataclass(frozen=True)
+class Env:
+    """What is the same for every subgraph in one tick: size of the picture, time, and the values from outside.
+
+    `tick` counts frames from 0, `abstime` and `dt` are seconds. `inputs` has mouse, keys and parameters by the names
+    that kernels read them by. `loop_stopped` is called with the name of a kernel whose loop met its limit.
+    """
+
+    width: int
+    height: int
+    tick: int = 0
+    abstime: float = 0.0
+    dt: float = 0.0
+    inputs: Mapping[str, float] = field(default_factory=dict)
+    pictures: Mapping[str, Picture] = field(default_factory=dict)
+    threads: int = 1
+    loop_stopped: Callable[[str], None] = lambda kernel: None
+
+    def uniform(self, name: str) -> float:
+        """The value of a uniform; what nobody gives (a key that is not there) is 0."""
+        own = {"width": self.width, "height": self.height, "absframe": self.tick, "dt": self.dt}
+        return float(own[name] if name in own else self.inputs.get(name, 0.0))
+
+
+class Compiled(Protocol):
+    """A subgraph that is ready to run, with its memory."""
+
+    unit: Unit
+    memory: StateMemory
+
+    def run(
+        self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]:
+        """One tick: computes the outputs and advances the state. Gives `out`, or an array of its own choice."""
+        ...
+
+    def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
+        """An exposed strand at the points of a launch, as it was in the tick finished last."""
+        ...
+
+    def dump(self) -> str:
+        """The program in the form the device takes it, for people."""
+        ...
+
+
+class Coordinator(Protocol):
+    """Routes values between backends. Readers ask for a strand by name and never learn who computes it."""
+
+    def expose(self, ref: StrandRef, backend: Backend, compiled: Compiled) -> None:
+        """Lets others read a strand that a backend computes."""
+        ...
+
+    def lookup(self, ref: StrandRef) -> Getter | Handle:
+        """What reads a strand: a getter of its values, or a handle to bind. Raises KeyError if nobody exposed it."""
+        ...
+
+
+class Pool:
+    """Memory for arrays that live together: one block, handed out piece by piece, and freed at once."""
+
+    def __init__(self, size: int) -> None:
+        self._block = np.zeros(size, np.uint8)
+        self._used = 0
+
+    def take(self, shape: Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """A zeroed array within the block, aligned to 64 bytes. Raises MemoryError when the block is full."""
+        wanted = np.dtype(dtype)
+        start = -(-self._used // 64) * 64
+        end = start + int(np.prod(shape)) * wanted.itemsize
+        if end > len(self._block):
+            raise MemoryError(f"a pool of {len(self._block)} bytes is full")
+        self._used = end
+        return self._block[start:end].view(wanted).reshape(tuple(shape))
+
+
+class Backend(ABC):
+    """Runs the subgraphs of one context on one kind of device.
+
+    `compile_subgraph` may be called from any thread and changes nothing that runs; all else is called from the thread
+    that runs the context.
+    """
+
+    name: ClassVar[str]
+    context: ClassVar[str]
+    spec: ClassVar[ContextSpec | None] = None
+    """A context that this backend brings along."""
+    requires: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    @abstractmethod
+    def probe(cls) -> list[DeviceInfo]:
+        """The devices it could run on; never raises. An unavailable one says why."""
+
+    @abstractmethod
+    def capabilities(self) -> Capabilities: ...
+
+    @abstractmethod
+    def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
+        """Makes a subgraph ready, with zeroed memory. Raises WeftError if the device cannot take it."""
+
+    @abstractmethod
+    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
+        """Runs one tick. What it gives is what the context makes of the outputs: a picture, a list of numbers."""
+
+    @abstractmethod
+    def get_value_at(
+        self, ref: StrandRef, compiled: Compiled, coords: Mapping[str, Value], env: Env, coordinator: Coordinator
+    ) -> npt.NDArray[Any]:
+        """An exposed strand at coordinates (numbers or arrays that broadcast together), one call for all of them."""
+
+    def get_handle(self, ref: StrandRef, compiled: Compiled) -> Handle:
+        """What another backend can bind to read a strand without a copy."""
+        return NoHandle()
+
+    def adopt(self, compiled: Compiled, old: Iterable[Compiled]) -> list[str]:
+        """Takes over what subgraphs of the program before remember; gives the keys of the slots that go on."""
+        return [key for other in old for key in compiled.memory.adopt(other.memory)]
+
+    def alloc(self, shape: Sequence[int], dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
+        """A zeroed array in the device's memory."""
+        return np.zeros(tuple(shape), dtype)
+
+    def free(self, memory: npt.NDArray[Any]) -> None:
+        """Gives an array back. Memory that Python itself counts needs no more than to be forgotten."""
+
+    def upload(self, data: npt.NDArray[Any], memory: npt.NDArray[Any]) -> None:
+        """Copies to the device."""
+        np.copyto(memory, data)
+
+    def download(self, memory: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Copies from the device."""
+        return memory.copy()
+
+    def pool(self, size: int) -> Pool:
+        """An arena of so many bytes, for state images and rings."""
+        return Pool(size)
+
+    def sync(self, scope: Scope = "device") -> None:
+        """Waits until what was launched is done, as far as the scope reaches. A CPU is done when a call returns."""
+
+    def barrier(self) -> None:
+        """Keeps what is launched later from starting before what was launched earlier is done."""

@@ -1,0 +1,138 @@
+"""What the backends that run bytecode on the CPU have in common: all but what a context makes of its outputs."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends import hardware
+from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env
+from weft.backends.executor import Executable, Executor
+from weft.backends.launch import Launch, Value
+from weft.backends.memory import StateMemory, bytes_needed
+from weft.backends.vector import VectorExecutor
+from weft.backends.vm import ReferenceExecutor
+from weft.codegen.disassemble import disassemble
+from weft.codegen.unit import Unit
+from weft.errors import error
+from weft.names import StrandRef
+
+EXECUTORS: Mapping[str, type[VectorExecutor] | type[ReferenceExecutor]] = {
+    "vector": VectorExecutor,
+    "vm": ReferenceExecutor,
+}
+
+
+@dataclass
+class CpuCompiled:
+    """A subgraph loaded into an executor. The memory is bound to the size of the picture it was made for."""
+
+    unit: Unit
+    grid: Executable
+    points: Mapping[StrandRef, Executable]
+    memory: StateMemory
+    packed: bool
+    _picture: npt.NDArray[np.uint8] | None = field(default=None, repr=False)
+
+    def run(
+        self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]:
+        if not self.packed:
+            return self.grid.planes(memory, launch)
+        if out is None:
+            out = np.empty((*launch.shape, 4), np.uint8)
+        self.grid.rgba8(memory, launch, out)
+        return out
+
+    def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
+        return self.points[ref].planes(self.memory, launch)[0, 0]
+
+    def dump(self) -> str:
+        return disassemble(self.unit.kernel)
+
+
+class CpuBackend(Backend):
+    """Runs bytecode with one of the executors: `vector` (numpy), or `vm`, the reference."""
+
+    requires: ClassVar[tuple[str, ...]] = ("numpy",)
+    packed: ClassVar[bool] = False
+    """Whether outputs become pixels."""
+
+    def __init__(self, executor: str = "vector") -> None:
+        self._executor: Executor = EXECUTORS[executor]()
+
+    @classmethod
+    def probe(cls) -> list[DeviceInfo]:
+        info = DeviceInfo(
+            index=0,
+            name=platform.processor() or platform.machine(),
+            memory_total=hardware.memory_total(),
+            memory_free=hardware.memory_free(),
+            platform=platform.system(),
+            simd=hardware.simd(),
+            cores=hardware.cores(),
+        )
+        return [info]
+
+    def capabilities(self) -> Capabilities:
+        vector = self._executor.name == "vector"
+        return Capabilities(simd=vector, threads=vector, fp64=True, sources=frozenset({"picture"}))
+
+    def shape(self, env: Env) -> tuple[int, int]:
+        """Height and width of the sweep."""
+        return 1, 1
+
+    def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> CpuCompiled:
+        shape = self.shape(env)
+        needed, free = bytes_needed(unit.kernel, shape), hardware.memory_free()
+        if free and needed > free:
+            largest = max(unit.kernel.slots, key=lambda slot: slot.depth * slot.planes)
+            raise error("too-much-memory", f"{unit.subgraph.name} would remember {needed / 1e9:.1f} GB, and "
+                        f"{free / 1e9:.1f} GB are free", None,
+                        f"{largest.key} alone goes back {largest.depth} ticks: remember fewer, or a smaller picture")  # fmt: skip
+        points = {ref: self._executor.load(kernel) for ref, kernel in unit.points.items()}
+        memory = StateMemory(unit.kernel.slots, shape)
+        return CpuCompiled(unit, self._executor.load(unit.kernel), points, memory, self.packed)
+
+    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
+        return compiled.run(compiled.memory, self.launch(compiled, env, coordinator))
+
+    def launch(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Launch:
+        """One tick over the whole sweep."""
+        kernel = compiled.unit.kernel
+        shape = self.shape(env)
+        return Launch(
+            shape=shape,
+            coords=self.coords(env, shape),
+            uniforms={name: env.uniform(name) for name in kernel.uniforms},
+            strands={ref: coordinator.lookup(ref) for ref in kernel.strands},
+            pictures={path: env.pictures[path] for path in kernel.pictures},
+            threads=env.threads,
+            loop_stopped=lambda: env.loop_stopped(kernel.name),
+        )
+
+    def coords(self, env: Env, shape: tuple[int, int]) -> Mapping[str, Value]:
+        """The coordinates of the sweep."""
+        return {"x": 0.5, "y": 0.5, "abstime": env.abstime, "channel": 0.0}
+
+    def get_value_at(
+        self, ref: StrandRef, compiled: Compiled, coords: Mapping[str, Value], env: Env, coordinator: Coordinator
+    ) -> npt.NDArray[Any]:
+        kernel = compiled.unit.points[ref]
+        given = {"x": 0.5, "y": 0.5, "abstime": env.abstime, "channel": 0.0, **coords}
+        arrays = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in given.values()))
+        shape = arrays[0].shape
+        flat = {name: np.ascontiguousarray(a).reshape(-1) for name, a in zip(given, arrays, strict=True)}
+        launch = Launch(
+            shape=(1, max(1, arrays[0].size)),
+            coords=flat,
+            uniforms={name: env.uniform(name) for name in kernel.uniforms},
+            strands={other: coordinator.lookup(other) for other in kernel.strands},
+            pictures={path: env.pictures[path] for path in kernel.pictures},
+        )
+        return compiled.value_at(ref, launch).reshape(shape)

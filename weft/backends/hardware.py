@@ -1,0 +1,62 @@
+"""What the machine has: cores, memory, vector instructions."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def memory_total() -> int:
+    """Bytes of memory, as far as a container lets this process have them; 0 if that is not known."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return 0
+    for path in _CGROUP_LIMITS:
+        limit = _number(path)
+        if limit:
+            total = min(total, limit)
+    return total
+
+
+def memory_free() -> int:
+    """Bytes of memory that can be had without others having to give theirs up; the total where that is not known."""
+    available = 0
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                available = int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return min(available or memory_total(), memory_total())
+
+
+def simd() -> str:
+    """The widest vector instructions, by name; the processor's architecture where they cannot be told."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return platform.machine()
+    words = set(flags.split())
+    for flag, name in (("avx512f", "AVX-512"), ("avx2", "AVX2"), ("sse2", "SSE2"), ("asimd", "NEON")):
+        if flag in words:
+            return name
+    return platform.machine()
+
+
+def _number(path: str) -> int | None:
+    try:
+        text = Path(path).read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None

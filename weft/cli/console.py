@@ -1,0 +1,73 @@
+"""What the commands say to people, and the codes with which they end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+
+import click
+
+from weft.errors import Diagnostic
+
+# What scripts rely on; see INTERFACES. An error of weft itself is none of the user's, and has a code of its own.
+ERRORS = 1
+MISSING = 3
+INTERNAL = 70
+INTERRUPTED = 130
+
+# Diagnostics that speak of FILE itself or of a device, not of what the patch says.
+_MISSING_CODES = frozenset({"unreadable-file", "no-backend", "unknown-backend", "not-enough-memory"})
+
+_COLOURS = {"error": "red", "warning": "yellow"}
+
+
+class Missing(Exception):
+    """FILE itself, a device or a package is missing; the message is one line for people."""
+
+
+def say(message: str) -> None:
+    """One line for people."""
+    click.echo(f"weft: {message}", err=True)
+
+
+def show(diagnostics: Iterable[Diagnostic]) -> None:
+    """Diagnostics for people, with a line that counts them; nothing if there are none."""
+    shown = list(diagnostics)
+    if not shown:
+        return
+    colour = _colourful()
+    click.echo("\n\n".join(_painted(d) if colour else d.render() for d in shown), err=True, color=colour)
+    click.echo(f"\n{summary(shown)}", err=True)
+
+
+def summary(diagnostics: Iterable[Diagnostic]) -> str:
+    """How many errors and warnings there are: `2 errors, 1 warning`."""
+    severities = [d.severity for d in diagnostics]
+    counts = [(severities.count("error"), "error"), (severities.count("warning"), "warning")]
+    return ", ".join(f"{count} {word}{'s' * (count != 1)}" for count, word in counts if count) or "no errors"
+
+
+def exit_code_of(diagnostics: Iterable[Diagnostic]) -> int:
+    """The code of a command that ended with these diagnostics."""
+    errors = {d.code for d in diagnostics if d.severity == "error"}
+    if not errors:
+        return 0
+    return MISSING if errors <= _MISSING_CODES else ERRORS
+
+
+def _colourful() -> bool:
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _painted(diagnostic: Diagnostic) -> str:
+    """The text of a diagnostic, with its severity and the carets in the colour of the severity."""
+    colour = _COLOURS[diagnostic.severity]
+    first, *rest = diagnostic.render().split("\n")
+    word = f"{diagnostic.severity}: "
+    lines = [first.replace(word, click.style(word, fg=colour, bold=True), 1)]
+    for line in rest:
+        gutter, bar, marks = line.partition(" | ")
+        is_caret = bar and not gutter.strip() and set(marks.strip()) == {"^"}
+        lines.append(gutter + bar + click.style(marks, fg=colour) if is_caret else line)
+    return "\n".join(lines)

@@ -1,0 +1,43 @@
+"""One subgraph, compiled: what code generation makes of it as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from weft.codegen.base import Kernel
+from weft.codegen.bytecode import compile_kernel, compile_points
+from weft.codegen.serialize import content_hash
+from weft.contexts import ContextTable
+from weft.graph.nodes import RenderGraph, Subgraph
+from weft.graph.patch import Patch
+from weft.ir.expr import Pool
+from weft.ir.lower import lower
+from weft.ir.passes import PassContext, run_passes
+from weft.ir.program import Lowered
+from weft.names import StrandRef
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One subgraph, compiled: the kernel over its context's sweep and one for each
+    strand that others read. Equal hashes mean that nothing has to be built again."""
+
+    subgraph: Subgraph
+    lowered: Lowered
+    kernel: Kernel
+    points: Mapping[StrandRef, Kernel]
+    hash: str
+
+
+def compile_unit(
+    patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, optimise: bool = True
+) -> Unit:
+    """Lowers and compiles one subgraph. Raises WeftError, or Unavailable if a source is missing."""
+    pool = Pool()
+    spec = contexts[subgraph.context]
+    lowered = run_passes(lower(patch, graph, subgraph, contexts, pool), PassContext(pool, spec), optimise)
+    kernel = compile_kernel(lowered, spec, optimise, pool.span)
+    points = {ref: compile_points(lowered, ref, spec, pool.span) for ref, _ in lowered.exposed}
+    hashes = [content_hash(k) for k in (kernel, *points.values())]
+    return Unit(subgraph, lowered, kernel, points, "-".join(hashes))

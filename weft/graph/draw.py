@@ -1,0 +1,180 @@
+"""The render graph for people: as text, and as diagrams for Mermaid and Graphviz.
+
+What two contexts evaluate stands in the subgraph of each. An arrow leads from what is read to its reader; it is dashed
+where the value crosses from one subgraph into another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from weft.graph.nodes import Edge, RenderGraph, Strand, Subgraph
+from weft.names import StrandRef
+
+_UNUSED = "not evaluated"
+_NEXT_TICK = "next tick"
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A strand or sink in one subgraph."""
+
+    id: str
+    lines: tuple[str, ...]
+    is_sink: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """A subgraph with all that it evaluates."""
+
+    title: str
+    boxes: tuple[_Box, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrow:
+    source: str
+    reader: str
+    crosses: bool
+    label: str
+
+
+def to_text(graph: RenderGraph) -> str:
+    """The graph as lines: subgraphs in the order in which they run, with what each strand reads, and why it is tied."""
+    strands = graph.strands()
+    blocks = [_subgraph_text(subgraph, graph) for subgraph in graph.subgraphs]
+    unused = [strands[ref] for ref in _unused(graph)]
+    if unused:
+        blocks.append([_UNUSED, *(f"  {_strand_text(s, frozenset())}" for s in unused)])
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def to_mermaid(graph: RenderGraph) -> str:
+    """The graph as a Mermaid flowchart."""
+    frames, arrows = _diagram(graph)
+    lines = ["flowchart LR"]
+    for number, frame in enumerate(frames):
+        lines.append(f'  subgraph s{number}["{_unquoted(frame.title)}"]')
+        lines += [f"    {_mermaid_box(box)}" for box in frame.boxes]
+        lines.append("  end")
+    for arrow in arrows:
+        label = f"|{arrow.label}|" if arrow.label else ""
+        lines.append(f"  {arrow.source} {'-.->' if arrow.crosses else '-->'}{label} {arrow.reader}")
+    return "\n".join(lines) + "\n"
+
+
+def to_dot(graph: RenderGraph) -> str:
+    """The graph in the language of Graphviz."""
+    frames, arrows = _diagram(graph)
+    lines = ["digraph weft {", "  rankdir=LR;", "  node [shape=box];"]
+    for number, frame in enumerate(frames):
+        lines.append(f"  subgraph cluster_{number} {{")
+        lines.append(f"    label={_quoted(frame.title)};")
+        lines += [f"    {_dot_box(box)}" for box in frame.boxes]
+        lines.append("  }")
+    for arrow in arrows:
+        style = [*["style=dashed"] * arrow.crosses, *[f"label={_quoted(arrow.label)}"] * bool(arrow.label)]
+        shown = f" [{', '.join(style)}]" if style else ""
+        lines.append(f"  {arrow.source} -> {arrow.reader}{shown};")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+# --- text ---------------------------------------------------------------------------------------------------------
+
+
+def _subgraph_text(subgraph: Subgraph, graph: RenderGraph) -> list[str]:
+    strands, sinks = graph.strands(), {sink.label: sink for sink in graph.sinks}
+    across = frozenset(subgraph.reads)
+    after = f" · after {', '.join(subgraph.depends_on)}" if subgraph.depends_on else ""
+    lines = [f"{subgraph.name} · {subgraph.context}{after}"]
+    for ref in subgraph.strands:
+        exposed = " · read by others" if ref in subgraph.exposes else ""
+        lines.append(f"  {_strand_text(strands[ref], across)}{exposed}")
+    lines += [f"  {label}{_reads_text(sinks[label].reads, across)}" for label in subgraph.sinks]
+    return lines
+
+
+def _strand_text(strand: Strand, across: frozenset[StrandRef]) -> str:
+    sources = f" · from {', '.join(strand.sources)}" if strand.sources else ""
+    tied = f" · tied: {strand.reason}" if strand.tied else ""
+    return f"{strand.ref}{_reads_text(strand.reads, across)}{sources}{tied}"
+
+
+def _reads_text(edges: Sequence[Edge], across: frozenset[StrandRef]) -> str:
+    if not edges:
+        return ""
+    return " ← " + ", ".join(_edge_text(edge, across) for edge in edges)
+
+
+def _edge_text(edge: Edge, across: frozenset[StrandRef]) -> str:
+    notes = [*["across"] * (edge.source in across), *[_NEXT_TICK] * edge.weak]
+    return f"{edge.source} ({', '.join(notes)})" if notes else str(edge.source)
+
+
+# --- diagrams -----------------------------------------------------------------------------------------------------
+
+
+def _diagram(graph: RenderGraph) -> tuple[list[_Frame], list[_Arrow]]:
+    strands, sinks = graph.strands(), {sink.label: sink for sink in graph.sinks}
+    ids = _ids(graph)
+    owner = {ref: subgraph.name for subgraph in graph.subgraphs for ref in subgraph.tied}
+    frames: list[_Frame] = []
+    arrows: list[_Arrow] = []
+    for subgraph in graph.subgraphs:
+        here = subgraph.name
+        readers = [(ids[here, str(ref)], strands[ref].reads) for ref in subgraph.strands]
+        readers += [(ids[here, label], sinks[label].reads) for label in subgraph.sinks]
+        for reader, edges in readers:
+            arrows += _arrows(reader, edges, here, owner, ids)
+        boxes = [_Box(ids[here, str(ref)], _box_lines(strands[ref])) for ref in subgraph.strands]
+        boxes += [_Box(ids[here, label], (label,), is_sink=True) for label in subgraph.sinks]
+        frames.append(_Frame(here, tuple(boxes)))
+    unused = tuple(_Box(ids[_UNUSED, str(ref)], _box_lines(strands[ref])) for ref in _unused(graph))
+    return frames + [_Frame(_UNUSED, unused)] * bool(unused), arrows
+
+
+def _arrows(
+    reader: str, edges: Iterable[Edge], here: str, owner: dict[StrandRef, str], ids: dict[tuple[str, str], str]
+) -> Iterable[_Arrow]:
+    for edge in edges:
+        home = owner.get(edge.source, here)
+        source = ids.get((home, str(edge.source)))
+        if source is not None:
+            yield _Arrow(source, reader, home != here, _NEXT_TICK if edge.weak else "")
+
+
+def _ids(graph: RenderGraph) -> dict[tuple[str, str], str]:
+    """A plain name for every box: names of patches may be words of the diagram's language."""
+    places = [(s.name, str(name)) for s in graph.subgraphs for name in (*s.strands, *s.sinks)]
+    places += [(_UNUSED, str(ref)) for ref in _unused(graph)]
+    return {place: f"n{number}" for number, place in enumerate(places)}
+
+
+def _unused(graph: RenderGraph) -> list[StrandRef]:
+    evaluated = {ref for subgraph in graph.subgraphs for ref in subgraph.strands}
+    return [ref for ref in graph.strands() if ref not in evaluated]
+
+
+def _box_lines(strand: Strand) -> tuple[str, ...]:
+    return (str(strand.ref), *strand.sources, *([strand.reason] if strand.reason else []))
+
+
+def _mermaid_box(box: _Box) -> str:
+    text = "<br>".join(_unquoted(line) for line in box.lines)
+    return f'{box.id}(["{text}"])' if box.is_sink else f'{box.id}["{text}"]'
+
+
+def _unquoted(text: str) -> str:
+    return text.replace('"', "#quot;").replace("\n", " ")
+
+
+def _dot_box(box: _Box) -> str:
+    shape = ", shape=oval" if box.is_sink else ""
+    return f"{box.id} [label={_quoted(*box.lines)}{shape}];"
+
+
+def _quoted(*lines: str) -> str:
+    escaped = (line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines)
+    return '"' + "\\n".join(escaped) + '"'

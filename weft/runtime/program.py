@@ -1,0 +1,129 @@
+"""Making a build run: a backend for every context, kernels loaded aside, and what goes on from the program before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from weft.backends.base import Backend, Env
+from weft.backends.launch import Picture
+from weft.backends.select import Choice
+from weft.errors import Diagnostic, error
+from weft.media.pictures import PictureError, load_picture
+from weft.runtime.build import Build
+from weft.runtime.coordinator import Part, ProgramRunner
+from weft.runtime.watcher import stat_media
+
+
+@dataclass(frozen=True)
+class Swap:
+    """A program that is ready to take over: everything that takes time has been done. `recompiled` and `kept` name its
+    subgraphs; `left_out` are warnings about contexts that nothing can run."""
+
+    build: Build
+    runner: ProgramRunner
+    pictures: Mapping[str, Picture]
+    size: tuple[int, int]
+    recompiled: tuple[str, ...]
+    kept: tuple[str, ...]
+    left_out: tuple[Diagnostic, ...] = ()
+    hash: str = ""
+    load_ms: float = 0.0
+
+
+@dataclass
+class Stage:
+    """Where programs are made ready: one backend for each context, for as long as a session lasts."""
+
+    choices: Mapping[str, Choice]
+    _backends: dict[str, Backend] = field(default_factory=dict)
+    _pictures: dict[str, tuple[object, Picture]] = field(default_factory=dict)
+
+    def backend(self, context: str) -> Backend | None:
+        """The backend that runs a context, None if nothing can."""
+        if context not in self._backends:
+            choice = self.choices.get(context)
+            if choice is None:
+                return None
+            self._backends[context] = choice.make()
+        return self._backends[context]
+
+    def prepare(self, build: Build, size: tuple[int, int], before: Swap | None = None) -> Swap:
+        """Compiles what the program before does not have already. Changes nothing that runs.
+
+        Raises WeftError for what a device cannot take, or a picture that cannot be read.
+        """
+        pictures = self._load_pictures(build)
+        env = Env(size[0], size[1], pictures=pictures)
+        runner = ProgramRunner(build.contexts)
+        same_size = before is not None and before.size == size
+        running = {p.unit.subgraph.name: p for p in before.runner.parts} if before and same_size else {}
+        parts, recompiled, kept = [], [], []
+        missing = self._unrunnable(build)
+        for unit in build.units:
+            name = unit.subgraph.name
+            backend = self.backend(unit.subgraph.context)
+            if backend is None or name in missing:
+                continue
+            old = running.get(name)
+            if old is not None and old.unit.hash == unit.hash:
+                part = Part(unit, backend, old.compiled)
+                kept.append(name)
+            else:
+                part = Part(unit, backend, backend.compile_subgraph(unit, env, runner))
+                recompiled.append(name)
+            parts.append(part)
+            for ref in unit.subgraph.exposes:
+                runner.expose(ref, backend, part.compiled)
+        runner.parts = tuple(parts)
+        notes = tuple(missing.values())
+        return Swap(build, runner, pictures, size, tuple(recompiled), tuple(kept), notes)
+
+    def take_over(self, swap: Swap, before: Swap | None) -> list[str]:
+        """Hands the memory of the program before to the new one, at the boundary between two frames; gives the keys of
+        the state slots that go on."""
+        if before is None:
+            return []
+        old = [part.compiled for part in before.runner.parts]
+        goes_on: list[str] = []
+        for part in swap.runner.parts:
+            if part.unit.subgraph.name in swap.recompiled:
+                mine = [c for c in old if c.unit.subgraph.context == part.unit.subgraph.context]
+                goes_on += part.backend.adopt(part.compiled, mine)
+            else:
+                goes_on += [slot.key for slot in part.unit.kernel.slots]
+        return goes_on
+
+    def _unrunnable(self, build: Build) -> dict[str, Diagnostic]:
+        """The subgraphs that no backend runs, and those that read from them, each with a warning that says so."""
+        missing: dict[str, Diagnostic] = {}
+        for unit in build.units:
+            subgraph = unit.subgraph
+            label = (subgraph.sinks or tuple(map(str, subgraph.tied)))[0].partition(".")[0]
+            needed = next((n for n in subgraph.depends_on if n in missing), None)
+            if self.backend(subgraph.context) is None:
+                words = f"{label} is left out: this version has no backend that runs {subgraph.context}"
+            elif needed is not None:
+                words = f"{label} is left out: it reads {needed}, which nothing runs"
+            else:
+                continue
+            missing[subgraph.name] = Diagnostic("warning", "context-not-available", words)
+        return missing
+
+    def _load_pictures(self, build: Build) -> dict[str, Picture]:
+        """The pictures that a program samples; those that have not changed on disk are not read again."""
+        loaded: dict[str, Picture] = {}
+        for path in sorted({path for unit in build.units for path in unit.kernel.pictures}):
+            stamp = _stamp(path)
+            if path not in self._pictures or self._pictures[path][0] != stamp:
+                try:
+                    self._pictures[path] = (stamp, load_picture(Path(path)))
+                except PictureError as failure:
+                    raise error("unreadable-source", f"{path} cannot be read: {failure.reason}", hint=failure.hint) from failure
+            loaded[path] = self._pictures[path][1]
+        return loaded
+
+
+def _stamp(path: str) -> object:
+    return stat_media(Path(path)).stamp
