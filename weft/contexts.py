@@ -31,12 +31,12 @@ class ContextSpec:
     """How the base coordinates x, y, abstime and channel change; where it is not said, the time changes once a tick and
     the others never."""
     counters: tuple[str, ...] = ()
-    """The counters that this context owns and reads as uniforms (`absframe`). The others derive theirs from the time."""
+    """The counters that this context owns and reads as uniforms (`absframe`). Others derive theirs from the time."""
     read_over: tuple[str, ...] = ()
     """The base coordinates at which other contexts may read a strand that is tied to this one."""
     merge: Literal["sum", "single", "concat"] = "concat"
-    """What several output statements to one target mean: `sum` adds them, `single` makes a second one an error, `concat`
-    lists their values one after another."""
+    """What several output statements to one target mean: `sum` adds them, `single` makes a second one an error,
+    `concat` lists their values one after another."""
     targets: bool = False
     """Whether `to: "name"` may choose among several targets."""
     rate: float | None = None

@@ -31,7 +31,6 @@ from weft.errors import Source
 from weft.graph.patch import Patch
 from weft.ir.verify import verify as verify_ir
 from weft.runtime.build import Build, build
-from weft.syntax.ast import Parameter
 
 _LINE = re.compile(
     r"//= (?P<strand>.+?)(?: in (?P<statement>\w+))?(?: ticks (?P<ticks>\d+))?(?: on (?P<width>\d+)x(?P<height>\d+))?"
@@ -116,13 +115,13 @@ def _launch(patch: Patch, kernel: Kernel, expected: Expectation, tick: int) -> L
     if expected.size is None:
         coords |= {name: expected.at.get(name, default) for name, default in _ONE_ELEMENT.items()}
     coords["channel"] = expected.at.get("channel", 0.0)
-    uniforms = {name: 0.0 for name in kernel.uniforms} | start_values(patch)
+    uniforms = dict.fromkeys(kernel.uniforms, 0.0) | start_values(patch)
     uniforms |= {"width": patch.settings["width"], "height": patch.settings["height"], "dt": seconds}
     if expected.size is not None:
         uniforms |= {"width": float(width), "height": float(height)}
     uniforms["absframe"] = float(round(coords["abstime"] / seconds))
     uniforms |= {name: value for name, value in expected.at.items() if "@" in name}
-    pictures = {path: PICTURE for path in kernel.pictures}
+    pictures = dict.fromkeys(kernel.pictures, PICTURE)
     arrays = {name: np.full(1, value) if np.ndim(value) == 0 and name in _swept(kernel) else value
               for name, value in coords.items()}  # fmt: skip
     return Launch((height, width), arrays, uniforms, pictures=pictures)
@@ -140,9 +139,5 @@ def start_values(patch: Patch) -> dict[str, float]:
     return {
         f"{parameter.name.name}@{output.name}": value
         for parameter in patch.parameters
-        for output, value in zip(parameter.outputs, _starts(parameter), strict=True)
+        for output, value in zip(parameter.outputs, parameter.start, strict=True)
     }
-
-
-def _starts(parameter: Parameter) -> tuple[float, ...]:
-    return tuple(parameter.values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from weft.backends import hardware
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env
 from weft.backends.executor import Executable, Executor
-from weft.backends.launch import Launch, Value
+from weft.backends.launch import Getter, Launch, Value
 from weft.backends.memory import StateMemory, bytes_needed
 from weft.backends.vector import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
@@ -37,7 +37,6 @@ class CpuCompiled:
     points: Mapping[StrandRef, Executable]
     memory: StateMemory
     packed: bool
-    _picture: npt.NDArray[np.uint8] | None = field(default=None, repr=False)
 
     def run(
         self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
@@ -50,7 +49,8 @@ class CpuCompiled:
         return out
 
     def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
-        return self.points[ref].planes(self.memory, launch)[0, 0]
+        values: npt.NDArray[Any] = self.points[ref].planes(self.memory, launch)[0, 0]
+        return values
 
     def dump(self) -> str:
         return disassemble(self.unit.kernel)
@@ -92,9 +92,9 @@ class CpuBackend(Backend):
         needed, free = bytes_needed(unit.kernel, shape), hardware.memory_free()
         if free and needed > free:
             largest = max(unit.kernel.slots, key=lambda slot: slot.depth * slot.planes)
-            raise error("too-much-memory", f"{unit.subgraph.name} would remember {needed / 1e9:.1f} GB, and "
-                        f"{free / 1e9:.1f} GB are free", None,
-                        f"{largest.key} alone goes back {largest.depth} ticks: remember fewer, or a smaller picture")  # fmt: skip
+            words = f"{unit.subgraph.name} would remember {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
+            hint = f"{largest.key} alone goes back {largest.depth} ticks: remember fewer, or a smaller picture"
+            raise error("not-enough-memory", words, None, hint)
         points = {ref: self._executor.load(kernel) for ref, kernel in unit.points.items()}
         memory = StateMemory(unit.kernel.slots, shape)
         return CpuCompiled(unit, self._executor.load(unit.kernel), points, memory, self.packed)
@@ -110,7 +110,7 @@ class CpuBackend(Backend):
             shape=shape,
             coords=self.coords(env, shape),
             uniforms={name: env.uniform(name) for name in kernel.uniforms},
-            strands={ref: coordinator.lookup(ref) for ref in kernel.strands},
+            strands={ref: _getter(coordinator, ref) for ref in kernel.strands},
             pictures={path: env.pictures[path] for path in kernel.pictures},
             threads=env.threads,
             loop_stopped=lambda: env.loop_stopped(kernel.name),
@@ -132,7 +132,16 @@ class CpuBackend(Backend):
             shape=(1, max(1, arrays[0].size)),
             coords=flat,
             uniforms={name: env.uniform(name) for name in kernel.uniforms},
-            strands={other: coordinator.lookup(other) for other in kernel.strands},
+            strands={other: _getter(coordinator, other) for other in kernel.strands},
             pictures={path: env.pictures[path] for path in kernel.pictures},
         )
         return compiled.value_at(ref, launch).reshape(shape)
+
+
+def _getter(coordinator: Coordinator, ref: StrandRef) -> Getter:
+    """What reads a strand by value: on the CPU there is nothing to bind a handle to."""
+    found = coordinator.lookup(ref)
+    if not callable(found):
+        raise TypeError(f"{ref} can only be bound, not read")
+    getter: Getter = found
+    return getter

@@ -22,7 +22,7 @@ _MISSING_CODES = frozenset({"unreadable-file", "no-backend", "unknown-backend", 
 _COLOURS = {"error": "red", "warning": "yellow"}
 
 
-class Missing(Exception):
+class Missing(Exception):  # noqa: N818 -- named for its exit code
     """FILE itself, a device or a package is missing; the message is one line for people."""
 
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 import click
 
 from weft.errors import did_you_mean
-from weft.graph.fields import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinates, Environment
+from weft.graph.fields import BASES, FIELDS, FIXED_FIELDS, Coordinates, Environment
 from weft.graph.patch import Patch
 from weft.ops import OPS
-from weft.runtime.inputs import InputState
+from weft.runtime.offline import initial_inputs
 
 # Coarse before fine: each shifts the time by the difference, so that a beat is found within the measure given.
 _ORDER = ("x", "y", "px", "py", "channel", "abstime", "time", "absframe", "frame", "abssample", "sample",
           "measure", "beat", "measurephase", "beatphase")  # fmt: skip
 
 _TOLERANCE = 1e-6
+
+_Kind: TypeAlias = Literal["coordinate", "axis", "input"]
 
 
 @dataclass(frozen=True)
@@ -42,26 +45,22 @@ def read_place(text: str, patch: Patch) -> Place:
 
     Raises click.UsageError for a name that the patch does not know, and for coordinates that exclude each other.
     """
-    values = _numbers(text)
-    known = _known(patch)
-    coordinates: dict[str, float] = {}
-    axes: dict[str, float] = {}
-    inputs: dict[str, float] = {}
-    for name, value in values.items():
-        if name not in known:
-            raise click.UsageError(_unknown(name, known))
-        known[name](coordinates, axes, inputs)[name] = value
-    at = _coordinates(coordinates, patch.settings)
-    starts = _starts(patch) | inputs
+    kinds = _kinds(patch)
+    given: dict[_Kind, dict[str, float]] = {"coordinate": {}, "axis": {}, "input": {}}
+    for name, value in _numbers(text).items():
+        if name not in kinds:
+            raise click.UsageError(_unknown(name, kinds))
+        given[kinds[name]][name] = value
+    at = _coordinates(given["coordinate"], patch.settings)
     return Place(
         x=at.x,
         y=at.y,
         abstime=at.abstime,
         channel=at.channel,
         frame=int(_environment(patch.settings, at).field("absframe", at)) if math.isfinite(at.abstime) else 0,
-        axes=axes,
-        inputs=starts,
-        given=frozenset(coordinates),
+        axes=given["axis"],
+        inputs=initial_inputs(patch) | given["input"],
+        given=frozenset(given["coordinate"]),
     )
 
 
@@ -80,27 +79,14 @@ def _numbers(text: str) -> dict[str, float]:
     return found
 
 
-# Which of the three dictionaries the value of a name belongs into.
-_Chooser = type(lambda coordinates, axes, inputs: coordinates)
-
-
-def _known(patch: Patch) -> dict[str, _Chooser]:
+def _kinds(patch: Patch) -> dict[str, _Kind]:
     """Every name that may be given, with what it is."""
-    known: dict[str, _Chooser] = {}
-    known |= dict.fromkeys((*BASES, *FIELDS), lambda coordinates, axes, inputs: coordinates)
-    known |= dict.fromkeys(_starts(patch), lambda coordinates, axes, inputs: inputs)
-    own_axes = [f"{i.name}@{axis}" for i in patch.instances.values() for axis in i.axes if axis not in ALL_FIELDS]
-    return known | dict.fromkeys(own_axes, lambda coordinates, axes, inputs: axes)
-
-
-def _starts(patch: Patch) -> dict[str, float]:
-    """Mouse, keys and parameters as they are when nothing has happened."""
-    parameters = {
-        f"{parameter.name.name}@{output.name}": value
-        for parameter in patch.parameters
-        for output, value in zip(parameter.outputs, parameter.start, strict=True)
+    axes = [f"{i.name}@{axis}" for i in patch.instances.values() for axis in i.axes]
+    return {
+        **dict.fromkeys(axes, "axis"),
+        **dict.fromkeys(initial_inputs(patch), "input"),
+        **dict.fromkeys((*BASES, *FIELDS), "coordinate"),
     }
-    return {**InputState(), **parameters}
 
 
 def _unknown(name: str, known: Mapping[str, object]) -> str:

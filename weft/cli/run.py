@@ -16,7 +16,7 @@ from weft.backends.hardware import cores
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.cli.console import INTERRUPTED, Missing, exit_code_of, say, show
-from weft.cli.options import Size
+from weft.cli.options import SIZE
 from weft.errors import Diagnostic, WeftError
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
@@ -28,7 +28,7 @@ from weft.runtime.worker import Compiler, Options, Outcome
 @click.command("run")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
-@click.option("--size", type=Size(), metavar="WxH", help="Size of the picture, instead of the patch's.")
+@click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
 @click.option("--fps", type=click.FloatRange(0.1, 1000), help="Frames a second, instead of the patch's.")
 @click.option("--fullscreen", is_flag=True, help="Fill the monitor.")
 @click.option("--monitor", type=click.IntRange(0), metavar="N", help="Which monitor, from 0.")

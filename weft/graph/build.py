@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 from weft.contexts import ContextTable
 from weft.errors import Report, Span, WeftError
@@ -12,12 +14,16 @@ from weft.graph.fields import Environment
 from weft.graph.nodes import Edge, Node, RenderGraph, Sink, Strand
 from weft.graph.partition import partition
 from weft.graph.patch import FromCache, FromParameter, FromSource, Instance, OutputDefinition, Patch
-from weft.graph.scope import Opaque, Scope
+from weft.graph.resolve import Resolver
+from weft.graph.scope import Closure, Group, Local, Member, Opaque, Scope
 from weft.graph.shape import OWN, PLANE, Over, Shape, ShapeDomain
 from weft.graph.sinks import SinkPart, sink_parts
 from weft.graph.tag import Fact, tag
 from weft.names import StrandRef
 from weft.sources import SOURCES
+from weft.syntax.ast import BodyStatement, SpindleDefinition
+
+T = TypeVar("T")
 
 # Each round can only add dependencies to state, so the number of rounds is bounded by the depth of state within state;
 # far fewer are needed for anything a person writes.
@@ -54,20 +60,20 @@ def _elaborate(patch: Patch, slots: dict[str, Over], report: Report) -> _Finding
     for instance in patch.instances.values():
         for output in instance.outputs:
             ref = StrandRef(instance.name, output)
-            _attempt(report, lambda ref=ref: elaborator.strand(ref, OWN))  # type: ignore[misc]
+            _attempt(report, partial(elaborator.strand, ref, OWN))
     for sink in patch.sinks:
-        parts = _attempt(report, lambda sink=sink: sink_parts(sink, elaborator.resolver)) or []  # type: ignore[misc]
+        parts = _attempt(report, partial(sink_parts, sink, elaborator.resolver)) or []
         findings.parts[sink.label] = parts
         for part in parts:
-            _attempt(report, lambda part=part, label=sink.label: elaborator.expression(  # type: ignore[misc]
-                part.value, part.scope, label, OWN))  # fmt: skip
+            _attempt(report, partial(elaborator.expression, part.value, part.scope, sink.label, OWN))
     _check_uncalled(patch, elaborator, report)
     while elaborator.has_pending:
         _attempt(report, elaborator.finish)
     return findings
 
 
-def _attempt(report: Report, work: Callable[[], object]):  # type: ignore[no-untyped-def]
+def _attempt(report: Report, work: Callable[[], T]) -> T | None:
+    """The result of some work; None where it failed, which is reported."""
     try:
         return work()
     except WeftError as failure:
@@ -78,21 +84,36 @@ def _attempt(report: Report, work: Callable[[], object]):  # type: ignore[no-unt
 
 
 def _check_uncalled(patch: Patch, elaborator: Elaborator[Shape], report: Report) -> None:
-    """A spindle that nothing calls is checked with arguments about which nothing is known."""
+    """Every statement of every spindle is checked, called or not, with arguments about which nothing is known."""
     for spindle in patch.spindles.values():
-        if spindle.span.source.library:
-            continue
-        scope = Scope(f"(check {spindle.name.name})")
+        if not spindle.span.source.library:
+            _attempt(report, partial(_check_body, spindle, elaborator, report))
 
-        def check(spindle=spindle, scope=scope) -> None:  # type: ignore[no-untyped-def]
-            opaque = [Opaque() for _ in spindle.parameters]
-            body = elaborator.resolver.enter(spindle, opaque, scope, scope.path, spindle.name.span)
-            for output in spindle.outputs:
-                local = body.locals.get(output.name)
-                if local is not None:
-                    elaborator.evaluate_local(local, body, scope.path, OWN, output.span)
 
-        _attempt(report, check)
+def _check_body(spindle: SpindleDefinition, elaborator: Elaborator[Shape], report: Report) -> None:
+    scope = Scope(f"(check {spindle.name.name})")
+    arguments = [Opaque() for _ in spindle.parameters]
+    outputs = {output.name for output in spindle.outputs}
+
+    def check(statement: BodyStatement, behind: Scope) -> None:
+        names = elaborator.resolver.ordinals.assigned([statement])
+        for name in names:
+            several = name not in outputs
+            for member in _members(behind.locals.get(name), several, elaborator.resolver):
+                work = partial(elaborator.evaluate, member, scope.path, OWN, statement.span)
+                _attempt(report, work)
+
+    elaborator.resolver.enter(spindle, arguments, scope, scope.path, spindle.name.span, check)
+
+
+def _members(local: Local | None, several: bool, resolver: Resolver) -> Sequence[Member]:
+    """The strands that a local of a body is: a name that is no output may stand for several."""
+    group = local if isinstance(local, Group) else None
+    if several and isinstance(local, Closure):
+        group = resolver.group(local.value, local.scope)
+    if group is not None:
+        return group.members
+    return () if local is None or isinstance(local, Group) else (local,)
 
 
 def _slot_dependencies(elaborator: Elaborator[Shape]) -> dict[str, Over]:
@@ -158,9 +179,7 @@ def _untagged(patch: Patch, findings: _Findings) -> RenderGraph:
 
 def _strand(elaborator: Elaborator[Shape], output: OutputDefinition) -> Strand:
     ref = StrandRef(output.instance, output.name)
-    return Strand(
-        ref, str(output.span), _reads(elaborator, ref), sources=tuple(_sources(elaborator, ref))
-    )
+    return Strand(ref, str(output.span), _reads(elaborator, ref), sources=tuple(_sources(elaborator, ref)))
 
 
 def _kind(instance: Instance) -> str:

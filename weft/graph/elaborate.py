@@ -103,10 +103,10 @@ class Elaborator(Generic[V]):
         with self._owned(owner):
             return run(self.value(value, scope, at))
 
-    def evaluate_local(self, local: Local, scope: Scope, owner: object, at: Coordinates[V], span: Span) -> V:
+    def evaluate(self, member: Member, owner: object, at: Coordinates[V], span: Span) -> V:
         """What a body left in one of its names."""
         with self._owned(owner):
-            return run(self._local(local, scope, at, span))
+            return run(self.member(member, at, span))
 
     @property
     def has_pending(self) -> bool:
@@ -248,9 +248,7 @@ class Elaborator(Generic[V]):
         self._poisoned.update(path)
         steps = [*path, ref]
         first = self.references[path[-1]][ref]
-        related = [
-            (self.references[a][b], f"{a} reads {b} here") for a, b in pairwise(steps)
-        ]
+        related = [(self.references[a][b], f"{a} reads {b} here") for a, b in pairwise(steps)]
         raise error(
             "cycle", f"{ref} depends on itself: {' → '.join(map(str, steps))}", first,
             "prev(…) reads the value of one tick ago, and makes feedback of it", related[:-1],
@@ -293,11 +291,9 @@ class Elaborator(Generic[V]):
                 case "key":
                     _check_field("key", node, tuple(KEYS))
                     return self.domain.uniform(f"key@{node.output}")
-        if isinstance(node.base, Name) and isinstance(scope.locals.get(node.base.id), Opaque):
+        if self.resolver.is_open(node.base, scope):
             return self.domain.unknown()
         group = self._group_of_access(node, scope)
-        if group is None:
-            return self.domain.unknown()
         if node.output in group.axes:
             return at.axis(group.axes[node.output]) or self.domain.const(0.0)
         member = group.member(node.output)
@@ -306,15 +302,10 @@ class Elaborator(Generic[V]):
         value: V = yield self.member(member, at, node.span)
         return value
 
-    def _group_of_access(self, node: Access, scope: Scope) -> Group | None:
+    def _group_of_access(self, node: Access, scope: Scope) -> Group:
         group = self.resolver.group(node.base, scope)
         if group is not None and any(group.names):
             return group
-        base = node.base
-        while isinstance(base, Name) and isinstance(local := scope.locals.get(base.id), Closure):
-            base, scope = local.value, local.scope
-        if isinstance(base, Name) and isinstance(scope.locals.get(base.id), Opaque):
-            return None
         raise error("no-outputs", f'this has no output "{node.output}", it is a single value', node.span,
                     "outputs belong to instances and calls: name@output")  # fmt: skip
 
@@ -358,7 +349,7 @@ class Elaborator(Generic[V]):
         if group is not None:
             value: V = yield self.member(self.resolver.pick(group, scope, node.span), at, node.span)
             return value
-        axes = positional_axes(node, ("x", "y", "time"))
+        axes = positional_axes(node, self.resolver.positional(node.callee, scope))
         moved: Coordinates[V] = yield self._moved_along(axes, scope, at)
         value = yield self.value(node.callee, scope, moved)
         return value
@@ -372,8 +363,10 @@ class Elaborator(Generic[V]):
         return self.domain.source(call, spec, plane, axis, at)
 
     def _index(self, node: Index, scope: Scope, at: Coordinates[V]) -> Task[V]:
-        group, spreads = self.resolver.index_range(node.base, scope)
         index: V = yield self.value(node.index, scope, at)
+        if self.resolver.is_open(node.base, scope):
+            return self.domain.unknown()
+        group, spreads = self.resolver.index_range(node.base, scope)
         constant = self.domain.constant(index)
         if constant is not None:
             place = self._constant_place(node, constant, len(group))

@@ -117,9 +117,7 @@ def _time_inverse(env: Environment[V], at: Coordinates[V], target: V) -> V:
     return env.ops("add", at.abstime, env.ops("sub", target, _time(env, at)))
 
 
-def _counter(
-    own: str, speed: str, wraps: bool
-) -> tuple[Callable[..., object], Callable[..., object]]:
+def _counter(own: str, speed: str, wraps: bool) -> tuple[Callable[..., object], Callable[..., object]]:
     def value(env: Environment[V], at: Coordinates[V]) -> V:
         if own in env.counters and at.abstime is env.own.abstime:
             count = env.algebra.uniform(own)

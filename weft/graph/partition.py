@@ -82,14 +82,10 @@ def _with_weak_order(units: _Units) -> _Units:
 
 def _together(units: _Units) -> list[list[Unit]]:
     """Units of one context that depend on each other in a circle through state are one; listed after what they need."""
-    same = {
-        unit: [r for r in reads if units.context[r] == units.context[unit]] for unit, reads in units.reads.items()
-    }
+    same = {unit: [r for r in reads if units.context[r] == units.context[unit]] for unit, reads in units.reads.items()}
     circles = components(units.context, same)
     of_unit = {unit: i for i, circle in enumerate(circles) for unit in circle}
-    edges = {
-        i: {of_unit[r] for unit in circle for r in units.before[unit]} - {i} for i, circle in enumerate(circles)
-    }
+    edges = {i: {of_unit[r] for unit in circle for r in units.before[unit]} - {i} for i, circle in enumerate(circles)}
     return [circles[i] for members in components(range(len(circles)), edges) for i in members]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from weft.errors import Span, did_you_mean, error
@@ -17,6 +17,7 @@ from weft.graph.scope import (
     LoopResult,
     LoopSite,
     Member,
+    Opaque,
     PositionallyRemapped,
     Remapped,
     Scope,
@@ -28,14 +29,17 @@ from weft.ops import BUILTINS, CONSTANTS
 from weft.ops.state import STATE
 from weft.sources import SOURCES, MediaKind, SourceSpec
 from weft.syntax.ast import (
+    Access,
     Assignment,
     Binary,
+    BodyStatement,
     Bundle,
     Call,
     CallBinding,
     Expression,
     For,
     If,
+    Index,
     Name,
     Remap,
     SpindleDefinition,
@@ -210,6 +214,31 @@ class Resolver:
         names = tuple(n or str(i) for i, n in enumerate(shape.names))
         return shape, [Spread(names, i) for i in range(len(shape))]
 
+    def positional(self, expression: Expression, scope: Scope) -> tuple[str, ...]:
+        """The coordinates that a positional remap of an expression maps, in order: a source has axes of its own."""
+        while isinstance(expression, Remap | Index | Access):
+            expression = expression.base
+        is_field = isinstance(expression, Name) and expression.id in RESERVED
+        group = None if is_field else self.group(expression, scope)
+        return ("x", "y", "time") if group is None else group.positional
+
+    def is_open(self, expression: Expression, scope: Scope) -> bool:
+        """Whether nothing is known of an expression, not even how many strands it is: the argument of a spindle that
+        nothing calls, or a remap of it."""
+        while True:
+            match expression:
+                case Remap():
+                    expression = expression.base
+                case Call() if self.is_remap(expression, scope):
+                    expression = expression.callee
+                case Name(id=name):
+                    local = scope.locals.get(name)
+                    if not isinstance(local, Closure):
+                        return isinstance(local, Opaque)
+                    expression, scope = local.value, local.scope
+                case _:
+                    return False
+
     # --- sources --------------------------------------------------------------------------------------------------
 
     def source_group(self, call: Call, axis_owner: str) -> Group:
@@ -239,9 +268,16 @@ class Resolver:
         return body
 
     def enter(
-        self, spindle: SpindleDefinition, arguments: Iterable[Local], scope: Scope, path: str, span: Span
+        self,
+        spindle: SpindleDefinition,
+        arguments: Iterable[Local],
+        scope: Scope,
+        path: str,
+        span: Span,
+        seen: Callable[[BodyStatement, Scope], None] | None = None,
     ) -> Scope:
-        """Runs through a spindle's body with the given arguments, without evaluating anything."""
+        """Runs through a spindle's body with the given arguments, without evaluating anything. `seen` is called with
+        every statement and the scope behind it."""
         if spindle in scope.chain:
             names = [s.name.name for s in scope.chain[scope.chain.index(spindle) :]] + [spindle.name.name]
             raise error("recursion", f"a spindle cannot call itself: {' → '.join(names)}", span,
@@ -251,6 +287,8 @@ class Resolver:
         inner = Scope(path, parameters, later - set(parameters), scope.level, scope.varying, (*scope.chain, spindle))
         for statement in spindle.body:
             inner = self.step(statement, inner)
+            if seen is not None:
+                seen(statement, inner)
         return inner
 
     def step(self, statement: Assignment | CallBinding | For, scope: Scope) -> Scope:
@@ -282,7 +320,11 @@ class Resolver:
             group = self.cache_group(value, scope, f"{scope.path}/{statement.name.name}")
         else:
             found = self.group(value, scope)
-            group = found if found is not None else Group((names[0],), (Closure(value, scope),))
+            if found is not None:
+                group = found
+            else:
+                width = len(names) if self.is_open(value, scope) else 1
+                group = Group(tuple(names[:width]), (Closure(value, scope),) * width)
         check_bound(statement, len(group))
         return group.take(len(names), names)
 
@@ -398,5 +440,3 @@ def _pick_hint(span: Span, group: Group) -> str:
     if name and group.names[0]:
         return f"take one of them: {name}@{group.names[0]}"
     return "take one of them with [0], or give an output for each"
-
-

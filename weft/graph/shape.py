@@ -102,9 +102,7 @@ class ShapeDomain:
         sampled = at.x.over | at.y.over if kept & PLANE else Over.NOTHING
         return Shape(Over.UNIFORM | ticks.over | sampled)
 
-    def source(
-        self, call: Call, spec: SourceSpec, plane: int, axis: Shape | None, at: Coordinates[Shape]
-    ) -> Shape:
+    def source(self, call: Call, spec: SourceSpec, plane: int, axis: Shape | None, at: Coordinates[Shape]) -> Shape:
         over = Over.UNIFORM if axis is None else axis.over | Over.UNIFORM
         return Shape(over | at.x.over | at.y.over | at.abstime.over)
 

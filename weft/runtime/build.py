@@ -15,6 +15,7 @@ from weft.graph.names import collect
 from weft.graph.nodes import RenderGraph, Subgraph
 from weft.graph.patch import Patch
 from weft.graph.resolve import media_kind
+from weft.graph.settings import SETTINGS
 from weft.ir.lower import Unavailable
 from weft.sources import PICTURE, SOURCES
 from weft.syntax.ast import Call, Name, OutputStatement, Program, Text
@@ -54,8 +55,8 @@ def build(
     read: Callable[[str], str] = read_text,
     consume: str | None = None,
 ) -> Build:
-    """Compiles a text. `settings` override those of the patch; `probe` says what is wrong with a picture file; an output
-    statement to `consume` (`display(a@v)`) takes the place of all that the patch has.
+    """Compiles a text. `settings` override those of the patch; `probe` says what is wrong with a picture file; an
+    output statement to `consume` (`display(a@v)`) takes the place of all that the patch has.
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
@@ -66,6 +67,7 @@ def build(
     program = loaded.program if consume is None else _consuming(loaded.program, consume, contexts, report)
     patch = collect(program, contexts, report)
     if settings:
+        _check_settings(settings, report)
         patch = replace(patch, settings={**patch.settings, **settings})
     graph = build_graph(patch, contexts, report)
     media = _check_media(loaded.program, report, probe)
@@ -89,6 +91,13 @@ def build(
         compile_ms=(done - graphed) * 1e3,
         uniforms=frozenset(name for unit in units for name in unit.kernel.uniforms),
     )
+
+
+def _check_settings(settings: Mapping[str, float], report: Report) -> None:
+    """Settings from outside obey the same ranges as those of a patch."""
+    for name, value in settings.items():
+        if not SETTINGS[name].accepts(value):
+            report.error("setting-out-of-range", f"{name} is {SETTINGS[name].range}, not {value:g}")
 
 
 def _consuming(program: Program, statement: str, contexts: ContextTable, report: Report) -> Program:

@@ -88,11 +88,12 @@ class Stage:
         old = [part.compiled for part in before.runner.parts]
         goes_on: list[str] = []
         for part in swap.runner.parts:
-            if part.unit.subgraph.name in swap.recompiled:
-                mine = [c for c in old if c.unit.subgraph.context == part.unit.subgraph.context]
-                goes_on += part.backend.adopt(part.compiled, mine)
-            else:
+            if any(part.compiled is running for running in old):
                 goes_on += [slot.key for slot in part.unit.kernel.slots]
+                continue
+            # Also a part that was kept: the program it was kept from may have been replaced in the meantime.
+            mine = [c for c in old if c.unit.subgraph.context == part.unit.subgraph.context]
+            goes_on += part.backend.adopt(part.compiled, mine)
         return goes_on
 
     def _unrunnable(self, build: Build) -> dict[str, Diagnostic]:
@@ -120,7 +121,8 @@ class Stage:
                 try:
                     self._pictures[path] = (stamp, load_picture(Path(path)))
                 except PictureError as failure:
-                    raise error("unreadable-source", f"{path} cannot be read: {failure.reason}", hint=failure.hint) from failure
+                    words = f"{path} cannot be read: {failure.reason}"
+                    raise error("unreadable-source", words, hint=failure.hint) from failure
             loaded[path] = self._pictures[path][1]
         return loaded
 

@@ -24,7 +24,7 @@ from weft.runtime.events import EventLog, FrameStats
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Stage, Swap
 from weft.runtime.watcher import FileState, Watcher, read_text, stat_media
-from weft.runtime.worker import CompileWorker, Compiler, Outcome, Saved
+from weft.runtime.worker import Compiler, CompileWorker, Outcome, Saved
 
 # While a save is compiled, the drawing thread gets Python's lock back after this long instead of after 5 ms.
 _SWITCH_SECONDS = 0.0005
@@ -99,6 +99,7 @@ class Session:
     problems: list[Diagnostic] = field(default_factory=list)
     picture: _Pixels | None = None
     _running: Swap | None = None
+    _previous: Swap | None = None
     _pending: Outcome | None = None
     _loops_reported: set[str] = field(default_factory=set)
     _compute: list[float] = field(default_factory=list)
@@ -107,10 +108,7 @@ class Session:
         """Compiles the file as it is now, before anything is shown."""
         state = read_text(self.path)
         self._state = state
-        outcome = self.compiler.compile(Saved(state.data or b"", time.monotonic()), None)
-        if state.problem:
-            words = f"{self.path} cannot be read: {state.problem}"
-            outcome = Outcome(outcome.saved, None, (Diagnostic("error", "unreadable-file", words),))
+        outcome = self.compiler.compile(Saved(state.data or b"", time.monotonic(), state.problem), None)
         if outcome.swap is not None:
             self._running = outcome.swap
         return outcome
@@ -154,9 +152,7 @@ class Session:
         state = changes.get(self.path)
         if state is None:
             state = read_text(self.path)
-        if state.data is None:
-            return
-        saved = Saved(state.data, moment)
+        saved = Saved(state.data or b"", moment, state.problem)
         self.events.emit("saved", hash=saved.hash)
         self._worker.submit(saved)
 
@@ -186,7 +182,7 @@ class Session:
         if swap is None:
             return
         self.stage.take_over(swap, self._running)
-        self._running = swap
+        self._previous, self._running = self._running, swap
         self._pending = outcome
         self._enter(outcome)
 
@@ -228,14 +224,32 @@ class Session:
         if swap is None:
             screen.redraw()
             return
-        tick = self.clock.tick()
-        results = swap.runner.run(self._env(swap, tick))
+        try:
+            results = swap.runner.run(self._env(swap, self.clock.tick()))
+        except Exception as failure:
+            self._withdraw(failure)
+            screen.redraw()
+            return
         for result in results:
             if result.context == "visual":
                 self.picture = result.values
                 screen.present(result.values)
             elif result.context == "compute":
                 self._compute = [float(v) for v in result.values.reshape(-1)]
+        if self.picture is not None and not any(result.context == "visual" for result in results):
+            self.picture = None
+            screen.present(np.zeros((swap.size[1], swap.size[0], 4), np.uint8))
+
+    def _withdraw(self, failure: Exception) -> None:
+        """A program that fails while it runs makes room for the one before: whatever the reason, the show goes on."""
+        words = f"the program failed while it ran ({type(failure).__name__}: {failure})"
+        outcome = Outcome(
+            self._pending.saved if self._pending else Saved(self._state.data or b"", time.monotonic()),
+            None,
+            (Diagnostic("error", "internal", words, None, "this is a bug in weft: the text before it goes on"),),
+        )
+        self._running, self._previous, self._pending = self._previous, None, None
+        self._refuse(outcome)
 
     def _env(self, swap: Swap, tick: Tick) -> Env:
         parameters = {

@@ -22,10 +22,11 @@ _STACK_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Saved:
-    """A text to be compiled, with the moment (time.monotonic) at which it was found."""
+    """A text to be compiled, with the moment (time.monotonic) at which it was found. `problem` says why there is none."""
 
     data: bytes
     moment: float
+    problem: str | None = None
 
     @property
     def hash(self) -> str:
@@ -61,18 +62,27 @@ class Compiler:
     def compile(self, saved: Saved, before: Swap | None) -> Outcome:
         """Never raises for anything that a patch can contain."""
         try:
+            if saved.problem:
+                raise UnreadableError(saved.problem)
             source = Source(self._name, decode(saved.data))
         except UnreadableError as failure:
             words = f"{self._name} cannot be read: {failure}"
             return Outcome(saved, None, (Diagnostic("error", "unreadable-file", words),))
         try:
             made = build(source, self._options.contexts, self._options.settings, probe=picture_problem, read=read_text)
+            if not made.patch.sinks:
+                return Outcome(saved, None, (*made.warnings, _nothing_to_show(self._options.contexts)))
             started = time.perf_counter()
             swap = self._stage.prepare(made, picture_size(made), before)
             swap = replace(swap, hash=saved.hash, load_ms=(time.perf_counter() - started) * 1e3)
         except WeftError as failure:
             return Outcome(saved, None, failure.diagnostics)
         return Outcome(saved, swap, (*made.warnings, *swap.left_out))
+
+
+def _nothing_to_show(contexts: ContextTable) -> Diagnostic:
+    words = "this patch has no output statement, so there is nothing to show or play"
+    return Diagnostic("error", "no-output", words, None, f"for example {next(iter(contexts)).example}")
 
 
 def picture_size(made: Build) -> tuple[int, int]:

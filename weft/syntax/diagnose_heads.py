@@ -191,7 +191,7 @@ def _setting(failure: Failure) -> Diagnostic | None:
     kinds, start = failure.tokens.kinds, failure.start
     if kinds[start] != "M" or failure.at != start + 1:
         return None
-    if failure.found == "@" and kinds[failure.at + 2] == "=":
+    if kinds.startswith("@n=", failure.at):
         place = failure.tokens.span(start, start + 2)
         message = f"`{shorten(place.text)}` cannot be set: other coordinates are put in by a remap"
         return failure.error("cannot-set", message, place, f"{hints.SETTING}; a remap: {hints.REMAP}")

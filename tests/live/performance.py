@@ -1,0 +1,68 @@
+"""A real `weft run` in a process of its own, with its events, for tests that save files and press keys."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Event = dict[str, Any]
+
+# Long enough for a machine with other work; a test that waits this long has failed.
+PATIENCE = 30.0
+
+
+class Performance:
+    """Ends with the `with` block, whatever became of it."""
+
+    def __init__(self, patch: Path, *options: str) -> None:
+        self.patch = patch
+        self._events = patch.with_suffix(".events")
+        self._errors = patch.with_suffix(".stderr")
+        command = [sys.executable, "-m", "weft", "run", str(patch), "--events", str(self._events), *options]
+        with self._errors.open("wb") as stderr:
+            self.process = subprocess.Popen(command, stderr=stderr, stdout=subprocess.DEVNULL)
+
+    def __enter__(self) -> Performance:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    @property
+    def events(self) -> list[Event]:
+        if not self._events.exists():
+            return []
+        return [json.loads(line) for line in self._events.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+    @property
+    def stderr(self) -> str:
+        return self._errors.read_text()
+
+    def save(self, text: str | bytes) -> None:
+        """Saves the patch the way editors do: another file, renamed."""
+        data = text if isinstance(text, bytes) else text.encode()
+        partial = self.patch.with_suffix(".saving")
+        partial.write_bytes(data)
+        os.replace(partial, self.patch)
+
+    def wait_for(self, name: str, count: int = 1, when: Callable[[Event], bool] = lambda event: True) -> Event:
+        """The `count`-th event of a name that fulfils a condition."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            found = [e for e in self.events if e["event"] == name and when(e)]
+            if len(found) >= count:
+                return found[count - 1]
+            assert self.process.poll() is None, f"weft ended with {self.process.returncode}:\n{self.stderr}"
+            time.sleep(0.005)
+        raise AssertionError(f"no event {name!r} in time; events: {self.events}\n{self.stderr}")
+
+    def ended(self) -> int:
+        """Waits for the end, and gives the exit code."""
+        return self.process.wait(PATIENCE)

@@ -1,0 +1,130 @@
+"""`weft compile`: a patch at any stage of its compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import click
+
+from weft.cli import files
+from weft.cli.console import Missing, show
+from weft.cli.patch import FILE, compile_file
+from weft.codegen.disassemble import disassemble
+from weft.codegen.unit import Unit
+from weft.errors import did_you_mean
+from weft.graph.draw import to_text as graph_text
+from weft.ir.serialize import to_text as ir_text
+from weft.plugins import context_table
+from weft.runtime.build import Build
+from weft.syntax.dump import dump
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A patch with the subgraphs that are asked for."""
+
+    build: Build
+    units: tuple[Unit, ...]
+
+
+def _ast(compiled: _Compiled) -> str:
+    return dump(compiled.build.program)
+
+
+def _graph(compiled: _Compiled) -> str:
+    return graph_text(compiled.build.graph)
+
+
+def _ir(compiled: _Compiled) -> str:
+    contexts = compiled.build.contexts
+    return "\n".join(ir_text(unit.lowered, contexts[unit.subgraph.context]) for unit in compiled.units)
+
+
+def _bytecode(compiled: _Compiled) -> str:
+    settings = compiled.build.patch.settings
+    shape = (int(settings["height"]), int(settings["width"]))
+    kernels = [kernel for unit in compiled.units for kernel in (unit.kernel, *unit.points.values())]
+    return "\n".join(disassemble(kernel, shape) for kernel in kernels)
+
+
+_STAGES: Mapping[str, Callable[[_Compiled], str]] = MappingProxyType(
+    {"ast": _ast, "graph": _graph, "ir": _ir, "bytecode": _bytecode}
+)
+
+# The compilers for these are not in this version.
+_LATER = ("llvm", "asm", "msl", "glsl")
+
+
+def _dump_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds `--dump-NAME` for every stage; `dumps` is the list of those given."""
+    for name in reversed((*_STAGES, *_LATER)):
+        words = "Not in this version yet." if name in _LATER else f"Show the {name}."
+        option = click.option(f"--dump-{name}", "dumps", flag_value=name, multiple=True, help=words)
+        command = option(command)
+    return command
+
+
+@click.command("compile")
+@FILE
+@_dump_options
+@click.option("--context", metavar="NAME", help="Only the subgraphs of this context.")
+@click.option("-O", "level", type=click.Choice(["0", "1"]), default="1", help="0: leave out what is only for speed.")
+@click.option("-o", "folder", type=click.Path(path_type=Path), metavar="DIR",
+              help="Write files instead: of all stages, if none is named.")
+def command(file: str, dumps: tuple[str, ...], context: str | None, level: str, folder: Path | None) -> None:
+    """Compile FILE, and show any stage of it."""
+    later = [name for name in dumps if name in _LATER]
+    if later:
+        raise Missing(f"this version has no compiler for --dump-{later[0]} yet; --dump-bytecode shows what it executes")
+    _check_context(context)
+    build = compile_file(file, optimise=level == "1")
+    show(build.warnings)
+    units = tuple(u for u in build.units if context in (None, u.subgraph.context))
+    compiled = _Compiled(build, units)
+    wanted = [name for name in _STAGES if name in dumps]
+    if folder is not None:
+        _write(compiled, wanted or list(_STAGES), folder, Path(file).stem)
+    elif wanted:
+        click.echo("\n".join(_headed(name, compiled, len(wanted) > 1) for name in wanted), nl=False)
+    else:
+        click.echo("\n".join(_summary(file, compiled)))
+
+
+def _check_context(context: str | None) -> None:
+    known = [spec.name for spec in context_table()]
+    if context is not None and context not in known:
+        hint = did_you_mean(context, known) or f"there are {', '.join(known)}"
+        raise click.UsageError(f'there is no context "{context}" ({hint})')
+
+
+def _headed(name: str, compiled: _Compiled, with_head: bool) -> str:
+    return f"// {name}\n" * with_head + _STAGES[name](compiled)
+
+
+def _write(compiled: _Compiled, names: list[str], folder: Path, stem: str) -> None:
+    files.make_folder(folder)
+    for name in names:
+        path = folder / f"{stem}.{name}"
+        files.write(path, _STAGES[name](compiled).encode())
+        click.echo(str(path))
+
+
+def _summary(file: str, compiled: _Compiled) -> list[str]:
+    """What was compiled: the subgraphs, how many instructions run at each rate, and what it took."""
+    build = compiled.build
+    lines = [f"{file}: {_count(len(compiled.units), 'subgraph')}"]
+    for unit in compiled.units:
+        sections = ", ".join(f"{s.rate.title} {len(s.code)}" for s in unit.kernel.sections if s.code)
+        lines.append(f"  {unit.subgraph.name} · {unit.subgraph.context} · instructions: {sections or 'none'}")
+        lines.append(f"    hash {unit.hash}")
+    lines += [f"  {s.name} · {s.context} · left out" for s in build.left_out]
+    lines.append(f"text → tree {build.parse_ms:.1f} ms, → graph {build.graph_ms:.1f} ms, "
+                 f"→ bytecode {build.compile_ms:.1f} ms")  # fmt: skip
+    return lines
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"

@@ -1,0 +1,196 @@
+"""`weft eval`: the values of a strand."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import click
+
+from weft.backends.executor import Executor
+from weft.backends.interpreter import TraceEvent
+from weft.backends.vector import VectorExecutor
+from weft.backends.vm import ReferenceExecutor
+from weft.cli.console import Missing, say, show
+from weft.cli.options import SIZE, refused_backend
+from weft.cli.patch import FILE, probe
+from weft.cli.places import Place, read_place
+from weft.codegen.disassemble import instruction_text
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.graph.patch import Patch
+from weft.ir.serialize import number_text
+from weft.names import StrandRef
+from weft.plugins import context_table
+from weft.runtime.evaluate import Evaluation, Moment, compile_alone, find_strand, read_patch
+from weft.syntax.includes import open_source
+
+# More elements than the reference machine gets through in about a second.
+_PATIENCE = 50_000
+_MOST = 1 << 26
+
+
+@dataclass(frozen=True)
+class _Query:
+    """What is asked for: values at places, over a grid (width, height), or as samples."""
+
+    strand: str
+    places: Sequence[str]
+    grid: tuple[int, int] | None
+    samples: int | None
+    ticks: int
+    backend: str | None
+    trace: bool
+    quiet: bool
+
+
+@dataclass(frozen=True)
+class _Answer:
+    strand: StrandRef
+    backend: str
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    values: list[float]
+
+
+@click.command("eval")
+@FILE
+@click.argument("strand")
+@click.option("--at", "places", multiple=True, metavar="NAME=V,…",
+              help="Coordinates, parameters, mouse@…, key@… and cache axes; repeat it for more places.")
+@click.option("--grid", type=SIZE, metavar="WxH", help="Over a picture of this size.")
+@click.option("--samples", type=click.IntRange(1, _MOST), help="So many samples of sound from the time of --at on.")
+@click.option("--ticks", type=click.IntRange(0), default=0, help="Advance state so many ticks before.")
+@click.option("--backend", metavar="NAME", help="vm or vector; by default vm, but vector where that would take long.")
+@click.option("--trace", is_flag=True, help="Every instruction and the stack behind it (vm only).")
+@click.option("--json", "as_json", is_flag=True, help="The values as JSON on stdout.")
+def command(
+    file: str,
+    strand: str,
+    places: Sequence[str],
+    grid: tuple[int, int] | None,
+    samples: int | None,
+    ticks: int,
+    backend: str | None,
+    trace: bool,
+    as_json: bool,
+) -> None:
+    """Show the values of STRAND (`instance@output`, or an instance with one output) of FILE."""
+    query = _Query(strand, places or ("",), grid, samples, ticks, backend, trace, as_json)
+    _check(query)
+    answer = _Evaluator(open_source(file), query).answer()
+    if as_json:
+        values = [v if math.isfinite(v) else str(v) for v in answer.values]
+        fields = {"strand": str(answer.strand), "backend": answer.backend, "axes": answer.axes}
+        click.echo(json.dumps({**fields, "shape": answer.shape, "values": values}))
+    else:
+        click.echo(_table(answer))
+
+
+def _check(query: _Query) -> None:
+    """Raises for options that exclude each other, and for backends that this version lacks."""
+    if query.backend not in (None, "vm", "vector"):
+        raise refused_backend(query.backend or "", ("vm", "vector"))
+    if query.grid and query.samples:
+        raise click.UsageError("--grid and --samples exclude each other")
+    if (query.grid or query.samples) and len(query.places) > 1:
+        raise click.UsageError("--grid and --samples take a single --at")
+    if query.trace and query.backend == "vector":
+        raise click.UsageError("--trace needs --backend vm: the vector machine has no single steps")
+    if query.grid and math.prod(query.grid) > _MOST:
+        raise click.UsageError(f"--grid has more than {_MOST:,} elements")
+
+
+class _Evaluator:
+    """Answers one query."""
+
+    def __init__(self, source: Source, query: _Query) -> None:
+        self._source = source
+        self._query = query
+        self._contexts: ContextTable = context_table()
+        self._backend = query.backend or "vm"
+
+    def answer(self) -> _Answer:
+
+        query = self._query
+        patch = read_patch(self._source, self._contexts)
+        ref = find_strand(patch, query.strand)
+        places = [read_place(text, patch) for text in query.places]
+        _check_places(query, places[0])
+        if query.grid or query.samples:
+            values = self._extent(patch, ref, places[0])
+            axes, shape = (("sample",), (len(values),)) if query.samples else (("y", "x"), (query.grid or (0, 0))[::-1])
+            return _Answer(ref, self._backend, axes, shape, values)
+        values = [self._point(patch, ref, place) for place in places]
+        return _Answer(ref, self._backend, ("at",), (len(values),), values)
+
+    def _point(self, patch: Patch, ref: StrandRef, place: Place) -> float:
+        size = int(patch.settings["width"] * patch.settings["height"])
+        evaluation = self._evaluation(patch, ref, place, lambda images: size if images else 1)
+        return evaluation.point(place.x, place.y, place.channel, _moment(place), self._query.ticks)
+
+    def _extent(self, patch: Patch, ref: StrandRef, place: Place) -> list[float]:
+        query = self._query
+        count = query.samples or math.prod(query.grid or (0, 0))
+        evaluation = self._evaluation(patch, ref, place, lambda images: count)
+        if query.samples:
+            found = evaluation.sound(query.samples, place.channel, _moment(place), query.ticks)
+        else:
+            width, height = query.grid or (1, 1)
+            found = evaluation.picture((height, width), _moment(place), query.ticks)
+        values: list[float] = found.reshape(-1).tolist()
+        return values
+
+    def _evaluation(
+        self, patch: Patch, ref: StrandRef, place: Place, elements: Callable[[bool], int]
+    ) -> Evaluation:
+        """The strand, compiled for the axes of a place. `elements` says how many a tick has, given whether the strand
+        remembers pictures."""
+
+        consumer = "audio" if self._query.samples else "display"
+        alone = compile_alone(self._source, self._contexts, patch, ref, place.axes, consumer, probe)
+        if alone.unit is None:
+            show(alone.warnings)
+            raise Missing(f"{ref} needs a source that this version cannot open")
+        images = any(slot.image for slot in alone.unit.kernel.slots)
+        if self._query.backend is None and not self._query.trace:
+            work = elements(images and self._query.ticks > 0) * (1 + self._query.ticks)
+            self._backend = "vector" if work > _PATIENCE else "vm"
+        return Evaluation(alone, alone.unit, self._executor(), self._executor(self._query.trace), _warn_of_loops)
+
+    def _executor(self, trace: bool = False) -> Executor:
+
+        if self._backend == "vector":
+            return VectorExecutor()
+        return ReferenceExecutor(self._print_step if trace else None)
+
+    def _print_step(self, event: TraceEvent) -> None:
+
+        row, column = event.element
+        place = f"{event.rate.title:<8} {f'{column},{row}':<8} {event.at:>4}"
+        stack = " ".join(number_text(value) for value in event.stack)
+        click.echo(f"{place}  {instruction_text(event.instruction):<32} [{stack}]", err=self._query.quiet)
+
+
+def _check_places(query: _Query, place: Place) -> None:
+    taken = {"x", "y", "px", "py"} & place.given
+    if taken and (query.grid or query.samples):
+        how = "--grid sweeps x and y itself" if query.grid else "in sound, x and y follow from the time"
+        raise click.UsageError(f"{how}: --at cannot give {', '.join(sorted(taken))}")
+
+
+def _moment(place: Place) -> Moment:
+    return Moment(place.abstime, place.frame, place.inputs)
+
+
+def _warn_of_loops() -> None:
+    say("a loop was stopped at its limit of steps")
+
+
+def _table(answer: _Answer) -> str:
+    """A value a line; a grid has a line for each of its rows."""
+    width = answer.shape[-1] if len(answer.shape) > 1 else 1
+    texts = [f"{value:.9g}" for value in answer.values]
+    return "\n".join(" ".join(texts[at : at + width]) for at in range(0, len(texts), width))

@@ -1,0 +1,34 @@
+"""`weft graph`: the render graph of a patch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import click
+
+from weft.cli.console import show
+from weft.cli.patch import FILE, compile_file
+from weft.graph.draw import to_dot, to_mermaid, to_text
+from weft.graph.nodes import RenderGraph
+from weft.graph.serialize import to_json
+
+
+def _json(graph: RenderGraph) -> str:
+    return json.dumps(to_json(graph), indent=2, ensure_ascii=False) + "\n"
+
+
+_FORMATS: Mapping[str, Callable[[RenderGraph], str]] = MappingProxyType(
+    {"text": to_text, "mermaid": to_mermaid, "dot": to_dot, "json": _json}
+)
+
+
+@click.command("graph")
+@FILE
+@click.option("--format", "form", type=click.Choice(list(_FORMATS)), default="text", show_default=True)
+def command(file: str, form: str) -> None:
+    """Show the render graph of FILE: its subgraphs in the order in which they run, and what each strand reads."""
+    build = compile_file(file)
+    show(build.warnings)
+    click.echo(_FORMATS[form](build.graph), nl=False)

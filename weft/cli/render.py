@@ -1,0 +1,213 @@
+"""`weft render`: pictures as files, offline and deterministic."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+from weft.backends.cpu import EXECUTORS
+from weft.backends.hardware import cores
+from weft.backends.registry import Registry, load_registry
+from weft.backends.select import Choice, choose, parse_request
+from weft.cli import files
+from weft.cli.console import Missing, say, show
+from weft.cli.options import SIZE, refused_backend
+from weft.cli.patch import FILE, compile_file
+from weft.media.pictures import save_picture
+from weft.runtime.offline import Offline, frame_numbers, raw
+
+T = TypeVar("T")
+
+_LATER = frozenset({".mp4", ".webm", ".mov", ".wav", ".flac"})
+_NUMBER = re.compile(r"%(0\d+)?d")
+
+
+@dataclass(frozen=True)
+class _Span:
+    """What is rendered: the moment `time`, or the frames in `start … end` seconds."""
+
+    time: float | None
+    start: float
+    end: float
+
+
+@click.command("render")
+@FILE
+@click.option("-o", "out", required=True, metavar="OUT", help="name.png, name-%04d.png for a sequence, or name.npy.")
+@click.option("--time", type=click.FloatRange(0), metavar="S", help="The moment of a single frame; default: 0.")
+@click.option("--from", "start", type=click.FloatRange(0), metavar="S", help="The first second; default: 0.")
+@click.option("--to", "end", type=click.FloatRange(0), metavar="S", help="Where it ends.")
+@click.option("--duration", type=click.FloatRange(0), metavar="S", help="How long it is, instead of --to.")
+@click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
+@click.option("--fps", type=click.FloatRange(0.1, 1000), help="Frames a second, instead of the patch's.")
+@click.option("--rate", type=click.IntRange(1000, 768_000), help="Samples a second, instead of the patch's.")
+@click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
+@click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
+def command(
+    file: str,
+    out: str,
+    time: float | None,
+    start: float | None,
+    end: float | None,
+    duration: float | None,
+    size: tuple[int, int] | None,
+    fps: float | None,
+    rate: int | None,
+    backend: str | None,
+    threads: int | None,
+) -> None:
+    """Write FILE's picture to OUT, frame by frame. A sequence goes on where it was left: frames that are there already
+    are not drawn again."""
+    span = _span(time, start, end, duration)
+    ending = _check_out(out, span)
+    settings = _settings(size, fps, rate)
+    offline, rate_of_frames = _offline(file, settings, backend, threads, unclamped=ending == ".npy")
+    if ending == ".npy":
+        _write_array(offline, span, rate_of_frames, Path(out))
+    elif span.time is not None:
+        _write_picture(offline, span.time, Path(out))
+    else:
+        _write_sequence(offline, span, rate_of_frames, out)
+
+
+def _span(time: float | None, start: float | None, end: float | None, duration: float | None) -> _Span:
+    if start is None and end is None and duration is None:
+        return _Span(time or 0.0, 0.0, 0.0)
+    if time is not None:
+        raise click.UsageError("--time is for a single frame, without --from, --to and --duration")
+    if (end is None) == (duration is None):
+        raise click.UsageError("give either --to or --duration")
+    begin = start or 0.0
+    behind = end if end is not None else begin + (duration or 0.0)
+    if behind <= begin:
+        raise click.UsageError("there is nothing between --from and --to")
+    return _Span(None, begin, behind)
+
+
+def _check_out(out: str, span: _Span) -> str:
+    """The ending of OUT. Raises if nothing can be written there."""
+    ending = Path(out).suffix.lower()
+    numbered = len(_NUMBER.findall(out))
+    if ending in _LATER:
+        raise Missing(f"this version cannot write {ending} yet; it writes .png, sequences of .png, and .npy")
+    if ending not in (".png", ".npy"):
+        raise click.UsageError(f'"{out}" does not end in .png or .npy')
+    if numbered > 1 or (numbered and ending == ".npy"):
+        raise click.UsageError("OUT may have one number such as %04d, and only for .png")
+    if ending == ".png" and bool(numbered) != (span.time is None):
+        raise click.UsageError("a sequence needs both a number such as %04d in OUT, and --to or --duration")
+    if not Path(out).parent.is_dir():
+        raise Missing(f"there is no folder {Path(out).parent}")
+    return ending
+
+
+def _settings(size: tuple[int, int] | None, fps: float | None, rate: int | None) -> dict[str, float]:
+    settings: dict[str, float] = {}
+    if size is not None:
+        settings["width"], settings["height"] = map(float, size)
+    if fps is not None:
+        settings["fps"] = fps
+    if rate is not None:
+        settings["rate"] = float(rate)
+    return settings
+
+
+def _offline(
+    file: str, settings: Mapping[str, float], backend: str | None, threads: int | None, unclamped: bool
+) -> tuple[Offline, float]:
+    """The program of FILE, ready to be drawn, and its frames a second."""
+
+    registry = load_registry()
+    show(registry.problems)
+    choices = _choices(registry, backend, unclamped)
+    build = compile_file(file, registry.contexts, settings)
+    show(build.warnings)
+    return Offline(build, choices, threads or cores()), build.patch.settings["fps"]
+
+
+def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[str, Choice]:
+
+    for name in (name for names in parse_request(backend).values() for name in names):
+        if name.partition(":")[0] not in {"cpu", *EXECUTORS, *registry.backends}:
+            raise refused_backend(name, EXECUTORS)
+    contexts = [spec.name for spec in registry.contexts]
+    choices = choose(registry, contexts, backend, os.environ.get("WEFT_BACKEND"))
+    if unclamped and "visual" in choices:
+        visual = raw(choices["visual"])
+        if visual is None:
+            raise Missing(f"{choices['visual'].shown} gives no values for .npy, only pixels")
+        choices["visual"] = visual
+    return choices
+
+
+def _write_picture(offline: Offline, time: float, path: Path) -> None:
+
+    picture = offline.at(time)
+    with _writing(path):
+        save_picture(path, picture)
+
+
+def _write_sequence(offline: Offline, span: _Span, fps: float, out: str) -> None:
+    """Writes the frames that are not there yet; the number in the name counts from time 0."""
+
+    paths = {number: Path(_named(out, number)) for number in frame_numbers(span.start, span.end, fps)}
+    missing = {number: path for number, path in paths.items() if not path.exists()}
+    if len(missing) < len(paths):
+        say(f"{len(paths) - len(missing)} of {len(paths)} frames are there already and are kept")
+    steps = offline.steps(missing)
+    for number, picture in _progress(offline.play(steps), len(steps)):
+        if number in missing:
+            with _writing(missing[number]):
+                save_picture(missing[number], picture)
+
+
+def _named(out: str, number: int) -> str:
+    return _NUMBER.sub(lambda found: found[0] % number, out)
+
+
+def _write_array(offline: Offline, span: _Span, fps: float, path: Path) -> None:
+    """Writes values as they are, [frames, height, width, channels], piece by piece: it may be larger than memory."""
+
+    numbers: Sequence[int] = [0] if span.time is not None else frame_numbers(span.start, span.end, fps)
+    steps = offline.steps(numbers) if span.time is None else [0]
+    frames = iter([(0, offline.at(span.time))]) if span.time is not None else offline.play(steps)
+    with _writing(path), files.replacing(path) as beside, open(beside, "wb") as file:
+        written = 0
+        for number, picture in _progress(frames, len(steps)):
+            if number not in numbers:
+                continue
+            values = np.ascontiguousarray(picture, np.float32)
+            if not written:
+                header = {"descr": "<f4", "fortran_order": False, "shape": (len(numbers), *values.shape)}
+                np.lib.format.write_array_header_1_0(file, header)
+            file.write(values.astype("<f4", copy=False).tobytes())
+            written += 1
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """What keeps a file from being written becomes one clear line."""
+    try:
+        yield
+    except OSError as problem:
+        raise Missing(f"{path} cannot be written: {problem.strerror or problem}") from problem
+
+
+def _progress(items: Iterable[T], total: int) -> Iterator[T]:
+    """The items; on a terminal with a bar that shows the time left."""
+    if total < 2 or not sys.stderr.isatty():
+        yield from items
+        return
+    with Progress(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        yield from bar.track(items, total=total)

@@ -1,0 +1,227 @@
+"""Single strands, evaluated by themselves: at places, over the picture, or as sound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends import hardware
+from weft.backends.base import Env
+from weft.backends.executor import Executor
+from weft.backends.launch import Launch, Picture, Value, picture_coords
+from weft.backends.memory import StateMemory, bytes_needed
+from weft.codegen.base import Kernel
+from weft.codegen.unit import Unit, compile_unit
+from weft.contexts import ContextTable
+from weft.errors import Diagnostic, Report, Source, did_you_mean, error
+from weft.graph.names import collect
+from weft.graph.patch import Patch
+from weft.media.pictures import PictureError, load_picture
+from weft.names import StrandRef
+from weft.runtime.build import Probe, build
+from weft.syntax.includes import load
+
+# Sound is computed in blocks, so that any number of samples takes no more memory than its result.
+_BLOCK = 8192
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When and with which values from outside a strand is evaluated; `frame` is the number of the frame."""
+
+    abstime: float = 0.0
+    frame: int = 0
+    inputs: Mapping[str, float] = field(default_factory=dict)
+
+
+def read_patch(source: Source, contexts: ContextTable) -> Patch:
+    """The names of a patch, so that a strand can be looked up. Raises WeftError for errors that show so far."""
+    report = Report()
+    loaded = load(source, report, contexts.statements)
+    patch = collect(loaded.program, contexts, report)
+    report.raise_errors()
+    return patch
+
+
+def find_strand(patch: Patch, name: str) -> StrandRef:
+    """The strand that `instance@output` names, or the only one of a bare instance. Raises WeftError."""
+    instance, at, output = name.partition("@")
+    found = patch.instances.get(instance)
+    if found is None:
+        raise error("unknown-strand", f'the patch has no instance "{instance}"',
+                    hint=did_you_mean(instance, patch.instances))  # fmt: skip
+    outputs = list(found.outputs)
+    if not at and len(outputs) == 1:
+        return StrandRef(instance, outputs[0])
+    listed = ", ".join(f"{instance}@{o}" for o in outputs)
+    if not at:
+        raise error("unknown-strand", f'"{instance}" has several outputs', hint=f"name one of {listed}")
+    if output not in found.outputs:
+        raise error("unknown-strand", f'"{instance}" has no output "{output}"',
+                    hint=did_you_mean(output, outputs) or f"it has {listed}")  # fmt: skip
+    return StrandRef(instance, output)
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A strand, compiled as the only thing that its patch gives out. `unit` is None where that needs a source which
+    this installation lacks."""
+
+    ref: StrandRef
+    patch: Patch
+    unit: Unit | None
+    warnings: tuple[Diagnostic, ...]
+
+
+def compile_alone(
+    source: Source,
+    contexts: ContextTable,
+    patch: Patch,
+    strand: StrandRef,
+    axes: Mapping[str, float],
+    consumer: str = "display",
+    probe: Probe | None = None,
+) -> Alone:
+    """A strand as the output statement `consumer` takes it, with axes of caches (`h@k`) at the values given."""
+    name = "asked"
+    while name in patch.instances or name in patch.spindles:
+        name += "_"
+    maps = ", ".join(f"{axis} ~ {value!r}" for axis, value in axes.items())
+    value = f"({strand})({maps})" if maps else str(strand)
+    text = f"{name}<v> = {value}\n{consumer}({name}@v)\n"
+    built = build(source, contexts, probe=probe, consume=text)
+    ref = StrandRef(name, "v")
+    if built.left_out:
+        return Alone(ref, built.patch, None, built.warnings)
+    (only,) = built.units
+    # Exposed, it can also be read at any point of the finished picture.
+    exposed = replace(only.subgraph, exposes=(ref,))
+    return Alone(ref, built.patch, compile_unit(built.patch, built.graph, exposed, contexts), built.warnings)
+
+
+class Evaluation:
+    """Evaluates one strand. State starts at zero in every call, and first advances `ticks` ticks, the last of which is
+    one tick before the moment of the evaluation."""
+
+    def __init__(
+        self, alone: Alone, unit: Unit, executor: Executor, last: Executor, loop_stopped: Callable[[], None]
+    ) -> None:
+        """`last` executes the evaluation itself, `executor` the ticks before. Raises WeftError for a picture that
+        cannot be read."""
+        self._unit = unit
+        self._ref = alone.ref
+        self._settings = alone.patch.settings
+        self._executor = executor
+        self._last = last
+        self._loop_stopped = loop_stopped
+        self._pictures = {path: _picture(path) for path in unit.kernel.pictures}
+
+    @property
+    def remembers_pictures(self) -> bool:
+        return any(slot.image for slot in self._unit.kernel.slots)
+
+    def point(self, x: float, y: float, channel: float, moment: Moment, ticks: int) -> float:
+        """The strand at one place of the picture."""
+        size = (int(self._settings["height"]), int(self._settings["width"]))
+        if self.remembers_pictures and ticks:
+            return self._point_of_picture(x, y, moment, ticks, size)
+        coords: dict[str, Value] = {"x": np.array([x]), "y": np.array([y]), "channel": channel}
+        return float(self._swept(coords, (1, 1), moment, ticks)[0, 0])
+
+    def picture(self, shape: tuple[int, int], moment: Moment, ticks: int) -> npt.NDArray[Any]:
+        """The strand at the centres of a picture of this shape (height, width)."""
+        return self._swept(_pixels(shape), shape, moment, ticks)
+
+    def sound(self, count: int, channel: float, moment: Moment, ticks: int) -> npt.NDArray[Any]:
+        """So many samples of the strand as sound, the first of them at the moment."""
+        kernel, rate = self._unit.kernel, self._settings["rate"]
+        memory = self._memory(kernel, (1, 1))
+        pieces: list[npt.NDArray[Any]] = []
+        for executor, first, end in ((self._executor, -ticks, 0), (self._last, 0, count)):
+            executable = executor.load(kernel)
+            for start in range(first, end, _BLOCK):
+                numbers = np.arange(start, min(start + _BLOCK, end))
+                coords: dict[str, Value] = {"abstime": moment.abstime + numbers / rate, "channel": channel}
+                launch = self._launch(kernel, coords, (1, len(numbers)), moment, 1 / rate)
+                pieces.append(executable.planes(memory, launch)[0, 0])
+        return np.concatenate(pieces)[ticks:]
+
+    def _swept(
+        self, coords: Mapping[str, Value], shape: tuple[int, int], moment: Moment, ticks: int
+    ) -> npt.NDArray[Any]:
+        memory = self._advanced(coords, shape, moment, ticks)
+        kernel = self._unit.kernel
+        launch = self._launch(kernel, coords, shape, moment)
+        return np.asarray(self._last.load(kernel).planes(memory, launch)[0])
+
+    def _point_of_picture(self, x: float, y: float, moment: Moment, ticks: int, size: tuple[int, int]) -> float:
+        """What a strand over remembered pictures has at a place that need not be the centre of a pixel: the tick of
+        the evaluation is run for the whole picture, and then read there."""
+        coords = _pixels(size)
+        memory = self._advanced(coords, size, moment, ticks)
+        self._executor.load(self._unit.kernel).planes(memory, self._launch(self._unit.kernel, coords, size, moment))
+        kernel = self._unit.points[self._ref]
+        place: dict[str, Value] = {"x": np.array([x]), "y": np.array([y]), "channel": 0.0}
+        return float(self._last.load(kernel).planes(memory, self._launch(kernel, place, (1, 1), moment))[0, 0, 0])
+
+    def _advanced(
+        self, coords: Mapping[str, Value], shape: tuple[int, int], moment: Moment, ticks: int
+    ) -> StateMemory:
+        """The state after so many ticks that end before the moment."""
+        kernel = self._unit.kernel
+        memory = self._memory(kernel, shape)
+        if ticks and kernel.slots:
+            executable = self._executor.load(kernel)
+            for back in range(ticks, 0, -1):
+                then = replace(
+                    moment, abstime=moment.abstime - back / self._settings["fps"], frame=moment.frame - back
+                )
+                executable.planes(memory, self._launch(kernel, coords, shape, then))
+        return memory
+
+    def _memory(self, kernel: Kernel, shape: tuple[int, int]) -> StateMemory:
+        needed, free = bytes_needed(kernel, shape, np.float64), hardware.memory_free()
+        if free and needed > free:
+            raise error("not-enough-memory", f"the strand would remember {needed / 1e9:.1f} GB, and "
+                        f"{free / 1e9:.1f} GB are free", hint="--grid makes the picture smaller")  # fmt: skip
+        return StateMemory(kernel.slots, shape, np.float64)
+
+    def _launch(
+        self,
+        kernel: Kernel,
+        coords: Mapping[str, Value],
+        shape: tuple[int, int],
+        moment: Moment,
+        dt: float | None = None,
+    ) -> Launch:
+        env = Env(
+            width=int(self._settings["width"]),
+            height=int(self._settings["height"]),
+            tick=moment.frame,
+            abstime=moment.abstime,
+            dt=1 / self._settings["fps"] if dt is None else dt,
+            inputs=moment.inputs,
+        )
+        uniforms = {name: env.uniform(name) for name in kernel.uniforms}
+        given = {"abstime": moment.abstime, **coords}
+        return Launch(shape, given, uniforms, pictures=self._pictures, loop_stopped=self._loop_stopped)
+
+
+def _pixels(shape: tuple[int, int]) -> dict[str, Value]:
+    """The places of a picture of this shape; the time is the moment's."""
+    coords = picture_coords(shape[1], shape[0])
+    del coords["abstime"]
+    return coords
+
+
+def _picture(path: str) -> Picture:
+    try:
+        return load_picture(Path(path))
+    except PictureError as problem:
+        raise error("unreadable-source", f"{path} cannot be read: {problem}") from problem
+

@@ -1,0 +1,109 @@
+"""A program off stage: frame by frame, as fast as it goes, and the same every time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from math import floor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.base import Env
+from weft.backends.cpu_visual import CpuVisual
+from weft.backends.select import Choice
+from weft.errors import error
+from weft.graph.patch import Patch
+from weft.runtime.build import Build
+from weft.runtime.inputs import InputState
+from weft.runtime.program import Stage, Swap
+
+Pixels = npt.NDArray[Any]
+
+# Frames begin just before the moment they count from, so that a time that was rounded down still has its frame.
+_SLACK = 1e-6
+
+
+class _Planes(CpuVisual):
+    """Gives the outputs as they are, [outputs, height, width], instead of pixels."""
+
+    packed = False
+
+
+def raw(choice: Choice) -> Choice | None:
+    """The choice, giving values as they are before they become pixels; None if its backend only gives pixels."""
+    return replace(choice, backend=_Planes) if choice.backend is CpuVisual else None
+
+
+def initial_inputs(patch: Patch) -> dict[str, float]:
+    """Mouse, keys and parameters as they are when nothing has happened."""
+    parameters = {
+        f"{parameter.name.name}@{output.name}": value
+        for parameter in patch.parameters
+        for output, value in zip(parameter.outputs, parameter.start, strict=True)
+    }
+    return {**InputState(), **parameters}
+
+
+def frame_numbers(start: float, end: float, fps: float) -> range:
+    """The frames that begin in `start … end` seconds, without one that begins at the end."""
+    first, behind = (-floor(-seconds * fps + _SLACK) for seconds in (start, end))
+    return range(first, behind)
+
+
+class Offline:
+    """Draws the frames of a program. Mouse, keys and parameters stay as they are at the start."""
+
+    def __init__(self, build: Build, choices: Mapping[str, Choice], threads: int = 1) -> None:
+        """Raises WeftError for what a device cannot take, a picture that cannot be read, and a patch that shows
+        nothing."""
+        settings = build.patch.settings
+        size = (int(settings["width"]), int(settings["height"]))
+        self._fps = settings["fps"]
+        self._swap: Swap = Stage(choices).prepare(build, size)
+        self._check_display(build)
+        self._env = Env(
+            width=size[0],
+            height=size[1],
+            dt=1 / self._fps,
+            inputs=initial_inputs(build.patch),
+            pictures=self._swap.pictures,
+            threads=threads,
+        )
+
+    def _check_display(self, build: Build) -> None:
+        parts = self._swap.runner.parts
+        if any(p.unit.subgraph.context == "visual" and p.unit.subgraph.sinks for p in parts):
+            return
+        reasons = "; ".join(d.message for d in (*build.warnings, *self._swap.left_out))
+        raise error("nothing-to-show", "the patch has nothing to show", hint=reasons or "display(…) shows strands")
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a frame depends on those before it."""
+        return any(part.unit.kernel.slots for part in self._swap.runner.parts)
+
+    def steps(self, wanted: Iterable[int]) -> range | list[int]:
+        """The frames that have to be computed for those that are wanted: all before them, if the patch remembers, so
+        that a frame is the same picture whichever others are wanted."""
+        numbers = sorted(wanted)
+        return range(numbers[-1] + 1) if numbers and self.remembers else numbers
+
+    def play(self, steps: Iterable[int]) -> Iterator[tuple[int, Pixels]]:
+        """Computes frames in order, each with its number. A picture is only good until the next."""
+        for number in steps:
+            yield number, self._tick(number, number / self._fps)
+
+    def at(self, time: float) -> Pixels:
+        """The picture at a time, which may lie within a frame."""
+        number = floor(time * self._fps + _SLACK)
+        if self.remembers:
+            for _ in self.play(range(number)):
+                pass
+        return self._tick(number, time)
+
+    def _tick(self, number: int, time: float) -> Pixels:
+        results = self._swap.runner.run(replace(self._env, tick=number, abstime=time))
+        picture = next(r.values for r in results if r.context == "visual")
+        return picture if picture.dtype == np.uint8 else np.moveaxis(picture, 0, -1)
