@@ -1,3 +1,50 @@
-"""weft: a live-coding tool in which every picture and sound is a function of coordinates."""
+"""weft: a live-coding tool in which every picture and sound is a function of coordinates.
+
+Importing it imports nothing else: each name below fetches what it needs when it is called.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from weft.backends.base import Backend, DeviceInfo
+    from weft.runtime.build import Build
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "best_backend", "compile", "devices", "register_backend"]
+
+B = TypeVar("B", bound="type[Backend]")
+
+
+def compile(text: str, name: str = "(text)") -> Build:
+    """A patch, compiled. Paths in it are relative to the file that `name` says. Raises `weft.errors.WeftError`."""
+    from weft.errors import Source
+    from weft.plugins import context_table
+    from weft.runtime.build import build
+
+    return build(Source(name, text), context_table())
+
+
+def devices() -> dict[str, list[DeviceInfo]]:
+    """Every backend by name, with the devices it could run on; unavailable ones say why."""
+    from weft.backends.registry import load_registry
+
+    return {name: backend.probe() for name, backend in load_registry().backends.items()}
+
+
+def best_backend(context: str) -> str | None:
+    """The backend that would run a context on this machine, as `--backend` takes it; None if nothing can."""
+    from weft.backends.registry import load_registry
+    from weft.backends.select import choose
+
+    choice = choose(load_registry(), [context]).get(context)
+    return choice.shown if choice else None
+
+
+def register_backend(backend: B) -> B:
+    """Adds a backend; used as a decorator on its class."""
+    from weft.backends.registry import register_backend as register
+
+    register(backend)
+    return backend

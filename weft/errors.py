@@ -164,8 +164,10 @@ class Report:
         return [d for d in self.diagnostics if d.severity == "error"]
 
     def __iter__(self) -> Iterator[Diagnostic]:
-        """In the order of the text; what has no place comes last."""
-        return iter(sorted(self.diagnostics, key=lambda d: d.span.start if d.span else 1 << 60))
+        """File by file, in the order of the text; what has no place comes last."""
+        files = {d.span.source: n for n, d in reversed(list(enumerate(self.diagnostics))) if d.span}
+        last = (len(self.diagnostics), 0)
+        return iter(sorted(self.diagnostics, key=lambda d: (files[d.span.source], d.span.start) if d.span else last))
 
     def raise_errors(self) -> None:
         """Raises `WeftError` with all diagnostics if there is an error among them."""

@@ -33,8 +33,8 @@ def test_text():
         == """\
 visual/display · visual
   trail@v ← stripes@val, trail@v (next tick) · tied: it remembers a value for every pixel
-  lfo@v · tied: it remembers · read by others
   stripes@val
+  lfo@v · tied: it remembers · read by others
   img@r · from load
   display ← trail@v, lfo@v, img@r, stripes@val
 
@@ -54,8 +54,8 @@ def test_mermaid():
 flowchart LR
   subgraph s0["visual/display"]
     n0["trail@v<br>it remembers a value for every pixel"]
-    n1["lfo@v<br>it remembers"]
-    n2["stripes@val"]
+    n1["stripes@val"]
+    n2["lfo@v<br>it remembers"]
     n3["img@r<br>load"]
     n4(["display"])
   end
@@ -65,13 +65,13 @@ flowchart LR
   subgraph s2["not evaluated"]
     n6["spare@val"]
   end
-  n2 --> n0
+  n1 --> n0
   n0 -->|next tick| n0
   n0 --> n4
-  n1 --> n4
-  n3 --> n4
   n2 --> n4
-  n1 -.-> n5
+  n3 --> n4
+  n1 --> n4
+  n2 -.-> n5
 """
     )
 
@@ -81,7 +81,7 @@ def test_dot_marks_what_crosses():
     assert dot.startswith("digraph weft {\n")
     assert dot.endswith("}\n")
     assert 'label="visual/display";' in dot
-    assert "n1 -> n5 [style=dashed];" in dot
+    assert "n2 -> n5 [style=dashed];" in dot
     assert 'n0 -> n0 [label="next tick"];' in dot
 
 

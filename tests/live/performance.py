@@ -24,6 +24,7 @@ class Performance:
         self.patch = patch
         self._events = patch.with_suffix(".events")
         self._errors = patch.with_suffix(".stderr")
+        self._events.unlink(missing_ok=True)
         command = [sys.executable, "-m", "weft", "run", str(patch), "--events", str(self._events), *options]
         with self._errors.open("wb") as stderr:
             self.process = subprocess.Popen(command, stderr=stderr, stdout=subprocess.DEVNULL)

@@ -380,7 +380,7 @@ def test_a_text_that_is_too_large_is_not_read(
         out.truncate(1 << 40)
     eventually(lambda: reports.all)
     assert reports.all[0][1].data is None
-    assert reports.all[0][1].problem == "it is larger than 1 MB"
+    assert reports.all[0][1].problem == "it is larger than 1 MB, which no patch is"
     patch.write_bytes(b"x" * TEXT_LIMIT)
     eventually(lambda: reports.texts()[1:] == [b"x" * TEXT_LIMIT])
 

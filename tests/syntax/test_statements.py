@@ -3,7 +3,9 @@
 import pytest
 
 from tests.syntax.trees import errors, statement, tree
+from weft.errors import Report, Source
 from weft.syntax.ast import Binding, CallBinding, OutputStatement, Setting
+from weft.syntax.parser import parse
 
 
 @pytest.mark.parametrize(
@@ -104,3 +106,16 @@ def test_labels_may_stand_anywhere_in_an_output_statement_but_not_twice() -> Non
     assert errors("compute(a: 1, 2, b: 3)") == []
     assert errors("compute(a: 1, 2, a: 3)") == ["1:18 duplicate-label"]
     assert errors("x = clamp(lo: 1, 2)") == ["1:18 unlabelled-argument"]
+
+
+def test_the_names_of_output_statements_are_given() -> None:
+    def codes(text: str, statements: set[str]) -> list[str]:
+        report = Report()
+        parse(Source("patch.weft", text), report, statements)
+        return [diagnostic.code for diagnostic in report]
+
+    assert codes("a = 2 light(a)", {"light"}) == []
+    assert codes("a = 2 light(a)", {"display"}) == ["missing-operator"]
+    assert codes("a = 2 +\nlight(a)", {"light"}) == ["missing-expression"]
+    assert codes("light a", {"light"}) == ["missing-parentheses"]
+    assert codes("spindle s() :: y { light(1) }", {"light"}) == ["misplaced-output"]

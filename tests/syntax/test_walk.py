@@ -9,7 +9,7 @@ from weft.syntax.dump import dump
 from weft.syntax.parser import parse
 from weft.syntax.walk import children, walk
 
-FIFTY = Path(__file__).parent.parent / "programs" / "fifty.weft"
+FIFTY = Path(__file__).parent / "fifty.weft"
 
 
 def test_walk_goes_from_the_outside_in_and_from_left_to_right() -> None:

@@ -18,6 +18,7 @@ from weft.cli.options import SIZE, refused_backend
 from weft.cli.patch import FILE, probe
 from weft.cli.places import Place, read_place
 from weft.codegen.disassemble import instruction_text
+from weft.codegen.unit import Unit
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.graph.patch import Patch
@@ -111,9 +112,9 @@ class _Evaluator:
         self._query = query
         self._contexts: ContextTable = context_table()
         self._backend = query.backend or "vm"
+        self._evaluations: dict[tuple[tuple[str, float], ...], Evaluation] = {}
 
     def answer(self) -> _Answer:
-
         query = self._query
         patch = read_patch(self._source, self._contexts)
         ref = find_strand(patch, query.strand)
@@ -148,26 +149,31 @@ class _Evaluator:
     ) -> Evaluation:
         """The strand, compiled for the axes of a place. `elements` says how many a tick has, given whether the strand
         remembers pictures."""
+        axes = tuple(place.axes.items())
+        if axes not in self._evaluations:
+            unit = self._compiled(patch, ref, place)
+            images = any(slot.image for slot in unit.kernel.slots)
+            if self._query.backend is None and not self._query.trace:
+                work = elements(images and self._query.ticks > 0) * (1 + self._query.ticks)
+                self._backend = "vector" if work > _PATIENCE else "vm"
+            last = self._executor(self._query.trace)
+            self._evaluations[axes] = Evaluation(unit, patch.settings, self._executor(), last, _warn_of_loops)
+        return self._evaluations[axes]
 
+    def _compiled(self, patch: Patch, ref: StrandRef, place: Place) -> Unit:
         consumer = "audio" if self._query.samples else "display"
         alone = compile_alone(self._source, self._contexts, patch, ref, place.axes, consumer, probe)
         if alone.unit is None:
             show(alone.warnings)
             raise Missing(f"{ref} needs a source that this version cannot open")
-        images = any(slot.image for slot in alone.unit.kernel.slots)
-        if self._query.backend is None and not self._query.trace:
-            work = elements(images and self._query.ticks > 0) * (1 + self._query.ticks)
-            self._backend = "vector" if work > _PATIENCE else "vm"
-        return Evaluation(alone, alone.unit, self._executor(), self._executor(self._query.trace), _warn_of_loops)
+        return alone.unit
 
     def _executor(self, trace: bool = False) -> Executor:
-
         if self._backend == "vector":
             return VectorExecutor()
         return ReferenceExecutor(self._print_step if trace else None)
 
     def _print_step(self, event: TraceEvent) -> None:
-
         row, column = event.element
         place = f"{event.rate.title:<8} {f'{column},{row}':<8} {event.at:>4}"
         stack = " ".join(number_text(value) for value in event.stack)

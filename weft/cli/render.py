@@ -127,7 +127,6 @@ def _offline(
     file: str, settings: Mapping[str, float], backend: str | None, threads: int | None, unclamped: bool
 ) -> tuple[Offline, float]:
     """The program of FILE, ready to be drawn, and its frames a second."""
-
     registry = load_registry()
     show(registry.problems)
     choices = _choices(registry, backend, unclamped)
@@ -137,7 +136,6 @@ def _offline(
 
 
 def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[str, Choice]:
-
     for name in (name for names in parse_request(backend).values() for name in names):
         if name.partition(":")[0] not in {"cpu", *EXECUTORS, *registry.backends}:
             raise refused_backend(name, EXECUTORS)
@@ -152,7 +150,6 @@ def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[s
 
 
 def _write_picture(offline: Offline, time: float, path: Path) -> None:
-
     picture = offline.at(time)
     with _writing(path):
         save_picture(path, picture)
@@ -160,7 +157,6 @@ def _write_picture(offline: Offline, time: float, path: Path) -> None:
 
 def _write_sequence(offline: Offline, span: _Span, fps: float, out: str) -> None:
     """Writes the frames that are not there yet; the number in the name counts from time 0."""
-
     paths = {number: Path(_named(out, number)) for number in frame_numbers(span.start, span.end, fps)}
     missing = {number: path for number, path in paths.items() if not path.exists()}
     if len(missing) < len(paths):
@@ -178,7 +174,6 @@ def _named(out: str, number: int) -> str:
 
 def _write_array(offline: Offline, span: _Span, fps: float, path: Path) -> None:
     """Writes values as they are, [frames, height, width, channels], piece by piece: it may be larger than memory."""
-
     numbers: Sequence[int] = [0] if span.time is not None else frame_numbers(span.start, span.end, fps)
     steps = offline.steps(numbers) if span.time is None else [0]
     frames = iter([(0, offline.at(span.time))]) if span.time is not None else offline.play(steps)

@@ -142,8 +142,6 @@ def _tell(diagnostics: list[Diagnostic]) -> None:
         say("no errors")
         return
     show(diagnostics)
-    if any(d.severity == "error" for d in diagnostics):
-        say("the last good version goes on")
 
 
 @contextmanager

@@ -51,6 +51,8 @@ def match_arguments(
         if label not in {p.name for p in params}:
             hint = did_you_mean(label, [p.name for p in params]) or form
             raise error("unknown-argument", f'{name} has no argument "{label}"', arg.label_span or arg.span, hint)
+        if label in given and arg.label is not None and given[label].label is not None:
+            continue  # the parser has said so
         if label in given:
             raise error("duplicate-argument", f'{name} is given "{label}" twice', arg.span, form)
         given[label] = arg

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from weft.contexts import ContextTable
 from weft.errors import Report, Span, WeftError
-from weft.graph.elaborate import Elaborator, PoisonedError
 from weft.graph.fields import Environment
 from weft.graph.nodes import Edge, Node, RenderGraph, Sink, Strand
 from weft.graph.partition import partition
@@ -24,6 +23,8 @@ from weft.sources import SOURCES
 from weft.syntax.ast import BodyStatement, SpindleDefinition
 
 T = TypeVar("T")
+
+_TOO_LARGE = "program-too-large"
 
 # Each round can only add dependencies to state, so the number of rounds is bounded by the depth of state within state;
 # far fewer are needed for anything a person writes.
@@ -77,7 +78,9 @@ def _attempt(report: Report, work: Callable[[], T]) -> T | None:
     try:
         return work()
     except WeftError as failure:
-        report.add(failure.diagnostics)
+        # A program that is too large is so in every strand: once is enough.
+        known = {_TOO_LARGE} & {d.code for d in report.errors}
+        report.add(d for d in failure.diagnostics if d.code not in known)
     except PoisonedError:
         pass
     return None

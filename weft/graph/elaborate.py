@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from typing import Generic, TypeVar
 
@@ -19,7 +20,7 @@ from weft.graph.domain import Domain, SlotRequest
 from weft.graph.fields import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinates, Environment
 from weft.graph.loops import run_loop
 from weft.graph.patch import Expanded, FromCache, FromParameter, FromSource, Part, Patch
-from weft.graph.resolve import Resolver, positional_axes
+from weft.graph.resolve import RESERVED, Resolver, positional_axes, too_many_outputs
 from weft.graph.scope import (
     CacheMember,
     Closure,
@@ -85,6 +86,7 @@ class Elaborator(Generic[V]):
         self.slots_of: dict[object, set[str]] = {}
         self.sources_of: dict[object, dict[str, Span]] = {}
         self._owners: list[object] = []
+        self._open: set[StrandRef] = set()
         self._pending: list[tuple[SlotRequest, int, Callable[[], Task[V]]]] = []
         self._strands: dict[tuple[StrandRef, Coordinates[V]], V] = {}
         self._locals: dict[tuple[Member, Coordinates[V]], V] = {}
@@ -154,7 +156,7 @@ class Elaborator(Generic[V]):
                 return self.domain.op(UNARY[symbol].name, a, span=span)
             case Remap(base, maps, _):
                 moved: Coordinates[V] = yield self.remapped(maps, scope, at)
-                value = yield self.value(base, scope, moved)
+                value = yield _under_map(self.value(base, scope, moved), _places(maps))
                 return value
             case If(condition, then, otherwise, span):
                 c: V = yield self.value(condition, scope, at)
@@ -198,11 +200,11 @@ class Elaborator(Generic[V]):
                 return self._source(call, plane, at, None)
             case Remapped(inner, maps, scope):
                 moved: Coordinates[V] = yield self.remapped(maps, scope, at)
-                value = yield self.member(inner, moved, span)
+                value = yield _under_map(self.member(inner, moved, span), _places(maps))
                 return value
-            case PositionallyRemapped(inner, axes, _, scope):
+            case PositionallyRemapped(inner, axes, place, scope):
                 moved = yield self._moved_along(axes, scope, at)
-                value = yield self.member(inner, moved, span)
+                value = yield _under_map(self.member(inner, moved, span), place)
                 return value
             case LoopResult(site, name):
                 if (site, at) not in self._loops:
@@ -230,9 +232,10 @@ class Elaborator(Generic[V]):
         output = self.patch.instances[ref.instance].outputs[ref.output]
         across = self.domain.external(ref, at, span or output.span)
         if across is None:
-            if ref in self._owners:
+            if ref in self._open:
                 self._raise_cycle(ref)
             self._owners.append(ref)
+            self._open.add(ref)
             try:
                 across = yield self._defined(ref, at)
             except WeftError:
@@ -240,6 +243,7 @@ class Elaborator(Generic[V]):
                 raise
             finally:
                 self._owners.pop()
+                self._open.discard(ref)
         self._strands[key] = across
         return across
 
@@ -248,9 +252,9 @@ class Elaborator(Generic[V]):
         self._poisoned.update(path)
         steps = [*path, ref]
         first = self.references[path[-1]][ref]
-        related = [(self.references[a][b], f"{a} reads {b} here") for a, b in pairwise(steps)]
+        related = [(self.references[a][b], f"{_short(a)} reads {_short(b)} here") for a, b in pairwise(steps)]
         raise error(
-            "cycle", f"{ref} depends on itself: {' → '.join(map(str, steps))}", first,
+            "cycle", f"{_short(ref)} depends on itself: {' → '.join(map(_short, steps))}", first,
             "prev(…) reads the value of one tick ago, and makes feedback of it", related[:-1],
         )  # fmt: skip
 
@@ -264,6 +268,9 @@ class Elaborator(Generic[V]):
             case Part(expression, index, path):
                 scope = scope or self._scopes.setdefault(ref, Scope(path))
                 group = self.resolver.group(expression, scope)
+                width = 1 if group is None else len(group)
+                if index >= width:
+                    raise too_many_outputs(width, ref.output, output.span)
                 if group is None:
                     value = yield self.value(expression, scope, at)
                 else:
@@ -351,7 +358,7 @@ class Elaborator(Generic[V]):
             return value
         axes = positional_axes(node, self.resolver.positional(node.callee, scope))
         moved: Coordinates[V] = yield self._moved_along(axes, scope, at)
-        value = yield self.value(node.callee, scope, moved)
+        value = yield _under_map(self.value(node.callee, scope, moved), node.span)
         return value
 
     def _source(self, call: Call, plane: int, at: Coordinates[V], owner: str | None) -> V:
@@ -453,15 +460,43 @@ class Elaborator(Generic[V]):
             self._pending += [(slot, plane, update) for plane, update in enumerate(updates)]
 
 
+def _places(maps: Sequence[Map]) -> Span:
+    return maps[0].target.span.to(maps[-1].value.span)
+
+
+# Errors that lie in a remap, but are found in what it reaches.
+_ABOUT_MAPS = frozenset({"map-reaches-state", "cannot-read-across"})
+
+
+def _under_map(task: Task[V], maps: Span) -> Task[V]:
+    """What lies under a remap. If that cannot be read at other coordinates, the map is what a performer has to change,
+    so that it is shown first."""
+    try:
+        value: V = yield task
+    except WeftError as failure:
+        found = failure.diagnostics[0]
+        if found.code not in _ABOUT_MAPS or found.related or found.span is None:
+            raise
+        related = ((found.span, "this is what it reaches"),)
+        raise WeftError(replace(found, span=maps, related=related)) from None
+    return value
+
+
+def _short(ref: StrandRef) -> str:
+    """A strand as it is usually typed."""
+    return str(ref).removesuffix("@val")
+
+
 def _check_field(owner: str, node: Access, known: Sequence[str]) -> None:
     if node.output not in known:
         raise _no_output(owner, node, known)
 
 
 def _no_output(owner: str, node: Access, known: Sequence[str]) -> WeftError:
-    shown = f"it has {', '.join(known)}" if len(known) <= 24 else None
-    hint = did_you_mean(node.output, known) or shown
-    return error("unknown-output", f'{owner} has no output "{node.output}"', node.output_span, hint)
+    listed = (*BASES, *FIELDS) if owner == "me" else known
+    shown = f"it has {', '.join(listed)}" if len(listed) <= 24 else None
+    what = f"there is no {owner}@{node.output}" if owner in RESERVED else f'{owner} has no output "{node.output}"'
+    return error("unknown-output", what, node.output_span, did_you_mean(node.output, known) or shown)
 
 
 T = TypeVar("T")

@@ -54,7 +54,7 @@ def run_loop(e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V]) -> T
         results: dict[str, V] = yield _unrolled(e, loop, scope, at, start, steps, dict(zip(names, inits, strict=True)))
         return results
     if has_state and not e.domain.is_unknown(first) and not e.domain.is_unknown(last):
-        raise error("state-in-varying-loop", "a loop whose ends vary cannot contain state", loop.variable.span,
+        raise error("state-in-varying-loop", "a loop whose ends vary cannot contain state", _ends(loop),
                     "give the loop constant ends, so that each step has a memory of its own")  # fmt: skip
     results = yield _real(e, loop, scope, at, (first, last), dict(zip(names, inits, strict=True)))
     return results
@@ -68,10 +68,13 @@ def _constant_steps(e: Evaluation[V], loop: For, first: V, last: V) -> int | Non
         return 0
     steps = math.floor(end - start) + 1 if end - start < 1e15 else math.inf
     if steps > MAX_STEPS:
-        span = Span(loop.first.span.source, loop.first.span.start, loop.last.span.end)
-        raise error("loop-too-long", f"this loop has {steps:,.0f} steps, and {MAX_STEPS} is the most", span,
+        raise error("loop-too-long", f"this loop has {steps:,.0f} steps, and {MAX_STEPS:,} is the most", _ends(loop),
                     "strands are evaluated at every pixel: let the pixels be the loop")  # fmt: skip
     return int(steps)
+
+
+def _ends(loop: For) -> Span:
+    return loop.first.span.to(loop.last.span)
 
 
 def _unrolled(
@@ -91,10 +94,12 @@ def _real(
     domain = e.domain
     values = [*ends, *carried.values(), *at[:4], *(value for _, value in at.axes)]
     level = 1 + max(scope.level, *(domain.loop_level(v) for v in values))
+    # Ends of which nothing is known may turn out constant where the spindle is called.
+    varying = not any(domain.is_unknown(end) for end in ends)
     building = domain.loop(level, *ends, list(carried.values()), loop.variable.span)
     while True:
         state = dict(zip(carried, building.carried, strict=True))
-        inner = replace(_step_scope(scope, loop, building.index, state), level=level, varying=True)
+        inner = replace(_step_scope(scope, loop, building.index, state), level=level, varying=varying)
         after: Scope = yield _body(e, loop, inner, at)
         if building.close(list(_fixed_values(after, carried).values())):
             return dict(zip(carried, building.results, strict=True))

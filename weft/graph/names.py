@@ -19,7 +19,7 @@ from weft.graph.patch import (
     SinkStatement,
     Spread,
 )
-from weft.graph.resolve import RESERVED, check_bound, source_shape
+from weft.graph.resolve import RESERVED, check_bound, check_copies, source_shape
 from weft.graph.settings import DEFAULTS, SETTINGS
 from weft.ops import BUILTINS
 from weft.ops.state import STATE
@@ -45,8 +45,6 @@ from weft.syntax.ast import (
     Text,
     Use,
 )
-
-MAX_COPIES = 64
 
 
 def collect(program: Program, contexts: ContextTable, report: Report) -> Patch:
@@ -143,7 +141,7 @@ class _Names:
         definitions: list[Definition]
         axes: tuple[str, ...] = ()
         if statement.count is not None:
-            self._check_count(statement)
+            check_copies(statement, self.spindles)
             definitions = [Expanded(value, Spread(names, i)) for i in range(len(names))]
         elif isinstance(value, Call) and called in SOURCES:
             spec = SOURCES[called]
@@ -164,15 +162,6 @@ class _Names:
         """The source or state that a call reaches: a spindle of the patch or a builtin of its name comes first."""
         name = value.callee.id if isinstance(value, Call) and isinstance(value.callee, Name) else ""
         return "" if name in self.spindles or name in BUILTINS else name
-
-    def _check_count(self, statement: CallBinding) -> None:
-        count, outputs = statement.count or 0, statement.outputs
-        span = statement.count_span or statement.span
-        if not 1 <= count <= MAX_COPIES:
-            raise error("copies-out-of-range", f"a call can be made 1 to {MAX_COPIES} times", span)
-        if count != len(outputs):
-            raise error("count-mismatch", f"{count} call{'s' * (count != 1)} for {len(outputs)} "
-                        f"output{'s' * (len(outputs) != 1)}", span, "each call gives one output")  # fmt: skip
 
     def _check_axis(self, outputs: Iterable[Ident]) -> None:
         for output in outputs:
@@ -207,7 +196,8 @@ class _Names:
     def spindle(self, statement: SpindleDefinition) -> None:
         name, span = statement.name.name, statement.name.span
         if name in self.contexts.statements or name in self.contexts:
-            raise error("reserved-name", f'"{name}" is an output statement and cannot name a spindle', span)
+            kind = "an output statement" if name in self.contexts.statements else "a context"
+            raise error("reserved-name", f'"{name}" is {kind} and cannot name a spindle', span, "choose another name")
         if name in RESERVED:
             raise error("reserved-name", f'"{name}" belongs to weft and cannot be bound', span)
         earlier = self.spindles.get(name)

@@ -122,9 +122,8 @@ def _connected(units: _Units, groups: list[list[Unit]]) -> list[list[Unit]]:
         touches: dict[Unit, set[Unit]] = {unit: set() for unit in group}
         users: dict[StrandRef, list[Unit]] = {}
         for unit in group:
-            for ref in (*units.evaluates[unit], *units.reads[unit]):
-                if ref in touches or ref in units.evaluates[unit]:
-                    users.setdefault(ref, []).append(unit)
+            for ref in (*units.evaluates[unit], *(r for r in units.reads[unit] if r in touches)):
+                users.setdefault(ref, []).append(unit)
         for sharing in users.values():
             for a, b in pairwise(sharing):
                 touches[a].add(b)

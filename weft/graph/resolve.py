@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from weft.errors import Span, did_you_mean, error
+from weft.errors import Span, WeftError, did_you_mean, error
 from weft.graph.arguments import Required, match_arguments
 from weft.graph.ordinals import Ordinals
 from weft.graph.patch import FromCache, FromSource, Instance, Patch, Spread
@@ -18,6 +18,7 @@ from weft.graph.scope import (
     LoopSite,
     Member,
     Opaque,
+    Poisoned,
     PositionallyRemapped,
     Remapped,
     Scope,
@@ -52,6 +53,8 @@ RESERVED = {
     "mouse": "the mouse is read as mouse@x",
     "key": "a key is read as key@space",
 }
+
+MAX_COPIES = 64
 
 # Calls multiply: a spindle that calls another twice, ten levels deep, is a thousand bodies.
 MAX_CALLS = 20_000
@@ -91,6 +94,17 @@ class Resolver:
         known = [*scope.locals, *self.patch.instances, *CONSTANTS]
         return error("unknown-strand", f'there is no strand "{name.id}"', name.span, did_you_mean(name.id, known))
 
+    def _check_callee(self, callee: Expression, scope: Scope) -> None:
+        """Raises WeftError for a call of a name that means nothing at all."""
+        strands = (*scope.locals, *scope.later, *self.patch.instances, *CONSTANTS)
+        if not isinstance(callee, Name) or callee.id in strands:
+            return
+        if callee.id in RESERVED:
+            raise error("incomplete-name", f'"{callee.id}" needs a field', callee.span, RESERVED[callee.id])
+        known = [*self.patch.spindles, *BUILTINS, *STATE, *SOURCES, *scope.locals, *self.patch.instances]
+        raise error("unknown-call", f'there is no spindle or builtin "{callee.id}"', callee.span,
+                    did_you_mean(callee.id, known))  # fmt: skip
+
     def instance(self, name: str) -> Group:
         """The group of an instance of the patch."""
         group = self._instances.get(name)
@@ -126,6 +140,7 @@ class Resolver:
                     wrappers.append((expression, scope))
                     expression = expression.base
                 case Call() if self.is_remap(expression, scope):
+                    self._check_callee(expression.callee, scope)
                     wrappers.append((expression, scope))
                     expression = expression.callee
                 case Call():
@@ -155,6 +170,8 @@ class Resolver:
             case SpindleDefinition() as spindle:
                 body = self.body(call, spindle, scope)
                 names = tuple(o.name for o in spindle.outputs)
+                if not body.locals.keys() >= set(names):
+                    raise Poisoned  # an output that is never assigned
                 return Group(names, tuple(_as_member(body.locals[n]) for n in names))
             case "source":
                 return self.source_group(call, f"{scope.path}/{name}#{self.ordinals.of(call)}")
@@ -192,16 +209,16 @@ class Resolver:
             return group.members[0]
         spread = scope.spread
         shown = f"({', '.join(n or '…' for n in group.names)})"
-        if spread is None:
+        if spread is None or len(spread.names) == 1:
             raise error("several-strands", f"this is {len(group)} strands {shown}, and one is needed here", span,
                         _pick_hint(span, group))  # fmt: skip
         if all(name in group.names for name in spread.names):
             return group.members[group.names.index(spread.names[spread.index])]
         if len(group) == len(spread.names):
             return group.members[spread.index]
-        raise error("count-mismatch", f"this is {len(group)} strands {shown}, and {len(spread.names)} "
-                    f"{'are' if len(spread.names) != 1 else 'is'} needed here ({', '.join(spread.names)})", span,
-                    _pick_hint(span, group))  # fmt: skip
+        raise error("count-mismatch", f"this is {len(group)} strands {shown}, and {len(spread.names)} are needed here "
+                    f"({', '.join(spread.names)})", span, "give as many outputs as there are strands, or "
+                    + _pick_hint(span, group))  # fmt: skip
 
     def index_range(self, expression: Expression, scope: Scope) -> tuple[Group, list[Spread] | None]:
         """What an index picks from: a group, or the places that an expression can be spread over."""
@@ -309,6 +326,7 @@ class Resolver:
         """What `f(x)::n<a, b>` binds inside a body."""
         names = [o.name for o in statement.outputs]
         if statement.count is not None:
+            check_copies(statement, self.patch.spindles)
             copies = tuple(
                 Closure(statement.value, replace(scope, path=f"{scope.path}/{statement.name.name}@{n}",
                                                  spread=Spread(tuple(names), i)))
@@ -345,8 +363,28 @@ def check_bound(statement: CallBinding, available: int) -> None:
     """Raises WeftError if a call binding names more outputs than there are."""
     if len(statement.outputs) > available:
         extra = statement.outputs[available]
-        many = f"{available} output{'s' * (available != 1)}"
-        raise error("too-many-outputs", f'this has {many}, so nothing is left for "{extra.name}"', extra.span)
+        raise too_many_outputs(available, extra.name, extra.span)
+
+
+def too_many_outputs(available: int, name: str, span: Span) -> WeftError:
+    """What to say about the first output that nothing is left for."""
+    many = f"{available} output{'s' * (available != 1)}"
+    return error("too-many-outputs", f'this has {many}, so nothing is left for "{name}"', span)
+
+
+def check_copies(statement: CallBinding, spindles: Mapping[str, SpindleDefinition]) -> None:
+    """Raises WeftError if a multi-call does not give one strand to each output."""
+    count, outputs = statement.count or 0, statement.outputs
+    span = statement.count_span or statement.span
+    if not 1 <= count <= MAX_COPIES:
+        raise error("copies-out-of-range", f"a call can be made 1 to {MAX_COPIES} times", span)
+    spindle = spindles.get(_callee(statement.value)) if isinstance(statement.value, Call) else None
+    if spindle is not None and len(spindle.outputs) > 1:
+        raise error("several-strands", f"{spindle.name.name} has {len(spindle.outputs)} outputs, and only what has one "
+                    "can be called several times at once", span, "bind each call on its own")  # fmt: skip
+    if count != len(outputs):
+        raise error("count-mismatch", f"{count} call{'s' * (count != 1)} for {len(outputs)} "
+                    f"output{'s' * (len(outputs) != 1)}", span, "each call gives one output")  # fmt: skip
 
 
 def assigned_value(statement: Assignment) -> Expression:
@@ -439,4 +477,4 @@ def _pick_hint(span: Span, group: Group) -> str:
     name = span.text if span.text.isidentifier() else None
     if name and group.names[0]:
         return f"take one of them: {name}@{group.names[0]}"
-    return "take one of them with [0], or give an output for each"
+    return "take one of them with [0]"

@@ -58,10 +58,6 @@ def _free_places(sink: SinkStatement, args: list[Argument], resolver: Resolver) 
         names = tuple(n or str(i) for i, n in enumerate(shape.names))
         prefix = f"{arg.label}." if arg.label else ""
         places += [(prefix + name, arg.value, Spread(names, i)) for i, name in enumerate(names)]
-    labels = [label for label, _, _ in places]
-    for (label, value, _), position in zip(places, range(len(places)), strict=True):
-        if label in labels[:position]:
-            raise error("duplicate-argument", f'two values are called "{label}"', value.span)
     return places
 
 
@@ -74,6 +70,8 @@ def _laid_out(sink: SinkStatement, args: list[Argument], resolver: Resolver) -> 
     for position, arg in enumerate(args):
         names = (positional[position],) if arg.label is None else _labelled(sink.spec, arg)
         for i, name in enumerate(names):
+            if name in filled and [a.label for a in args].count(arg.label) > 1:
+                continue  # the parser has said so
             if name in filled:
                 raise error("duplicate-argument", f'"{name}" is given twice', arg.span)
             filled[name] = (name, arg.value, Spread(names, i) if len(names) > 1 else None)

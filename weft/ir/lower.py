@@ -64,7 +64,7 @@ class _Lowering:
         )
         updates = tuple(Update(prefix + key, plane, value) for (key, plane), value in sorted(swept.updates.items()))
         if spec.raster:
-            self._check_raster_state(swept, updates)
+            self._check_raster_state(swept, updates, outputs)
         return Lowered(self.subgraph.name, spec.name, outputs, exposed, slots, updates)
 
     def _elaborator(self, spec: ContextSpec, points: bool) -> Elaborator[Expr]:
@@ -89,14 +89,29 @@ class _Lowering:
                 outputs[part.label] = value
         return tuple(Output(label, value) for label, value in outputs.items())
 
-    def _check_raster_state(self, elaborator: Elaborator[Expr], updates: Sequence[Update]) -> None:
+    def _check_raster_state(
+        self, elaborator: Elaborator[Expr], updates: Sequence[Update], outputs: Sequence[Output]
+    ) -> None:
         """In audio, x and y follow from the time, so state over them cannot be read at another x or y."""
-        own = {elaborator.env.own.x, elaborator.env.own.y}
-        over_plane = {u.slot for u in updates if own & set(topological([u.value]))}
-        for node in topological(u.value for u in updates):
+        over_plane = _slots_over({elaborator.env.own.x, elaborator.env.own.y}, updates)
+        for node in topological([*(u.value for u in updates), *(o.value for o in outputs)]):
             if isinstance(node.attr, SlotPlane) and node.attr.slot in over_plane and len(node.args) == 3:
                 raise error("map-reaches-state", "in audio, state over x or y cannot be read at another place",
                             self.pool.span(node), "delay(…) reads another time instead")  # fmt: skip
+
+
+def _slots_over(coordinates: set[Expr], updates: Sequence[Update]) -> set[str]:
+    """The slots that keep something made of coordinates, also by way of other slots."""
+    needs = {u: topological([u.value]) for u in updates}
+    found: set[str] = set()
+    grown = -1
+    while grown < len(found):
+        grown = len(found)
+        for update, nodes in needs.items():
+            read = {node.attr.slot for node in nodes if isinstance(node.attr, SlotPlane)}
+            if read & found or not coordinates.isdisjoint(nodes):
+                found.add(update.slot)
+    return found
 
 
 def env_own(domain: ExprDomain, env: Environment[Expr], spec: ContextSpec) -> Coordinates[Expr]:

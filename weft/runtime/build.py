@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from weft.codegen.unit import Unit, compile_unit
 from weft.contexts import ContextTable
-from weft.errors import Diagnostic, Report, Source, WeftError
+from weft.errors import Diagnostic, Report, Source, Span, WeftError
 from weft.graph.build import build_graph
 from weft.graph.names import collect
 from weft.graph.nodes import RenderGraph, Subgraph
@@ -65,12 +66,14 @@ def build(
     loaded = load(source, report, contexts.statements, read)
     parsed = time.perf_counter()
     program = loaded.program if consume is None else _consuming(loaded.program, consume, contexts, report)
-    patch = collect(program, contexts, report)
+    meaning = Report()
+    patch = collect(program, contexts, meaning)
     if settings:
-        _check_settings(settings, report)
+        _check_settings(settings, meaning)
         patch = replace(patch, settings={**patch.settings, **settings})
-    graph = build_graph(patch, contexts, report)
-    media = _check_media(loaded.program, report, probe)
+    graph = build_graph(patch, contexts, meaning)
+    media = _check_media(loaded.program, meaning, probe)
+    report.add(_without_follow_ups(meaning, report))
     report.raise_errors()
     graphed = time.perf_counter()
     units, left_out = _compile(patch, graph, contexts, optimise, report)
@@ -91,6 +94,25 @@ def build(
         compile_ms=(done - graphed) * 1e3,
         uniforms=frozenset(name for unit in units for name in unit.kernel.uniforms),
     )
+
+
+# What says that a name is not there.
+_UNKNOWN = frozenset(
+    {"unknown-strand", "unknown-call", "unknown-output", "call-without-arguments", "output-not-assigned"}
+)
+
+
+def _without_follow_ups(found: Report, syntax: Report) -> list[Diagnostic]:
+    """Where statements are broken, names seem to be missing that they would have bound: these say nothing new."""
+    if not syntax.errors:
+        return list(found)
+    return [d for d in found if not (d.code in _UNKNOWN and d.span and _seems_bound(d.span))]
+
+
+def _seems_bound(span: Span) -> bool:
+    """Whether a name that is used stands somewhere in its text as if it was being bound there."""
+    name = re.escape(span.text.partition("@")[0].partition("(")[0].strip())
+    return bool(re.search(rf"((^|[{{;])[ \t]*(let\s+|out\s+|spindle\s+)?|::\s*){name}\b", span.source.text, re.MULTILINE))
 
 
 def _check_settings(settings: Mapping[str, float], report: Report) -> None:

@@ -69,11 +69,9 @@ def find_strand(patch: Patch, name: str) -> StrandRef:
 
 @dataclass(frozen=True)
 class Alone:
-    """A strand, compiled as the only thing that its patch gives out. `unit` is None where that needs a source which
-    this installation lacks."""
+    """A strand, compiled as the only thing that its patch gives out: the one output of `unit`, which also exposes it.
+    `unit` is None where the strand needs a source that this installation lacks."""
 
-    ref: StrandRef
-    patch: Patch
     unit: Unit | None
     warnings: tuple[Diagnostic, ...]
 
@@ -97,11 +95,11 @@ def compile_alone(
     built = build(source, contexts, probe=probe, consume=text)
     ref = StrandRef(name, "v")
     if built.left_out:
-        return Alone(ref, built.patch, None, built.warnings)
+        return Alone(None, built.warnings)
     (only,) = built.units
     # Exposed, it can also be read at any point of the finished picture.
     exposed = replace(only.subgraph, exposes=(ref,))
-    return Alone(ref, built.patch, compile_unit(built.patch, built.graph, exposed, contexts), built.warnings)
+    return Alone(compile_unit(built.patch, built.graph, exposed, contexts), built.warnings)
 
 
 class Evaluation:
@@ -109,13 +107,17 @@ class Evaluation:
     one tick before the moment of the evaluation."""
 
     def __init__(
-        self, alone: Alone, unit: Unit, executor: Executor, last: Executor, loop_stopped: Callable[[], None]
+        self,
+        unit: Unit,
+        settings: Mapping[str, float],
+        executor: Executor,
+        last: Executor,
+        loop_stopped: Callable[[], None],
     ) -> None:
-        """`last` executes the evaluation itself, `executor` the ticks before. Raises WeftError for a picture that
-        cannot be read."""
+        """`unit` exposes the strand, which is its only output. `last` executes the evaluation itself, `executor` the
+        ticks before. Raises WeftError for a picture that cannot be read."""
         self._unit = unit
-        self._ref = alone.ref
-        self._settings = alone.patch.settings
+        self._settings = settings
         self._executor = executor
         self._last = last
         self._loop_stopped = loop_stopped
@@ -165,7 +167,7 @@ class Evaluation:
         coords = _pixels(size)
         memory = self._advanced(coords, size, moment, ticks)
         self._executor.load(self._unit.kernel).planes(memory, self._launch(self._unit.kernel, coords, size, moment))
-        kernel = self._unit.points[self._ref]
+        kernel = next(iter(self._unit.points.values()))
         place: dict[str, Value] = {"x": np.array([x]), "y": np.array([y]), "channel": 0.0}
         return float(self._last.load(kernel).planes(memory, self._launch(kernel, place, (1, 1), moment))[0, 0, 0])
 

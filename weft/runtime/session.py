@@ -174,8 +174,9 @@ class Session:
 
     def _refuse(self, outcome: Outcome) -> None:
         self.problems = list(outcome.diagnostics)
-        self.events.emit("error", hash=outcome.saved.hash, diagnostics=[d.to_json() for d in outcome.diagnostics])
         self.tell(self.problems)
+        self.say("the last good version goes on" if self._running else "nothing to show yet: mend the file and save it")
+        self.events.emit("error", hash=outcome.saved.hash, diagnostics=[d.to_json() for d in outcome.diagnostics])
 
     def _swap(self, outcome: Outcome) -> None:
         swap = outcome.swap

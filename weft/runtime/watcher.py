@@ -33,10 +33,12 @@ from watchdog.events import (
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
-TEXT_LIMIT = 1_000_000
+from weft.syntax.includes import MAX_BYTES
+
+TEXT_LIMIT = MAX_BYTES
 """The most bytes of a text that are read: a larger one is no patch."""
 
-_TOO_LARGE = f"it is larger than {TEXT_LIMIT // 1_000_000} MB"
+_TOO_LARGE = f"it is larger than {TEXT_LIMIT // 1_000_000} MB, which no patch is"
 
 # Seconds.
 _QUIET = 0.03  # after the last write of somebody who may go on

@@ -22,7 +22,7 @@ _STACK_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Saved:
-    """A text to be compiled, with the moment (time.monotonic) at which it was found. `problem` says why there is none."""
+    """A text to be compiled, found at a moment of time.monotonic; `problem` says why there is none."""
 
     data: bytes
     moment: float

@@ -7,7 +7,7 @@ from typing import Final
 from weft.errors import Diagnostic, did_you_mean
 from weft.syntax import hints
 from weft.syntax.failure import Explanation, Failure
-from weft.syntax.tokens import BECOMES, BINDS, NAME, NUMBER, OPERAND_ENDS, PRAGMA
+from weft.syntax.tokens import BECOMES, BINDS, GLUED, NAME, NUMBER, OPERAND_ENDS, PRAGMA
 
 _MISSING_WORD: Final = {"if": "then", "then": "else"}
 _CLOSERS: Final = (")", "]", "}")
@@ -15,10 +15,7 @@ _CLOSERS: Final = (")", "]", "}")
 
 def _keyword_as_name(failure: Failure) -> Diagnostic | None:
     """`a = in + 1`"""
-    if not (failure.needs_operand and failure.found in "itSFLO"):
-        return None
-    message = f"`{failure.text}` is a word of the language and cannot be a name"
-    return failure.error("keyword-as-name", message, failure.place, f"choose another name, such as {failure.text}_")
+    return failure.reserved_word() if failure.needs_operand and failure.found in "itSFLO" else None
 
 
 def _bare_me(failure: Failure) -> Diagnostic | None:
@@ -54,7 +51,7 @@ def _missing_then_or_else(failure: Failure) -> Diagnostic | None:
     if failure.found == NAME:
         hint = did_you_mean(failure.text, [word])
         return failure.error(f"missing-{word}", f"`{word}` is missing here", failure.place, hint) if hint else None
-    ends_here = failure.is_cut_off or failure.found in (*_CLOSERS, ",", ":", "{", "T", "E", ">", "g")
+    ends_here = failure.is_cut_off or failure.found in (*_CLOSERS, ",", ":", "{", "T", "E", ">", GLUED)
     return failure.missing(f"`{word}`", f"missing-{word}", hints.CHOICE) if ends_here else None
 
 

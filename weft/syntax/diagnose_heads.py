@@ -23,6 +23,27 @@ _COUNT_HEAD: Final = re.compile(r"n<-*0[>g]?\Z")
 _TAKES_NAME: Final = ("name", "names", "results")
 
 
+# What a rule that did not match stands for, and the code of its absence.
+_SPINDLE_PARTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "name": ("a name", "missing-name"),
+        "open": ("the list of parameters", "missing-parameters"),
+        "binds": ("`::`", "missing-binds"),
+        "results": ("the list of outputs", "missing-outputs"),
+        "begin": ("`{`", "missing-block"),
+    }
+)
+_LOOP_PARTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "name": ("the name of the loop's variable", "missing-name"),
+        "in": ("`in`", "missing-in"),
+        "open": ("`(`", "missing-parentheses"),
+        "to": ("`to`", "missing-to"),
+        "begin": ("`{`", "missing-block"),
+    }
+)
+
+
 def _keyword_as_name(failure: Failure) -> Diagnostic | None:
     """`in = 3`, `let to = 3`, `a<in> = 3`, `spindle if(x) …`"""
     if not failure.is_word or failure.needs_operand:
@@ -32,10 +53,7 @@ def _keyword_as_name(failure: Failure) -> Diagnostic | None:
     else:
         is_parameter = failure.tokens.kinds[failure.start] == "S" and failure.inside == "("
         takes_name = failure.expected in _TAKES_NAME or failure.before == "," or is_parameter
-    if not takes_name:
-        return None
-    message = f"`{failure.text}` is a word of the language and cannot be a name"
-    return failure.error("keyword-as-name", message, failure.place, f"choose another name, such as {failure.text}_")
+    return failure.reserved_word() if takes_name else None
 
 
 def _bad_start(failure: Failure) -> Diagnostic | None:
@@ -241,26 +259,6 @@ def _missing_part(failure: Failure, parts: Mapping[str, tuple[str, str]], form: 
     part = parts.get(failure.expected)
     return failure.missing(*part, form) if part else None
 
-
-# What a rule that did not match stands for, and the code of its absence.
-_SPINDLE_PARTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {
-        "name": ("a name", "missing-name"),
-        "open": ("the list of parameters", "missing-parameters"),
-        "binds": ("`::`", "missing-binds"),
-        "results": ("the list of outputs", "missing-outputs"),
-        "begin": ("`{`", "missing-block"),
-    }
-)
-_LOOP_PARTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {
-        "name": ("the name of the loop's variable", "missing-name"),
-        "in": ("`in`", "missing-in"),
-        "open": ("`(`", "missing-parentheses"),
-        "to": ("`to`", "missing-to"),
-        "begin": ("`{`", "missing-block"),
-    }
-)
 
 EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     _keyword_as_name,

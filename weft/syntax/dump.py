@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import assert_never
 
 from weft.errors import Span
 from weft.syntax import ast
@@ -62,8 +61,6 @@ def _pieces(node: ast.Expression) -> list[ast.Expression | str]:
             return ["(if ", condition, " ", then, " ", otherwise, ")"]
         case ast.Bundle(items=items):
             return ["(bundle", *(piece for item in items for piece in (" ", item)), ")"]
-        case _:
-            assert_never(node)
 
 
 def _arguments(args: Sequence[ast.Argument]) -> Iterator[ast.Expression | str]:
@@ -133,8 +130,6 @@ def _body_statement(statement: ast.BodyStatement) -> str:
             return _call_binding(statement)
         case ast.For(variable=variable, first=first, last=last):
             return f"(for {variable.name} {expression_text(first)} {expression_text(last)})"
-        case _:
-            assert_never(statement)
 
 
 def _pragma(pragma: ast.Pragma) -> str:
@@ -152,5 +147,3 @@ def _pragma(pragma: ast.Pragma) -> str:
             return f"(fade {_number(seconds)})"
         case ast.Quantize(beats=beats):
             return f"(quantize {_number(beats)})"
-        case _:
-            assert_never(pragma)

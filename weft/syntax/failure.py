@@ -135,6 +135,11 @@ class Failure:
         message = f"{what} is missing between {self._quoted(first, self.at)} and {self._quoted(self.at, last + 1)}"
         return self.error(code, message, self.tokens.span(first, last), hint)
 
+    def reserved_word(self) -> Diagnostic:
+        """A keyword where a name has to stand."""
+        message = f"`{self.text}` is a word of the language and cannot be a name"
+        return self.error("keyword-as-name", message, self.place, f"choose another name, such as {self.text}_")
+
     def _quoted(self, first: int, behind: int) -> str:
         """A few tokens as a message shows them."""
         text = "".join(self.tokens.text(index) for index in range(first, behind))

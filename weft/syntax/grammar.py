@@ -36,9 +36,11 @@ setting     = me less name greater equals expr ends
 pragma      = ~r"P[^p]*p"
 
 spindle     = ~r"S" name open names? close binds results begin
-ends        = ~r"(?=[;}PnLOMSFZ])"
 results     = outputs / name
 loop        = ~r"F" name in open expr to expr close begin
+
+# What a statement must be followed by; so an expression that breaks off is an error where it does.
+ends        = ~r"(?=[;}PnLOMSFZ])"
 
 outputs     = less names greater
 names       = ~r"n(?:,n)*"

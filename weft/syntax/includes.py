@@ -10,9 +10,10 @@ from importlib import resources
 from weft.errors import Diagnostic, Report, Source, Span, WeftError, did_you_mean
 from weft.syntax.ast import Include, Program, Statement, Use
 from weft.syntax.parser import OUTPUT_STATEMENTS, parse
+from weft.syntax.scanner import MAX_CHARACTERS
 
-# Larger texts are no patches; reading and reporting on them would keep a performer waiting.
-MAX_BYTES = 1_000_000
+# What the longest text takes, if all its characters are as long as UTF-8 has them.
+MAX_BYTES = 4 * MAX_CHARACTERS
 
 
 class UnreadableError(Exception):

@@ -1,7 +1,7 @@
 """From text to syntax tree: the parser takes one item after another, and goes on behind a broken one.
 
-The matcher recurses with nesting, which the layout pass limits to `MAX_DEPTH`, by up to `FRAMES_PER_LEVEL` Python
-calls a level. From Python 3.11 on these take no C stack; on 3.10 a thread that parses needs a stack of 16 MB.
+The matcher recurses with nesting, which `brackets` limits to `MAX_DEPTH`, by up to `FRAMES_PER_LEVEL` Python calls a
+level. From Python 3.11 on these take no C stack; on 3.10 a thread that parses needs a stack of 16 MB.
 """
 
 from __future__ import annotations

@@ -1,0 +1,69 @@
+"""Running weft as its users do: as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+PLAIN = """\
+a<v> = sin(me@x * 3) + me@time
+b<r, g> = <me@x, me@y>
+display(a@v, b@r, b@g)
+"""
+
+# State of each kind, a parameter, a cache, and outputs of every context.
+RICH = """\
+me<width> = 16; me<height> = 9
+#slider s<v> = 0, 1, 0.25 "s"
+a<v> = me@x + me@time
+cache(a, 4)::h<v>
+count<v> = prev(count@v) + 1
+trail<v> = prev(trail@v) + me@x
+from_outside<v> = s@v * 100 + mouse@x * 10 + key@a
+clock<v> = me@frame + me@beat * 100 + me@px * 1000
+tone<v> = phasor(12000)
+display(trail@v, h@v, from_outside@v)
+audio(tone@v)
+compute(count@v)
+"""
+
+
+class Weft:
+    """Calls `weft` in a folder of its own."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, *args, code=0, **environment):
+        """Runs a command line, and demands its exit code."""
+        env = {**os.environ, **environment}
+        env.pop("WEFT_BACKEND", None)
+        done = subprocess.run(
+            [sys.executable, "-m", "weft", *map(str, args)],
+            cwd=self.folder, env=env, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr + done.stdout
+        assert "Traceback" not in done.stderr
+        return done
+
+    def json(self, *args, code=0):
+        """What a command prints with `--json`, on stdout alone."""
+        return json.loads(self(*args, "--json", code=code).stdout)
+
+    def file(self, name, text):
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+@pytest.fixture
+def weft(tmp_path):
+    made = Weft(tmp_path)
+    made.file("plain.weft", PLAIN)
+    made.file("rich.weft", RICH)
+    made.file("broken.weft", "a<v> = nosuch(1)\nb<v> = 1 +\ndisplay(a@v)\n")
+    return made

@@ -1,0 +1,69 @@
+"""`weft devices` and `weft bench`."""
+
+from __future__ import annotations
+
+import pytest
+
+_DEVICE = {"index", "name", "available", "reason", "remedy", "memory_total", "memory_free", "cores", "simd"}
+_RESULT = {"patch", "context", "backend", "compile_ms", "threads", "tier", "estimated", "first_ms", "p50_ms", "p95_ms",
+           "budget_share"}  # fmt: skip
+
+
+def test_every_backend_is_listed(weft):
+    text = weft("devices").stdout
+    assert "cpu_visual · visual" in text
+    assert "A patch would run on" in text
+
+
+def test_for_a_patch_with_its_memory(weft):
+    text = weft("devices", "rich.weft").stdout
+    assert "rich.weft would run on" in text
+    assert "about " in text
+
+
+def test_devices_as_json(weft):
+    found = weft.json("devices", "rich.weft")
+    backends = {b["name"]: b for b in found["backends"]}
+    assert set(backends["cpu_visual"]["devices"][0]) >= _DEVICE
+    choices = {c["context"]: c for c in found["choices"]}
+    assert choices["visual"]["executor"] == "vector"
+    assert choices["visual"]["subgraphs"] == ["visual/display"]
+    # Four ticks and the one in progress of h, two each of trail and the rest, and the picture itself.
+    assert choices["visual"]["memory"] > 16 * 9 * 4 * 5
+    assert weft.json("devices")["choices"][0]["memory"] is None
+
+
+def test_bench_as_json(weft):
+    found = weft.json("bench", "rich.weft", "--seconds", "0.01", "--threads", "2", "--size", "32x16")
+    assert set(found) == {"machine", "results", "transfers"}
+    for row in found["results"]:
+        expected = {"block", "realtime_factor"} if row["context"] == "audio" else {"size", "mpix_per_s"}
+        assert set(row) == _RESULT | expected
+        assert 0 < row["p50_ms"] <= row["p95_ms"]
+    visual = [(r["backend"], r["threads"]) for r in found["results"] if r["context"] == "visual"]
+    assert visual == [("vm", 1), ("vector", 1), ("vector", 2)]
+    assert found["transfers"]
+    for way in found["transfers"]:
+        assert set(way) == {"from", "to", "mechanism", "bytes", "p50_us"}
+
+
+def test_the_reference_machine_is_estimated_for_large_pictures(weft):
+    (row,) = weft.json("bench", "plain.weft", "--seconds", "0", "--backends", "vm")["results"]
+    assert row["estimated"] is True
+    assert row["size"] == "1280x720"
+
+
+def test_bench_for_people(weft):
+    text = weft("bench", "rich.weft", "--seconds", "0", "--backends", "vector").stdout
+    for words in ("p95", "visual", "× real time", "text → bytecode", "by call"):
+        assert words in text
+
+
+def test_without_a_file_the_shipped_patches_are_measured(weft):
+    found = weft.json("bench", "--seconds", "0", "--backends", "vector", "--size", "32x18", "--threads", "1")
+    assert {"v1", "v2", "v3"} <= {row["patch"] for row in found["results"]}
+
+
+@pytest.mark.parametrize(("name", "code"), [("gl", 3), ("nosuch", 2)])
+def test_a_backend_that_is_not_there(weft, name, code):
+    assert name in weft("bench", "plain.weft", "--backends", name, code=code).stderr

@@ -1,0 +1,186 @@
+"""`weft eval`."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+
+def values(weft, *args):
+    return weft.json("eval", "rich.weft", *args)["values"]
+
+
+def test_json_has_the_promised_shape(weft):
+    found = weft.json("eval", "plain.weft", "a@v", "--at", "x=0.5,time=1")
+    assert list(found) == ["strand", "backend", "axes", "shape", "values"]
+    assert found["strand"] == "a@v"
+    assert found["backend"] == "vm"
+    assert found["axes"] == ["at"]
+    assert found["shape"] == [1]
+    assert found["values"] == pytest.approx([math.sin(1.5) + 1])
+
+
+def test_for_people_a_value_a_line(weft):
+    assert weft("eval", "plain.weft", "b@r").stdout == "0.5\n"
+    assert weft("eval", "plain.weft", "b@r", "--at", "x=0.25", "--at", "x=1").stdout == "0.25\n1\n"
+    assert weft("eval", "plain.weft", "b@g", "--grid", "2x2").stdout == "0.25 0.25\n0.75 0.75\n"
+
+
+def test_a_bare_instance_with_one_output(weft):
+    assert weft.json("eval", "plain.weft", "a")["strand"] == "a@v"
+
+
+@pytest.mark.parametrize(
+    ("strand", "words"),
+    [("aa@v", 'did you mean "a"?'), ("a@w", "it has a@v"), ("b", "b@r, b@g"), ("b@rr", 'did you mean "r"?')],
+)
+def test_a_strand_that_is_not_there(weft, strand, words):
+    done = weft("eval", "plain.weft", strand, code=1)
+    assert words in done.stderr
+    assert done.stdout == ""
+
+
+def test_the_patch_needs_no_output_statement(weft):
+    weft.file("bare.weft", "a<v> = me@x + me@y\n")
+    assert weft.json("eval", "bare.weft", "a", "--at", "x=1,y=2")["values"] == [3]
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        ("time=0.5", 30 + 1 * 100 + 8000),
+        ("frame=30", 30 + 1 * 100 + 8000),
+        ("abstime=0.5,px=3", 30 + 1 * 100 + 3000),
+        ("beat=2", 60 + 2 * 100 + 8000),
+        ("measure=1,beat=3,x=0", 210 + 3 * 100),
+        ("sample=24000", 30 + 100 + 8000),
+        ("me@time=0.5,me@x=0", 30 + 100),
+    ],
+)
+def test_coordinates_determine_each_other(weft, at, expected):
+    assert values(weft, "clock", "--at", at) == [expected]
+
+
+def test_time_wraps_in_a_loop(weft):
+    weft.file("loop.weft", "me<loop> = 60\nt<v> = me@time\nn<v> = me@abstime\nf<v> = me@absframe\n")
+    assert weft.json("eval", "loop.weft", "t", "--at", "abstime=2.25")["values"] == [0.25]
+    assert weft.json("eval", "loop.weft", "n", "--at", "time=0.25")["values"] == [0.25]
+    assert weft.json("eval", "loop.weft", "f", "--at", "abstime=2.25")["values"] == [135]
+
+
+def test_values_from_outside(weft):
+    assert values(weft, "from_outside") == [0.25 * 100 + 5]
+    assert values(weft, "from_outside", "--at", "s@v=0.5,mouse@x=0.3,key@a=1") == pytest.approx([54])
+
+
+def test_the_axis_of_a_cache(weft):
+    x = 0.5 / 16
+    at = ("--at", f"h@k=0,time=2,x={x}", "--at", f"h@k=2,time=2,x={x}")
+    assert values(weft, "h@v", *at, "--ticks", "5") == pytest.approx([x + 2, x + 2 - 2 / 60])
+    assert values(weft, "h@v", *at, "--ticks", "1") == pytest.approx([x + 2, 0])
+
+
+@pytest.mark.parametrize("ticks", [0, 1, 7])
+def test_the_evaluation_is_the_tick_behind_those_that_ran(weft, ticks):
+    assert values(weft, "count", "--ticks", ticks) == [ticks + 1]
+    assert values(weft, "trail", "--ticks", ticks, "--at", "x=0.40625") == pytest.approx([(ticks + 1) * 0.40625])
+
+
+def test_between_pixels_what_is_remembered_is_sampled(weft):
+    # Trails are remembered at the centres of 16 pixels; the newest addition is exact.
+    assert values(weft, "trail", "--ticks", "1", "--at", "x=0.0", "--backend", "vm") == pytest.approx([1 / 32])
+
+
+def test_a_grid_evaluates_at_the_centres_of_its_pixels(weft):
+    found = weft.json("eval", "rich.weft", "trail", "--grid", "4x2", "--ticks", "2")
+    assert found["axes"] == ["y", "x"]
+    assert found["shape"] == [2, 4]
+    assert found["values"] == pytest.approx([3 * (i + 0.5) / 4 for i in range(4)] * 2)
+    weft.file("width.weft", "w<v> = me@width\n")
+    assert weft.json("eval", "width.weft", "w", "--grid", "2x1")["values"] == [1280, 1280]
+
+
+def test_samples_are_taken_as_sound(weft):
+    found = weft.json("eval", "rich.weft", "tone", "--samples", "5")
+    assert found["axes"] == ["sample"]
+    assert found["shape"] == [5]
+    assert found["values"] == pytest.approx([0, 0.25, 0.5, 0.75, 0])
+    assert values(weft, "tone", "--samples", "1", "--ticks", "3") == pytest.approx([0.75])
+    weft.file("time.weft", "t<v> = me@abstime * me@rate\n")
+    assert weft.json("eval", "time.weft", "t", "--samples", "3", "--at", "time=1")["values"] == pytest.approx(
+        [48000, 48001, 48002]
+    )
+
+
+def test_more_samples_than_a_block_are_one_sound(weft):
+    found = values(weft, "count", "--samples", "20000", "--backend", "vector")
+    assert found == list(range(1, 20001))
+
+
+def test_both_machines_agree(weft):
+    exact = values(weft, "trail", "--grid", "8x8", "--ticks", "3", "--backend", "vm")
+    fast = weft.json("eval", "rich.weft", "trail", "--grid", "8x8", "--ticks", "3", "--backend", "vector")
+    assert fast["backend"] == "vector"
+    assert fast["values"] == pytest.approx(exact, rel=1e-6)
+
+
+def test_much_work_goes_to_the_fast_machine(weft):
+    assert weft.json("eval", "plain.weft", "a", "--grid", "400x300")["backend"] == "vector"
+
+
+def test_what_is_not_finite_is_text(weft):
+    weft.file("odd.weft", "a<p, q, r> = <1 / 0, -1 / 0, 0 / 0>\n")
+    assert [weft.json("eval", "odd.weft", f"a@{o}")["values"] for o in "pqr"] == [["inf"], ["-inf"], ["nan"]]
+
+
+def test_pictures_are_read(weft):
+    from PIL import Image
+
+    Image.new("RGB", (2, 2), (255, 0, 51)).save(weft.folder / "two.png")
+    weft.file("picture.weft", 'load("two.png")::i<r, g, b, a>\n')
+    assert weft.json("eval", "picture.weft", "i@b")["values"] == pytest.approx([0.2])
+
+
+def test_a_source_that_this_version_lacks(weft):
+    weft.file("camera.weft", "camera()::cam<r, g, b>\n")
+    assert "cam@r needs a source" in weft("eval", "camera.weft", "cam@r", code=3).stderr
+
+
+def test_trace_shows_every_instruction_with_the_stack(weft):
+    weft.file("sum.weft", "s<v> = me@x + me@time\n")
+    done = weft("eval", "sum.weft", "s", "--at", "time=2", "--trace")
+    assert "LOAD_COORD abstime" in done.stdout
+    assert "[0.5 2]" in done.stdout or "[2 0.5]" in done.stdout
+    assert done.stdout.splitlines()[-1] == "2.5"
+    traced = weft("eval", "sum.weft", "s", "--trace", "--json")
+    assert traced.stdout.startswith("{")
+    assert "RETURN" in traced.stderr
+
+
+def test_a_loop_that_is_stopped_is_told(weft):
+    weft.file("long.weft", "spindle s(n) :: v {\n  v = 0\n  for i in (1 to n * 1e9) {\n    v += 1\n  }\n}\n"
+                           "a<v> = s(me@x)\n")  # fmt: skip
+    done = weft("eval", "long.weft", "a")
+    assert done.stdout == "4096\n"
+    assert "loop" in done.stderr
+
+
+@pytest.mark.parametrize("backend", ["native", "gl", "metal"])
+def test_a_backend_of_a_later_version(weft, backend):
+    done = weft("eval", "plain.weft", "a", "--backend", backend, code=3)
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--at", "nosuch=1"], ["--at", "x"], ["--at", "x=one"], ["--at", "x=1,x=2"], ["--at", "width=5"],
+        ["--at", "x=0.2,px=9"], ["--at", "frame=1.5"], ["--backend", "nosuch"], ["--grid", "4"], ["--grid", "0x4"],
+        ["--grid", "4x4", "--samples", "3"], ["--grid", "4x4", "--at", "x=0", "--at", "x=1"],
+        ["--grid", "4x4", "--at", "x=1"], ["--samples", "4", "--at", "y=1"], ["--samples", "0"], ["--ticks", "-1"],
+        ["--trace", "--backend", "vector"], ["--grid", "16384x16384"],
+    ],
+)  # fmt: skip
+def test_wrong_usage(weft, args):
+    weft("eval", "plain.weft", "a", *args, code=2)

@@ -1,0 +1,212 @@
+"""What a program costs: how many expressions it becomes, and how often each is computed."""
+
+import time
+from collections import Counter
+
+import pytest
+
+from tests.support.kernels import MACHINES, run
+from tests.support.programs import rendered
+from weft.codegen.disassemble import disassemble
+from weft.contexts import ContextTable
+from weft.errors import Report, Source, WeftError
+from weft.graph.build import build_graph
+from weft.graph.names import collect
+from weft.ir.expr import Pool
+from weft.ir.lower import lower
+from weft.ir.passes import PASSES, PassContext, run_passes
+from weft.ir.rates import Rate, rates
+from weft.ir.verify import verify
+from weft.runtime.build import Build, Unit, build
+from weft.syntax.parser import parse
+
+
+def made(text: str, optimise: bool = True) -> Build:
+    return build(Source("test.weft", text), ContextTable(), optimise=optimise)
+
+
+def only(text: str, optimise: bool = True) -> Unit:
+    (unit,) = made(text, optimise).units
+    return unit
+
+
+def count(unit: Unit, op: str) -> int:
+    return Counter(node.op for node in unit.lowered.nodes())[op]
+
+
+def rate(unit: Unit, op: str) -> Rate:
+    """The rate of the only expression of an operation."""
+    slots = {slot.key: slot for slot in unit.lowered.slots}
+    found = [r for node, r in rates(unit.lowered.roots, ContextTable()[unit.lowered.context], slots).items()
+             if node.op == op]  # fmt: skip
+    assert len(found) == 1
+    return found[0]
+
+
+# --- sharing ------------------------------------------------------------------------------------------------------
+
+
+def test_a_chain_of_strands_is_one_expression():
+    unit = only("stripes = sin(me@x * 10 + me@y) bright = stripes * 2 display(bright)")
+    assert count(unit, "sin") == 1
+    assert "LOAD_STRAND" not in disassemble(unit.kernel)
+    assert disassemble(unit.kernel).count("CALL sin") == 1
+
+
+def test_a_strand_that_two_others_use_is_evaluated_once():
+    unit = only("s = sin(me@x + me@y) a = s * 2 b = s + 1 display(a, b, a * b)")
+    assert count(unit, "sin") == 1
+    assert disassemble(unit.kernel).count("CALL sin") == 1
+
+
+@pytest.mark.parametrize(
+    ("inner", "expected"),
+    [
+        ("me@time", Rate.FRAME),
+        ("mouse@x", Rate.FRAME),
+        ("me@x * 9", Rate.COLUMN),
+        ("me@y", Rate.ROW),
+        ("me@x * me@y", Rate.ELEMENT),
+        ("prev(me@x)", Rate.ELEMENT),
+        ("phasor(1)", Rate.FRAME),
+    ],
+)
+def test_how_often_it_is_computed(inner, expected):
+    assert rate(only(f"display(sin({inner}) * me@x * me@y)"), "sin") == expected
+
+
+def test_what_is_constant_is_computed_once():
+    assert count(only("display(sin(2) * me@x)"), "sin") == 0
+
+
+# --- remaps -------------------------------------------------------------------------------------------------------
+
+
+def test_equal_remaps_cost_one_evaluation():
+    shifted = " + ".join(["s(me@x ~ me@x + 0.5)"] * 50)
+    assert count(only(f"s = sin(me@x + me@y) display({shifted})"), "sin") == 1
+
+
+def test_different_remaps_cost_one_evaluation_each():
+    shifted = " + ".join(f"s(me@x ~ me@x + {k})" for k in range(1, 51))
+    assert count(only(f"s = sin(me@x + me@y) display({shifted})"), "sin") == 50
+
+
+def test_nested_remaps_cost_one_evaluation_each():
+    lines = ["s0 = sin(me@x) + me@y"]
+    lines += [f"s{k} = s{k - 1}(me@x ~ me@x * 2) + s{k - 1}" for k in range(1, 13)]
+    # Each level halves or keeps x: 13 different arguments, although 4096 paths lead to them.
+    assert count(only("\n".join([*lines, "display(s12)"])), "sin") == 13
+
+
+def test_a_map_of_what_is_not_read_costs_nothing():
+    assert count(only("s = sin(me@y) display(s(me@x ~ 0.1) + s(me@x ~ 0.2))"), "sin") == 1
+
+
+# --- code ---------------------------------------------------------------------------------------------------------
+
+
+def test_unoptimised_code_is_what_was_written():
+    code = [str(i.op) for s in only("compute((5 + 3) * 2)", optimise=False).kernel.sections for i in s.code]
+    assert code == ["PUSH", "PUSH", "ADD", "PUSH", "MUL", "RETURN"]
+    operands = [i.operand for s in only("compute((5 + 3) * 2)", optimise=False).kernel.sections for i in s.code]
+    assert operands == [5.0, 3.0, None, 2.0, None, None]
+
+
+def test_the_verifier_agrees_after_each_pass():
+    text = """
+    spindle blur(s, n) :: o { for i in (1 to n) { o += s(me@x ~ me@x + i * 0.01) } }
+    trail<v> = max(blur(noise(me@x, me@y), 20), prev(trail@v)(me@x ~ me@x * 0.9))
+    cache(trail, 3)::c<v>
+    display(c@v(c@k ~ 1.5) + phasor(2) + hold(me@x, 1) + delay(me@y, me@x, 5))
+    """
+    contexts, report, seen = ContextTable(), Report(), []
+    patch = collect(parse(Source("test.weft", text), report), contexts, report)
+    graph = build_graph(patch, contexts, report)
+    report.raise_errors()
+    for subgraph in graph.subgraphs:
+        pool = Pool()
+        lowered = lower(patch, graph, subgraph, contexts, pool)
+        context = PassContext(pool, contexts[subgraph.context])
+
+        def check(name, after):
+            seen.append(name)
+            if name != PASSES[0].name:  # builtins are only expanded by the second pass
+                verify(after)
+
+        run_passes(lowered, context, after=check)
+    assert seen == [p.name for p in PASSES] * len(graph.subgraphs)
+
+
+# --- reloads ------------------------------------------------------------------------------------------------------
+
+
+def test_an_edit_changes_the_hash_of_its_unit_only():
+    def hashes(a: str, b: str) -> dict[str, str]:
+        return {u.subgraph.name: u.hash for u in made(f"a = {a} b = {b} display(a) compute(b)").units}
+
+    before, after = hashes("me@x * 2", "me@time"), hashes("me@x * 3", "me@time")
+    assert before["compute/compute"] == after["compute/compute"]
+    assert before["visual/display"] != after["visual/display"]
+    assert before == hashes("me@x*2 // a comment\n", "me@time")
+
+
+def test_slots_keep_their_keys_when_others_come_and_go():
+    def keys(text: str) -> set[str]:
+        return {slot.key for unit in made(text).units for slot in unit.lowered.slots}
+
+    before = keys("a = phasor(1) display(a)")
+    assert before < keys("z = phasor(3) a = 2 * phasor(1 + z) display(a * z)")
+
+
+# --- sizes --------------------------------------------------------------------------------------------------------
+
+
+def test_ten_thousand_terms():
+    terms = " + ".join(f"me@x * {k}" for k in range(10_000))
+    unit = only(f"display({terms})")
+    assert count(unit, "add") == 9_999
+    assert [run(unit.kernel, machine) for machine in MACHINES] == [0.5 * sum(range(10_000))] * len(MACHINES)
+
+
+def test_ten_thousand_else_ifs():
+    chain = " else ".join(f"if x<{k} then 1" for k in range(1, 10_000))
+    unit = only(f"x = me@x * 10 display({chain} else 0)")
+    assert count(unit, "select") == 9_999
+    assert [run(unit.kernel, machine) for machine in MACHINES] == [1] * len(MACHINES)
+
+
+def test_ten_thousand_strands():
+    lines = [f"s{k} = s{k - 1} + me@x" for k in range(1, 10_000)]
+    assert count(only("\n".join(["s0 = me@y", *lines, "display(s9999)"])), "add") == 9_999
+
+
+def errors_of(text: str) -> str:
+    with pytest.raises(WeftError) as caught:
+        made(text)
+    return rendered(caught.value.diagnostics)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Each level asks the one below at two other places: 2¹⁷ different expressions.
+        "\n".join(["s0 = sin(me@x)"]
+                  + [f"s{k} = s{k - 1}(me@x ~ me@x * {k + 1}) + s{k - 1}(me@x ~ me@x + {k})" for k in range(1, 30)]
+                  + ["display(s29)"]),
+        "\n".join(["spindle f0(v) :: o { o = sin(v) }"]
+                  + [f"spindle f{k}(v) :: o {{ o = f{k - 1}(v * 2) + f{k - 1}(v + {k}) }}" for k in range(1, 40)]
+                  + ["display(f39(me@x))"]),
+    ],
+    ids=["remaps", "calls"],
+)  # fmt: skip
+def test_a_runaway_expansion_is_an_error_soon(text):
+    started = time.process_time()
+    assert "[program-too-large]" in errors_of(text)
+    assert time.process_time() - started < 5
+
+
+def test_a_loop_without_end_is_an_error_at_once():
+    started = time.process_time()
+    assert "[loop-too-long]" in errors_of("spindle f(v) :: o { for i in (1 to 1000000000) { o += v } } display(f(1))")
+    assert time.process_time() - started < 1

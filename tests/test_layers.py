@@ -1,0 +1,99 @@
+"""Imports go one way, and each device library is imported in one place."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import weft
+
+ROOT = Path(weft.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+
+# From the ground up: each layer may import itself and those before it. What stands in one set does not see its
+# neighbours, except through a lower layer.
+LAYERS = (
+    {"errors", "names", "keys", "trampoline", "ops", "contexts", "sources", "plugins"},
+    {"syntax"},
+    {"graph"},
+    {"ir"},
+    {"codegen"},
+    {"backends"},
+    {"runtime"},
+    {"cli", "__init__", "__main__"},
+)
+HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
+
+DEVICE_LIBRARIES = ("glfw", "OpenGL", "PIL", "pyaudio", "metalcompute", "llvmlite", "av", "soundfile", "mido", "watchdog")
+
+# These start parts of weft only when they are asked for, and so import them late.
+LAZY = {"cli", "__init__", "__main__", "runtime/window.py", "backends/registry.py"}
+
+
+def package_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return parts[0]
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    """The modules that an import statement names."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        assert node.level == 0, "imports are absolute"
+        if node.module == "weft":
+            yield from (f"weft.{alias.name}" for alias in node.names)
+        else:
+            yield node.module
+
+
+def weft_packages(path: Path) -> set[str]:
+    modules = [m for node in ast.walk(tree(path)) for m in imported(node) if m.startswith("weft.")]
+    return {m.split(".")[1] for m in modules}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_go_one_way(path):
+    own = package_of(path)
+    for used in weft_packages(path):
+        if own == "media":
+            assert HEIGHT.get(used) == 0 or used == "media", f"media imports {used}"
+        elif own in HEIGHT and used in HEIGHT:
+            assert HEIGHT[used] <= HEIGHT[own], f"{own} imports {used}"
+        elif used == "media":
+            assert HEIGHT[own] >= HEIGHT["backends"], f"{own} imports media"
+
+
+def test_every_package_has_a_layer():
+    known = {*HEIGHT, "media"}
+    assert {package_of(path) for path in FILES} <= known
+
+
+@pytest.mark.parametrize("library", DEVICE_LIBRARIES)
+def test_a_device_library_is_imported_in_one_place(library):
+    users = [
+        path for path in FILES
+        if any(m.split(".")[0] == library for node in ast.walk(tree(path)) for m in imported(node))
+    ]  # fmt: skip
+    assert len(users) <= 1, users
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_only_what_starts_late_imports_weft_late(path):
+    where = path.relative_to(ROOT).as_posix()
+    if package_of(path) in LAZY or where in LAZY:
+        return
+    late = [
+        module
+        for function in ast.walk(tree(path))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        for module in imported(node)
+        if module.split(".")[0] == "weft"
+    ]
+    assert not late

@@ -1,0 +1,226 @@
+"""What a program costs on this machine: per context and executor, and what a value costs on its way to another one."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import weft
+from weft.backends import hardware
+from weft.backends.base import Env
+from weft.backends.cpu import EXECUTORS
+from weft.backends.executor import Executable
+from weft.backends.launch import Getter, Launch, Picture, Value, picture_coords
+from weft.backends.memory import StateMemory
+from weft.backends.registry import load_registry
+from weft.backends.select import choose
+from weft.codegen.base import Kernel
+from weft.codegen.unit import Unit
+from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable
+from weft.errors import Source
+from weft.media.pictures import load_picture
+from weft.names import StrandRef
+from weft.runtime.build import Build, build
+from weft.runtime.offline import initial_inputs
+from weft.runtime.program import Stage
+
+# Samples of sound in one block, as the loudspeaker asks for them.
+BLOCK = 512
+
+# The reference machine is measured on a picture of so many pixels, and what it would take for all is an estimate.
+_VM_PIXELS = 64 * 36
+
+_FEWEST, _MOST = 3, 5000
+
+# Where all else is told apart from weft: what a strand of another context gives while one is measured alone.
+_ELSEWHERE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The times of some repetitions, in milliseconds: of the first, and of those behind it."""
+
+    first: float
+    p50: float
+    p95: float
+
+    def scaled(self, factor: float) -> Timing:
+        return Timing(self.first * factor, self.p50 * factor, self.p95 * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one context of a patch costs on one executor. `shape` (height, width) is what a tick computes."""
+
+    context: str
+    executor: str
+    threads: int
+    shape: tuple[int, int]
+    load_ms: float
+    timing: Timing
+    estimated: bool
+    budget_ms: float
+    """How long a tick may take."""
+
+    @property
+    def elements_per_second(self) -> float:
+        height, width = self.shape
+        return width * height / (self.timing.p50 / 1e3)
+
+
+def machine() -> dict[str, str | int]:
+    """What is measured on."""
+    return {
+        "platform": platform.platform(),
+        "processor": platform.processor() or platform.machine(),
+        "simd": hardware.simd(),
+        "cores": hardware.cores(),
+        "memory": hardware.memory_total(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "weft": weft.__version__,
+    }
+
+
+def timed(work: Callable[[], object], seconds: float) -> Timing:
+    """Repeats some work for about so many seconds, a few times at least."""
+    times: list[float] = []
+    started = time.perf_counter()
+    while len(times) <= _FEWEST or (time.perf_counter() - started < seconds and len(times) < _MOST):
+        before = time.perf_counter()
+        work()
+        times.append((time.perf_counter() - before) * 1e3)
+    later = np.array(times[1:])
+    return Timing(times[0], float(np.percentile(later, 50)), float(np.percentile(later, 95)))
+
+
+def measure(program: Build, context: str, executor: str, threads: int, seconds: float) -> Cost | None:
+    """What the subgraphs of one context cost in a tick, on their own: what they read of other contexts is a constant.
+    None if the program has nothing in that context."""
+    units = [unit for unit in program.units if unit.subgraph.context == context]
+    if not units:
+        return None
+    spec, settings = program.contexts[context], program.patch.settings
+    whole = _shape(spec, settings)
+    shape = _reduced(whole) if executor == "vm" and spec.sweeps_plane else whole
+    started = time.perf_counter()
+    loader = EXECUTORS[executor]()
+    loaded = [loader.load(unit.kernel) for unit in units]
+    load_ms = (time.perf_counter() - started) * 1e3
+    rig = _Rig(program, spec, shape, threads)
+    steps = [rig.step(unit, executable) for unit, executable in zip(units, loaded, strict=True)]
+    timing = timed(lambda: [step() for step in steps], seconds)
+    factor = (whole[0] * whole[1]) / (shape[0] * shape[1])
+    return Cost(
+        context=context,
+        executor=executor,
+        threads=threads,
+        shape=whole,
+        load_ms=load_ms,
+        timing=timing.scaled(factor),
+        estimated=shape != whole,
+        budget_ms=1e3 * whole[1] / settings["rate"] if spec.raster else 1e3 / (spec.rate or settings["fps"]),
+    )
+
+
+def _shape(spec: ContextSpec, settings: Mapping[str, float]) -> tuple[int, int]:
+    """What a tick of a context computes (height, width): a picture, a block of sound, or one element."""
+    if spec.sweeps_plane:
+        return int(settings["height"]), int(settings["width"])
+    return (1, BLOCK) if spec.raster else (1, 1)
+
+
+def _reduced(shape: tuple[int, int]) -> tuple[int, int]:
+    """A smaller picture, of about the same form."""
+    height, width = shape
+    factor = min(1.0, (_VM_PIXELS / (height * width)) ** 0.5)
+    return max(1, round(height * factor)), max(1, round(width * factor))
+
+
+class _Rig:
+    """Launches of one context, tick after tick."""
+
+    def __init__(self, program: Build, spec: ContextSpec, shape: tuple[int, int], threads: int) -> None:
+        settings = program.patch.settings
+        self._spec = spec
+        self._shape = shape
+        self._threads = threads
+        self._tick_seconds = shape[1] / settings["rate"] if spec.raster else 1 / (spec.rate or settings["fps"])
+        self._rate = settings["rate"]
+        self._env = Env(
+            width=int(settings["width"]),
+            height=int(settings["height"]),
+            dt=1 / self._rate if spec.raster else self._tick_seconds,
+            inputs=initial_inputs(program.patch),
+        )
+
+    def step(self, unit: Unit, executable: Executable) -> Callable[[], None]:
+        """A function that runs the next tick of a kernel, up to what its context makes of the outputs."""
+        kernel = unit.kernel
+        memory = StateMemory(kernel.slots, self._shape)
+        pictures = {path: load_picture(Path(path)) for path in kernel.pictures}
+        pixels = np.empty((*self._shape, 4), np.uint8)
+        shows = self._spec.sweeps_plane and bool(unit.subgraph.sinks)
+        tick = 0
+
+        def run() -> None:
+            nonlocal tick
+            launch = self._launch(kernel, tick, pictures)
+            if shows:
+                executable.rgba8(memory, launch, pixels)
+            else:
+                executable.planes(memory, launch)
+            tick += 1
+
+        return run
+
+    def _launch(self, kernel: Kernel, tick: int, pictures: Mapping[str, Picture]) -> Launch:
+        start = tick * self._tick_seconds
+        height, width = self._shape
+        coords: dict[str, Value] = {"x": 0.5, "y": 0.5, "abstime": start, "channel": 0.0}
+        if self._spec.sweeps_plane:
+            coords = picture_coords(width, height, start)
+        elif self._spec.raster:
+            coords["abstime"] = start + np.arange(width) / self._rate
+        uniforms = {name: float(tick) if name == "absframe" else self._env.uniform(name) for name in kernel.uniforms}
+        strands: dict[StrandRef, Getter] = dict.fromkeys(kernel.strands, _constant)
+        return Launch(self._shape, coords, uniforms, strands, pictures, self._threads)
+
+
+def _constant(*coordinates: Value) -> Value:
+    shape = np.broadcast_shapes(*(np.shape(c) for c in coordinates)) if coordinates else ()
+    return np.full(shape, _ELSEWHERE)
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """The way of so many bytes from one device to another."""
+
+    source: str
+    target: str
+    mechanism: str
+    bytes: int
+    p50_us: float
+
+
+def transfers(seconds: float, counts: Sequence[int] = (1, 4096)) -> list[Transfer]:
+    """The ways that this version has: on the CPU, the reader calls the strand, for one value or a batch."""
+    text = "far<v> = prev(far@v) * 0.5 + me@x\ndisplay(far@v)\ncompute(far@v)\n"
+    table = ContextTable((VISUAL, AUDIO, COMPUTE))
+    program = build(Source("(measured)", text), table, {"width": 64, "height": 36})
+    runner = Stage(choose(load_registry(), ["visual", "compute"])).prepare(program, (64, 36)).runner
+    env = Env(64, 36)
+    runner.run(env)
+    found: list[Transfer] = []
+    for count in counts:
+        asked: dict[StrandRef, Mapping[str, Value]] = {
+            StrandRef("far", "v"): {"x": np.linspace(0, 1, count), "y": np.full(count, 0.5)}
+        }
+        timing = timed(lambda asked=asked: runner.values(asked, env), seconds)  # type: ignore[misc]
+        found.append(Transfer("cpu", "cpu", "call", count * np.dtype(np.float64).itemsize, timing.p50 * 1e3))
+    return found
