@@ -28,8 +28,8 @@ def test_devices_as_json(weft):
     choices = {c["context"]: c for c in found["choices"]}
     assert choices["visual"]["executor"] == "vector"
     assert choices["visual"]["subgraphs"] == ["visual/display"]
-    # Four ticks and the one in progress of h, two each of trail and the rest, and the picture itself.
-    assert choices["visual"]["memory"] > 16 * 9 * 4 * 5
+    # The cache of four ticks, in single precision, and the picture itself.
+    assert choices["visual"]["memory"] > 16 * 9 * 4 * (4 + 1)
     assert weft.json("devices")["choices"][0]["memory"] is None
 
 

@@ -17,7 +17,9 @@ INTERNAL = 70
 INTERRUPTED = 130
 
 # Diagnostics that speak of FILE itself or of a device, not of what the patch says.
-_MISSING_CODES = frozenset({"unreadable-file", "unknown-backend", "backend-not-available", "not-enough-memory"})
+_MISSING_CODES = frozenset(
+    {"unreadable-file", "unknown-backend", "backend-not-available", "not-enough-memory", "no-display", "no-monitor"}
+)
 
 _COLOURS = {"error": "red", "warning": "yellow"}
 

@@ -9,12 +9,13 @@ from typing import TypeVar
 
 from weft.contexts import ContextTable
 from weft.errors import Report, Span, WeftError
+from weft.graph.elaborate import Elaborator
 from weft.graph.fields import Environment
 from weft.graph.nodes import Edge, Node, RenderGraph, Sink, Strand
 from weft.graph.partition import partition
 from weft.graph.patch import FromCache, FromParameter, FromSource, Instance, OutputDefinition, Patch
 from weft.graph.resolve import Resolver
-from weft.graph.scope import Closure, Group, Local, Member, Opaque, Scope
+from weft.graph.scope import Closure, Group, Local, Member, Opaque, PoisonedError, Scope
 from weft.graph.shape import OWN, PLANE, Over, Shape, ShapeDomain
 from weft.graph.sinks import SinkPart, sink_parts
 from weft.graph.tag import Fact, tag

@@ -31,6 +31,7 @@ from weft.graph.scope import (
     LoopSite,
     Member,
     Opaque,
+    PoisonedError,
     PositionallyRemapped,
     Remapped,
     Scope,
@@ -62,10 +63,6 @@ from weft.trampoline import Task, run
 V = TypeVar("V")
 
 MOUSE = ("x", "y", "down", "left", "right", "wheel")
-
-
-class PoisonedError(Exception):
-    """A strand that cannot be evaluated, for a reason that was reported where it lies."""
 
 
 class Elaborator(Generic[V]):

@@ -18,7 +18,7 @@ from weft.graph.scope import (
     LoopSite,
     Member,
     Opaque,
-    Poisoned,
+    PoisonedError,
     PositionallyRemapped,
     Remapped,
     Scope,
@@ -171,7 +171,7 @@ class Resolver:
                 body = self.body(call, spindle, scope)
                 names = tuple(o.name for o in spindle.outputs)
                 if not body.locals.keys() >= set(names):
-                    raise Poisoned  # an output that is never assigned
+                    raise PoisonedError  # an output that is never assigned
                 return Group(names, tuple(_as_member(body.locals[n]) for n in names))
             case "source":
                 return self.source_group(call, f"{scope.path}/{name}#{self.ordinals.of(call)}")

@@ -12,7 +12,7 @@ from weft.names import StrandRef
 from weft.syntax.ast import Call, Expression, For, Map, SpindleDefinition
 
 
-class Poisoned(Exception):  # noqa: N818 - nothing that anyone reports: it only stops what depends on an error
+class PoisonedError(Exception):
     """A strand that cannot be evaluated, for a reason that was reported where it lies."""
 
 

@@ -112,7 +112,8 @@ def _without_follow_ups(found: Report, syntax: Report) -> list[Diagnostic]:
 def _seems_bound(span: Span) -> bool:
     """Whether a name that is used stands somewhere in its text as if it was being bound there."""
     name = re.escape(span.text.partition("@")[0].partition("(")[0].strip())
-    return bool(re.search(rf"((^|[{{;])[ \t]*(let\s+|out\s+|spindle\s+)?|::\s*){name}\b", span.source.text, re.MULTILINE))
+    bound = rf"((^|[{{;])[ \t]*(let\s+|out\s+|spindle\s+)?|::\s*){name}\b"
+    return bool(re.search(bound, span.source.text, re.MULTILINE))
 
 
 def _check_settings(settings: Mapping[str, float], report: Report) -> None:
