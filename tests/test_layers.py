@@ -25,7 +25,8 @@ LAYERS = (
 )
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
 
-DEVICE_LIBRARIES = ("glfw", "OpenGL", "PIL", "pyaudio", "metalcompute", "llvmlite", "av", "soundfile", "mido", "watchdog")
+DEVICE_LIBRARIES = ("glfw", "OpenGL", "PIL", "pyaudio", "metalcompute", "llvmlite", "av", "soundfile", "mido",
+                    "watchdog")  # fmt: skip
 
 # These start parts of weft only when they are asked for, and so import them late.
 LAZY = {"cli", "__init__", "__main__", "runtime/window.py", "backends/registry.py"}

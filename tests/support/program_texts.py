@@ -13,19 +13,9 @@ from hypothesis import strategies as st
 
 NUMBERS = ("0", "1", "0.5", "2", "3.25", "(-1.5)", "1e-3", "7")
 COORDINATES = ("me@x", "me@y", "me@time", "me@px", "me@frame", "me@channel", "mouse@x", "me@beatphase")
-MAPPED = ("me@x", "me@y", "me@px")
 OPERATORS = ("+", "-", "*", "/", "%", "<", ">=", "==", "and", "or")
-UNARY = (
-    "-{}",
-    "floor({})",
-    "fract({})",
-    "abs({})",
-    "not {}",
-    "clamp({}, lo: -1)",
-    "saturate({})",
-    "hash({})",
-    "sign({})",
-)
+UNARY = ("-{}", "not {}", "floor({})", "fract({})", "abs({})", "sign({})", "hash({})", "saturate({})",
+         "clamp({}, lo: -1)")  # fmt: skip
 BINARY = ("min({}, {})", "max({}, {}, 1)", "step({}, {})")
 TERNARY = ("if {} then {} else {}", "select({}, {}, {})", "mix({}, {}, {})", "clamp({}, {}, {})")
 STATE = ("prev({})", "integrate({})", "phasor({})", "hold({}, {})", "delay({}, {}, 3)", "delay({}, 2, 4)")
@@ -81,7 +71,7 @@ class Author:
             if single:
                 self.lines.append(f"{self.call(self.pick(single), around, 2)}::{pair}<a, b>")
             else:
-                self.lines.append(f"{pair}<a, b> = <{self.expression(around, 2)}, {self.expression(around, 2)}>")
+                self.lines.append(f"{pair}<a, b> = <({self.expression(around, 2)}), ({self.expression(around, 2)})>")
             if self.number(0, 1):
                 self.lines.append(f"h{k}<a, b> = {pair} * {self.expression(around, 1)} + {pair}")
                 pair = f"h{k}"
@@ -159,10 +149,10 @@ class Author:
         return f"{base}({', '.join(f'{axis} ~ {self.expression(around, depth - 1)}' for axis in axes)})"
 
     def element(self, around: Surroundings, depth: int) -> str:
-        index = self.pick(("0", "1", f"{self.expression(around, depth - 1)}"))
+        index = self.pick(("0", "1", f"fract({self.expression(around, depth - 1)}) * 2"))
         if around.groups and self.number(0, 1):
             return f"{self.pick(around.groups)}[{index}]"
-        return f"<({self.expression(around, depth - 1)}), ({self.expression(around, depth - 1)})>[{index}]"
+        return f"(<({self.expression(around, depth - 1)}), ({self.expression(around, depth - 1)})>[{index}])"
 
     def spindle_call(self, around: Surroundings, depth: int) -> str:
         spindle = self.pick(around.spindles)

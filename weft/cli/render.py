@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from weft.cli.console import Missing, say, show
 from weft.cli.options import SIZE, refused_backend
 from weft.cli.patch import FILE, compile_file
 from weft.media.pictures import save_picture
-from weft.runtime.offline import Offline, frame_numbers, raw
+from weft.runtime.offline import Offline, Pixels, frame_numbers, raw
 
 T = TypeVar("T")
 
@@ -173,21 +173,22 @@ def _named(out: str, number: int) -> str:
 
 
 def _write_array(offline: Offline, span: _Span, fps: float, path: Path) -> None:
-    """Writes values as they are, [frames, height, width, channels], piece by piece: it may be larger than memory."""
-    numbers: Sequence[int] = [0] if span.time is not None else frame_numbers(span.start, span.end, fps)
-    steps = offline.steps(numbers) if span.time is None else [0]
-    frames = iter([(0, offline.at(span.time))]) if span.time is not None else offline.play(steps)
+    """Writes values as they are, [frames, height, width, channels], frame by frame: they may exceed the memory."""
+    if span.time is not None:
+        count = 1
+        frames: Iterable[Pixels] = [offline.at(span.time)]
+    else:
+        wanted = frame_numbers(span.start, span.end, fps)
+        steps = offline.steps(wanted)
+        count = len(wanted)
+        frames = (picture for number, picture in _progress(offline.play(steps), len(steps)) if number in wanted)
     with _writing(path), files.replacing(path) as beside, open(beside, "wb") as file:
-        written = 0
-        for number, picture in _progress(frames, len(steps)):
-            if number not in numbers:
-                continue
-            values = np.ascontiguousarray(picture, np.float32)
-            if not written:
-                header = {"descr": "<f4", "fortran_order": False, "shape": (len(numbers), *values.shape)}
+        for at, picture in enumerate(frames):
+            values = np.ascontiguousarray(picture, "<f4")
+            if at == 0:
+                header = {"descr": "<f4", "fortran_order": False, "shape": (count, *values.shape)}
                 np.lib.format.write_array_header_1_0(file, header)
-            file.write(values.astype("<f4", copy=False).tobytes())
-            written += 1
+            file.write(values.tobytes())
 
 
 @contextmanager

@@ -9,18 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import pairwise
 from typing import Generic, TypeVar
 
-from weft.errors import Span, WeftError, did_you_mean, error
+from weft.errors import Span, WeftError, error
 from weft.graph import memory
 from weft.graph.arguments import match_arguments
 from weft.graph.domain import Domain, SlotRequest
 from weft.graph.fields import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinates, Environment
 from weft.graph.loops import run_loop
+from weft.graph.mistakes import along_time, check_field, no_output, short, time_map, under_map
 from weft.graph.patch import Expanded, FromCache, FromParameter, FromSource, Part, Patch
-from weft.graph.resolve import RESERVED, Resolver, positional_axes, too_many_outputs
+from weft.graph.resolve import Resolver, positional_axes, too_many_outputs
 from weft.graph.scope import (
     CacheMember,
     Closure,
@@ -153,7 +153,7 @@ class Elaborator(Generic[V]):
                 return self.domain.op(UNARY[symbol].name, a, span=span)
             case Remap(base, maps, _):
                 moved: Coordinates[V] = yield self.remapped(maps, scope, at)
-                value = yield _under_map(self.value(base, scope, moved), _places(maps))
+                value = yield under_map(self.value(base, scope, moved), time_map(maps))
                 return value
             case If(condition, then, otherwise, span):
                 c: V = yield self.value(condition, scope, at)
@@ -197,11 +197,11 @@ class Elaborator(Generic[V]):
                 return self._source(call, plane, at, None)
             case Remapped(inner, maps, scope):
                 moved: Coordinates[V] = yield self.remapped(maps, scope, at)
-                value = yield _under_map(self.member(inner, moved, span), _places(maps))
+                value = yield under_map(self.member(inner, moved, span), time_map(maps))
                 return value
             case PositionallyRemapped(inner, axes, place, scope):
                 moved = yield self._moved_along(axes, scope, at)
-                value = yield _under_map(self.member(inner, moved, span), place)
+                value = yield under_map(self.member(inner, moved, span), place if along_time(axes) else None)
                 return value
             case LoopResult(site, name):
                 if (site, at) not in self._loops:
@@ -249,9 +249,9 @@ class Elaborator(Generic[V]):
         self._poisoned.update(path)
         steps = [*path, ref]
         first = self.references[path[-1]][ref]
-        related = [(self.references[a][b], f"{_short(a)} reads {_short(b)} here") for a, b in pairwise(steps)]
+        related = [(self.references[a][b], f"{short(a)} reads {short(b)} here") for a, b in pairwise(steps)]
         raise error(
-            "cycle", f"{_short(ref)} depends on itself: {' → '.join(map(_short, steps))}", first,
+            "cycle", f"{short(ref)} depends on itself: {' → '.join(map(short, steps))}", first,
             "prev(…) reads the value of one tick ago, and makes feedback of it", related[:-1],
         )  # fmt: skip
 
@@ -290,10 +290,10 @@ class Elaborator(Generic[V]):
                 case "me":
                     return self._field(node, at)
                 case "mouse":
-                    _check_field("mouse", node, MOUSE)
+                    check_field("mouse", node, MOUSE)
                     return self.domain.uniform(f"mouse@{node.output}")
                 case "key":
-                    _check_field("key", node, tuple(KEYS))
+                    check_field("key", node, tuple(KEYS))
                     return self.domain.uniform(f"key@{node.output}")
         if self.resolver.is_open(node.base, scope):
             return self.domain.unknown()
@@ -302,7 +302,7 @@ class Elaborator(Generic[V]):
             return at.axis(group.axes[node.output]) or self.domain.const(0.0)
         member = group.member(node.output)
         if member is None:
-            raise _no_output(node.base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
+            raise no_output(node.base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
         value: V = yield self.member(member, at, node.span)
         return value
 
@@ -314,7 +314,7 @@ class Elaborator(Generic[V]):
                     "outputs belong to instances and calls: name@output")  # fmt: skip
 
     def _field(self, node: Access, at: Coordinates[V]) -> V:
-        _check_field("me", node, ALL_FIELDS)
+        check_field("me", node, ALL_FIELDS)
         return self.env.field(node.output, at)
 
     # --- calls ----------------------------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ class Elaborator(Generic[V]):
             return value
         axes = positional_axes(node, self.resolver.positional(node.callee, scope))
         moved: Coordinates[V] = yield self._moved_along(axes, scope, at)
-        value = yield _under_map(self.value(node.callee, scope, moved), node.span)
+        value = yield under_map(self.value(node.callee, scope, moved), node.span if along_time(axes) else None)
         return value
 
     def _source(self, call: Call, plane: int, at: Coordinates[V], owner: str | None) -> V:
@@ -432,7 +432,7 @@ class Elaborator(Generic[V]):
         """The field that a map names, and the base coordinate or axis that it moves."""
         owner = target.base.id if isinstance(target.base, Name) else ""
         if owner == "me":
-            _check_field("me", target, ALL_FIELDS)
+            check_field("me", target, ALL_FIELDS)
             if target.output in FIXED_FIELDS:
                 raise error("not-a-coordinate", f"me@{target.output} is the same everywhere, so it cannot be mapped",
                             target.span, "coordinates are x, y, time and what derives from them")  # fmt: skip
@@ -455,45 +455,6 @@ class Elaborator(Generic[V]):
         if slot.key not in self.slots:
             self.slots[slot.key] = slot
             self._pending += [(slot, plane, update) for plane, update in enumerate(updates)]
-
-
-def _places(maps: Sequence[Map]) -> Span:
-    return maps[0].target.span.to(maps[-1].value.span)
-
-
-# Errors that lie in a remap, but are found in what it reaches.
-_ABOUT_MAPS = frozenset({"map-reaches-state", "cannot-read-across"})
-
-
-def _under_map(task: Task[V], maps: Span) -> Task[V]:
-    """What lies under a remap. If that cannot be read at other coordinates, the map is what a performer has to change,
-    so that it is shown first."""
-    try:
-        value: V = yield task
-    except WeftError as failure:
-        found = failure.diagnostics[0]
-        if found.code not in _ABOUT_MAPS or found.related or found.span is None:
-            raise
-        related = ((found.span, "this is what it reaches"),)
-        raise WeftError(replace(found, span=maps, related=related)) from None
-    return value
-
-
-def _short(ref: StrandRef) -> str:
-    """A strand as it is usually typed."""
-    return str(ref).removesuffix("@val")
-
-
-def _check_field(owner: str, node: Access, known: Sequence[str]) -> None:
-    if node.output not in known:
-        raise _no_output(owner, node, known)
-
-
-def _no_output(owner: str, node: Access, known: Sequence[str]) -> WeftError:
-    listed = (*BASES, *FIELDS) if owner == "me" else known
-    shown = f"it has {', '.join(listed)}" if len(listed) <= 24 else None
-    what = f"there is no {owner}@{node.output}" if owner in RESERVED else f'{owner} has no output "{node.output}"'
-    return error("unknown-output", what, node.output_span, did_you_mean(node.output, known) or shown)
 
 
 T = TypeVar("T")

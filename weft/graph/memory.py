@@ -7,6 +7,7 @@ read say where it is sampled.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
 from weft.errors import Span, error
@@ -124,7 +125,7 @@ def _delay(
     e: Evaluation[V], key: str, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
 ) -> Task[V]:
     signal, ticks, most = args
-    depth = yield _constant_ticks(e, most, scope, "max")
+    depth = yield _constant_ticks(e, most, scope, "max", least=0)
     slot = SlotRequest(key, "delay", max(depth, 1), 1, call.span)
     e.remember(slot, [lambda: e.value(signal, scope, e.env.own)])
     age: V = yield e.value(ticks, scope, at)
@@ -165,21 +166,21 @@ def cached(e: Evaluation[V], member: CacheMember, at: Coordinates[V]) -> Task[V]
     slot = SlotRequest(key, "cache", max(depth - 1, 1), member.planes, call.span)
     shape = e.resolver.cache_group(call, scope, owner)
     members = [m.now for m in shape.members if isinstance(m, CacheMember)]
-    e.remember(slot, [(lambda m=m: e.member(m, e.env.own, call.span)) for m in members])  # type: ignore[misc]
+    e.remember(slot, [partial(e.member, m, e.env.own, call.span) for m in members])
     now: V = yield e.member(member.now, at, call.span)
     age = at.axis(member.axis) or e.domain.const(0.0)
     return _interpolated(e, slot, member.plane, age, float(depth - 1), now, at, call.span)
 
 
-def _constant_ticks(e: Evaluation[V], node: Expression, scope: Scope, name: str) -> Task[int]:
+def _constant_ticks(e: Evaluation[V], node: Expression, scope: Scope, name: str, least: int = 1) -> Task[int]:
     value: V = yield e.value(node, scope, e.env.own)
     ticks = e.domain.constant(value)
     if e.domain.is_unknown(value):
         return 1
     if ticks is None:
         raise error("not-constant", f'"{name}" must be a constant: it decides how much is remembered', node.span)
-    if not 1 <= ticks <= MAX_TICKS:
-        raise error("ticks-out-of-range", f'"{name}" must be between 1 and {MAX_TICKS:,}', node.span)
+    if not least <= ticks <= MAX_TICKS:
+        raise error("ticks-out-of-range", f'"{name}" must be between {least} and {MAX_TICKS:,}', node.span)
     return int(ticks)
 
 

@@ -115,3 +115,11 @@ class Patch:
     parameters: tuple[Parameter, ...]
     fade: float | None = None
     quantize: float | None = None
+
+    def parameter_values(self) -> dict[str, float]:
+        """The start value of every output of a parameter, by the name kernels read it by: `name@output`."""
+        return {
+            f"{parameter.name.name}@{output.name}": value
+            for parameter in self.parameters
+            for output, value in zip(parameter.outputs, parameter.start, strict=True)
+        }

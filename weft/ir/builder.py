@@ -88,7 +88,8 @@ class Builder:
 
 
 def _unchanged(name: str, args: tuple[Expr, ...]) -> Expr | None:
-    """The operand that an operation gives back as it is, for every value of it, infinities and NaN included."""
+    """The operand that an operation gives back as it is, for every value of it, infinities and NaN included. Only the
+    sign of a zero may differ, which the language does not promise."""
     match name, args:
         case ("mul", (a, b)) if _is(b, 1.0):
             return a
@@ -96,8 +97,10 @@ def _unchanged(name: str, args: tuple[Expr, ...]) -> Expr | None:
             return b
         case ("div", (a, b)) if _is(b, 1.0):
             return a
-        case ("sub", (a, b)) if _is(b, 0.0):
+        case (("add" | "sub"), (a, b)) if _is(b, 0.0):
             return a
+        case ("add", (a, b)) if _is(a, 0.0):
+            return b
         case "select", (c, a, b):
             if c.op == "const":
                 return b if c.attr == 0 else a

@@ -104,9 +104,16 @@ _UNKNOWN = frozenset(
 
 def _without_follow_ups(found: Report, syntax: Report) -> list[Diagnostic]:
     """Where statements are broken, names seem to be missing that they would have bound: these say nothing new."""
-    if not syntax.errors:
-        return list(found)
-    return [d for d in found if not (d.code in _UNKNOWN and d.span and _seems_bound(d.span))]
+    broken = {_line(d.span) for d in syntax.errors if d.span}
+    return [
+        d
+        for d in found
+        if not (broken and d.span and (_line(d.span) in broken or (d.code in _UNKNOWN and _seems_bound(d.span))))
+    ]
+
+
+def _line(span: Span) -> tuple[str, int]:
+    return span.source.name, span.source.position(span.start)[0]
 
 
 def _seems_bound(span: Span) -> bool:

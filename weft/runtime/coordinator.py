@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,12 @@ class Result:
     context: str
     labels: tuple[str, ...]
     values: npt.NDArray[Any]
+
+
+def main_picture(results: Iterable[Result]) -> Result | None:
+    """The picture of the window: that of the `display` without a target, else the first one."""
+    pictures = [result for result in results if result.context == "visual"]
+    return min(pictures, key=lambda result: ":" in result.labels[0], default=None)
 
 
 class ProgramRunner:

@@ -16,6 +16,7 @@ from weft.backends.select import Choice
 from weft.errors import error
 from weft.graph.patch import Patch
 from weft.runtime.build import Build
+from weft.runtime.coordinator import main_picture
 from weft.runtime.inputs import InputState
 from weft.runtime.program import Stage, Swap
 
@@ -38,12 +39,7 @@ def raw(choice: Choice) -> Choice | None:
 
 def initial_inputs(patch: Patch) -> dict[str, float]:
     """Mouse, keys and parameters as they are when nothing has happened."""
-    parameters = {
-        f"{parameter.name.name}@{output.name}": value
-        for parameter in patch.parameters
-        for output, value in zip(parameter.outputs, parameter.start, strict=True)
-    }
-    return {**InputState(), **parameters}
+    return {**InputState(), **patch.parameter_values()}
 
 
 def frame_numbers(start: float, end: float, fps: float) -> range:
@@ -105,5 +101,8 @@ class Offline:
 
     def _tick(self, number: int, time: float) -> Pixels:
         results = self._swap.runner.run(replace(self._env, tick=number, abstime=time))
-        picture = next(r.values for r in results if r.context == "visual")
+        shown = main_picture(results)
+        if shown is None:
+            raise TypeError("a program without a picture is played for one")
+        picture = shown.values
         return picture if picture.dtype == np.uint8 else np.moveaxis(picture, 0, -1)

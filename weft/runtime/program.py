@@ -77,7 +77,7 @@ class Stage:
             for ref in unit.subgraph.exposes:
                 runner.expose(ref, backend, part.compiled)
         runner.parts = tuple(parts)
-        notes = tuple(missing.values())
+        notes = (*missing.values(), *_other_windows(build))
         return Swap(build, runner, pictures, size, tuple(recompiled), tuple(kept), notes)
 
     def take_over(self, swap: Swap, before: Swap | None) -> list[str]:
@@ -125,6 +125,15 @@ class Stage:
                     raise error("unreadable-source", words, hint=failure.hint) from failure
             loaded[path] = self._pictures[path][1]
         return loaded
+
+
+def _other_windows(build: Build) -> list[Diagnostic]:
+    """A warning for each picture that the one window does not show."""
+    displays = [sink for sink in build.patch.sinks if sink.spec.targets]
+    main = next((sink for sink in displays if sink.target is None), displays[0] if displays else None)
+    words = "this version opens one window, so this picture is not shown"
+    others = [sink for sink in displays if sink is not main]
+    return [Diagnostic("warning", "target-not-available", words, sink.statement.head) for sink in others]
 
 
 def _stamp(path: str) -> object:

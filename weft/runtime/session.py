@@ -20,6 +20,7 @@ from weft.backends.base import Env
 from weft.errors import Diagnostic
 from weft.media.pictures import save_picture
 from weft.runtime.clock import Clock, Tick
+from weft.runtime.coordinator import main_picture
 from weft.runtime.events import EventLog, FrameStats
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Stage, Swap
@@ -231,13 +232,13 @@ class Session:
             self._withdraw(failure)
             screen.redraw()
             return
-        for result in results:
-            if result.context == "visual":
-                self.picture = result.values
-                screen.present(result.values)
-            elif result.context == "compute":
-                self._compute = [float(v) for v in result.values.reshape(-1)]
-        if self.picture is not None and not any(result.context == "visual" for result in results):
+        computed = [result.values.reshape(-1) for result in results if result.context == "compute"]
+        self._compute = [float(value) for values in computed for value in values]
+        shown = main_picture(results)
+        if shown is not None:
+            self.picture = shown.values
+            screen.present(shown.values)
+        elif self.picture is not None:
             self.picture = None
             screen.present(np.zeros((swap.size[1], swap.size[0], 4), np.uint8))
 
@@ -253,18 +254,13 @@ class Session:
         self._refuse(outcome)
 
     def _env(self, swap: Swap, tick: Tick) -> Env:
-        parameters = {
-            f"{p.name.name}@{output.name}": start
-            for p in swap.build.patch.parameters
-            for output, start in zip(p.outputs, p.start, strict=True)
-        }
         return Env(
             width=swap.size[0],
             height=swap.size[1],
             tick=tick.number,
             abstime=tick.time,
             dt=tick.dt,
-            inputs={**self.inputs.frame(), **parameters},
+            inputs={**self.inputs.frame(), **swap.build.patch.parameter_values()},
             pictures=swap.pictures,
             threads=self.threads,
             loop_stopped=self._loop_stopped,

@@ -17,7 +17,7 @@ from weft.errors import WeftError, error
 from weft.keys import TOOL_KEYS, key_name
 from weft.runtime.inputs import BUTTONS, Inputs
 
-_HINT = "--headless runs without a window, --terminal shows the picture in the terminal"
+_HINT = "--headless runs without a window"
 
 
 def _no_display(message: str) -> WeftError:
