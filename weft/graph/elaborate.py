@@ -276,8 +276,10 @@ class Elaborator(Generic[V]):
                 return self._source(call, plane, at, ref.instance)
             case FromCache(call, plane, _):
                 scope = scope or self._scopes.setdefault(ref, Scope(ref.instance))
-                cached = self.resolver.cache_group(call, scope, ref.instance).members[plane]
-                value = yield self.member(cached, at, call.span)
+                cached = self.resolver.cache_group(call, scope, ref.instance)
+                if plane >= len(cached):
+                    raise too_many_outputs(len(cached), ref.output, output.span)
+                value = yield self.member(cached.members[plane], at, call.span)
             case FromParameter():
                 return self.domain.uniform(str(ref))
         return value

@@ -26,7 +26,7 @@ _ROWS = (
     StateSpec("prev", (Param("e"),), "the value of e one tick ago, 0 at the first", "prev(trail@v) * 0.95", 1, True),
     StateSpec("delay", (Param("e"), Param("ticks"), Param("max")),
               "e as it was `ticks` ago; ticks may vary and be fractional, clamped to 0…max; max is a constant",
-              "in + 0.5 * delay(echo, 4800, 4800)", 1, True),
+              "dry + 0.5 * delay(echo, 4800, 4800)", 1, True),
     StateSpec("integrate", (Param("e"),), "the sum of e · dt over earlier ticks, 0 first",
               "integrate(mouse@x)", 1, True),
     StateSpec("phasor", (Param("freq"),), "a phase 0…1 that runs freq times a second and never jumps",
