@@ -8,6 +8,7 @@ import pytest
 from tests.support.kernels import MACHINES, run
 from tests.support.programs import rendered
 from weft.codegen.disassemble import disassemble
+from weft.codegen.unit import Unit
 from weft.contexts import ContextTable
 from weft.errors import Report, Source, WeftError
 from weft.graph.build import build_graph
@@ -17,7 +18,7 @@ from weft.ir.lower import lower
 from weft.ir.passes import PASSES, PassContext, run_passes
 from weft.ir.rates import Rate, rates
 from weft.ir.verify import verify
-from weft.runtime.build import Build, Unit, build
+from weft.runtime.build import Build, build
 from weft.syntax.parser import parse
 
 

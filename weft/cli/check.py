@@ -8,8 +8,11 @@ from collections.abc import Sequence
 import click
 
 from weft.cli.console import exit_code_of, show, summary
-from weft.cli.patch import FILE, compile_file
+from weft.cli.options import FILE, probe
 from weft.errors import Diagnostic, WeftError
+from weft.plugins import context_table
+from weft.runtime.analysis import check
+from weft.syntax.includes import open_source
 
 
 @click.command("check")
@@ -19,7 +22,7 @@ def command(file: str, as_json: bool) -> int:
     """List all errors and warnings of FILE. Opens no device, and reads no more of a picture than its header."""
     diagnostics: Sequence[Diagnostic]
     try:
-        diagnostics = compile_file(file).warnings
+        diagnostics = check(open_source(file), context_table(), probe)
     except WeftError as failure:
         diagnostics = failure.diagnostics
     if as_json:

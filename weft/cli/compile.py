@@ -11,7 +11,8 @@ import click
 
 from weft.cli import files
 from weft.cli.console import Missing, show
-from weft.cli.patch import FILE, compile_file
+from weft.cli.options import FILE
+from weft.cli.patch import compile_file
 from weft.codegen.disassemble import disassemble
 from weft.codegen.unit import Unit
 from weft.errors import did_you_mean

@@ -14,8 +14,7 @@ from weft.backends.interpreter import TraceEvent
 from weft.backends.vector import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.cli.console import Missing, say, show
-from weft.cli.options import SIZE, refused_backend
-from weft.cli.patch import FILE, probe
+from weft.cli.options import FILE, SIZE, probe, refused_backend
 from weft.cli.places import Place, read_place
 from weft.codegen.disassemble import instruction_text
 from weft.codegen.unit import Unit

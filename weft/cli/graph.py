@@ -9,7 +9,8 @@ from types import MappingProxyType
 import click
 
 from weft.cli.console import show
-from weft.cli.patch import FILE, compile_file
+from weft.cli.options import FILE
+from weft.cli.patch import compile_file
 from weft.graph.draw import to_dot, to_mermaid, to_text
 from weft.graph.nodes import RenderGraph
 from weft.graph.serialize import to_json

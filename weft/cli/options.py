@@ -1,4 +1,4 @@
-"""Types of options that several commands share."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 
 from weft.cli.console import Missing
 from weft.errors import did_you_mean
+from weft.graph.settings import SETTINGS
 
 if TYPE_CHECKING:
     _SizeType = click.ParamType[tuple[int, int]]
@@ -32,12 +33,23 @@ class _Size(_SizeType):
         if match is None:
             self.fail(f"{value!r} is no size; write it like 640x360", param, ctx)
         width, height = int(match[1]), int(match[2])
-        if not (1 <= width <= 16384 and 1 <= height <= 16384):
-            self.fail(f"a picture of {width}×{height} is not possible; 1x1 to 16384x16384 is", param, ctx)
+        for name, value in (("width", width), ("height", height)):
+            if not SETTINGS[name].accepts(value):
+                self.fail(f"the {name} of a picture is {SETTINGS[name].range}, not {value}", param, ctx)
         return width, height
 
 
 SIZE = _Size()
+
+# Read by weft itself, which says what is wrong with a file in its own words and with its own exit code.
+FILE = click.argument("file", type=click.Path())
+
+
+def probe(path: str) -> str | None:
+    """What is wrong with a picture file, from its header; None for one that is fine."""
+    from weft.media.pictures import picture_problem  # Pillow: only for patches with pictures
+
+    return picture_problem(path)
 
 
 def refused_backend(name: str, known: Iterable[str]) -> Exception:

@@ -6,17 +6,13 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-import click
-
 import weft
 from weft.cli.console import Missing
+from weft.cli.options import probe
 from weft.contexts import ContextTable
 from weft.plugins import context_table
 from weft.runtime.build import Build, build
 from weft.syntax.includes import open_source
-
-# Read by weft itself, which says what is wrong with a file in its own words and with its own exit code.
-FILE = click.argument("file", type=click.Path())
 
 
 def compile_file(
@@ -27,17 +23,6 @@ def compile_file(
 ) -> Build:
     """FILE, compiled; `settings` override those of the patch. Raises WeftError if it cannot be read or has errors."""
     return build(open_source(file), contexts or context_table(), settings, optimise, probe)
-
-
-def probe(path: str) -> str | None:
-    """What is wrong with a picture file, from its header; None for one that is fine."""
-    from weft.media.pictures import PictureError, probe_picture  # Pillow: only for patches with pictures
-
-    try:
-        probe_picture(Path(path))
-    except PictureError as problem:
-        return f"{problem.reason} ({problem.hint})" if problem.hint else problem.reason
-    return None
 
 
 def shipped_patches() -> Path:

@@ -22,8 +22,8 @@ from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, parse_request
 from weft.cli import files
 from weft.cli.console import Missing, say, show
-from weft.cli.options import SIZE, refused_backend
-from weft.cli.patch import FILE, compile_file
+from weft.cli.options import FILE, SIZE, refused_backend
+from weft.cli.patch import compile_file
 from weft.media.pictures import save_picture
 from weft.runtime.offline import Offline, Pixels, frame_numbers, raw
 

@@ -20,8 +20,8 @@ from weft.names import StrandRef
 
 @dataclass(frozen=True)
 class Unit:
-    """One subgraph, compiled: the kernel over its context's sweep and one for each
-    strand that others read. Equal hashes mean that nothing has to be built again."""
+    """One subgraph, compiled: the kernel over its context's sweep, and one for each strand that others read. Equal
+    hashes mean that nothing has to be built again."""
 
     subgraph: Subgraph
     lowered: Lowered

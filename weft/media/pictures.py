@@ -155,6 +155,15 @@ _READABLE = "weft reads png, jpg, gif, webp and bmp"
 _LIMIT = f"at most {MAX_PIXELS:,} pixels are read (8192 × 8192)"
 
 
+def picture_problem(path: str) -> str | None:
+    """What is wrong with a picture file, as far as its header tells; None for one that is fine."""
+    try:
+        probe_picture(Path(path))
+    except PictureError as problem:
+        return f"{problem.reason} ({problem.hint})" if problem.hint else problem.reason
+    return None
+
+
 def save_picture(path: Path, pixels: NDArray[np.uint8]) -> None:
     """Writes pixels [height, width, RGBA] as a PNG, whole or not at all. Raises OSError if it cannot be written."""
     partial = path.with_name(f".{path.name}.part")

@@ -2,49 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 from weft.codegen.unit import Unit, compile_unit
 from weft.contexts import ContextTable
-from weft.errors import Diagnostic, Report, Source, Span, WeftError
-from weft.graph.build import build_graph
-from weft.graph.names import collect
-from weft.graph.nodes import RenderGraph, Subgraph
-from weft.graph.patch import Patch
-from weft.graph.resolve import media_kind
-from weft.graph.settings import SETTINGS
-from weft.ir.lower import Unavailable
-from weft.sources import PICTURE, SOURCES
-from weft.syntax.ast import Call, Name, OutputStatement, Program, Text
-from weft.syntax.includes import load, read_text
-from weft.syntax.parser import parse
-from weft.syntax.walk import walk_statement
-
-Probe = Callable[[str], "str | None"]
+from weft.errors import Source
+from weft.graph.nodes import Subgraph
+from weft.runtime.analysis import Analysis, Probe, analyse, each_subgraph
+from weft.syntax.includes import read_text
 
 
 @dataclass(frozen=True)
-class Build:
+class Build(Analysis):
     """A program, compiled. `units` stand in an order in which they can run; `left_out` are subgraphs that need
-    something this installation lacks. `files` are the texts and `media` the pictures it was made from."""
+    something this installation lacks."""
 
-    patch: Patch
-    graph: RenderGraph
-    program: Program
-    contexts: ContextTable
     units: tuple[Unit, ...]
     left_out: tuple[Subgraph, ...]
-    files: tuple[str, ...]
-    media: tuple[str, ...]
-    warnings: tuple[Diagnostic, ...]
-    parse_ms: float
-    graph_ms: float
     compile_ms: float
-    uniforms: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def uniforms(self) -> frozenset[str]:
+        """What the kernels read from outside: `mouse@x`, `key@a`, …"""
+        return frozenset(name for unit in self.units for name in unit.kernel.uniforms)
 
 
 def build(
@@ -56,118 +38,15 @@ def build(
     read: Callable[[str], str] = read_text,
     consume: str | None = None,
 ) -> Build:
-    """Compiles a text. `settings` override those of the patch; `probe` says what is wrong with a picture file; an
-    output statement to `consume` (`display(a@v)`) takes the place of all that the patch has.
+    """Compiles a text; see `analyse` for what it may be given. Without `optimise`, nothing is folded or hoisted.
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
-    report = Report()
+    found = analyse(source, contexts, settings, probe, read, consume)
     started = time.perf_counter()
-    loaded = load(source, report, contexts.statements, read)
-    parsed = time.perf_counter()
-    program = loaded.program if consume is None else _consuming(loaded.program, consume, contexts, report)
-    meaning = Report()
-    patch = collect(program, contexts, meaning)
-    if settings:
-        _check_settings(settings, meaning)
-        patch = replace(patch, settings={**patch.settings, **settings})
-    graph = build_graph(patch, contexts, meaning)
-    media = _check_media(loaded.program, meaning, probe)
-    report.add(_without_follow_ups(meaning, report))
-    report.raise_errors()
-    graphed = time.perf_counter()
-    units, left_out = _compile(patch, graph, contexts, optimise, report)
-    report.raise_errors()
-    done = time.perf_counter()
-    return Build(
-        patch=patch,
-        graph=graph,
-        program=loaded.program,
-        contexts=contexts,
-        units=tuple(units),
-        left_out=tuple(left_out),
-        files=loaded.files,
-        media=media,
-        warnings=tuple(report),
-        parse_ms=(parsed - started) * 1e3,
-        graph_ms=(graphed - parsed) * 1e3,
-        compile_ms=(done - graphed) * 1e3,
-        uniforms=frozenset(name for unit in units for name in unit.kernel.uniforms),
+    units, left_out, warnings = each_subgraph(
+        found, lambda sub: compile_unit(found.patch, found.graph, sub, contexts, optimise)
     )
-
-
-# What says that a name is not there.
-_UNKNOWN = frozenset(
-    {"unknown-strand", "unknown-call", "unknown-output", "call-without-arguments", "output-not-assigned"}
-)
-
-
-def _without_follow_ups(found: Report, syntax: Report) -> list[Diagnostic]:
-    """Where statements are broken, names seem to be missing that they would have bound: these say nothing new."""
-    broken = {_line(d.span) for d in syntax.errors if d.span}
-    return [
-        d
-        for d in found
-        if not (broken and d.span and (_line(d.span) in broken or (d.code in _UNKNOWN and _seems_bound(d.span))))
-    ]
-
-
-def _line(span: Span) -> tuple[str, int]:
-    return span.source.name, span.source.position(span.start)[0]
-
-
-def _seems_bound(span: Span) -> bool:
-    """Whether a name that is used stands somewhere in its text as if it was being bound there."""
-    name = re.escape(span.text.partition("@")[0].partition("(")[0].strip())
-    bound = rf"((^|[{{;])[ \t]*(let\s+|out\s+|spindle\s+)?|::\s*){name}\b"
-    return bool(re.search(bound, span.source.text, re.MULTILINE))
-
-
-def _check_settings(settings: Mapping[str, float], report: Report) -> None:
-    """Settings from outside obey the same ranges as those of a patch."""
-    for name, value in settings.items():
-        if not SETTINGS[name].accepts(value):
-            report.error("setting-out-of-range", f"{name} is {SETTINGS[name].range}, not {value:g}")
-
-
-def _consuming(program: Program, statement: str, contexts: ContextTable, report: Report) -> Program:
-    others = tuple(s for s in program.statements if not isinstance(s, OutputStatement))
-    asked = parse(Source("(asked for)", statement), report, contexts.statements)
-    return Program(others + asked.statements)
-
-
-def _compile(
-    patch: Patch, graph: RenderGraph, contexts: ContextTable, optimise: bool, report: Report
-) -> tuple[list[Unit], list[Subgraph]]:
-    units: list[Unit] = []
-    left_out: dict[str, Subgraph] = {}
-    for subgraph in graph.subgraphs:
-        if any(name in left_out for name in subgraph.depends_on):
-            left_out[subgraph.name] = subgraph
-            continue
-        try:
-            units.append(compile_unit(patch, graph, subgraph, contexts, optimise))
-        except Unavailable as failure:
-            left_out[subgraph.name] = subgraph
-            report.add(failure.diagnostics)
-        except WeftError as failure:
-            report.add(failure.diagnostics)
-    return units, list(left_out.values())
-
-
-def _check_media(program: Program, report: Report, probe: Probe | None) -> tuple[str, ...]:
-    """The pictures that a program names. Those that cannot be read are errors at their place."""
-    found: dict[str, None] = {}
-    for statement in program.statements:
-        for node in walk_statement(statement):
-            if not (isinstance(node, Call) and isinstance(node.callee, Name) and node.callee.id == "load"):
-                continue
-            text = next((a.value for a in node.args if isinstance(a.value, Text)), None)
-            if text is None or media_kind(text.value, SOURCES["load"]) is not PICTURE:
-                continue
-            path = os.path.join(os.path.dirname(text.span.source.name), text.value)
-            found[path] = None
-            problem = probe(path) if probe else None
-            if problem:
-                report.error("unreadable-source", f'"{text.value}" cannot be read: {problem}', text.span)
-    return tuple(found)
+    known = {**vars(found), "warnings": warnings}
+    compile_ms = (time.perf_counter() - started) * 1e3
+    return Build(**known, units=tuple(units), left_out=tuple(left_out), compile_ms=compile_ms)

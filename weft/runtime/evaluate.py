@@ -23,7 +23,8 @@ from weft.graph.names import collect
 from weft.graph.patch import Patch
 from weft.media.pictures import PictureError, load_picture
 from weft.names import StrandRef
-from weft.runtime.build import Probe, build
+from weft.runtime.analysis import Probe
+from weft.runtime.build import build
 from weft.syntax.includes import load
 
 # Sound is computed in blocks, so that any number of samples takes no more memory than its result.

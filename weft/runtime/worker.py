@@ -7,11 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, WeftError
-from weft.media.pictures import PictureError, probe_picture
+from weft.media.pictures import picture_problem
 from weft.runtime.build import Build, build
 from weft.runtime.program import Stage, Swap
 from weft.syntax.includes import UnreadableError, decode, read_text
@@ -88,15 +87,6 @@ def _nothing_to_show(contexts: ContextTable) -> Diagnostic:
 def picture_size(made: Build) -> tuple[int, int]:
     """Width and height of the picture that a program draws."""
     return int(made.patch.settings["width"]), int(made.patch.settings["height"])
-
-
-def picture_problem(path: str) -> str | None:
-    """What is wrong with a picture file, as far as its header tells; None: nothing."""
-    try:
-        probe_picture(Path(path))
-    except PictureError as failure:
-        return failure.reason
-    return None
 
 
 class CompileWorker:
