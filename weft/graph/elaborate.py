@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from typing import Generic, TypeVar
 
@@ -19,7 +20,7 @@ from weft.graph.domain import Domain, SlotRequest
 from weft.graph.fields import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinates, Environment
 from weft.graph.loops import run_loop
 from weft.graph.mistakes import along_time, check_field, no_output, short, time_map, under_map
-from weft.graph.patch import Expanded, FromCache, FromParameter, FromSource, Part, Patch
+from weft.graph.patch import Expanded, FromCache, FromParameter, FromSource, Part, Patch, Spread
 from weft.graph.resolve import Resolver, positional_axes, too_many_outputs
 from weft.graph.scope import (
     CacheMember,
@@ -394,12 +395,14 @@ class Elaborator(Generic[V]):
         return int(index)
 
     def _element(
-        self, node: Index, group: Group, spreads: Sequence[object] | None, place: int, scope: Scope, at: Coordinates[V]
+        self, node: Index, group: Group, spreads: Sequence[Spread] | None, place: int, scope: Scope, at: Coordinates[V]
     ) -> Task[V]:
         if spreads is None:
             value: V = yield self.member(group.members[place], at, node.span)
         else:
-            value = yield self.value(node.base, scope.spread_over(spreads[place]), at)  # type: ignore[arg-type]
+            # What remembers does so for each place on its own.
+            placed = replace(scope, path=f"{scope.path}[{place}]", spread=spreads[place])
+            value = yield self.value(node.base, placed, at)
         return value
 
     # --- remaps ---------------------------------------------------------------------------------------------------

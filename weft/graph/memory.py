@@ -6,6 +6,7 @@ read say where it is sampled.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
@@ -16,6 +17,7 @@ from weft.graph.domain import Domain, SlotRequest
 from weft.graph.fields import Coordinates, Environment
 from weft.graph.resolve import Resolver
 from weft.graph.scope import CacheMember, Member, Scope
+from weft.ops import BUILTINS
 from weft.ops.state import STATE
 from weft.syntax.ast import Call, Expression, Name, Number
 from weft.trampoline import Task
@@ -125,30 +127,30 @@ def _delay(
     e: Evaluation[V], key: str, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
 ) -> Task[V]:
     signal, ticks, most = args
-    depth = yield _constant_ticks(e, most, scope, "max", least=0)
-    slot = SlotRequest(key, "delay", max(depth, 1), 1, call.span)
+    longest = yield _constant_ticks(e, most, scope, "max", least=0)
+    slot = SlotRequest(key, "delay", max(math.ceil(longest), 1), 1, call.span)
     e.remember(slot, [lambda: e.value(signal, scope, e.env.own)])
     age: V = yield e.value(ticks, scope, at)
     constant = e.domain.constant(age)
     now: V | None = None
-    if not (_at_least_one(ticks) if constant is None else constant >= 1):
+    aged = _at_least_one(e, ticks, scope) if constant is None else constant >= 1
+    if not aged or longest < 1:
         # Fresher than one tick ago is the signal itself, so that this delay cannot be part of a cycle.
         now = yield e.value(signal, scope, at)
-    return _interpolated(e, slot, 0, age, float(depth), now, at, call.span)
+    return _interpolated(e, slot, 0, age, longest, now, at, call.span)
 
 
-def _at_least_one(ticks: Expression) -> bool:
-    """Whether ticks that vary say by themselves that they stay above 1: `max(1, …)` or `clamp(…, 1, …)`."""
-    if not (isinstance(ticks, Call) and isinstance(ticks.callee, Name)):
+def _at_least_one(e: Evaluation[V], ticks: Expression, scope: Scope) -> bool:
+    """Whether ticks that vary say by themselves that they do not fall below 1: `max(1, …)` or `clamp(…, 1, …)`."""
+    if not (isinstance(ticks, Call) and isinstance(ticks.callee, Name)) or e.resolver.is_remap(ticks, scope):
         return False
-    literals = [a.value.value for a in ticks.args if isinstance(a.value, Number)]
-    match ticks.callee.id:
-        case "max":
-            return any(n >= 1 for n in literals)
-        case "clamp":
-            return len(ticks.args) > 1 and any(n >= 1 for n in literals[:1])
-        case _:
-            return False
+    name = ticks.callee.id
+    if name not in ("max", "clamp") or e.resolver.callable_named(name, scope) != "builtin":
+        return False
+    spec = BUILTINS[name]
+    args = match_arguments(name, spec.params, ticks.args, ticks.span, spec.variadic)
+    bounds = args[1:2] if name == "clamp" else args
+    return any(isinstance(bound, Number) and bound.value >= 1 for bound in bounds)
 
 
 def cached(e: Evaluation[V], member: CacheMember, at: Coordinates[V]) -> Task[V]:
@@ -160,7 +162,8 @@ def cached(e: Evaluation[V], member: CacheMember, at: Coordinates[V]) -> Task[V]
     if scope.varying:
         raise error("state-in-varying-loop", "a loop whose ends vary cannot contain state", call.span,
                     "give the loop constant ends, so that each step has a memory of its own")  # fmt: skip
-    depth = yield _constant_ticks(e, count, scope, "n")
+    longest = yield _constant_ticks(e, count, scope, "n")
+    depth = int(longest)
     owner = member.axis.rpartition("@")[0]
     key = f"{owner}/cache/{e.resolver.ordinals.of(call)}"
     slot = SlotRequest(key, "cache", max(depth - 1, 1), member.planes, call.span)
@@ -172,16 +175,16 @@ def cached(e: Evaluation[V], member: CacheMember, at: Coordinates[V]) -> Task[V]
     return _interpolated(e, slot, member.plane, age, float(depth - 1), now, at, call.span)
 
 
-def _constant_ticks(e: Evaluation[V], node: Expression, scope: Scope, name: str, least: int = 1) -> Task[int]:
+def _constant_ticks(e: Evaluation[V], node: Expression, scope: Scope, name: str, least: int = 1) -> Task[float]:
     value: V = yield e.value(node, scope, e.env.own)
     ticks = e.domain.constant(value)
     if e.domain.is_unknown(value):
-        return 1
+        return 1.0
     if ticks is None:
         raise error("not-constant", f'"{name}" must be a constant: it decides how much is remembered', node.span)
     if not least <= ticks <= MAX_TICKS:
         raise error("ticks-out-of-range", f'"{name}" must be between {least} and {MAX_TICKS:,}', node.span)
-    return int(ticks)
+    return ticks
 
 
 def _interpolated(

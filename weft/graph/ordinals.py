@@ -72,11 +72,14 @@ class Ordinals:
         known = self._stateful.get(body)
         if known is None:
             self._stateful[body] = False
-            known = self._stateful[body] = any(self._calls_state(node) for s in body for node in walk(s))
+            known = self._stateful[body] = any(self._calls_state(node, body) for s in body for node in walk(s))
         return known
 
-    def _calls_state(self, node: object) -> bool:
+    def _calls_state(self, node: object, body: tuple[BodyStatement, ...]) -> bool:
         if not (isinstance(node, Call) and isinstance(node.callee, Name)):
             return False
         spindle = self._patch.spindles.get(node.callee.id)
-        return self.has_state(spindle.body) if spindle else node.callee.id in STATE
+        # Inside a spindle that carries a builtin's name, that name means the builtin.
+        if spindle is None or spindle.body is body:
+            return node.callee.id in STATE
+        return self.has_state(spindle.body)

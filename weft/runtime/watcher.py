@@ -33,7 +33,7 @@ from watchdog.events import (
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
-from weft.syntax.includes import MAX_BYTES
+from weft.syntax.includes import MAX_BYTES, real_path
 
 TEXT_LIMIT = MAX_BYTES
 """The most bytes of a text that are read: a larger one is no patch."""
@@ -158,7 +158,7 @@ class _Watched:
 
     def names(self) -> set[str]:
         """The absolute paths, free of links in their directories, whose events concern this file."""
-        return {os.path.join(os.path.realpath(self.place.parent), self.place.name), os.path.realpath(self.place)}
+        return {os.path.join(real_path(self.place.parent), self.place.name), real_path(self.place)}
 
 
 class Watcher:

@@ -20,6 +20,14 @@ class UnreadableError(Exception):
     """A file that cannot be read as a patch; the message says why, to be put behind its name."""
 
 
+def real_path(path: str | os.PathLike[str]) -> str:
+    """The absolute path without links. A link that a file takes the place of at this very moment is a file."""
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return os.path.abspath(path)
+
+
 def read_text(path: str) -> str:
     """The text of a patch. Raises UnreadableError if the file is missing, too large or no text."""
     try:
@@ -77,7 +85,7 @@ class _Loader:
 
     def _include(self, path: str, span: Span) -> list[Statement]:
         full = os.path.join(os.path.dirname(span.source.name), path)
-        identity = os.path.realpath(full)
+        identity = real_path(full)
         if identity in self.chain:
             cycle = [*self.chain[self.chain.index(identity) :], identity]
             shown = " → ".join(os.path.basename(p) for p in cycle)
@@ -126,7 +134,7 @@ def load(
 ) -> Loaded:
     """The program of a text and of what it includes. Errors go to the report."""
     loader = _Loader(report, statements, read, files=[source.name])
-    statements_found = loader.load(source, os.path.realpath(source.name))
+    statements_found = loader.load(source, real_path(source.name))
     return Loaded(Program(tuple(statements_found)), tuple(loader.files))
 
 
