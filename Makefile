@@ -10,7 +10,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo 'ARGS="…" goes to weft (run, bench) or pytest (test); PYTHON=… names the Python to build on.'
 
-# A patch also plays without these packages, by the CPU and in the terminal; setup says what is missing.
+# Without these packages there is no window, but all else runs; setup says what is missing.
 run: $(VENV)/.ready ## play PATCH=… (default: patches/plasma.weft)
 	@scripts/setup system run || true
 	$(VENV)/bin/weft run $(ARGS) $(PATCH)

@@ -122,6 +122,22 @@ def test_an_included_file_and_a_picture_are_watched_too(patch: Path) -> None:
         performance.wait_for("swap", 2)
 
 
+def test_what_a_refused_text_names_is_watched_so_that_mending_it_is_enough(patch: Path) -> None:
+    library, picture = patch.with_name("lib.weft"), patch.with_name("dot.png")
+    patch.write_text("display(1)\nme<width> = 8\nme<height> = 8\n")
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        library.write_text("level = nois\n")
+        performance.save('#include "lib.weft"\ndisplay(level)\nme<width> = 8\nme<height> = 8\n')
+        performance.wait_for("error")
+        library.write_text("level = 0.5\n")
+        performance.wait_for("swap")
+        performance.save('load("dot.png")::dot<r>\ndisplay(dot@r)\nme<width> = 8\nme<height> = 8\n')
+        performance.wait_for("error", 2)
+        Image.new("RGB", (4, 4), (255, 0, 0)).save(picture)
+        performance.wait_for("swap", 2)
+
+
 def test_a_session_ends_with_its_limits_and_signals(patch: Path) -> None:
     patch.write_text(COUNTING)
     with Performance(patch, "--headless", "--frames", "5") as performance:

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from weft.backends.base import Backend, DeviceInfo
 from weft.backends.cpu import EXECUTORS, CpuBackend
 from weft.backends.registry import Registry
-from weft.errors import did_you_mean, error
+from weft.errors import WeftError, did_you_mean, error
 
 # The executors in the order of their speed; `cpu` stands for the first of them that there is.
 CPU_CHAIN = ("vector",)
+
+# Named by the interface, and not in this version.
+LATER = frozenset({"native", "gl", "metal"})
 
 
 @dataclass(frozen=True)
@@ -105,5 +108,12 @@ def _check_names(registry: Registry, request: Mapping[str, list[str]], origin: s
                         hint=did_you_mean(context, [c.name for c in registry.contexts]))  # fmt: skip
         for name in names:
             if name.partition(":")[0] not in known:
-                raise error("unknown-backend", f'{origin}: there is no backend "{name}" in this version',
-                            hint=did_you_mean(name, known) or f"backends: {', '.join(known)}")  # fmt: skip
+                raise refused(name, known)
+
+
+def refused(name: str, known: Iterable[str]) -> WeftError:
+    """What to raise for a backend that cannot be used: one that this version lacks, or a name that means nothing."""
+    listed = f"there are {', '.join(known)}"
+    if name.partition(":")[0] in LATER:
+        return error("backend-not-available", f'this version has no backend "{name}" yet', hint=listed)
+    return error("unknown-backend", f'there is no backend "{name}"', hint=did_you_mean(name, known) or listed)

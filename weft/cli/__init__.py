@@ -25,7 +25,7 @@ class _Entry(NamedTuple):
 
 COMMANDS: Mapping[str, _Entry] = MappingProxyType(
     {
-        "run": _Entry("weft.cli.run", "Play a patch: window and sound, reload on save."),
+        "run": _Entry("weft.cli.run", "Play a patch in a window, and play on with every save."),
         "check": _Entry("weft.cli.check", "List all errors and warnings of a patch."),
         "compile": _Entry("weft.cli.compile", "Compile a patch, and show any stage of it."),
         "eval": _Entry("weft.cli.evaluate", "Show the values of a strand."),

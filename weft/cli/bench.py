@@ -15,8 +15,9 @@ from rich.table import Table
 
 from weft.backends.cpu import EXECUTORS
 from weft.backends.hardware import cores
+from weft.backends.select import refused
 from weft.cli.console import Missing
-from weft.cli.options import SIZE, refused_backend
+from weft.cli.options import SIZE, NumberRange
 from weft.cli.patch import compile_file, shipped_patches
 from weft.runtime.build import Build
 from weft.runtime.measure import Cost, Transfer, machine, measure, transfers
@@ -70,7 +71,7 @@ class _Row:
 @click.argument("patches", nargs=-1, type=click.Path(), metavar="[FILE]…")
 @click.option("--backends", metavar="NAMES", default=",".join(_BACKENDS), show_default=True, help="Which to measure.")
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
-@click.option("--seconds", type=click.FloatRange(0), default=1.0, show_default=True, help="For each measurement.")
+@click.option("--seconds", type=NumberRange(0), default=1.0, show_default=True, help="For each measurement.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="At most so many threads; default: all cores.")
 @click.option("--json", "as_json", is_flag=True, help="The results as JSON on stdout.")
 def command(
@@ -116,7 +117,7 @@ def _runs(backends: str, threads: int) -> list[tuple[str, int]]:
     runs: list[tuple[str, int]] = []
     for name in filter(None, (part.strip() for part in backends.split(","))):
         if name not in EXECUTORS:
-            raise refused_backend(name, _BACKENDS)
+            raise refused(name, _BACKENDS)
         runs += [(name, count) for count in ((1,) if name == "vm" else sorted({1, threads}))]
     return runs
 

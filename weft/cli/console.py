@@ -12,14 +12,18 @@ from weft.errors import Diagnostic
 
 # What scripts rely on; see INTERFACES. An error of weft itself is none of the user's, and has a code of its own.
 ERRORS = 1
+USAGE = 2
 MISSING = 3
 INTERNAL = 70
 INTERRUPTED = 130
 
 # Diagnostics that speak of FILE itself or of a device, not of what the patch says.
 _MISSING_CODES = frozenset(
-    {"unreadable-file", "unknown-backend", "backend-not-available", "not-enough-memory", "no-display", "no-monitor"}
+    {"unreadable-file", "backend-not-available", "not-enough-memory", "no-display", "no-monitor", "events-file"}
 )
+
+# Words on the command line that mean nothing here.
+_USAGE_CODES = frozenset({"unknown-backend", "unknown-context", "too-far"})
 
 _COLOURS = {"error": "red", "warning": "yellow"}
 
@@ -38,6 +42,10 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
     shown = list(diagnostics)
     if not shown:
         return
+    if len(shown) == 1 and shown[0].span is None and shown[0].severity == "error":
+        # It is about the command, a file or a device, and has no line to show.
+        say(shown[0].message + (f" ({shown[0].hint})" if shown[0].hint else ""))
+        return
     colour = _colourful()
     click.echo("\n\n".join(_painted(d) if colour else d.render() for d in shown), err=True, color=colour)
     click.echo(f"\n{summary(shown)}", err=True)
@@ -55,6 +63,8 @@ def exit_code_of(diagnostics: Iterable[Diagnostic]) -> int:
     errors = {d.code for d in diagnostics if d.severity == "error"}
     if not errors:
         return 0
+    if errors <= _USAGE_CODES:
+        return USAGE
     return MISSING if errors <= _MISSING_CODES else ERRORS
 
 

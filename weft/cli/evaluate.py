@@ -11,10 +11,11 @@ import click
 
 from weft.backends.executor import Executor
 from weft.backends.interpreter import TraceEvent
+from weft.backends.select import refused
 from weft.backends.vector import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.cli.console import Missing, say, show
-from weft.cli.options import FILE, SIZE, probe, refused_backend
+from weft.cli.options import FILE, SIZE, probe
 from weft.cli.places import Place, read_place
 from weft.codegen.disassemble import instruction_text
 from weft.codegen.unit import Unit
@@ -92,7 +93,7 @@ def command(
 def _check(query: _Query) -> None:
     """Raises for options that exclude each other, and for backends that this version lacks."""
     if query.backend not in (None, "vm", "vector"):
-        raise refused_backend(query.backend or "", ("vm", "vector"))
+        raise refused(query.backend or "", ("vm", "vector"))
     if query.grid and query.samples:
         raise click.UsageError("--grid and --samples exclude each other")
     if (query.grid or query.samples) and len(query.places) > 1:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from weft.cli.console import Missing
-from weft.errors import did_you_mean
 from weft.graph.settings import SETTINGS
 
 if TYPE_CHECKING:
     _SizeType = click.ParamType[tuple[int, int]]
 else:
     _SizeType = click.ParamType  # not generic in every version of click that will do
-
-# Named by the interface, and not in this version.
-_LATER = frozenset({"native", "gl", "metal"})
 
 
 class _Size(_SizeType):
@@ -33,13 +28,24 @@ class _Size(_SizeType):
         if match is None:
             self.fail(f"{value!r} is no size; write it like 640x360", param, ctx)
         width, height = int(match[1]), int(match[2])
-        for name, value in (("width", width), ("height", height)):
-            if not SETTINGS[name].accepts(value):
-                self.fail(f"the {name} of a picture is {SETTINGS[name].range}, not {value}", param, ctx)
+        for name, pixels in (("width", width), ("height", height)):
+            if not SETTINGS[name].accepts(pixels):
+                self.fail(f"the {name} of a picture is {SETTINGS[name].range}, not {pixels}", param, ctx)
         return width, height
 
 
 SIZE = _Size()
+
+
+class NumberRange(click.FloatRange):
+    """A number between bounds that are part of it; neither nan, which no bound keeps out, nor inf."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
+
 
 # Read by weft itself, which says what is wrong with a file in its own words and with its own exit code.
 FILE = click.argument("file", type=click.Path())
@@ -50,11 +56,3 @@ def probe(path: str) -> str | None:
     from weft.media.pictures import picture_problem  # Pillow: only for patches with pictures
 
     return picture_problem(path)
-
-
-def refused_backend(name: str, known: Iterable[str]) -> Exception:
-    """What to raise for a backend that cannot be used: one that this version lacks, or a name that means nothing."""
-    if name in _LATER:
-        return Missing(f'this version has no backend "{name}" yet; there are {" and ".join(known)}')
-    hint = did_you_mean(name, known) or f"there are {' and '.join(known)}"
-    return click.UsageError(f'there is no backend "{name}" ({hint})')

@@ -16,13 +16,12 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-from weft.backends.cpu import EXECUTORS
 from weft.backends.hardware import cores
 from weft.backends.registry import Registry, load_registry
-from weft.backends.select import Choice, choose, parse_request
+from weft.backends.select import Choice, choose
 from weft.cli import files
 from weft.cli.console import Missing, say, show
-from weft.cli.options import FILE, SIZE, refused_backend
+from weft.cli.options import FILE, SIZE, NumberRange
 from weft.cli.patch import compile_file
 from weft.media.pictures import save_picture
 from weft.runtime.offline import Offline, Pixels, frame_numbers, raw
@@ -45,12 +44,12 @@ class _Span:
 @click.command("render")
 @FILE
 @click.option("-o", "out", required=True, metavar="OUT", help="name.png, name-%04d.png for a sequence, or name.npy.")
-@click.option("--time", type=click.FloatRange(0), metavar="S", help="The moment of a single frame; default: 0.")
-@click.option("--from", "start", type=click.FloatRange(0), metavar="S", help="The first second; default: 0.")
-@click.option("--to", "end", type=click.FloatRange(0), metavar="S", help="Where it ends.")
-@click.option("--duration", type=click.FloatRange(0), metavar="S", help="How long it is, instead of --to.")
+@click.option("--time", type=NumberRange(0), metavar="S", help="The moment of a single frame; default: 0.")
+@click.option("--from", "start", type=NumberRange(0), metavar="S", help="The first second; default: 0.")
+@click.option("--to", "end", type=NumberRange(0), metavar="S", help="Where it ends.")
+@click.option("--duration", type=NumberRange(0), metavar="S", help="How long it is, instead of --to.")
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
-@click.option("--fps", type=click.FloatRange(0.1, 1000), help="Frames a second, instead of the patch's.")
+@click.option("--fps", type=NumberRange(0.1, 1000), help="Frames a second, instead of the patch's.")
 @click.option("--rate", type=click.IntRange(1000, 768_000), help="Samples a second, instead of the patch's.")
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
@@ -136,9 +135,6 @@ def _offline(
 
 
 def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[str, Choice]:
-    for name in (name for names in parse_request(backend).values() for name in names):
-        if name.partition(":")[0] not in {"cpu", *EXECUTORS, *registry.backends}:
-            raise refused_backend(name, EXECUTORS)
     contexts = [spec.name for spec in registry.contexts]
     choices = choose(registry, contexts, backend, os.environ.get("WEFT_BACKEND"))
     if unclamped and "visual" in choices:

@@ -16,7 +16,7 @@ from weft.backends.hardware import cores
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.cli.console import INTERRUPTED, Missing, exit_code_of, say, show
-from weft.cli.options import SIZE
+from weft.cli.options import SIZE, NumberRange
 from weft.errors import Diagnostic, WeftError
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
@@ -29,12 +29,12 @@ from weft.runtime.worker import Compiler, Options, Outcome
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
-@click.option("--fps", type=click.FloatRange(0.1, 1000), help="Frames a second, instead of the patch's.")
+@click.option("--fps", type=NumberRange(0.1, 1000), help="Frames a second, instead of the patch's.")
 @click.option("--fullscreen", is_flag=True, help="Fill the monitor.")
 @click.option("--monitor", type=click.IntRange(0), metavar="N", help="Which monitor, from 0.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 @click.option("--headless", is_flag=True, help="No window; everything else runs.")
-@click.option("--duration", type=click.FloatRange(0), metavar="S", help="End after so many seconds.")
+@click.option("--duration", type=NumberRange(0), metavar="S", help="End after so many seconds.")
 @click.option("--frames", type=click.IntRange(1), metavar="N", help="End after so many frames.")
 @click.option("--events", metavar="FILE", help="Write events, one JSON object a line; - is stdout.")
 @click.option("--no-audio", is_flag=True, help="No sound. This version plays none anyway.")

@@ -124,7 +124,7 @@ def _body(e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task
     """Runs one step's statements: inside a loop, what is assigned is a number at once."""
     for statement in loop.body:
         match statement:
-            case Assignment(name, _, value, _) if isinstance(value, Bundle):
+            case Assignment(name, "=", value, _) if isinstance(value, Bundle):
                 scope = scope.bind(name.name, Closure(value, scope))
             case Assignment(name):
                 result: V = yield e.value(assigned_value(statement), scope, at)

@@ -316,11 +316,30 @@ class Resolver:
             case CallBinding():
                 return scope.bind(statement.name.name, self.bound_call(statement, scope))
             case For():
+                self._check_groups(statement, scope.locals.keys())
                 site = LoopSite(statement, scope)
                 after = scope
                 for name in self.ordinals.carried(statement.body):
                     after = after.bind(name, LoopResult(site, name))
                 return after
+
+    def _check_groups(self, loop: For, outside: Iterable[str]) -> None:
+        """Raises WeftError for a bundle or bound call in a loop whose name also stands for something beyond its
+        step."""
+        beyond = {*outside, *self.ordinals.carried(loop.body)}
+        bound: set[str] = set()
+        for statement in loop.body:
+            match statement:
+                case For():
+                    self._check_groups(statement, beyond | bound)
+                case Assignment(name=name, op="=", value=Bundle()) | CallBinding(name=name):
+                    if name.name in beyond:
+                        raise error("group-in-loop", f'"{name.name}" comes from outside of this step, and a loop '
+                                    "carries only numbers from step to step", name.span,
+                                    "give it a name of its own here")  # fmt: skip
+                    bound.add(name.name)
+                case _:
+                    pass
 
     def bound_call(self, statement: CallBinding, scope: Scope) -> Group:
         """What `f(x)::n<a, b>` binds inside a body."""

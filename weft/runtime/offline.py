@@ -25,6 +25,9 @@ Pixels = npt.NDArray[Any]
 # Frames begin just before the moment they count from, so that a time that was rounded down still has its frame.
 _SLACK = 1e-6
 
+# Two days of frames at 60 a second: a later one would be waited for in vain.
+_REACH = 10_000_000
+
 
 class _Planes(CpuVisual):
     """Gives the outputs as they are, [outputs, height, width], instead of pixels."""
@@ -46,6 +49,12 @@ def frame_numbers(start: float, end: float, fps: float) -> range:
     """The frames that begin in `start … end` seconds, without one that begins at the end."""
     first, behind = (-floor(-seconds * fps + _SLACK) for seconds in (start, end))
     return range(first, behind)
+
+
+def _check_reach(number: int) -> None:
+    if number > _REACH:
+        words = "a patch that remembers plays all frames before the one that is wanted"
+        raise error("too-far", f"{words}, and {_REACH:,} is the most")
 
 
 class Offline:
@@ -84,7 +93,10 @@ class Offline:
         """The frames that have to be computed for those that are wanted: all before them, if the patch remembers, so
         that a frame is the same picture whichever others are wanted."""
         numbers = sorted(wanted)
-        return range(numbers[-1] + 1) if numbers and self.remembers else numbers
+        if not (numbers and self.remembers):
+            return numbers
+        _check_reach(numbers[-1])
+        return range(numbers[-1] + 1)
 
     def play(self, steps: Iterable[int]) -> Iterator[tuple[int, Pixels]]:
         """Computes frames in order, each with its number. A picture is only good until the next."""
@@ -95,6 +107,7 @@ class Offline:
         """The picture at a time, which may lie within a frame."""
         number = floor(time * self._fps + _SLACK)
         if self.remembers:
+            _check_reach(number)
             for _ in self.play(range(number)):
                 pass
         return self._tick(number, time)

@@ -124,6 +124,7 @@ class Stage:
                     words = f"{path} cannot be read: {failure.reason}"
                     raise error("unreadable-source", words, hint=failure.hint) from failure
             loaded[path] = self._pictures[path][1]
+        self._pictures = {path: self._pictures[path] for path in loaded}
         return loaded
 
 

@@ -24,13 +24,15 @@ from weft.runtime.coordinator import main_picture
 from weft.runtime.events import EventLog, FrameStats
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Stage, Swap
-from weft.runtime.watcher import FileState, Watcher, read_text, stat_media
+from weft.runtime.watcher import FileState, Watcher, read_text
 from weft.runtime.worker import Compiler, CompileWorker, Outcome, Saved
 
 # While a save is compiled, the drawing thread gets Python's lock back after this long instead of after 5 ms.
 _SWITCH_SECONDS = 0.0005
 # Sleeping is exact to about a millisecond; the rest of the wait is left to the display.
 _SLEEP_SLACK = 0.001
+# No more than these seconds are made up for by hurrying after a frame that was late.
+_MADE_UP = 0.1
 
 _Pixels = npt.NDArray[np.uint8]
 
@@ -102,6 +104,7 @@ class Session:
     _running: Swap | None = None
     _previous: Swap | None = None
     _pending: Outcome | None = None
+    _files: Mapping[Path, FileState] = field(default_factory=dict)
     _loops_reported: set[str] = field(default_factory=set)
     _compute: list[float] = field(default_factory=list)
 
@@ -124,7 +127,6 @@ class Session:
         try:
             with Watcher(self._changed) as watcher:
                 self._watcher = watcher
-                watcher.watch(self._watched())
                 self._enter(first)
                 self._loop(screen)
         finally:
@@ -157,13 +159,10 @@ class Session:
         self.events.emit("saved", hash=saved.hash)
         self._worker.submit(saved)
 
-    def _watched(self) -> dict[Path, FileState]:
-        files: dict[Path, FileState] = {self.path: self._state}
-        made = self._running.build if self._running else None
-        if made is not None:
-            files |= {Path(f): read_text(Path(f)) for f in made.files if Path(f) != self.path}
-            files |= {Path(m): stat_media(Path(m)) for m in made.media}
-        return files
+    def _watch(self, outcome: Outcome) -> None:
+        """Watches all that a text names, as it was compiled; of a refused text too, whose mistake may be in there."""
+        self._files = outcome.files if outcome.swap is not None else {**self._files, **outcome.files}
+        self._watcher.watch({self.path: self._state, **self._files})
 
     def _take_in(self) -> None:
         """Takes what the worker has finished: a program is swapped in, a mistake is told."""
@@ -174,6 +173,7 @@ class Session:
                 self._swap(outcome)
 
     def _refuse(self, outcome: Outcome) -> None:
+        self._watch(outcome)
         self.problems = list(outcome.diagnostics)
         self.tell(self.problems)
         self.say("the last good version goes on" if self._running else "nothing to show yet: mend the file and save it")
@@ -183,7 +183,12 @@ class Session:
         swap = outcome.swap
         if swap is None:
             return
-        self.stage.take_over(swap, self._running)
+        try:
+            self.stage.take_over(swap, self._running)
+        except Exception as failure:
+            self._refuse(_broken(outcome.saved, "the program could not take over", failure))
+            return
+        self._loops_reported.clear()
         self._previous, self._running = self._running, swap
         self._pending = outcome
         self._enter(outcome)
@@ -194,15 +199,20 @@ class Session:
         if outcome.diagnostics and outcome is self._pending:
             self.tell(self.problems)
         if outcome.swap is not None:
-            keys = (name.removeprefix("key@") for name in outcome.swap.build.uniforms if name.startswith("key@"))
-            self._screen.set_patch_keys(frozenset(keys))
             self._state = FileState("text", outcome.saved.data)
-            self._watcher.watch(self._watched())
+        self._set_patch_keys()
+        self._watch(outcome)
+
+    def _set_patch_keys(self) -> None:
+        uniforms = self._running.build.uniforms if self._running else frozenset[str]()
+        keys = (name.removeprefix("key@") for name in uniforms if name.startswith("key@"))
+        self._screen.set_patch_keys(frozenset(keys))
 
     # --- frames ---------------------------------------------------------------------------------------------------
 
     def _loop(self, screen: Screen) -> None:
-        stats = FrameStats(self.settings.get("fps", 60))
+        aimed = self.settings.get("fps", 60)
+        stats = FrameStats(aimed)
         deadline = time.monotonic()
         while self.stopping is None:
             screen.poll()
@@ -210,12 +220,15 @@ class Session:
                 self.stop("closed")
                 break
             self._take_in()
+            if self.settings.get("fps", 60) != aimed:
+                aimed = self.settings.get("fps", 60)
+                stats = FrameStats(aimed)
             self._frame(screen)
             self._after_frame(stats)
-            deadline = self._wait(max(deadline + 1 / self.settings.get("fps", 60), time.monotonic() - 0.1))
+            deadline = self._wait(max(deadline + 1 / aimed, time.monotonic() - _MADE_UP))
 
     def _wait(self, deadline: float) -> float:
-        """Sleeps until the next frame is due; a late frame is not made up for by hurrying through the next ones."""
+        """Sleeps until the next frame is due."""
         left = deadline - time.monotonic()
         if left > _SLEEP_SLACK:
             time.sleep(left)
@@ -244,14 +257,10 @@ class Session:
 
     def _withdraw(self, failure: Exception) -> None:
         """A program that fails while it runs makes room for the one before: whatever the reason, the show goes on."""
-        words = f"the program failed while it ran ({type(failure).__name__}: {failure})"
-        outcome = Outcome(
-            self._pending.saved if self._pending else Saved(self._state.data or b"", time.monotonic()),
-            None,
-            (Diagnostic("error", "internal", words, None, "this is a bug in weft: the text before it goes on"),),
-        )
+        saved = self._pending.saved if self._pending else Saved(self._state.data or b"", time.monotonic())
         self._running, self._previous, self._pending = self._previous, None, None
-        self._refuse(outcome)
+        self._set_patch_keys()
+        self._refuse(_broken(saved, "the program failed while it ran", failure))
 
     def _env(self, swap: Swap, tick: Tick) -> Env:
         return Env(
@@ -277,7 +286,8 @@ class Session:
         self.frames += 1
         if self._pending is not None:
             self._report_swap(self._pending, now)
-            self._pending = None
+            # It has drawn a frame, so nothing of the program before is needed any more.
+            self._pending = self._previous = None
         figures = stats.shown(now)
         if figures is not None:
             self.events.emit("frames", **figures.fields())
@@ -342,6 +352,12 @@ class Session:
             self.say(f"no screenshot: {path} cannot be written ({failure.strerror})")
         else:
             self.say(f"screenshot: {path}")
+
+
+def _broken(saved: Saved, what: str, failure: Exception) -> Outcome:
+    words = f"{what} ({type(failure).__name__}: {failure})"
+    hint = "this is a bug in weft: the text before it goes on"
+    return Outcome(saved, None, (Diagnostic("error", "internal", words, None, hint),))
 
 
 def _free_name(patch: Path) -> Path:

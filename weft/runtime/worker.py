@@ -6,14 +6,16 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, WeftError
 from weft.media.pictures import picture_problem
 from weft.runtime.build import Build, build
 from weft.runtime.program import Stage, Swap
-from weft.syntax.includes import UnreadableError, decode, read_text
+from weft.runtime.watcher import FileState, read_text, stat_media
+from weft.syntax.includes import UnreadableError, decode
 
 # Parsing on Python 3.10 takes C stack for every level of nesting.
 _STACK_BYTES = 64 << 20
@@ -34,12 +36,13 @@ class Saved:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a saved text: a program to swap in, or the diagnostics that say why there is none. `files` and
-    `media` are what it was made from, as far as it got."""
+    """What became of a saved text: a program to swap in, or the diagnostics that say why there is none. `files` are
+    the files that the text names, as they were when they were read, or looked for in vain."""
 
     saved: Saved
     swap: Swap | None
     diagnostics: tuple[Diagnostic, ...]
+    files: Mapping[Path, FileState] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,25 @@ class Options:
 
     contexts: ContextTable
     settings: Mapping[str, float]
+
+
+@dataclass
+class _Reader:
+    """Reads what a text names, and keeps note of it."""
+
+    files: dict[Path, FileState] = field(default_factory=dict)
+
+    def read(self, path: str) -> str:
+        """An included text. Raises UnreadableError."""
+        state = self.files[Path(path)] = read_text(Path(path))
+        if state.problem:
+            raise UnreadableError(state.problem)
+        return decode(state.data or b"")
+
+    def probe(self, path: str) -> str | None:
+        """What is wrong with a picture."""
+        self.files[Path(path)] = stat_media(Path(path))
+        return picture_problem(path)
 
 
 class Compiler:
@@ -60,23 +82,27 @@ class Compiler:
 
     def compile(self, saved: Saved, before: Swap | None) -> Outcome:
         """Never raises for anything that a patch can contain."""
+        reader = _Reader()
         try:
-            if saved.problem:
-                raise UnreadableError(saved.problem)
-            source = Source(self._name, decode(saved.data))
+            swap, diagnostics = self._made(saved, before, reader)
         except UnreadableError as failure:
             words = f"{self._name} cannot be read: {failure}"
             return Outcome(saved, None, (Diagnostic("error", "unreadable-file", words),))
-        try:
-            made = build(source, self._options.contexts, self._options.settings, probe=picture_problem, read=read_text)
-            if not made.patch.sinks:
-                return Outcome(saved, None, (*made.warnings, _nothing_to_show(self._options.contexts)))
-            started = time.perf_counter()
-            swap = self._stage.prepare(made, picture_size(made), before)
-            swap = replace(swap, hash=saved.hash, load_ms=(time.perf_counter() - started) * 1e3)
         except WeftError as failure:
-            return Outcome(saved, None, failure.diagnostics)
-        return Outcome(saved, swap, (*made.warnings, *swap.left_out))
+            return Outcome(saved, None, failure.diagnostics, reader.files)
+        return Outcome(saved, swap, diagnostics, reader.files)
+
+    def _made(self, saved: Saved, before: Swap | None, reader: _Reader) -> tuple[Swap | None, tuple[Diagnostic, ...]]:
+        if saved.problem:
+            raise UnreadableError(saved.problem)
+        source = Source(self._name, decode(saved.data))
+        made = build(source, self._options.contexts, self._options.settings, probe=reader.probe, read=reader.read)
+        if not made.patch.sinks:
+            return None, (*made.warnings, _nothing_to_show(self._options.contexts))
+        started = time.perf_counter()
+        swap = self._stage.prepare(made, picture_size(made), before)
+        swap = replace(swap, hash=saved.hash, load_ms=(time.perf_counter() - started) * 1e3)
+        return swap, (*made.warnings, *swap.left_out)
 
 
 def _nothing_to_show(contexts: ContextTable) -> Diagnostic:

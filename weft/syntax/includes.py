@@ -33,8 +33,12 @@ def read_text(path: str) -> str:
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
-    except OSError as failure:
-        raise UnreadableError((failure.strerror or str(failure)).lower()) from failure
+    except (FileNotFoundError, NotADirectoryError) as failure:
+        raise UnreadableError("there is no such file") from failure
+    except IsADirectoryError as failure:
+        raise UnreadableError("it is a folder") from failure
+    except (OSError, ValueError) as failure:  # ValueError: a name with a null byte
+        raise UnreadableError(str(getattr(failure, "strerror", None) or failure).lower()) from failure
     return decode(data)
 
 

@@ -1,0 +1,90 @@
+"""What a session does when a program fails that had compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from weft.backends.base import Env
+from weft.backends.registry import load_registry
+from weft.backends.select import choose
+from weft.errors import Diagnostic
+from weft.runtime.coordinator import ProgramRunner, Result
+from weft.runtime.events import EventLog
+from weft.runtime.inputs import Inputs
+from weft.runtime.program import Stage, Swap
+from weft.runtime.session import Limits, NoScreen, Session
+from weft.runtime.worker import Compiler, Options
+
+TEXT = "me<width> = 8\nme<height> = 4\ncount = prev(count) + 1\ncompute(count)\n"
+
+
+class Screen(NoScreen):
+    """Saves another text as soon as the first frame is over, and notes which keys a patch wants."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self._path, self._text = path, text
+        self.keys: list[frozenset[str]] = []
+        self._polls = 0
+
+    def poll(self) -> None:
+        self._polls += 1
+        if self._polls == 2:
+            self._path.write_text(self._text)
+
+    def set_patch_keys(self, names: frozenset[str]) -> None:
+        self.keys.append(names)
+
+
+def _session(path: Path, told: list[Diagnostic], frames: int | None = None) -> Session:
+    registry = load_registry()
+    stage = Stage(choose(registry, [spec.name for spec in registry.contexts]))
+    compiler = Compiler(str(path), Options(registry.contexts, {}), stage)
+    return Session(path, compiler, stage, EventLog(None), Inputs(), told.extend, lambda line: None,
+                   limits=Limits(20.0, frames))  # fmt: skip
+
+
+def _stop_when_told(session: Session, told: list[Diagnostic]) -> None:
+    def tell(diagnostics: Sequence[Diagnostic]) -> None:
+        told.extend(diagnostics)
+        session.stop("told")
+
+    session.tell = tell
+
+
+def test_a_program_that_cannot_take_over_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(stage: Stage, swap: Swap, before: Swap | None) -> list[str]:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(Stage, "take_over", fail)
+    path, told = tmp_path / "patch.weft", list[Diagnostic]()
+    path.write_text(TEXT)
+    session = _session(path, told)
+    _stop_when_told(session, told)
+    first = session.begin()
+    session.run(Screen(path, TEXT + "// changed"), first)
+    assert [d.message for d in told] == ["the program could not take over (MemoryError: no room)"]
+    assert session._running is first.swap
+
+
+def test_a_program_that_fails_while_it_runs_gives_the_keys_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ProgramRunner.run
+
+    def fail(runner: ProgramRunner, env: Env) -> list[Result]:
+        if any("key@b" in part.unit.kernel.uniforms for part in runner.parts):
+            raise ZeroDivisionError("a bug")
+        return run(runner, env)
+
+    monkeypatch.setattr(ProgramRunner, "run", fail)
+    path, told = tmp_path / "patch.weft", list[Diagnostic]()
+    path.write_text(TEXT + "compute(key@a)\n")
+    session = _session(path, told)
+    _stop_when_told(session, told)
+    screen = Screen(path, TEXT + "compute(key@b)\n")
+    session.run(screen, session.begin())
+    assert [d.code for d in told] == ["internal"]
+    assert screen.keys == [frozenset({"a"}), frozenset({"b"}), frozenset({"a"})]
