@@ -1,5 +1,5 @@
-"""The vector machine against the same formulas written by hand in numpy: tiles of rows, single precision, buffers used
-again, whatever varies with one coordinate or the time alone computed once.
+"""The vector machine, playing the patches of patches/bench, against the same formulas written by hand in numpy: tiles
+of rows, single precision, buffers used again, whatever varies with one coordinate or the time alone computed once.
 
     python -m benchmarks.vector_vm [--size 1280x720] [--rounds 15]
 
@@ -14,21 +14,21 @@ import math
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from tests.support.exprs import Exprs, lowered
 from weft.backends.bands import BandPool
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.vector import VectorExecutor
-from weft.codegen.bytecode import compile_kernel
-from weft.contexts import VISUAL
-from weft.ir.program import Lowered
+from weft.contexts import ContextTable
+from weft.errors import Source
 from weft.ops import hashing
 from weft.ops.noise_fold import LACUNARITY_Z, OCTAVE_PLANES, OCTAVE_SHIFT
+from weft.runtime.build import build
 
 F = np.float32
 Reals: TypeAlias = npt.NDArray[np.float32]
@@ -39,31 +39,10 @@ Picture: TypeAlias = npt.NDArray[np.uint8]
 Draw: TypeAlias = Callable[[float, Picture, int], None]
 
 TILE = 64 * 1024
+PATCHES = Path(__file__).parent.parent / "patches" / "bench"
 
 
-# The programs, as the machine gets them.
-
-
-def stripes() -> Lowered:
-    e = Exprs()
-    return lowered(e("sin", e.coord("x") * (20 * math.pi) + e.uniform("time")) * 0.5 + 0.5, e.coord("y"), e.number(0.2))
-
-
-def plasma() -> Lowered:
-    e = Exprs()
-    x, y, time = e.coord("x"), e.coord("y"), e.uniform("time")
-    waves = [e("sin", x * 10 + time), e("sin", y * 10 + time * 1.3), e("sin", (x + y) * 10 + time * 0.7)]
-    v = waves[0] + waves[1] + waves[2] + e("sin", e("hypot", x - 0.5, y - 0.5) * 20 - time * 2)
-    return lowered(*(e("sin", v * math.pi + phase) * 0.5 + 0.5 for phase in (0, 2.094, 4.188)))
-
-
-def clouds() -> Lowered:
-    e = Exprs()
-    height = e("fbm", e.coord("x") * 4, e.coord("y") * 4, e.uniform("time") * 0.5, 5)
-    return lowered(*(e("cos", (height + phase) * math.tau) * 0.5 + 0.5 for phase in (0, 0.33, 0.67)))
-
-
-# The same by hand.
+# The programs by hand.
 
 
 class Hand:
@@ -225,15 +204,16 @@ def blend(a: Reals, b: Reals, t: Reals) -> None:
 # The measurement.
 
 
-def by_machine(ir: Lowered, width: int, height: int) -> Draw:
-    kernel = compile_kernel(ir, VISUAL)
+def by_machine(patch: str, width: int, height: int) -> Draw:
+    path = PATCHES / f"{patch}.weft"
+    made = build(Source(path.name, path.read_text()), ContextTable(), {"width": width, "height": height})
+    kernel = made.units[0].kernel
     executable = VectorExecutor().load(kernel)
     memory = StateMemory(kernel.slots, (height, width))
-    coords = picture_coords(width, height)
 
     def draw(time: float, picture: Picture, threads: int) -> None:
-        launch = Launch((height, width), coords, {"time": time}, threads=threads)
-        executable.rgba8(memory, launch, picture)
+        coords = picture_coords(width, height, time)
+        executable.rgba8(memory, Launch((height, width), coords, threads=threads), picture)
 
     return draw
 
@@ -245,9 +225,9 @@ def seconds(draw: Draw, picture: Picture, at: float, threads: int) -> float:
 
 
 PROGRAMS = {
-    "V1 stripes": (stripes, stripes_by_hand),
-    "V2 plasma": (plasma, plasma_by_hand),
-    "V3 fbm": (clouds, clouds_by_hand),
+    "V1 stripes": ("v1", stripes_by_hand),
+    "V2 plasma": ("v2", plasma_by_hand),
+    "V3 fbm": ("v3", clouds_by_hand),
 }
 
 
@@ -260,8 +240,8 @@ def main() -> None:
     print(
         f"{'program':12} {'threads':>7} {'machine':>9} {'by hand':>9} {'Mpixel/s':>9} {'ratio':>6}  largest difference"
     )
-    for name, (program, by_hand) in PROGRAMS.items():
-        machine, hand = by_machine(program(), width, height), by_hand(width, height)
+    for name, (patch, by_hand) in PROGRAMS.items():
+        machine, hand = by_machine(patch, width, height), by_hand(width, height)
         pictures = [np.zeros((height, width, 4), np.uint8) for _ in range(2)]
         for threads in (1, 2):
             machine(1.7, pictures[0], threads)

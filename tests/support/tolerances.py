@@ -50,3 +50,7 @@ NOISE_SINGLE = Tolerance(relative=0, absolute=2e-4)
 def wrapped_difference(got: float, expected: float, turn: float) -> float:
     """How far apart two numbers are on a circle: 0 and `turn` are the same place."""
     return abs(math.remainder(got - expected, turn))
+
+# Of the 8-bit values of a small picture, how many may differ by more than a level between single and double precision:
+# a hard edge can fall on either side of a pixel's centre, and in so few pixels one edge counts for much.
+EDGE_SHARE = 0.005
