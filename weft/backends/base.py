@@ -192,7 +192,7 @@ class Backend(ABC):
 
     def download(self, memory: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Copies from the device."""
-        return memory.copy()
+        return np.array(memory)
 
     def pool(self, size: int) -> Pool:
         """An arena of so many bytes, for state images and rings."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from weft.graph.settings import LIVE, SETTINGS
 
@@ -17,7 +17,8 @@ BASES = ("x", "y", "abstime", "channel")
 _COUNTER_SLACK = 0.001
 
 
-class Coordinates(NamedTuple, Generic[V]):
+@dataclass(frozen=True, slots=True)
+class Coordinates(Generic[V]):
     """Where a strand is evaluated: the base coordinates, and the axes that instances bring along (`c@k`), sorted."""
 
     x: V
@@ -30,6 +31,10 @@ class Coordinates(NamedTuple, Generic[V]):
         value: V = getattr(self, name)
         return value
 
+    def values(self) -> tuple[V, ...]:
+        """The values of all coordinates and axes."""
+        return (self.x, self.y, self.abstime, self.channel, *(value for _, value in self.axes))
+
     def axis(self, name: str) -> V | None:
         """The value of an axis `instance@axis`, None where it was never mapped."""
         return next((value for axis, value in self.axes if axis == name), None)
@@ -38,7 +43,7 @@ class Coordinates(NamedTuple, Generic[V]):
         """With other values for the bases and axes named."""
         bases = {name: value for name, value in maps.items() if name in BASES}
         axes = dict(self.axes) | {name: value for name, value in maps.items() if name not in BASES}
-        return self._replace(**bases, axes=tuple(sorted(axes.items(), key=lambda item: item[0])))
+        return replace(self, **bases, axes=tuple(sorted(axes.items(), key=lambda item: item[0])))
 
 
 class Algebra(Protocol[V]):

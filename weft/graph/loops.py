@@ -92,7 +92,7 @@ def _real(
     e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V], ends: tuple[V, V], carried: dict[str, V]
 ) -> Task[dict[str, V]]:
     domain = e.domain
-    values = [*ends, *carried.values(), *at[:4], *(value for _, value in at.axes)]
+    values = [*ends, *carried.values(), *at.values()]
     level = 1 + max(scope.level, *(domain.loop_level(v) for v in values))
     # Ends of which nothing is known may turn out constant where the spindle is called.
     varying = not any(domain.is_unknown(end) for end in ends)
