@@ -139,7 +139,7 @@ class Translator(Emitter):
             self.free(*temps)
             self.release(*args)
         else:
-            raise NotImplementedError(f"{row.name} has no vector form")
+            raise TypeError(f"{row.name} has no vector form")
         self._push_result(out, row.gives)
 
     def _number(self, value: float) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, did_you_mean, error
@@ -46,6 +47,8 @@ from weft.syntax.ast import (
     Use,
 )
 
+S = TypeVar("S")
+
 
 def collect(program: Program, contexts: ContextTable, report: Report) -> Patch:
     """The names of a program. What cannot be bound is reported and left out."""
@@ -83,7 +86,7 @@ class _Names:
         self.parameters: list[Parameter] = []
         self.pragmas: dict[type, Fade | Quantize] = {}
 
-    def attempt(self, bind, statement) -> None:  # type: ignore[no-untyped-def]
+    def attempt(self, bind: Callable[[S], None], statement: S) -> None:
         try:
             bind(statement)
         except WeftError as failure:

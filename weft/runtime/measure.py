@@ -6,6 +6,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -221,6 +222,6 @@ def transfers(seconds: float, counts: Sequence[int] = (1, 4096)) -> list[Transfe
         asked: dict[StrandRef, Mapping[str, Value]] = {
             StrandRef("far", "v"): {"x": np.linspace(0, 1, count), "y": np.full(count, 0.5)}
         }
-        timing = timed(lambda asked=asked: runner.values(asked, env), seconds)  # type: ignore[misc]
+        timing = timed(partial(runner.values, asked, env), seconds)
         found.append(Transfer("cpu", "cpu", "call", count * np.dtype(np.float64).itemsize, timing.p50 * 1e3))
     return found
