@@ -147,7 +147,7 @@ def _line(span: Span) -> tuple[str, int]:
 def _seems_bound(span: Span) -> bool:
     """Whether a name that is used stands somewhere in its text as if it was being bound there."""
     name = re.escape(span.text.partition("@")[0].partition("(")[0].strip())
-    bound = rf"((^|[{{;])[ \t]*(let\s+|out\s+|spindle\s+)?|::\s*){name}\b"
+    bound = rf"((^|[{{;])[ \t]*(let\s+|out\s+|spindle\s+|#\w+\s+)?|::\s*){name}\b"
     return bool(re.search(bound, span.source.text, re.MULTILINE))
 
 
