@@ -175,3 +175,19 @@ def test_a_pool_hands_out_aligned_pieces_until_it_is_full() -> None:
     assert (second.ctypes.data - first.ctypes.data) % 64 == 0
     with pytest.raises(MemoryError):
         pool.take((32,), np.float64)
+
+
+def test_memory_of_a_cpu_is_arrays_of_its_own(stage: Stage) -> None:
+    backend = stage.backend("visual")
+    assert backend is not None
+    memory = backend.alloc((2, 3))
+    assert memory.shape == (2, 3)
+    assert not memory.any()
+    backend.upload(np.arange(6).reshape(2, 3), memory)
+    copy = backend.download(memory)
+    memory[:] = 0
+    assert copy.tolist() == [[0, 1, 2], [3, 4, 5]]
+    backend.sync("system")
+    backend.barrier()
+    backend.free(memory)
+    assert backend.pool(128).take((4,), np.float32).nbytes == 16
