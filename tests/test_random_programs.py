@@ -28,8 +28,8 @@ def kernel_of(text: str, optimise: bool) -> Kernel | None:
     except WeftError as failure:
         note(str(failure))
         return None
-    (unit,) = made.units
-    verify_ir(unit.lowered)
+    (unit,), (lowered,) = made.units, made.lowered
+    verify_ir(lowered)
     verify_kernel(unit.kernel)
     return unit.kernel
 

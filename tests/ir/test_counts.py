@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.kernels import MACHINES, run
 from tests.support.programs import rendered
+from weft.codegen.base import Kernel
 from weft.codegen.disassemble import disassemble
-from weft.codegen.unit import Unit
 from weft.contexts import ContextTable
 from weft.errors import Report, Source, WeftError
 from weft.graph.build import build_graph
@@ -16,6 +16,7 @@ from weft.graph.names import collect
 from weft.ir.expr import Pool
 from weft.ir.lower import lower
 from weft.ir.passes import PASSES, PassContext, run_passes
+from weft.ir.program import Lowered
 from weft.ir.rates import Rate, rates
 from weft.ir.verify import verify
 from weft.runtime.build import Build, build
@@ -26,19 +27,24 @@ def made(text: str, optimise: bool = True) -> Build:
     return build(Source("test.weft", text), ContextTable(), optimise=optimise)
 
 
-def only(text: str, optimise: bool = True) -> Unit:
+def only(text: str, optimise: bool = True) -> Lowered:
+    (lowered,) = made(text, optimise).lowered
+    return lowered
+
+
+def kernel(text: str, optimise: bool = True) -> Kernel:
     (unit,) = made(text, optimise).units
-    return unit
+    return unit.kernel
 
 
-def count(unit: Unit, op: str) -> int:
-    return Counter(node.op for node in unit.lowered.nodes())[op]
+def count(lowered: Lowered, op: str) -> int:
+    return Counter(node.op for node in lowered.nodes())[op]
 
 
-def rate(unit: Unit, op: str) -> Rate:
+def rate(lowered: Lowered, op: str) -> Rate:
     """The rate of the only expression of an operation."""
-    slots = {slot.key: slot for slot in unit.lowered.slots}
-    found = [r for node, r in rates(unit.lowered.roots, ContextTable()[unit.lowered.context], slots).items()
+    slots = {slot.key: slot for slot in lowered.slots}
+    found = [r for node, r in rates(lowered.roots, ContextTable()[lowered.context], slots).items()
              if node.op == op]  # fmt: skip
     assert len(found) == 1
     return found[0]
@@ -108,9 +114,9 @@ def test_a_map_of_what_is_not_read_costs_nothing():
 
 
 def test_unoptimised_code_is_what_was_written():
-    code = [str(i.op) for s in only("compute((5 + 3) * 2)", optimise=False).kernel.sections for i in s.code]
+    code = [str(i.op) for s in kernel("compute((5 + 3) * 2)", optimise=False).sections for i in s.code]
     assert code == ["PUSH", "PUSH", "ADD", "PUSH", "MUL", "RETURN"]
-    operands = [i.operand for s in only("compute((5 + 3) * 2)", optimise=False).kernel.sections for i in s.code]
+    operands = [i.operand for s in kernel("compute((5 + 3) * 2)", optimise=False).sections for i in s.code]
     assert operands == [5.0, 3.0, None, 2.0, None, None]
 
 
@@ -154,7 +160,7 @@ def test_an_edit_changes_the_hash_of_its_unit_only():
 
 def test_slots_keep_their_keys_when_others_come_and_go():
     def keys(text: str) -> set[str]:
-        return {slot.key for unit in made(text).units for slot in unit.lowered.slots}
+        return {slot.key for lowered in made(text).lowered for slot in lowered.slots}
 
     before = keys("a = phasor(1) display(a)")
     assert before < keys("z = phasor(3) a = 2 * phasor(1 + z) display(a * z)")

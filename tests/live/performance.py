@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -45,6 +46,11 @@ class Performance:
     @property
     def stderr(self) -> str:
         return self._errors.read_text()
+
+    @property
+    def hash(self) -> str:
+        """The hash that events give for the patch as it is on disk."""
+        return hashlib.sha256(self.patch.read_bytes()).hexdigest()[:16]
 
     def save(self, text: str | bytes) -> None:
         """Saves the patch the way editors do: another file, renamed."""

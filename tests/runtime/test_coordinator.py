@@ -15,15 +15,15 @@ from weft.backends.select import choose, parse_request
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
 from weft.names import StrandRef
-from weft.runtime.build import Build, build
+from weft.runtime.build import Playable, build
 from weft.runtime.coordinator import ProgramRunner
 from weft.runtime.program import Stage, Swap
 
 SIZE = (16, 8)
 
 
-def built(text: str, name: str = "patch.weft") -> Build:
-    return build(Source(name, text), load_registry().contexts)
+def built(text: str, name: str = "patch.weft") -> Playable:
+    return build(Source(name, text), load_registry().contexts).playable
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_path_that_leaves_a_context_and_comes_back_runs_as_three_subgraphs(sta
     )
     made = build(Source("patch.weft", text), contexts)
     assert [unit.subgraph.context for unit in made.units] == ["compute", "visual", "compute"]
-    swap = stage.prepare(made, SIZE)
+    swap = stage.prepare(made.playable, SIZE)
     for number in range(1, 4):
         assert numbers(swap, tick(number)) == pytest.approx([2 * number + 0.5, number])
 
@@ -87,7 +87,7 @@ def test_an_unchanged_subgraph_goes_on_as_it_is_and_a_changed_one_keeps_its_stat
     for number in range(3):
         before.runner.run(tick(number))
     after = stage.prepare(built(text.replace("prev(n) + 1", "prev(n) + 10")), SIZE, before)
-    assert (after.recompiled, after.kept) == (("compute/compute",), ("visual/display",))
+    assert (after.changed, after.kept) == (("compute/compute",), ("visual/display",))
     assert set(stage.take_over(after, before)) == {"compute/n@val/prev/0", "visual/m@v/prev/0"}
     assert numbers(after, tick(3)) == [13]
     resized = stage.prepare(built(text), (32, 16), after)

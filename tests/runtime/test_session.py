@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from weft.backends.base import Env
-from weft.backends.registry import load_registry
-from weft.backends.select import choose
 from weft.errors import Diagnostic
+from weft.runtime.compiler import Setup
 from weft.runtime.coordinator import ProgramRunner, Result
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Stage, Swap
-from weft.runtime.session import Limits, NoScreen, Session
-from weft.runtime.worker import Compiler, Options
+from weft.runtime.screen import NoScreen
+from weft.runtime.session import Limits, Session
 
 TEXT = "me<width> = 8\nme<height> = 4\ncount = prev(count) + 1\ncompute(count)\n"
 
@@ -39,10 +38,8 @@ class Screen(NoScreen):
 
 
 def _session(path: Path, told: list[Diagnostic], frames: int | None = None) -> Session:
-    registry = load_registry()
-    stage = Stage(choose(registry, [spec.name for spec in registry.contexts]))
-    compiler = Compiler(str(path), Options(registry.contexts, {}), stage)
-    return Session(path, compiler, stage, EventLog(None), Inputs(), told.extend, lambda line: None,
+    compiler = Setup(str(path)).compiler()
+    return Session(path, compiler, EventLog(None), Inputs(), told.extend, lambda line: None,
                    limits=Limits(20.0, frames))  # fmt: skip
 
 

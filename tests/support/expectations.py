@@ -90,8 +90,8 @@ def built(path: Path, expected: Expectation, optimise: bool = True) -> Build:
     """A program of the tests, with what is expected as its only output."""
     source = Source(str(path), path.read_text(encoding="utf-8"))
     made = build(source, ContextTable(), optimise=optimise, consume=f"{expected.statement}({expected.strand})")
-    for unit in made.units:
-        verify_ir(unit.lowered)
+    for unit, lowered in zip(made.units, made.lowered, strict=True):
+        verify_ir(lowered)
         verify_kernel(unit.kernel)
     return made
 

@@ -139,7 +139,7 @@ class Pool:
 class Backend(ABC):
     """Runs the subgraphs of one context on one kind of device.
 
-    `compile_subgraph` may be called from any thread and changes nothing that runs; all else is called from the thread
+    `translate` may be called in another process than all else; `compile_subgraph` may be called from any thread and changes nothing that runs; all else is called from the thread
     that runs the context.
     """
 
@@ -157,6 +157,11 @@ class Backend(ABC):
     @abstractmethod
     def capabilities(self) -> Capabilities: ...
 
+    def translate(self, unit: Unit) -> object:
+        """The part of compiling that needs neither device nor memory; can be pickled. `compile_subgraph` finds it as
+        `unit.code`; None if there is no such part, or it was not done beforehand."""
+        return None
+
     @abstractmethod
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
         """Makes a subgraph ready, with zeroed memory. Raises WeftError if the device cannot take it."""
@@ -164,6 +169,14 @@ class Backend(ABC):
     @abstractmethod
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
         """Runs one tick. What it gives is what the context makes of the outputs: a picture, a list of numbers."""
+
+    def try_out(
+        self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False
+    ) -> npt.NDArray[Any] | None:
+        """Runs one tick without any effect outside of `compiled`, to see whether it fails. Gives what
+        `execute_subgraph` would, or (`raw`) the outputs as they are, [outputs, height, width]; None if the backend
+        tries nothing out."""
+        return None
 
     @abstractmethod
     def get_value_at(

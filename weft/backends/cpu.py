@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +26,18 @@ EXECUTORS: Mapping[str, type[VectorExecutor] | type[ReferenceExecutor]] = {
     "vector": VectorExecutor,
     "vm": ReferenceExecutor,
 }
+
+
+# How many subgraphs are kept ready besides those that run: each takes scratch memory of some megabytes.
+_KEPT = 6
+
+
+@dataclass(frozen=True, slots=True)
+class CpuCode:
+    """What an executor has translated of a unit: of its grid, and of each strand that others read."""
+
+    grid: object = None
+    points: Mapping[StrandRef, object] = field(default_factory=dict)
 
 
 @dataclass
@@ -65,6 +77,7 @@ class CpuBackend(Backend):
 
     def __init__(self, executor: str = "vector") -> None:
         self._executor: Executor = EXECUTORS[executor]()
+        self._kept: dict[str, tuple[Executable, Mapping[StrandRef, Executable]]] = {}
 
     @classmethod
     def probe(cls) -> list[DeviceInfo]:
@@ -95,9 +108,36 @@ class CpuBackend(Backend):
             words = f"{unit.subgraph.name} would remember {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
             hint = f"{largest.key} alone goes back {largest.depth} ticks: remember fewer, or a smaller picture"
             raise error("not-enough-memory", words, None, hint)
-        points = {ref: self._executor.load(kernel) for ref, kernel in unit.points.items()}
         memory = StateMemory(unit.kernel.slots, shape)
-        return CpuCompiled(unit, self._executor.load(unit.kernel), points, memory, self.packed)
+        grid, points = self._loaded(unit)
+        return CpuCompiled(unit, grid, points, memory, self.packed)
+
+    def translate(self, unit: Unit) -> CpuCode:
+        points = {ref: self._executor.translate(kernel, False) for ref, kernel in unit.points.items()}
+        return CpuCode(self._executor.translate(unit.kernel, self.packed), points)
+
+    def _loaded(self, unit: Unit) -> tuple[Executable, Mapping[StrandRef, Executable]]:
+        """The kernels of a unit, ready to run. Those of the units asked for last are kept: a text that comes back, or
+        a picture of another size, needs nothing of it anew."""
+        found = self._kept.pop(unit.hash, None)
+        if found is None:
+            code = unit.code if isinstance(unit.code, CpuCode) else CpuCode()
+            grid = self._executor.load(unit.kernel, {self.packed: code.grid})
+            found = grid, {
+                ref: self._executor.load(kernel, {False: code.points.get(ref)}) for ref, kernel in unit.points.items()
+            }
+        self._kept[unit.hash] = found
+        while len(self._kept) > _KEPT:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+    def try_out(
+        self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False
+    ) -> npt.NDArray[Any]:
+        launch = self.launch(compiled, env, coordinator)
+        if raw and isinstance(compiled, CpuCompiled):
+            return compiled.grid.planes(compiled.memory, launch)
+        return compiled.run(compiled.memory, launch)
 
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
         return compiled.run(compiled.memory, self.launch(compiled, env, coordinator))

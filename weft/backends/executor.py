@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -33,12 +35,25 @@ class Executable(Protocol):
         ...
 
 
+NOTHING: Mapping[bool, object] = MappingProxyType({})
+"""No translations."""
+
+
 class Executor(Protocol):
     """Makes kernels ready to run."""
 
     name: str
 
-    def load(self, kernel: Kernel) -> Executable: ...
+    def translate(self, kernel: Kernel, packed: bool) -> object | None:
+        """The part of loading that needs neither device nor memory, for outputs as planes or `packed` as pixels; None
+        where there is nothing to prepare. It can be pickled, and means the same in another process. Raises ValueError
+        if the outputs cannot be packed."""
+        ...
+
+    def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
+        """`codes` holds what `translate` gave for the kernel, by `packed`. What is missing is made when it is first
+        needed."""
+        ...
 
 
 def check(kernel: Kernel, memory: StateMemory, launch: Launch) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.backends.bands import BandPool
-from weft.backends.executor import Executable, check
+from weft.backends.executor import NOTHING, Executable, check
 from weft.backends.interpreter import Interpreter
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
@@ -26,6 +28,9 @@ from weft.ir.rates import Rate
 # How many sizes of launch a kernel is kept ready for.
 _STAGES = 4
 
+# What is computed once in a launch: numbers, which the interpreter computes faster than numpy.
+_ONCE = (Rate.CONSTANT, Rate.FRAME)
+
 
 class VectorExecutor:
     """Makes kernels ready for the vector machine. `dtype` is what the element section computes in."""
@@ -38,23 +43,40 @@ class VectorExecutor:
         self._tile_elements = tile_elements
         self._pool = BandPool()
 
-    def load(self, kernel: Kernel) -> Executable:
-        if kernel.sweep == "grid" and kernel.tick == "element" and kernel.slots:
-            # Each element needs the state that the one before it leaves: there is nothing to do at once.
+    def translate(self, kernel: Kernel, packed: bool) -> Code | None:
+        if packed:
+            channels(len(kernel.outputs))
+        return None if _one_by_one(kernel) else _translate(kernel, packed)
+
+    def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
+        if _one_by_one(kernel):
             return ReferenceExecutable(kernel)
-        return VectorExecutable(kernel, self._real, self._tile_elements, self._pool)
+        return VectorExecutable(kernel, codes, self._real, self._tile_elements, self._pool)
+
+
+def _one_by_one(kernel: Kernel) -> bool:
+    """Whether each element needs the state that the one before it leaves: there is nothing to do at once."""
+    return kernel.sweep == "grid" and kernel.tick == "element" and bool(kernel.slots)
 
 
 class VectorExecutable:
     """A kernel on the vector machine; see `Executable`."""
 
-    def __init__(self, kernel: Kernel, real: np.dtype[Any], tile_elements: int | None, pool: BandPool) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        codes: Mapping[bool, object],
+        real: np.dtype[Any],
+        tile_elements: int | None,
+        pool: BandPool,
+    ) -> None:
         self.kernel = kernel
         self._real = real
         self._tile_elements = tile_elements
         self._pool = pool
-        self._interpreter = Interpreter(kernel)
-        self._code: dict[bool, Code] = {}
+        once = tuple(section for section in kernel.sections if section.rate in _ONCE)
+        self._interpreter = Interpreter(replace(kernel, sections=once))
+        self._code = {packed: code for packed, code in codes.items() if isinstance(code, Code)}
         self._stages: dict[tuple[bool, tuple[int, int]], Stage] = {}
         self._lock = threading.Lock()
 
@@ -91,7 +113,7 @@ class VectorExecutable:
     def _stage(self, task: Task, packed: bool) -> Stage:
         """What a size of launch needs; that of the last few is kept."""
         if packed not in self._code:
-            self._code[packed] = self._translate(packed)
+            self._code[packed] = _translate(self.kernel, packed)
         key = (packed, task.launch.shape)
         stage = self._stages.pop(key, None)
         if stage is None:
@@ -101,20 +123,19 @@ class VectorExecutable:
             del self._stages[next(iter(self._stages))]
         return stage
 
-    def _translate(self, packed: bool) -> Code:
-        plan = PixelPlan()
 
-        def finish(program: Emitter, values: list[Value]) -> None:
-            nonlocal plan
-            if packed:
-                plan = return_pixels(program, values)
-            else:
-                return_planes(program, values)
+def _translate(kernel: Kernel, packed: bool) -> Code:
+    plan = PixelPlan()
 
-        element = translate(self.kernel, Rate.ELEMENT, finish=finish)
-        wanted = {line.key for line in (*element.lines, *plan.sources) if line.source == "local"}
-        column, row = (
-            translate(self.kernel, rate, frozenset(n for n in wanted if isinstance(n, int)))
-            for rate in (Rate.COLUMN, Rate.ROW)
-        )
-        return Code(element, column, row, plan)
+    def finish(program: Emitter, values: list[Value]) -> None:
+        nonlocal plan
+        if packed:
+            plan = return_pixels(program, values)
+        else:
+            return_planes(program, values)
+
+    element = translate(kernel, Rate.ELEMENT, finish=finish)
+    wanted = {line.key for line in (*element.lines, *plan.sources) if line.source == "local"}
+    kept = frozenset(number for number in wanted if isinstance(number, int))
+    column, row = (translate(kernel, rate, kept) for rate in (Rate.COLUMN, Rate.ROW))
+    return Code(element, column, row, plan)

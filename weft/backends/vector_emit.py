@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from weft.backends.vector_program import (
     Body,
     Extent,
+    Group,
     Kind,
-    Line,
     Number,
     Operand,
     Program,
     Register,
-    Scalar,
     Step,
 )
 from weft.ops.spec import ValueType
 
+_ZERO = Number(0.0)
 
-@dataclass(frozen=True, slots=True)
-class Value:
+
+class Value(NamedTuple):
     """A value on the stack or in a local: where it is, and what it is like."""
 
     operand: Operand
@@ -38,50 +37,56 @@ class Emitter:
 
     def __init__(self) -> None:
         self._blocks: list[list[Step]] = [[]]
-        self._holders: Counter[Register] = Counter()
+        self._table: list[Operand] = []
+        self._places: dict[tuple[type, Any], int] = {}
+        """Where each entry stands in the table. With its type: a picture's plane may equal a slot's, and 1 is True."""
+        self._holders: dict[Register, int] = {}
         self._free: dict[tuple[Kind, Extent], list[Register]] = {}
-        self._allocated: Counter[tuple[Kind, Extent]] = Counter()
-        self._scalars: set[Scalar] = set()
-        self._lines: set[Line] = set()
+        self._allocated: dict[tuple[Kind, Extent], int] = {}
 
     def program(self) -> Program:
         """What has been emitted so far."""
-        return Program(tuple(self._blocks[0]), dict(self._allocated), tuple(self._scalars), tuple(self._lines))
+        return Program(tuple(self._blocks[0]), tuple(self._table), self._allocated)
 
     def emit(self, function: Callable[..., object], *operands: Operand) -> None:
         """Appends a call."""
-        self._note(operands)
-        self._blocks[-1].append(Step(function, operands))
+        self._blocks[-1].append(self._note((function, *operands)))
 
-    def _note(self, operands: tuple[Operand, ...]) -> None:
-        for operand in operands:
-            if isinstance(operand, Scalar):
-                self._scalars.add(operand)
-            elif isinstance(operand, Line):
-                self._lines.add(operand)
-            elif type(operand) is tuple:
-                self._note(operand)
+    def _note(self, entries: tuple[Operand, ...]) -> tuple[int, ...]:
+        """Where these stand in the table; adds what is missing."""
+        found = []
+        for entry in entries:
+            key = (type(entry), entry)
+            place = self._places.get(key)
+            if place is None:
+                noted = Group(self._note(entry)) if type(entry) is tuple else entry
+                place = self._places[key] = len(self._table)
+                self._table.append(noted)
+            found.append(place)
+        return tuple(found)
 
     def allocate(self, kind: Kind, extent: Extent) -> Register:
         """A register that nobody holds."""
-        free = self._free.setdefault((kind, extent), [])
+        sort = kind, extent
+        free = self._free.get(sort)
         if free:
             return free.pop()
-        self._allocated[kind, extent] += 1
-        return Register(kind, extent, self._allocated[kind, extent] - 1)
+        number = self._allocated.get(sort, 0)
+        self._allocated[sort] = number + 1
+        return Register(kind, extent, number)
 
     def free(self, *registers: Register) -> None:
         """Gives back registers that nobody holds."""
         for register in registers:
-            self._free[register.kind, register.extent].append(register)
+            self._free.setdefault((register.kind, register.extent), []).append(register)
 
     def release(self, *values: Value) -> None:
         """Lets go of values: their registers are free when nobody else holds them."""
-        for value in values:
-            if isinstance(value.operand, Register):
-                self._holders[value.operand] -= 1
-                if not self._holders[value.operand]:
-                    self.free(value.operand)
+        for operand, _, _ in values:
+            if type(operand) is Register:
+                left = self._holders[operand] = self._holders[operand] - 1
+                if not left:
+                    self.free(operand)
 
     def as_type(self, value: Value, wanted: ValueType) -> Value:
         """The value as another type; the one given is let go of."""
@@ -92,14 +97,19 @@ class Emitter:
         if wanted == "real":
             self.emit(np.copyto, out, value.operand)
         else:
-            self.emit(np.not_equal, value.operand, Number(0.0), out)
-        return self.held(out, wanted, out.extent)
+            self.emit(np.not_equal, value.operand, _ZERO, out)
+        return self.held(out, wanted)
 
-    def held(self, operand: Operand, kind: ValueType, extent: Extent) -> Value:
-        """A value that somebody now holds."""
-        if isinstance(operand, Register):
+    def held(self, register: Register, kind: ValueType) -> Value:
+        """The value in a register, which somebody now holds."""
+        self._holders[register] = self._holders.get(register, 0) + 1
+        return Value(register, kind, register.extent)
+
+    def hold(self, value: Value) -> None:
+        """Somebody else holds the value too."""
+        operand = value.operand
+        if type(operand) is Register:
             self._holders[operand] += 1
-        return Value(operand, kind, extent)
 
     def open_block(self) -> None:
         """Begins the body of a loop: calls are appended to it from now on."""

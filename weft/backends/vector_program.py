@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -51,8 +52,9 @@ class Register(NamedTuple):
     number: int
 
 
-class Number(NamedTuple):
-    """A constant, as an array without axes."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Number:
+    """A constant, as an array without axes. Each is itself alone: 0 and -0 are not the same number."""
 
     value: float
     kind: Kind = "real"
@@ -90,28 +92,37 @@ class Kept(NamedTuple):
     line: Line
 
 
+class Given(Enum):
+    """What only the process knows that runs the steps."""
+
+    TILE = "tile"
+    NUMPY = "numpy"
+
+
+HERE = Given.TILE
+"""Stands for the `Tile` that the steps run on."""
+
+NUMPY = Given.NUMPY
+"""Stands for numpy itself."""
+
+Step: TypeAlias = tuple[int, ...]
+"""One call: where its function stands in the table of the program, and where its operands do."""
+
+
+class Group(NamedTuple):
+    """Several operands as one: where they stand in the table."""
+
+    places: tuple[int, ...]
+
+
 class Body(NamedTuple):
     """The steps of a loop's body."""
 
     steps: tuple[Step, ...]
 
 
-class _Here:
-    """Stands for the `Tile` that the steps run on."""
-
-
-HERE = _Here()
-
 Operand: TypeAlias = Any
 """What a step is called with: one of the above, which are replaced by what they stand for, or anything else."""
-
-
-class Step(NamedTuple):
-    """One call."""
-
-    function: Callable[..., object]
-    operands: tuple[Operand, ...]
-
 
 Bound: TypeAlias = Sequence[tuple[Callable[..., object], tuple[Any, ...]]]
 """Steps with the arrays that they are called with."""
@@ -119,13 +130,22 @@ Bound: TypeAlias = Sequence[tuple[Callable[..., object], tuple[Any, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The steps of one section, and what they refer to."""
+    """The steps of one section, and what they refer to. It can be pickled, and is small then: what many steps refer to
+    is there once."""
 
     steps: tuple[Step, ...]
+    table: tuple[Operand, ...]
+    """All functions and operands of the steps. Groups and bodies stand behind what they refer to."""
     registers: Mapping[tuple[Kind, Extent], int]
     """How many registers of each sort it takes."""
-    scalars: tuple[Scalar, ...]
-    lines: tuple[Line, ...]
+
+    @property
+    def scalars(self) -> list[Scalar]:
+        return [entry for entry in self.table if type(entry) is Scalar]
+
+    @property
+    def lines(self) -> list[Line]:
+        return [entry for entry in self.table if type(entry) is Line]
 
     def bytes_per_element(self, real: int) -> int:
         """Roughly what its registers take for each element of a tile, with reals of so many bytes."""
@@ -141,9 +161,14 @@ def run(steps: Bound) -> None:
 
 def dtype_of(kind: Kind, real: np.dtype[Any]) -> np.dtype[Any]:
     """The type of an array's items, where `real` is that of reals."""
-    if kind == "real":
-        return real
-    return np.dtype({"truth": np.bool_, "bits": np.uint32, "index": np.intp}[kind])
+    return _DTYPES.get(kind, real)
+
+
+_DTYPES: Mapping[Kind, np.dtype[Any]] = {
+    "truth": np.dtype(np.bool_),
+    "bits": np.dtype(np.uint32),
+    "index": np.dtype(np.intp),
+}
 
 
 class Scalars:
@@ -152,7 +177,7 @@ class Scalars:
     def __init__(self, scalars: Iterable[Scalar], real: np.dtype[Any]) -> None:
         self.arrays: dict[Scalar, Array] = {}
         self._groups: list[tuple[list[Scalar], Array]] = []
-        listed = sorted(set(scalars), key=str)
+        listed = dict.fromkeys(scalars)
         for kind in ("real", "truth", "bits"):
             group = [scalar for scalar in listed if scalar.kind == kind]
             values = np.zeros(len(group), dtype_of(kind, real))
@@ -174,7 +199,7 @@ class Lines:
         self._along: dict[bool, list[Array]] = {False: [], True: []}
         """The arrays that hold all lines of one kind side by side: those along rows, those along columns."""
         height, width = shape
-        listed = sorted(set(lines), key=str)
+        listed = dict.fromkeys(lines)
         for down in (False, True):
             for kind in ("real", "truth", "bits"):
                 group = [line for line in listed if (line.extent == Extent.ROWS) == down and line.kind == kind]
@@ -200,42 +225,49 @@ class Registers:
     """The memory behind the registers of a program, and their views for tiles of any size up to a capacity."""
 
     def __init__(self, program: Program, capacity: tuple[int, int], real: np.dtype[Any]) -> None:
+        self._program = program
         self._capacity = capacity
         self._real = real
-        self._memory = {
-            Register(kind, extent, number): self._allocate(extent, dtype_of(kind, real))
-            for (kind, extent), count in program.registers.items()
-            for number in range(count)
-        }
-        self._filled: dict[Filled, Array] = {}
+        self._memory: dict[Register | Filled | Number, Array] = {}
+        """What does not change with the size of a tile, or only in its view."""
+        for entry in program.table:
+            match entry:
+                case Register(kind, extent, _):
+                    self._memory[entry] = self._allocate(extent, dtype_of(kind, real))
+                case Filled(value, extent):
+                    self._memory[entry] = self._allocate(extent, real)
+                    self._memory[entry].fill(value)
+                case Number(value, kind):
+                    self._memory[entry] = np.array(value, dtype_of(kind, real))
 
     def _allocate(self, extent: Extent, dtype: np.dtype[Any]) -> Array:
-        return np.empty(int(np.prod(extent.shape(*self._capacity))), dtype)
+        return np.empty(math.prod(extent.shape(*self._capacity)), dtype)
 
-    def bind(self, steps: Iterable[Step], shape: tuple[int, int], known: Mapping[Any, Any]) -> Bound:
-        """The steps for tiles of one size. `known` has what stands behind every other operand that is replaced."""
-        return [(step.function, tuple(self._resolve(o, shape, known) for o in step.operands)) for step in steps]
+    def bind(self, shape: tuple[int, int], known: Mapping[Any, Any]) -> Bound:
+        """The steps of the program for tiles of one size. `known` has what stands behind every scalar and line, and
+        behind `HERE`."""
+        found: list[Any] = []
+        for entry in self._program.table:
+            found.append(self._resolve(entry, found, shape, known))
+        return _bound(self._program.steps, found)
 
-    def _resolve(self, operand: Operand, shape: tuple[int, int], known: Mapping[Any, Any]) -> Any:
-        match operand:
-            case Register():
-                return _view(self._memory[operand], operand.extent, shape)
-            case Number(value, kind):
-                return np.array(value, dtype_of(kind, self._real))
-            case Filled(value, extent):
-                if operand not in self._filled:
-                    self._filled[operand] = self._allocate(extent, self._real)
-                    self._filled[operand].fill(value)
-                return _view(self._filled[operand], extent, shape)
+    def _resolve(self, entry: Operand, found: Sequence[Any], shape: tuple[int, int], known: Mapping[Any, Any]) -> Any:
+        match entry:
+            case Register() | Filled():
+                wanted = entry.extent.shape(*shape)
+                return self._memory[entry][: math.prod(wanted)].reshape(wanted)
+            case Number():
+                return self._memory[entry]
+            case Scalar() | Line() | Kept() | Given.TILE:
+                return known[entry]
+            case Given.NUMPY:
+                return np
+            case Group(places):
+                return tuple([found[place] for place in places])
             case Body(steps):
-                return self.bind(steps, shape, known)
-            case Scalar() | Line() | Kept() | _Here():
-                return known[operand]
-        if type(operand) is tuple:
-            return tuple(self._resolve(each, shape, known) for each in operand)
-        return operand
+                return _bound(steps, found)
+        return entry
 
 
-def _view(memory: Array, extent: Extent, shape: tuple[int, int]) -> Array:
-    wanted = extent.shape(*shape)
-    return memory[: int(np.prod(wanted))].reshape(wanted)
+def _bound(steps: Iterable[Step], found: Sequence[Any]) -> Bound:
+    return [(found[function], tuple([found[place] for place in operands])) for function, *operands in steps]

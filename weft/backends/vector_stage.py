@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The programs of a kernel that end in one way: as planes, or as pixels."""
+    """The programs of a kernel that end in one way: as planes, or as pixels. It can be pickled."""
 
     element: Program
     column: Program
@@ -69,7 +69,7 @@ class Stage:
         known: dict[Any, Any] = {Kept(line): array for line, array in arrays.items()}
         known |= self._wide_scalars.arrays | self._wide_lines.arrays
         known[HERE] = self._whole
-        return Registers(program, self.shape, _DOUBLE).bind(program.steps, self.shape, known)
+        return Registers(program, self.shape, _DOUBLE).bind(self.shape, known)
 
     def prepare(self, machine: Machine, task: Task) -> None:
         """Computes everything that is there before the first tile, for one launch."""
@@ -143,7 +143,7 @@ class _Worker:
         lines = Lines(self._program.lines, shape, self._real)
         known: dict[Any, Any] = self._scalars.arrays | lines.arrays
         known[HERE] = self._tile
-        return lines, self._registers.bind(self._program.steps, shape, known)
+        return lines, self._registers.bind(shape, known)
 
 
 def _tile_elements(program: Program, real: np.dtype[Any]) -> int:

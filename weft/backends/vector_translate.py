@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import copysign
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from weft.backends import vector_steps as steps
 from weft.backends.vector_emit import Emitter, Value
 from weft.backends.vector_program import (
     HERE,
+    NUMPY,
     Extent,
     Kept,
     Kind,
@@ -23,11 +25,12 @@ from weft.backends.vector_program import (
     Scalar,
     joined,
 )
-from weft.codegen.base import Kernel, StrandCall
+from weft.codegen.base import Instruction, Kernel, StrandCall
 from weft.codegen.liveness import expiring_locals, loop_spans
-from weft.codegen.opcodes import reals, row_of
+from weft.codegen.opcodes import opcode_of, reals
 from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane
 from weft.ir.rates import Rate
+from weft.ops import OPS
 from weft.ops.spec import OpSpec, ValueType
 
 # The extent of what a section computes for each column, row or element: values of rarer sections are narrower.
@@ -38,6 +41,28 @@ EXTENTS: Mapping[Rate, Extent] = {
     Rate.ROW: Extent.ROWS,
     Rate.ELEMENT: Extent.ALL,
 }
+
+
+class _Form(NamedTuple):
+    """The vector form of a row of the table of operators and builtins."""
+
+    takes: tuple[ValueType, ...]
+    gives: ValueType
+    function: Callable[..., object]
+    ufunc: bool
+    temps: int
+
+
+def _form(row: OpSpec) -> _Form:
+    takes = tuple(row.type_of_operand(at) for at in range(len(row.params)))
+    if isinstance(row.vector, str):
+        return _Form(takes, row.gives, getattr(np, row.vector), True, 0)
+    if row.vector is None:
+        raise TypeError(f"{row.name} has no vector form")
+    return _Form(takes, row.gives, row.vector, False, row.temps)
+
+
+_FORMS: Mapping[Instruction, _Form] = {opcode_of(row): _form(row) for row in OPS.values() if row.expand is None}
 
 
 @dataclass(slots=True)
@@ -86,89 +111,89 @@ class Translator(Emitter):
         self._stack: list[Value] = []
         self._loops: list[_Loop] = []
         self._locals: dict[Any, Value] = {}
+        self._numbers: dict[tuple[float, float], Value] = {}
+        self._coords = {name: _given("coord", name, "real", rate) for name, rate in kernel.coords}
+        self._outer = [_given("local", at, local.type, local.rate) for at, local in enumerate(kernel.locals)]
+        """The locals as those that rarer sections have stored."""
         self._at = 0
 
     def read(self) -> list[Value]:
         """Reads the whole code; gives what it returns."""
         for at, instruction in enumerate(self._code):
             self._at = at
-            row = row_of(*instruction)
-            if row is not None:
-                self._row(row)
-            elif instruction.op != "RETURN":
-                _READERS[instruction.op](self, instruction.operand)
-            for number in self._expiring.get(at, ()):
-                self.release(self._locals.pop(number))
+            op, operand = instruction
+            reader = _READERS.get(op)
+            if reader is not None:
+                reader(self, operand)
+            elif op != "RETURN":
+                self._row(_FORMS[instruction])
+            if at in self._expiring:
+                self.release(*map(self._locals.pop, self._expiring[at]))
         return self._stack
 
     # The stack.
 
-    def _push(self, operand: Operand, kind: ValueType = "real", extent: Extent = Extent.ONE) -> None:
-        self._stack.append(self.held(operand, kind, extent))
-
     def _push_result(self, register: Register, kind: ValueType = "real") -> None:
-        self._push(register, kind, register.extent)
+        self._stack.append(self.held(register, kind))
 
     def _pop(self, *types: ValueType) -> list[Value]:
         start = len(self._stack) - len(types)
         values = self._stack[start:]
         del self._stack[start:]
-        return [self.as_type(value, kind) for value, kind in zip(values, types, strict=True)]
+        for at, kind in enumerate(types):
+            if values[at].type != kind:
+                values[at] = self.as_type(values[at], kind)
+        return values
 
     # Instructions.
 
-    def _row(self, row: OpSpec) -> None:
-        args = self._pop(*(row.type_of_operand(at) for at in range(len(row.params))))
+    def _row(self, form: _Form) -> None:
+        args = self._pop(*form.takes)
         operands = [arg.operand for arg in args]
-        extent = _extent_of(args)
-        if isinstance(row.vector, str):
+        extents = [arg.extent for arg in args]
+        extent = joined(extents)
+        if form.ufunc:
             # A ufunc may write over its operands: the registers stay few, and in the cache.
             self.release(*args)
-            out = self.allocate(row.gives, extent)
-            extents = [arg.extent for arg in args]
-            if sorted(extents) == [Extent.COLUMNS, Extent.ROWS] and args[0].type == row.gives:
-                # Spreading out the columns first takes less time than numpy loses when it combines the two.
+            out = self.allocate(form.gives, extent)
+            if extent not in extents and form.takes[0] == form.gives:
+                # Of columns and rows: spreading out the columns first takes less time than numpy loses when it
+                # combines the two.
                 columns = extents.index(Extent.COLUMNS)
                 self.emit(np.copyto, out, operands[columns])
                 operands[columns] = out
-            self.emit(getattr(np, row.vector), *operands, out)
-        elif row.vector is not None:
-            out = self.allocate(row.gives, extent)
-            temps = [self.allocate("real", extent) for _ in range(row.temps)]
-            self.emit(row.vector, np, out, *operands, *temps)
+            self.emit(form.function, *operands, out)
+        else:
+            out = self.allocate(form.gives, extent)
+            temps = [self.allocate("real", extent) for _ in range(form.temps)]
+            self.emit(form.function, NUMPY, out, *operands, *temps)
             self.free(*temps)
             self.release(*args)
-        else:
-            raise TypeError(f"{row.name} has no vector form")
-        self._push_result(out, row.gives)
+        self._push_result(out, form.gives)
 
     def _number(self, value: float) -> None:
-        self._push(Number(value))
+        key = value, copysign(1.0, value)  # 0 is not -0
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = Value(Number(value), "real", Extent.ONE)
+        self._stack.append(found)
 
     def _bits(self, value: int) -> None:
-        self._push(Number(value, "bits"), "bits")
+        self._stack.append(Value(Number(value, "bits"), "bits", Extent.ONE))
 
     def _load_uniform(self, name: str) -> None:
-        self._push(Scalar("uniform", name, "real"))
+        self._stack.append(Value(Scalar("uniform", name, "real"), "real", Extent.ONE))
 
     def _load_coord(self, name: str) -> None:
-        extent = EXTENTS[dict(self.kernel.coords)[name]]
-        one = extent == Extent.ONE
-        self._push(Scalar("coord", name, "real") if one else Line("coord", name, "real", extent), "real", extent)
+        self._stack.append(self._coords[name])
 
     def _load_local(self, number: int) -> None:
-        value = self._locals.get(number)
-        if value is None:
-            local = self.kernel.locals[number]
-            extent = EXTENTS[local.rate]
-            one = extent == Extent.ONE
-            kind = local.type
-            value = Value(Scalar("local", number, kind) if one else Line("local", number, kind, extent), kind, extent)
-        self._load(value)
+        self._load(self._locals.get(number) or self._outer[number])
 
     def _load(self, value: Value) -> None:
         """Pushes a value that somebody else holds too."""
-        self._push(value.operand, value.type, value.extent)
+        self.hold(value)
+        self._stack.append(value)
 
     def _store_local(self, number: int) -> None:
         (value,) = self._pop(self.kernel.locals[number].type)
@@ -240,14 +265,14 @@ class Translator(Emitter):
             plan.carried[k] = self._widened(plan.carried[k], plan.bounds, start.extent)
             register = self.allocate("real", plan.carried[k])
             self.emit(np.copyto, register, start.operand)
-            carried.append(self.held(register, "real", register.extent))
+            carried.append(self.held(register, "real"))
         self.release(*starts)
         masks = spent = None
         if plan.bounds:
             masks = (self.allocate("truth", plan.bounds), self.allocate("truth", plan.bounds))
             if span.nested:
                 spent = self._loops[0].spent if self._loops else self.allocate("real", plan.bounds)
-        index = self.held(self.allocate("real", first.extent), "real", first.extent)
+        index = self.held(self.allocate("real", first.extent), "real")
         self._loops.append(_Loop(plan, shape, span.nested, first, last, index, carried, masks, spent))
         self.open_block()
 
@@ -286,7 +311,7 @@ class Translator(Emitter):
             if value.operand == register:
                 self.release(value)
             elif value.operand in old:
-                aside = self.held(self.allocate("real", value.extent), "real", value.extent)
+                aside = self.held(self.allocate("real", value.extent), "real")
                 self.emit(np.copyto, aside.operand, value.operand)
                 self.release(value)
                 moves.append((register, aside))
@@ -349,3 +374,10 @@ def translate(
 
 def _extent_of(values: Sequence[Value]) -> Extent:
     return joined(value.extent for value in values)
+
+
+def _given(source: Literal["coord", "local"], key: str | int, kind: ValueType, rate: Rate) -> Value:
+    """What a section reads that is computed at some rate before it."""
+    extent = EXTENTS[rate]
+    one = extent == Extent.ONE
+    return Value(Scalar(source, key, kind) if one else Line(source, key, kind, extent), kind, extent)

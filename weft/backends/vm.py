@@ -3,10 +3,12 @@ every parity test."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.executor import check
+from weft.backends.executor import NOTHING, check
 from weft.backends.interpreter import Interpreter, Machine, Trace
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
@@ -23,7 +25,11 @@ class ReferenceExecutor:
     def __init__(self, trace: Trace | None = None) -> None:
         self._trace = trace
 
-    def load(self, kernel: Kernel) -> ReferenceExecutable:
+    def translate(self, kernel: Kernel, packed: bool) -> None:
+        if packed:
+            channels(len(kernel.outputs))
+
+    def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> ReferenceExecutable:
         return ReferenceExecutable(kernel, self._trace)
 
 

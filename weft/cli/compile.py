@@ -41,7 +41,11 @@ def _graph(compiled: _Compiled) -> str:
 
 def _ir(compiled: _Compiled) -> str:
     contexts = compiled.build.contexts
-    return "\n".join(ir_text(unit.lowered, contexts[unit.subgraph.context]) for unit in compiled.units)
+    wanted = {unit.subgraph.name for unit in compiled.units}
+    shown = zip(compiled.build.units, compiled.build.lowered, strict=True)
+    return "\n".join(
+        ir_text(lowered, contexts[unit.subgraph.context]) for unit, lowered in shown if unit.subgraph.name in wanted
+    )
 
 
 def _bytecode(compiled: _Compiled) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -14,19 +16,23 @@ import click
 
 from weft.backends.hardware import cores
 from weft.backends.registry import load_registry
-from weft.backends.select import choose
 from weft.cli.console import INTERRUPTED, Missing, exit_code_of, say, show
 from weft.cli.options import SIZE, NumberRange
-from weft.errors import Diagnostic, WeftError
+from weft.cli.patch import shipped_patches
+from weft.errors import WeftError
+from weft.runtime.compiler import Setup
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
-from weft.runtime.program import Stage
-from weft.runtime.session import Limits, NoScreen, Session
-from weft.runtime.worker import Compiler, Options, Outcome
+from weft.runtime.screen import NoScreen
+from weft.runtime.session import Limits, Session
+from weft.runtime.worker import Outcome
+
+# What plays when no file is named.
+FIRST_PATCH = "plasma.weft"
 
 
 @click.command("run")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
 @click.option("--fps", type=NumberRange(0.1, 1000), help="Frames a second, instead of the patch's.")
@@ -34,114 +40,160 @@ from weft.runtime.worker import Compiler, Options, Outcome
 @click.option("--monitor", type=click.IntRange(0), metavar="N", help="Which monitor, from 0.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 @click.option("--headless", is_flag=True, help="No window; everything else runs.")
+@click.option("--terminal", is_flag=True, help="The picture in the terminal; so too where there is no display.")
 @click.option("--duration", type=NumberRange(0), metavar="S", help="End after so many seconds.")
 @click.option("--frames", type=click.IntRange(1), metavar="N", help="End after so many frames.")
 @click.option("--events", metavar="FILE", help="Write events, one JSON object a line; - is stdout.")
 @click.option("--no-audio", is_flag=True, help="No sound. This version plays none anyway.")
 def command(**options: Any) -> int:
-    """Play a patch, and play it on with every save."""
-    return _run(options)
+    """Play FILE, and play it on with every save. Without FILE, plays a patch that comes with weft."""
+    return _Run(**options).perform()
 
 
-def _run(options: dict[str, Any]) -> int:
-    registry = load_registry()
-    for problem in registry.problems:
-        show([problem])
-    contexts = [spec.name for spec in registry.contexts]
-    choices = choose(registry, contexts, options["backend"], os.environ.get("WEFT_BACKEND"))
-    stage = Stage(choices)
-    file: Path = options["file"]
-    with EventLog(options["events"], warn=say) as events:
-        session = Session(
-            path=file,
-            compiler=Compiler(str(file), Options(registry.contexts, _settings(options)), stage),
-            stage=stage,
-            events=events,
-            inputs=Inputs(),
-            tell=_tell,
-            say=say,
-            threads=options["threads"] or cores(),
-            limits=Limits(options["duration"], options["frames"]),
+@dataclass(frozen=True)
+class _Run:
+    """The options of one run."""
+
+    file: Path | None
+    backend: str | None
+    size: tuple[int, int] | None
+    fps: float | None
+    fullscreen: bool
+    monitor: int | None
+    threads: int | None
+    headless: bool
+    terminal: bool
+    duration: float | None
+    frames: int | None
+    events: str | None
+    no_audio: bool
+
+    def perform(self) -> int:
+        self._check()
+        for problem in load_registry().problems:
+            show([problem])
+        path = self.file or shipped_patches() / FIRST_PATCH
+        setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), self._settings())
+        with EventLog(self.events, warn=say) as events:
+            session = Session(
+                path=path,
+                compiler=setup.compiler(),
+                events=events,
+                inputs=Inputs(),
+                tell=show,
+                say=say,
+                threads=self.threads or cores(),
+                limits=Limits(self.duration, self.frames),
+            )
+            return self._play(session)
+
+    def _check(self) -> None:
+        if self.headless and (self.terminal or self.fullscreen or self.monitor is not None):
+            raise click.UsageError("--headless shows nothing, so there is nothing to choose a place for")
+        if self.terminal and (self.fullscreen or self.monitor is not None):
+            raise click.UsageError("--terminal opens no window, so --fullscreen and --monitor mean nothing")
+        if self.terminal and self.events == "-":
+            raise click.UsageError("--terminal draws on stdout, so --events needs a file")
+
+    def _settings(self) -> dict[str, float]:
+        settings: dict[str, float] = {}
+        if self.size:
+            settings["width"], settings["height"] = map(float, self.size)
+        if self.fps:
+            settings["fps"] = self.fps
+        return settings
+
+    def _play(self, session: Session) -> int:
+        first = session.begin()
+        show(first.diagnostics)
+        if any(d.code == "unreadable-file" for d in first.diagnostics):
+            return exit_code_of(first.diagnostics)
+        if first.swap is None and self._ends_by_itself:
+            return exit_code_of(first.diagnostics)
+        try:
+            with _interruptible(session):
+                self._open_and_run(session, first)
+        except WeftError as failure:
+            raise Missing(failure.diagnostics[0].render()) from failure
+        return INTERRUPTED if session.stopping == "interrupted" else 0
+
+    @property
+    def _ends_by_itself(self) -> bool:
+        """Whether a script waits for the end, so that nobody is there to mend the patch."""
+        return self.headless and (self.frames is not None or self.duration is not None)
+
+    def _open_and_run(self, session: Session, first: Outcome) -> None:
+        if self.headless:
+            self._announce(session, first, keys="")
+            session.run(NoScreen(), first)
+        elif self.terminal:
+            self._run_in_terminal(session, first)
+        else:
+            self._run_in_window(session, first)
+
+    def _run_in_window(self, session: Session, first: Outcome) -> None:
+        try:
+            # GLFW and OpenGL are imported with this module, and only where a window is wanted.
+            from weft.runtime.window import Window
+
+            window = Window(
+                f"{session.path.name} · weft",
+                *session.size,
+                fullscreen=self.fullscreen,
+                monitor=self.monitor,
+                inputs=session.inputs,
+                on_command=session.command,
+            )
+        except WeftError as failure:
+            if failure.diagnostics[0].code != "no-display" or not self._terminal_will_do:
+                raise
+            say(f"{failure.diagnostics[0].message}; the terminal shows the picture instead")
+            self._run_in_terminal(session, first)
+            return
+        with window:
+            self._announce(session, first, keys="F full screen, Space pause, R restart, S screenshot, "
+                                                "E errors, H figures, Esc leave")  # fmt: skip
+            session.run(window, first)
+
+    @property
+    def _terminal_will_do(self) -> bool:
+        return sys.stdout.isatty() and self.events != "-" and not (self.fullscreen or self.monitor is not None)
+
+    def _run_in_terminal(self, session: Session, first: Outcome) -> None:
+        from weft.runtime.terminal import Terminal
+
+        keys = "Space pause, R restart, S screenshot, E errors, H figures, Esc leave"
+        self._announce(session, first, keys=keys)
+        # What is said and told from here on stands below the picture, which other lines would tear.
+        session.say, session.tell = _nothing, _nothing
+        with Terminal(session.inputs, session.command) as terminal:
+            session.notices.note(f"edit {session.path} and save · {keys}")
+            session.run(terminal, first)
+
+    def _announce(self, session: Session, first: Outcome, keys: str) -> None:
+        """The first line of every run: the file to edit, what runs it, and the keys."""
+        choices = session.stage.choices
+        shown = ", ".join(f"{name} {choice.shown}" for name, choice in choices.items())
+        file = f"edit {session.path} and save" if self.file else f"playing {FIRST_PATCH}, which comes with weft"
+        say(" · ".join(filter(None, (file, shown, keys))))
+        if self.file is None:
+            name = Path(FIRST_PATCH).stem
+            say(f"to make it yours: weft examples {name} --copy mine.weft, then weft run mine.weft")
+        session.events.emit(
+            "started",
+            backends={name: choice.shown for name, choice in choices.items()},
+            size=list(session.size),
+            fps=session.settings.get("fps"),
+            rate=session.settings.get("rate"),
+            buffer=None,
         )
-        return _perform(session, options)
+        if first.swap is None:
+            session.events.emit("error", hash=first.saved.hash, diagnostics=[d.to_json() for d in first.diagnostics])
+            say("nothing to show yet: mend the file and save it")
 
 
-def _settings(options: dict[str, Any]) -> dict[str, float]:
-    settings: dict[str, float] = {}
-    if options["size"]:
-        settings["width"], settings["height"] = map(float, options["size"])
-    if options["fps"]:
-        settings["fps"] = options["fps"]
-    return settings
-
-
-def _perform(session: Session, options: dict[str, Any]) -> int:
-    first = session.begin()
-    show(first.diagnostics)
-    if any(d.code == "unreadable-file" for d in first.diagnostics):
-        return exit_code_of(first.diagnostics)
-    if first.swap is None and _ends_by_itself(options):
-        return exit_code_of(first.diagnostics)
-    try:
-        with _interruptible(session):
-            _open_and_run(session, options, first)
-    except WeftError as failure:
-        raise Missing(failure.diagnostics[0].render()) from failure
-    return INTERRUPTED if session.stopping == "interrupted" else 0
-
-
-def _ends_by_itself(options: dict[str, Any]) -> bool:
-    """Whether a script waits for the end, so that nobody is there to mend the patch."""
-    return bool(options["headless"] and (options["frames"] or options["duration"]))
-
-
-def _open_and_run(session: Session, options: dict[str, Any], first: Outcome) -> None:
-    width, height = session.size
-    if options["headless"]:
-        _announce(session, first, window=False)
-        session.run(NoScreen(), first)
-        return
-    # GLFW and OpenGL are imported with this module, and only where a window is wanted.
-    from weft.runtime.window import Window
-
-    with Window(
-        f"{session.path.name} · weft",
-        width,
-        height,
-        fullscreen=options["fullscreen"],
-        monitor=options["monitor"],
-        inputs=session.inputs,
-        on_command=session.command,
-    ) as window:
-        _announce(session, first, window=True)
-        session.run(window, first)
-
-
-def _announce(session: Session, first: Outcome, window: bool) -> None:
-    """The first line of every run: the file to edit, what runs it, and the keys."""
-    choices = session.stage.choices
-    shown = ", ".join(f"{name} {choice.shown}" for name, choice in choices.items())
-    keys = " · F full screen, Space pause, R restart, S screenshot, Esc leave" if window else ""
-    say(f"edit {session.path} and save · {shown}{keys}")
-    settings = session.settings
-    session.events.emit(
-        "started",
-        backends={name: choice.shown for name, choice in choices.items()},
-        size=list(session.size),
-        fps=settings.get("fps"),
-        rate=settings.get("rate"),
-        buffer=None,
-    )
-    if first.swap is None:
-        session.events.emit("error", hash=first.saved.hash, diagnostics=[d.to_json() for d in first.diagnostics])
-        say("nothing to show yet: mend the file and save it")
-
-
-def _tell(diagnostics: list[Diagnostic]) -> None:
-    if not diagnostics:
-        say("no errors")
-        return
-    show(diagnostics)
+def _nothing(_: object) -> None:
+    pass
 
 
 @contextmanager
@@ -152,7 +204,7 @@ def _interruptible(session: Session) -> Iterator[None]:
     def on_signal(number: int, _frame: FrameType | None) -> None:
         session.stop("interrupted" if number == signal.SIGINT else "terminated")
 
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

@@ -21,23 +21,24 @@ from weft.names import StrandRef
 @dataclass(frozen=True)
 class Unit:
     """One subgraph, compiled: the kernel over its context's sweep, and one for each strand that others read. Equal
-    hashes mean that nothing has to be built again."""
+    hashes mean that nothing has to be built again. `code` is what the backend that will run it has translated
+    beforehand, if anything."""
 
     subgraph: Subgraph
-    lowered: Lowered
     kernel: Kernel
     points: Mapping[StrandRef, Kernel]
     hash: str
+    code: object = None
 
 
 def compile_unit(
     patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, optimise: bool = True
-) -> Unit:
-    """Lowers and compiles one subgraph. Raises WeftError, or Unavailable if a source is missing."""
+) -> tuple[Unit, Lowered]:
+    """Compiles one subgraph; gives with it what it was compiled from. Raises WeftError, or Unavailable if a source is missing."""
     pool = Pool()
     spec = contexts[subgraph.context]
     lowered = run_passes(lower(patch, graph, subgraph, contexts, pool), PassContext(pool, spec), optimise)
     kernel = compile_kernel(lowered, spec, optimise, pool.span)
     points = {ref: compile_points(lowered, ref, spec, pool.span) for ref, _ in lowered.exposed}
     hashes = [content_hash(k) for k in (kernel, *points.values())]
-    return Unit(subgraph, lowered, kernel, points, "-".join(hashes))
+    return Unit(subgraph, kernel, points, "-".join(hashes)), lowered

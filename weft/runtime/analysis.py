@@ -19,7 +19,7 @@ from weft.graph.names import collect
 from weft.graph.nodes import RenderGraph, Subgraph
 from weft.graph.patch import Patch
 from weft.graph.resolve import media_kind
-from weft.graph.settings import SETTINGS
+from weft.graph.settings import SETTINGS, fitted
 from weft.ir.expr import Pool
 from weft.ir.lower import Unavailable, lower
 from weft.sources import PICTURE, SOURCES
@@ -55,9 +55,11 @@ def analyse(
     probe: Probe | None = None,
     read: Callable[[str], str] = read_text,
     consume: str | None = None,
+    room: tuple[int, int] | None = None,
 ) -> Analysis:
     """Reads a text and builds its render graph. `settings` override those of the patch; `probe` says what is wrong with
-    a picture file; an output statement to `consume` (`display(a@v)`) takes the place of all that the patch has.
+    a picture file; an output statement to `consume` (`display(a@v)`) takes the place of all that the patch has. A
+    picture that is larger than `room` (width, height) is made smaller, with the same aspect.
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
@@ -71,6 +73,8 @@ def analyse(
     if settings:
         _check_settings(settings, meaning)
         patch = replace(patch, settings={**patch.settings, **settings})
+    if room:
+        patch = replace(patch, settings=fitted(patch.settings, room))
     graph = build_graph(patch, contexts, meaning)
     media = _check_media(loaded.program, meaning, probe)
     report.add(_without_follow_ups(meaning, report))
@@ -168,6 +172,8 @@ def _check_media(program: Program, report: Report, probe: Probe | None) -> tuple
     """The pictures that a program names. Those that cannot be read are errors at their place."""
     found: dict[str, None] = {}
     for statement in program.statements:
+        if "load" not in statement.span.text:
+            continue
         for node in walk_statement(statement):
             if not (isinstance(node, Call) and isinstance(node.callee, Name) and node.callee.id == "load"):
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +76,12 @@ class ProgramRunner:
             backend, compiled = self._exposed[ref]
             found[ref] = np.asarray(backend.get_value_at(ref, compiled, coords, env, self))
         return found
+
+    def try_out(self, env: Env, raw: bool = False) -> Iterator[tuple[Part, npt.NDArray[Any] | None]]:
+        """One tick of every subgraph, without any effect outside; see `Backend.try_out`."""
+        self._env = env
+        for part in self.parts:
+            yield part, part.backend.try_out(part.compiled, env, self, raw)
 
     def run(self, env: Env) -> list[Result]:
         """One tick of every subgraph."""

@@ -100,7 +100,8 @@ def compile_alone(
     (only,) = built.units
     # Exposed, it can also be read at any point of the finished picture.
     exposed = replace(only.subgraph, exposes=(ref,))
-    return Alone(compile_unit(built.patch, built.graph, exposed, contexts), built.warnings)
+    unit, _ = compile_unit(built.patch, built.graph, exposed, contexts)
+    return Alone(unit, built.warnings)
 
 
 class Evaluation:

@@ -214,7 +214,7 @@ def transfers(seconds: float, counts: Sequence[int] = (1, 4096)) -> list[Transfe
     text = "far<v> = prev(far@v) * 0.5 + me@x\ndisplay(far@v)\ncompute(far@v)\n"
     table = ContextTable((VISUAL, AUDIO, COMPUTE))
     program = build(Source("(measured)", text), table, {"width": 64, "height": 36})
-    runner = Stage(choose(load_registry(), ["visual", "compute"])).prepare(program, (64, 36)).runner
+    runner = Stage(choose(load_registry(), ["visual", "compute"])).prepare(program.playable, (64, 36)).runner
     env = Env(64, 36)
     runner.run(env)
     found: list[Transfer] = []

@@ -66,7 +66,7 @@ class Offline:
         settings = build.patch.settings
         size = (int(settings["width"]), int(settings["height"]))
         self._fps = settings["fps"]
-        self._swap: Swap = Stage(choices).prepare(build, size)
+        self._swap: Swap = Stage(choices).prepare(build.playable, size)
         self._check_display(build)
         self._env = Env(
             width=size[0],

@@ -1,9 +1,9 @@
-"""Making a build run: a backend for every context, kernels loaded aside, and what goes on from the program before."""
+"""Making a program run: a backend for every context, kernels loaded aside, and what goes on from the program before."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from weft.backends.base import Backend, Env
@@ -11,25 +11,23 @@ from weft.backends.launch import Picture
 from weft.backends.select import Choice
 from weft.errors import Diagnostic, error
 from weft.media.pictures import PictureError, load_picture
-from weft.runtime.build import Build
+from weft.runtime.build import Playable
 from weft.runtime.coordinator import Part, ProgramRunner
 from weft.runtime.watcher import stat_media
 
 
 @dataclass(frozen=True)
 class Swap:
-    """A program that is ready to take over: everything that takes time has been done. `recompiled` and `kept` name its
-    subgraphs; `left_out` are warnings about contexts that nothing can run."""
+    """A program that is ready to take over: everything that takes time has been done. `changed` and `kept` name its
+    subgraphs, by whether the program before has the like; `left_out` are warnings about contexts that nothing can run."""
 
-    build: Build
+    playable: Playable
     runner: ProgramRunner
     pictures: Mapping[str, Picture]
     size: tuple[int, int]
-    recompiled: tuple[str, ...]
+    changed: tuple[str, ...]
     kept: tuple[str, ...]
     left_out: tuple[Diagnostic, ...] = ()
-    hash: str = ""
-    load_ms: float = 0.0
 
 
 @dataclass
@@ -49,19 +47,27 @@ class Stage:
             self._backends[context] = choice.make()
         return self._backends[context]
 
-    def prepare(self, build: Build, size: tuple[int, int], before: Swap | None = None) -> Swap:
-        """Compiles what the program before does not have already. Changes nothing that runs.
+    def translate(self, playable: Playable) -> Playable:
+        """Has the backends do all that can be done in another process than theirs."""
+        units = []
+        for unit in playable.units:
+            backend = self.backend(unit.subgraph.context)
+            units.append(replace(unit, code=backend.translate(unit)) if backend is not None else unit)
+        return replace(playable, units=tuple(units))
+
+    def prepare(self, playable: Playable, size: tuple[int, int], before: Swap | None = None) -> Swap:
+        """Loads what the program before does not have already. Changes nothing that runs.
 
         Raises WeftError for what a device cannot take, or a picture that cannot be read.
         """
-        pictures = self._load_pictures(build)
+        pictures = self._load_pictures(playable)
         env = Env(size[0], size[1], pictures=pictures)
-        runner = ProgramRunner(build.contexts)
+        runner = ProgramRunner(playable.contexts)
         same_size = before is not None and before.size == size
         running = {p.unit.subgraph.name: p for p in before.runner.parts} if before and same_size else {}
-        parts, recompiled, kept = [], [], []
-        missing = self._unrunnable(build)
-        for unit in build.units:
+        parts, changed, kept = [], [], []
+        missing = self._unrunnable(playable)
+        for unit in playable.units:
             name = unit.subgraph.name
             backend = self.backend(unit.subgraph.context)
             if backend is None or name in missing:
@@ -72,13 +78,12 @@ class Stage:
                 kept.append(name)
             else:
                 part = Part(unit, backend, backend.compile_subgraph(unit, env, runner))
-                recompiled.append(name)
+                changed.append(name)
             parts.append(part)
             for ref in unit.subgraph.exposes:
                 runner.expose(ref, backend, part.compiled)
         runner.parts = tuple(parts)
-        notes = (*missing.values(), *_other_windows(build))
-        return Swap(build, runner, pictures, size, tuple(recompiled), tuple(kept), notes)
+        return Swap(playable, runner, pictures, size, tuple(changed), tuple(kept), tuple(missing.values()))
 
     def take_over(self, swap: Swap, before: Swap | None) -> list[str]:
         """Hands the memory of the program before to the new one, at the boundary between two frames; gives the keys of
@@ -96,10 +101,10 @@ class Stage:
             goes_on += part.backend.adopt(part.compiled, mine)
         return goes_on
 
-    def _unrunnable(self, build: Build) -> dict[str, Diagnostic]:
+    def _unrunnable(self, playable: Playable) -> dict[str, Diagnostic]:
         """The subgraphs that no backend runs, and those that read from them, each with a warning that says so."""
         missing: dict[str, Diagnostic] = {}
-        for unit in build.units:
+        for unit in playable.units:
             subgraph = unit.subgraph
             label = (subgraph.sinks or tuple(map(str, subgraph.tied)))[0].partition(".")[0]
             needed = next((n for n in subgraph.depends_on if n in missing), None)
@@ -112,10 +117,10 @@ class Stage:
             missing[subgraph.name] = Diagnostic("warning", "context-not-available", words)
         return missing
 
-    def _load_pictures(self, build: Build) -> dict[str, Picture]:
+    def _load_pictures(self, playable: Playable) -> dict[str, Picture]:
         """The pictures that a program samples; those that have not changed on disk are not read again."""
         loaded: dict[str, Picture] = {}
-        for path in sorted({path for unit in build.units for path in unit.kernel.pictures}):
+        for path in sorted({path for unit in playable.units for path in unit.kernel.pictures}):
             stamp = _stamp(path)
             if path not in self._pictures or self._pictures[path][0] != stamp:
                 try:
@@ -126,15 +131,6 @@ class Stage:
             loaded[path] = self._pictures[path][1]
         self._pictures = {path: self._pictures[path] for path in loaded}
         return loaded
-
-
-def _other_windows(build: Build) -> list[Diagnostic]:
-    """A warning for each picture that the one window does not show."""
-    displays = [sink for sink in build.patch.sinks if sink.spec.targets]
-    main = next((sink for sink in displays if sink.target is None), displays[0] if displays else None)
-    words = "this version opens one window, so this picture is not shown"
-    others = [sink for sink in displays if sink is not main]
-    return [Diagnostic("warning", "target-not-available", words, sink.statement.head) for sink in others]
 
 
 def _stamp(path: str) -> object:

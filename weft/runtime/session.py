@@ -6,73 +6,39 @@ text, the last good one goes on.
 
 from __future__ import annotations
 
+import gc
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from weft.backends.base import Env
-from weft.errors import Diagnostic
+from weft.errors import Diagnostic, WeftError
 from weft.media.pictures import save_picture
 from weft.runtime.clock import Clock, Tick
-from weft.runtime.coordinator import main_picture
-from weft.runtime.events import EventLog, FrameStats
+from weft.runtime.compiler import Compiler, Saved
+from weft.runtime.coordinator import Result, main_picture
+from weft.runtime.events import EventLog, FrameFigures, FrameStats
 from weft.runtime.inputs import Inputs
+from weft.runtime.notices import Notices
 from weft.runtime.program import Stage, Swap
+from weft.runtime.screen import Overlay, Picture, Screen
+from weft.runtime.trial import Moment
 from weft.runtime.watcher import FileState, Watcher, read_text
-from weft.runtime.worker import Compiler, CompileWorker, Outcome, Saved
+from weft.runtime.worker import CompileWorker, Outcome, load
 
-# While a save is compiled, the drawing thread gets Python's lock back after this long instead of after 5 ms.
+# While a program is loaded, the drawing thread gets Python's lock back after this long instead of after 5 ms.
 _SWITCH_SECONDS = 0.0005
 # Sleeping is exact to about a millisecond; the rest of the wait is left to the display.
 _SLEEP_SLACK = 0.001
 # No more than these seconds are made up for by hurrying after a frame that was late.
 _MADE_UP = 0.1
 
-_Pixels = npt.NDArray[np.uint8]
-
-
-class Screen(Protocol):
-    """Where pictures go: a window, or nothing."""
-
-    @property
-    def should_close(self) -> bool: ...
-
-    def present(self, picture: _Pixels) -> None: ...
-
-    def redraw(self) -> None: ...
-
-    def poll(self) -> None: ...
-
-    def set_patch_keys(self, names: frozenset[str]) -> None: ...
-
-    def toggle_fullscreen(self) -> None: ...
-
-
-class NoScreen:
-    """No window: everything else runs."""
-
-    should_close = False
-
-    def present(self, picture: _Pixels) -> None:
-        pass
-
-    def redraw(self) -> None:
-        pass
-
-    def poll(self) -> None:
-        pass
-
-    def set_patch_keys(self, names: frozenset[str]) -> None:
-        pass
-
-    def toggle_fullscreen(self) -> None:
-        pass
+_NOTHING_YET = "nothing to show yet: mend the file and save it"
 
 
 @dataclass(frozen=True)
@@ -89,7 +55,6 @@ class Session:
 
     path: Path
     compiler: Compiler
-    stage: Stage
     events: EventLog
     inputs: Inputs
     tell: Callable[[list[Diagnostic]], None]
@@ -97,22 +62,27 @@ class Session:
     threads: int = 1
     limits: Limits = field(default_factory=Limits)
     clock: Clock = field(default_factory=Clock)
+    notices: Notices = field(default_factory=Notices)
     frames: int = 0
     stopping: str | None = None
-    problems: list[Diagnostic] = field(default_factory=list)
-    picture: _Pixels | None = None
+    picture: Picture | None = None
+    _tick: Tick = Tick(0, 0.0, 0.0)
     _running: Swap | None = None
     _previous: Swap | None = None
     _pending: Outcome | None = None
     _files: Mapping[Path, FileState] = field(default_factory=dict)
     _loops_reported: set[str] = field(default_factory=set)
     _compute: list[float] = field(default_factory=list)
+    _compile_ms: float = 0.0
+    _overlay: Overlay = field(default_factory=Overlay)
+    _finished: threading.Event = field(default_factory=threading.Event)
 
-    def begin(self) -> Outcome:
-        """Compiles the file as it is now, before anything is shown."""
+    def begin(self, room: tuple[int, int] | None = None) -> Outcome:
+        """Compiles the file as it is now, before anything is shown. The picture has to fit into `room`."""
         state = read_text(self.path)
-        self._state = state
-        outcome = self.compiler.compile(Saved(state.data or b"", time.monotonic(), state.problem), None)
+        self._saved = Saved(state.data or b"", time.monotonic(), state.problem, room)
+        self._made = self.compiler.compile(self._saved)
+        outcome = load(self._saved, self._made, self.stage, None)
         if outcome.swap is not None:
             self._running = outcome.swap
         return outcome
@@ -122,7 +92,14 @@ class Session:
         self._screen = screen
         interval = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_SECONDS)
-        worker = CompileWorker(self.compiler, lambda: self._running)
+        # All that is there at the start stays: looking through it again and again would make frames late.
+        gc.collect()
+        gc.freeze()
+        worker = CompileWorker(
+            self.compiler.setup, self.stage, lambda: self._running, self._moment, self._finished.set
+        )  # fmt: skip
+        if first.swap is not None:
+            worker.remember(first.saved, self._made)
         self._worker = worker
         try:
             with Watcher(self._changed) as watcher:
@@ -131,6 +108,7 @@ class Session:
                 self._loop(screen)
         finally:
             worker.close()
+            gc.unfreeze()
             sys.setswitchinterval(interval)
         self.events.emit("stopped", reason=self.stopping or "closed")
 
@@ -139,13 +117,17 @@ class Session:
         self.stopping = reason
 
     @property
+    def stage(self) -> Stage:
+        return self.compiler.stage
+
+    @property
     def size(self) -> tuple[int, int]:
         """Width and height of the picture."""
         return self._running.size if self._running else (1280, 720)
 
     @property
     def settings(self) -> Mapping[str, float]:
-        return self._running.build.patch.settings if self._running else {}
+        return self._running.playable.settings if self._running else {}
 
     # --- saves ----------------------------------------------------------------------------------------------------
 
@@ -155,38 +137,49 @@ class Session:
         state = changes.get(self.path)
         if state is None:
             state = read_text(self.path)
-        saved = Saved(state.data or b"", moment, state.problem)
-        self.events.emit("saved", hash=saved.hash)
-        self._worker.submit(saved)
+        self._saved = Saved(state.data or b"", moment, state.problem, self._saved.room)
+        self.events.emit("saved", hash=self._saved.hash)
+        self._worker.submit(self._saved)
+
+    def _follow_room(self) -> None:
+        """A terminal that changes its size gets a picture that fits."""
+        if self._screen.room != self._saved.room:
+            saved = self._saved
+            self._saved = Saved(saved.data, time.monotonic(), saved.problem, self._screen.room)
+            self._worker.submit(self._saved)
+
+    def _moment(self) -> Moment:
+        """Called by the worker's thread."""
+        tick = self._tick
+        return Moment(tick.number, tick.time, tick.dt, dict(self.inputs.snapshot()))
 
     def _watch(self, outcome: Outcome) -> None:
         """Watches all that a text names, as it was compiled; of a refused text too, whose mistake may be in there."""
         self._files = outcome.files if outcome.swap is not None else {**self._files, **outcome.files}
-        self._watcher.watch({self.path: self._state, **self._files})
+        known = FileState("text", outcome.saved.data, problem=outcome.saved.problem)
+        self._watcher.watch({self.path: known, **self._files})
 
     def _take_in(self) -> None:
         """Takes what the worker has finished: a program is swapped in, a mistake is told."""
+        self._finished.clear()
         for outcome in self._worker.take():
             if outcome.swap is None:
                 self._refuse(outcome)
             else:
-                self._swap(outcome)
+                self._swap(outcome, outcome.swap)
 
     def _refuse(self, outcome: Outcome) -> None:
         self._watch(outcome)
-        self.problems = list(outcome.diagnostics)
-        self.tell(self.problems)
-        self.say("the last good version goes on" if self._running else "nothing to show yet: mend the file and save it")
+        self.notices.set_problems(outcome.diagnostics)
+        self.tell(list(outcome.diagnostics))
+        self.say("the last good version goes on" if self._running else _NOTHING_YET)
         self.events.emit("error", hash=outcome.saved.hash, diagnostics=[d.to_json() for d in outcome.diagnostics])
 
-    def _swap(self, outcome: Outcome) -> None:
-        swap = outcome.swap
-        if swap is None:
-            return
+    def _swap(self, outcome: Outcome, swap: Swap) -> None:
         try:
             self.stage.take_over(swap, self._running)
         except Exception as failure:
-            self._refuse(_broken(outcome.saved, "the program could not take over", failure))
+            self._refuse(replace(outcome, swap=None, diagnostics=_bug("the program could not take over", failure)))
             return
         self._loops_reported.clear()
         self._previous, self._running = self._running, swap
@@ -195,16 +188,15 @@ class Session:
 
     def _enter(self, outcome: Outcome) -> None:
         """What changes with a new program besides the picture."""
-        self.problems = list(outcome.diagnostics)
+        self._compile_ms = sum(outcome.took)
+        self.notices.set_problems(outcome.diagnostics)
         if outcome.diagnostics and outcome is self._pending:
-            self.tell(self.problems)
-        if outcome.swap is not None:
-            self._state = FileState("text", outcome.saved.data)
+            self.tell(list(outcome.diagnostics))
         self._set_patch_keys()
         self._watch(outcome)
 
     def _set_patch_keys(self) -> None:
-        uniforms = self._running.build.uniforms if self._running else frozenset[str]()
+        uniforms = self._running.playable.uniforms if self._running else frozenset[str]()
         keys = (name.removeprefix("key@") for name in uniforms if name.startswith("key@"))
         self._screen.set_patch_keys(frozenset(keys))
 
@@ -213,38 +205,50 @@ class Session:
     def _loop(self, screen: Screen) -> None:
         aimed = self.settings.get("fps", 60)
         stats = FrameStats(aimed)
-        deadline = time.monotonic()
+        deadline, due = time.monotonic(), True
         while self.stopping is None:
             screen.poll()
             if screen.should_close:
                 self.stop("closed")
                 break
+            self._follow_room()
             self._take_in()
             if self.settings.get("fps", 60) != aimed:
                 aimed = self.settings.get("fps", 60)
                 stats = FrameStats(aimed)
+            self._annotate()
             self._frame(screen)
             self._after_frame(stats)
-            deadline = self._wait(max(deadline + 1 / aimed, time.monotonic() - _MADE_UP))
+            if due:
+                deadline = max(deadline + 1 / aimed, time.monotonic() - _MADE_UP)
+            due = self._wait(deadline)
 
-    def _wait(self, deadline: float) -> float:
-        """Sleeps until the next frame is due."""
+    def _wait(self, deadline: float) -> bool:
+        """Sleeps until the next frame is due; False if a program is ready earlier, for which a frame more is drawn."""
         left = deadline - time.monotonic()
-        if left > _SLEEP_SLACK:
-            time.sleep(left)
-        return deadline
+        return left <= _SLEEP_SLACK or not self._finished.wait(left)
+
+    def _annotate(self) -> None:
+        overlay = self.notices.overlay()
+        if overlay != self._overlay:
+            self._overlay = overlay
+            self._screen.annotate(overlay)
 
     def _frame(self, screen: Screen) -> None:
         swap = self._running
         if swap is None:
             screen.redraw()
             return
+        self._tick = self.clock.tick()
         try:
-            results = swap.runner.run(self._env(swap, self.clock.tick()))
+            self._show(screen, swap.runner.run(self._env(swap, self._tick)))
+        except WeftError as failure:
+            self._withdraw(failure.diagnostics)
         except Exception as failure:
-            self._withdraw(failure)
-            screen.redraw()
-            return
+            self._withdraw(_bug("the program failed while it ran", failure))
+
+    def _show(self, screen: Screen, results: list[Result]) -> None:
+        """Raises WeftError for a picture that the screen cannot show."""
         computed = [result.values.reshape(-1) for result in results if result.context == "compute"]
         self._compute = [float(value) for values in computed for value in values]
         shown = main_picture(results)
@@ -253,14 +257,17 @@ class Session:
             screen.present(shown.values)
         elif self.picture is not None:
             self.picture = None
-            screen.present(np.zeros((swap.size[1], swap.size[0], 4), np.uint8))
+            screen.present(np.zeros((self.size[1], self.size[0], 4), np.uint8))
+        else:
+            screen.redraw()
 
-    def _withdraw(self, failure: Exception) -> None:
+    def _withdraw(self, reasons: tuple[Diagnostic, ...]) -> None:
         """A program that fails while it runs makes room for the one before: whatever the reason, the show goes on."""
-        saved = self._pending.saved if self._pending else Saved(self._state.data or b"", time.monotonic())
+        saved = self._pending.saved if self._pending else self._saved
         self._running, self._previous, self._pending = self._previous, None, None
         self._set_patch_keys()
-        self._refuse(_broken(saved, "the program failed while it ran", failure))
+        self._refuse(Outcome(saved, None, reasons))
+        self._screen.redraw()
 
     def _env(self, swap: Swap, tick: Tick) -> Env:
         return Env(
@@ -269,7 +276,7 @@ class Session:
             tick=tick.number,
             abstime=tick.time,
             dt=tick.dt,
-            inputs={**self.inputs.frame(), **swap.build.patch.parameter_values()},
+            inputs={**self.inputs.frame(), **swap.playable.parameters},
             pictures=swap.pictures,
             threads=self.threads,
             loop_stopped=self._loop_stopped,
@@ -280,17 +287,19 @@ class Session:
             self._loops_reported.add(kernel)
             words = f"a loop in {kernel} stops at its limit of steps"
             self.tell([Diagnostic("warning", "loop-stopped", words, None, "the rest of its steps is left out")])
+            self.notices.note(words)
 
     def _after_frame(self, stats: FrameStats) -> None:
         now = time.monotonic()
         self.frames += 1
-        if self._pending is not None:
-            self._report_swap(self._pending, now)
+        if self._pending is not None and self._pending.swap is not None:
+            self._report_swap(self._pending, self._pending.swap, now)
             # It has drawn a frame, so nothing of the program before is needed any more.
             self._pending = self._previous = None
         figures = stats.shown(now)
         if figures is not None:
             self.events.emit("frames", **figures.fields())
+            self.notices.set_figures(self._figures(figures))
         if self._compute and (figures is not None or self.frames == 1):
             self.events.emit("compute", values=self._compute)
         if self.limits.frames is not None and self.frames >= self.limits.frames:
@@ -298,26 +307,35 @@ class Session:
         if self.limits.seconds is not None and self.clock.now() >= self.limits.seconds:
             self.stop("duration")
 
-    def _report_swap(self, outcome: Outcome, presented: float) -> None:
-        swap = outcome.swap
-        if swap is None:
-            return
-        made = swap.build
+    def _figures(self, figures: FrameFigures) -> tuple[str, ...]:
+        width, height = self.size
+        units = self._running.playable.units if self._running else ()
+        contexts = dict.fromkeys(unit.subgraph.context for unit in units)
+        return (
+            f"{figures.fps:.0f} fps · p95 {figures.p95_ms:.1f} ms · {figures.dropped} dropped",
+            f"{width}×{height} · compiled in {self._compile_ms:.0f} ms",
+            " · ".join(f"{c} {self.stage.choices[c].shown}" for c in contexts if c in self.stage.choices),
+        )
+
+    def _report_swap(self, outcome: Outcome, swap: Swap, presented: float) -> None:
+        parsing, graph, kernels = outcome.took
         latency = (presented - outcome.saved.moment) * 1e3
         self.events.emit(
             "swap",
-            hash=swap.hash,
-            parse_ms=round(made.parse_ms, 3),
-            graph_ms=round(made.graph_ms, 3),
-            compile_ms=round(made.compile_ms + swap.load_ms, 3),
+            hash=outcome.saved.hash,
+            parse_ms=round(parsing, 3),
+            graph_ms=round(graph, 3),
+            compile_ms=round(kernels, 3),
             latency_ms=round(latency, 3),
             waited_ms=0.0,
-            recompiled=list(swap.recompiled),
+            recompiled=[] if outcome.known else list(swap.changed),
             kept=list(swap.kept),
+            cached=list(swap.changed) if outcome.known else [],
             tier=1,
         )
-        changed = f"{len(swap.recompiled)} of {len(swap.recompiled) + len(swap.kept)} subgraphs new"
-        self.say(f"swapped in {latency:.0f} ms · {changed}")
+        words = f"swapped in {latency:.0f} ms"
+        self.notices.note(words)
+        self.say(f"{words} · {len(swap.changed)} of {len(swap.changed) + len(swap.kept)} subgraphs new")
 
     # --- commands -------------------------------------------------------------------------------------------------
 
@@ -328,19 +346,23 @@ class Session:
                 self.stop("closed")
             case "pause":
                 self.clock.resume() if self.clock.paused else self.clock.pause()
-                self.say("paused" if self.clock.paused else "goes on")
+                self.notices.set_paused(self.clock.paused)
+                self._mention("paused" if self.clock.paused else "goes on")
             case "restart":
                 self.clock.restart()
-                self.say("the clock starts again")
+                self._mention("the clock starts again")
             case "fullscreen":
                 self._screen.toggle_fullscreen()
             case "screenshot":
                 self._screenshot()
             case "errors":
-                self.tell(self.problems)
+                self.notices.toggle_errors()
             case "figures":
-                width, height = self.size
-                self.say(f"{width}×{height} · frame {self.frames} · {self.clock.now():.1f} s")
+                self.notices.toggle_figures()
+
+    def _mention(self, words: str) -> None:
+        self.say(words)
+        self.notices.note(words)
 
     def _screenshot(self) -> None:
         if self.picture is None:
@@ -349,15 +371,14 @@ class Session:
         try:
             save_picture(path, self.picture)
         except OSError as failure:
-            self.say(f"no screenshot: {path} cannot be written ({failure.strerror})")
+            self._mention(f"no screenshot: {path} cannot be written ({failure.strerror})")
         else:
-            self.say(f"screenshot: {path}")
+            self._mention(f"screenshot: {path}")
 
 
-def _broken(saved: Saved, what: str, failure: Exception) -> Outcome:
+def _bug(what: str, failure: Exception) -> tuple[Diagnostic, ...]:
     words = f"{what} ({type(failure).__name__}: {failure})"
-    hint = "this is a bug in weft: the text before it goes on"
-    return Outcome(saved, None, (Diagnostic("error", "internal", words, None, hint),))
+    return (Diagnostic("error", "internal", words, None, "this is a bug in weft: the text before it goes on"),)
 
 
 def _free_name(patch: Path) -> Path:

@@ -77,15 +77,16 @@ class FileState:
 
 def read_text(path: Path) -> FileState:
     """The state of a text with its bytes, of which no more than `TEXT_LIMIT` are read. Never raises `OSError`."""
-    return _look(path, "text")
+    return look(path, "text")
 
 
 def stat_media(path: Path) -> FileState:
     """The state of a media file, without reading any of it. Never raises `OSError`."""
-    return _look(path, "media")
+    return look(path, "media")
 
 
-def _look(path: Path, kind: Kind) -> FileState:
+def look(path: Path, kind: Kind) -> FileState:
+    """The state of a file. Never raises `OSError`."""
     try:
         if kind == "media":
             return _judge(os.stat(path), kind)
@@ -264,7 +265,7 @@ class Watcher:
                 file.due = None
         changed = {}
         for file in ready:
-            found = _look(file.place, file.reported.kind)
+            found = look(file.place, file.reported.kind)
             with self._wake:
                 # An event during the look says that it came too soon.
                 if file.due is None and self._files.get(file.path) is file and file.weigh(found, time.monotonic()):

@@ -1,137 +1,113 @@
-"""The compile worker: a thread that turns saved texts into programs ready to swap in, always the latest one."""
+"""The compile worker: a thread that has saved texts compiled and gets them ready to swap in, always the latest one."""
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from weft.contexts import ContextTable
-from weft.errors import Diagnostic, Source, WeftError
-from weft.media.pictures import picture_problem
-from weft.runtime.build import Build, build
+from weft.errors import Diagnostic, WeftError
+from weft.runtime.compile_process import CompileProcess, CompilerDiedError, Request
+from weft.runtime.compiler import Made, Saved, Setup
 from weft.runtime.program import Stage, Swap
-from weft.runtime.watcher import FileState, read_text, stat_media
-from weft.syntax.includes import UnreadableError, decode
+from weft.runtime.trial import Moment
+from weft.runtime.watcher import FileState, look
 
-# Parsing on Python 3.10 takes C stack for every level of nesting.
-_STACK_BYTES = 64 << 20
+# A text that takes longer than this is given up as soon as there is another one. Starting the process anew costs about
+# as much.
+_PATIENCE = 0.5
 
-
-@dataclass(frozen=True)
-class Saved:
-    """A text to be compiled, found at a moment of time.monotonic; `problem` says why there is none."""
-
-    data: bytes
-    moment: float
-    problem: str | None = None
-
-    @property
-    def hash(self) -> str:
-        return hashlib.sha256(self.data).hexdigest()[:16]
+# How many texts can come back without being compiled again. Their programs take some 100 kB each.
+_REMEMBERED = 64
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What became of a saved text: a program to swap in, or the diagnostics that say why there is none. `files` are
-    the files that the text names, as they were when they were read, or looked for in vain."""
+    the files that the text names, as they were when they were read, or looked for in vain; `took` is how many
+    milliseconds the text, the graph, and the kernels took, with loading them. A text that came back is `known`: all of
+    it was made before."""
 
     saved: Saved
     swap: Swap | None
     diagnostics: tuple[Diagnostic, ...]
     files: Mapping[Path, FileState] = field(default_factory=dict)
+    took: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    known: bool = False
 
 
-@dataclass(frozen=True)
-class Options:
-    """How texts are compiled: settings that override the patch's."""
-
-    contexts: ContextTable
-    settings: Mapping[str, float]
-
-
-@dataclass
-class _Reader:
-    """Reads what a text names, and keeps note of it."""
-
-    files: dict[Path, FileState] = field(default_factory=dict)
-
-    def read(self, path: str) -> str:
-        """An included text. Raises UnreadableError."""
-        state = self.files[Path(path)] = read_text(Path(path))
-        if state.problem:
-            raise UnreadableError(state.problem)
-        return decode(state.data or b"")
-
-    def probe(self, path: str) -> str | None:
-        """What is wrong with a picture."""
-        self.files[Path(path)] = stat_media(Path(path))
-        return picture_problem(path)
+def load(saved: Saved, made: Made, stage: Stage, before: Swap | None, known: bool = False) -> Outcome:
+    """Gets ready what was made of a text. `known` says that it was made earlier."""
+    if made.playable is None:
+        return Outcome(saved, None, made.diagnostics, made.files)
+    started = time.perf_counter()
+    try:
+        swap = stage.prepare(made.playable, made.playable.size, before)
+    except WeftError as failure:
+        return Outcome(saved, None, failure.diagnostics, made.files)
+    loading = (time.perf_counter() - started) * 1e3
+    parsing, graph, kernels = (0.0, 0.0, 0.0) if known else made.playable.took
+    diagnostics = (*made.diagnostics, *swap.left_out)
+    return Outcome(saved, swap, diagnostics, made.files, (parsing, graph, kernels + loading), known)
 
 
-class Compiler:
-    """Compiles one text after another, each with what is left of the one before."""
+class Remembered:
+    """The programs that were made of earlier texts, so that an undo is immediate."""
 
-    def __init__(self, name: str, options: Options, stage: Stage) -> None:
-        self._name = name
-        self._options = options
-        self._stage = stage
+    def __init__(self) -> None:
+        self._made: OrderedDict[tuple[bytes, object], Made] = OrderedDict()
 
-    def compile(self, saved: Saved, before: Swap | None) -> Outcome:
-        """Never raises for anything that a patch can contain."""
-        reader = _Reader()
-        try:
-            swap, diagnostics = self._made(saved, before, reader)
-        except UnreadableError as failure:
-            words = f"{self._name} cannot be read: {failure}"
-            return Outcome(saved, None, (Diagnostic("error", "unreadable-file", words),))
-        except WeftError as failure:
-            return Outcome(saved, None, failure.diagnostics, reader.files)
-        return Outcome(saved, swap, diagnostics, reader.files)
+    def find(self, saved: Saved) -> Made | None:
+        """What was made of a text, if all the files that it names are as they were."""
+        made = self._made.get((saved.data, saved.room))
+        if made is None or saved.problem:
+            return None
+        if not all(look(path, state.kind).same_contents(state) for path, state in made.files.items()):
+            return None
+        self._made.move_to_end((saved.data, saved.room))
+        return made
 
-    def _made(self, saved: Saved, before: Swap | None, reader: _Reader) -> tuple[Swap | None, tuple[Diagnostic, ...]]:
-        if saved.problem:
-            raise UnreadableError(saved.problem)
-        source = Source(self._name, decode(saved.data))
-        made = build(source, self._options.contexts, self._options.settings, probe=reader.probe, read=reader.read)
-        if not made.patch.sinks:
-            return None, (*made.warnings, _nothing_to_show(self._options.contexts))
-        started = time.perf_counter()
-        swap = self._stage.prepare(made, picture_size(made), before)
-        swap = replace(swap, hash=saved.hash, load_ms=(time.perf_counter() - started) * 1e3)
-        return swap, (*made.warnings, *swap.left_out)
-
-
-def _nothing_to_show(contexts: ContextTable) -> Diagnostic:
-    words = "this patch has no output statement, so there is nothing to show or play"
-    return Diagnostic("error", "no-output", words, None, f"for example {next(iter(contexts)).example}")
-
-
-def picture_size(made: Build) -> tuple[int, int]:
-    """Width and height of the picture that a program draws."""
-    return int(made.patch.settings["width"]), int(made.patch.settings["height"])
+    def add(self, saved: Saved, made: Made) -> None:
+        """Remembers what has passed its trial."""
+        if made.playable is None:
+            return
+        self._made[saved.data, saved.room] = made
+        while len(self._made) > _REMEMBERED:
+            self._made.popitem(last=False)
 
 
 class CompileWorker:
     """The thread. Texts that are replaced before their turn are never compiled."""
 
-    def __init__(self, compiler: Compiler, running: Callable[[], Swap | None]) -> None:
-        """`running` gives the program that runs now, whose kernels can be used again."""
-        self._compiler = compiler
+    def __init__(
+        self,
+        setup: Setup,
+        stage: Stage,
+        running: Callable[[], Swap | None],
+        moment: Callable[[], Moment],
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`running` gives the program that runs now, whose kernels can be used again, `moment` where it is; `wake` is
+        called when an outcome can be taken. All three are called from the thread."""
+        self._stage = stage
         self._running = running
+        self._moment = moment
+        self._wake = wake
+        self._process = CompileProcess(setup)
+        self._remembered = Remembered()
         self._condition = threading.Condition()
         self._waiting: Saved | None = None
         self._finished: list[Outcome] = []
         self._ended = False
-        before = threading.stack_size(_STACK_BYTES)
-        try:
-            self._thread = threading.Thread(target=self._run, name="weft-compile", daemon=True)
-            self._thread.start()
-        finally:
-            threading.stack_size(before)
+        self._thread = threading.Thread(target=self._run, name="weft-compile", daemon=True)
+        self._thread.start()
+
+    def remember(self, saved: Saved, made: Made) -> None:
+        """Takes in what was compiled elsewhere. Before the first `submit`."""
+        self._remembered.add(saved, made)
 
     def submit(self, saved: Saved) -> None:
         """Has a text compiled, instead of one that still waits."""
@@ -146,29 +122,78 @@ class CompileWorker:
             return finished
 
     def close(self) -> None:
-        """Ends the thread once it has finished what it is at."""
+        """Ends the thread and its process, whatever they are at."""
         with self._condition:
             self._ended = True
             self._condition.notify()
         self._thread.join()
 
     def _run(self) -> None:
-        while True:
-            with self._condition:
-                while self._waiting is None and not self._ended:
-                    self._condition.wait()
-                if self._ended or self._waiting is None:
-                    return
-                saved, self._waiting = self._waiting, None
-            outcome = self._attempt(saved)
-            with self._condition:
-                self._finished.append(outcome)
-
-    def _attempt(self, saved: Saved) -> Outcome:
+        self._process.start()
         try:
-            return self._compiler.compile(saved, self._running())
+            while (saved := self._next()) is not None:
+                outcome = self._attempt(saved)
+                if outcome is not None:
+                    with self._condition:
+                        self._finished.append(outcome)
+                    self._wake()
+        finally:
+            self._process.end()
+
+    def _next(self) -> Saved | None:
+        """Waits for a text; None at the end."""
+        with self._condition:
+            while self._waiting is None and not self._ended:
+                self._condition.wait()
+            saved, self._waiting = self._waiting, None
+            return None if self._ended else saved
+
+    def _attempt(self, saved: Saved) -> Outcome | None:
+        """What becomes of a text; None if another one came meanwhile that should not wait for it."""
+        try:
+            return self._patient(saved)
         except Exception as failure:
             # Whatever goes wrong in here, the performance goes on with what it has.
-            words = f"weft itself failed on this text ({type(failure).__name__}: {failure})"
-            hint = "this is a bug in weft: WEFT_DEBUG=1 weft check shows where"
-            return Outcome(saved, None, (Diagnostic("error", "internal", words, None, hint),))
+            return _internal(saved, f"weft itself failed on this text ({type(failure).__name__}: {failure})")
+
+    def _patient(self, saved: Saved) -> Outcome | None:
+        known = self._remembered.find(saved)
+        if known is not None:
+            return load(saved, known, self._stage, self._running(), known=True)
+        for _ in range(2):  # a process that was killed by mistake, or by the system, gets a second chance
+            try:
+                return self._compile(saved)
+            except CompilerDiedError:
+                continue
+        return _internal(saved, "the compiler ended in the middle of this text, twice; is the machine out of memory?")
+
+    def _compile(self, saved: Saved) -> Outcome | None:
+        began = time.monotonic()
+
+        def give_up() -> bool:
+            late = time.monotonic() - began > _PATIENCE
+            return self._ended or (late and self._waiting is not None)
+
+        running = self._running()
+        codes = running.playable.codes if running is not None else {}
+        self._process.ask(Request(saved, self._moment(), frozenset(codes)))
+        made = self._process.made(give_up)
+        if made is None:
+            return None
+        made = made.with_codes(codes)
+        outcome = load(saved, made, self._stage, running)
+        if made.playable is None:
+            return outcome
+        # Tried out there while it was loaded here.
+        mistakes = self._process.verdict(give_up)
+        if mistakes is None:
+            return None
+        if mistakes:
+            return Outcome(saved, None, mistakes, made.files)
+        self._remembered.add(saved, made)
+        return outcome
+
+
+def _internal(saved: Saved, words: str) -> Outcome:
+    hint = "this is a bug in weft: WEFT_DEBUG=1 weft check may show where"
+    return Outcome(saved, None, (Diagnostic("error", "internal", words, None, hint),))

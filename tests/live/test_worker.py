@@ -1,0 +1,152 @@
+"""What happens beside the picture while texts are compiled: undo, trial, and a compiler that is slow or dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.live.performance import PATIENCE, Performance
+
+SIZE = "me<width> = 32\nme<height> = 18\n"
+COUNTING = SIZE + "count = prev(count) + 1\ndisplay(fract(count / 100), me@x, 0)\ncompute(count, me@bpm)\n"
+
+# So many different terms that compiling them takes seconds.
+SLOW = SIZE + f"display({' + '.join(f'sin(me@x * {n})' for n in range(12_000))})\n"
+
+
+@pytest.fixture
+def patch(tmp_path: Path) -> Path:
+    path = tmp_path / "patch.weft"
+    path.write_text(COUNTING)
+    return path
+
+
+def test_a_text_that_comes_back_is_not_compiled_again(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        for number, text in enumerate((COUNTING.replace("100", "50"), COUNTING, COUNTING.replace("100", "50")), 1):
+            performance.save(text)
+            assert performance.wait_for("swap", number)["hash"] == performance.hash
+        edited, undone, redone = (event for event in performance.events if event["event"] == "swap")
+        assert (edited["recompiled"], edited["cached"]) == (["visual/display"], [])
+        for again in (undone, redone):
+            assert (again["recompiled"], again["cached"]) == ([], ["visual/display"])
+            assert again["kept"] == ["compute/compute"]
+            assert again["parse_ms"] == again["graph_ms"] == 0
+        counts = [event["values"][0] for event in performance.events if event["event"] == "compute"]
+        assert counts == sorted(counts), "what is remembered went on"
+
+
+def test_a_text_that_comes_back_is_compiled_again_if_what_it_includes_has_changed(patch: Path) -> None:
+    library = patch.with_name("library.weft")
+    library.write_text("spindle f(x) :: v { out v = x }\n")
+    text = SIZE + '#include "library.weft"\ndisplay(f(me@x))\n'
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        performance.save(text)
+        performance.wait_for("swap")
+        performance.save(COUNTING)
+        performance.wait_for("swap", 2)
+        library.write_text("spindle f(x) :: v { out v = 1 - x }\n")
+        performance.save(text)
+        assert performance.wait_for("swap", 3)["recompiled"] == ["visual/display"]
+
+
+@pytest.mark.parametrize("strand", ["0 / 0", "sqrt(-1 - me@x)", "prev(n) + 0 / 0 * me@x"])
+def test_what_is_nowhere_a_number_is_refused(patch: Path, strand: str) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        performance.save(SIZE + f"n = {strand}\ndisplay(n, 0, 0)\n")
+        (found,) = performance.wait_for("error")["diagnostics"]
+        assert (found["code"], found["line"], found["message"]) == (
+            "not-a-number", 4, "r of display is not a number at any pixel, so it would be black"
+        )  # fmt: skip
+        performance.save(COUNTING + "// goes on\n")
+        assert performance.wait_for("swap")["kept"] == ["visual/display", "compute/compute"]
+
+
+def test_what_is_a_number_somewhere_or_becomes_one_is_played(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        # 0/0 at the first tick alone, at the left half alone, and what is 0 on purpose.
+        text = SIZE + "n = prev(n) + 1\ndisplay(prev(n) / prev(n), sqrt(me@x - 0.5), 0)\n"
+        performance.save(text)
+        assert performance.wait_for("swap")["hash"]
+
+
+def test_settings_take_effect_live(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("frames", when=lambda event: event["fps"] > 45)
+        performance.save("me<bpm> = 90\nme<fps> = 20\n" + COUNTING.replace("me<width> = 32", "me<width> = 40"))
+        performance.wait_for("swap")
+        performance.wait_for("frames", when=lambda event: event["fps"] < 25)
+        assert performance.wait_for("compute", when=lambda event: event["values"][1] == 90)
+
+
+def test_a_slow_text_does_not_keep_the_next_one_waiting(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        performance.save(SLOW)
+        slow = performance.wait_for("saved")["hash"]
+        time.sleep(1)
+        performance.save(COUNTING.replace("100", "50"))
+        performance.wait_for("swap")
+        assert [e["hash"] for e in performance.events if e["event"] in ("swap", "error")] == [performance.hash] != [slow]
+
+
+def test_a_slow_text_does_not_keep_the_end_waiting(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        performance.save(SLOW)
+        performance.wait_for("saved")
+        performance.process.send_signal(signal.SIGINT)
+        assert performance.ended() == 130
+        assert not any(e["event"] == "swap" for e in performance.events)
+
+
+def test_a_compiler_that_dies_is_replaced(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        performance.save(COUNTING.replace("100", "50"))
+        performance.wait_for("swap")
+        for victim in _children(performance):
+            os.kill(victim, signal.SIGKILL)
+        performance.save(COUNTING.replace("100", "25"))
+        assert performance.wait_for("swap", 2)["recompiled"] == ["visual/display"]
+
+
+def test_nothing_is_left_of_a_performance_that_was_killed(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        children = _children(performance)
+        performance.process.kill()
+        performance.process.wait()
+    deadline = time.monotonic() + PATIENCE
+    while any(_alive(child) for child in children):
+        assert time.monotonic() < deadline, "the compiler outlives the performance"
+        time.sleep(0.02)
+
+
+def _children(performance: Performance) -> list[int]:
+    """The processes that compile."""
+    command = ["pgrep", "-P", str(performance.process.pid), "-f", "spawn_main"]
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout.split()
+        if found:
+            return [int(pid) for pid in found]
+        time.sleep(0.02)
+    raise AssertionError("there is no process that compiles")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
