@@ -2,9 +2,10 @@
 
 VENV := .venv
 PATCH ?= patches/plasma.weft
+MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint type bench clean
+.PHONY: help run test lint type bench soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +29,10 @@ type: $(VENV)/.ready ## check types
 bench: $(VENV)/.ready ## measure every backend on this machine
 	@scripts/setup system run || true
 	$(VENV)/bin/weft bench $(ARGS)
+
+soak: $(VENV)/.ready ## perform for MINUTES=60 with a save a second, and report how memory grows
+	@scripts/setup system run test
+	scripts/headless $(VENV)/bin/python -m benchmarks.saves --seconds $$(( $(MINUTES) * 60 )) --control 10 --size 160x90 $(ARGS)
 
 clean: ## remove all that make has made
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

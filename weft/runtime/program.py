@@ -19,7 +19,8 @@ from weft.runtime.watcher import stat_media
 @dataclass(frozen=True)
 class Swap:
     """A program that is ready to take over: everything that takes time has been done. `changed` and `kept` name its
-    subgraphs, by whether the program before has the like; `left_out` are warnings about contexts that nothing can run."""
+    subgraphs, by whether the program before has the like; `left_out` are warnings about contexts that nothing can
+    run."""
 
     playable: Playable
     runner: ProgramRunner

@@ -66,7 +66,7 @@ class Session:
     frames: int = 0
     stopping: str | None = None
     picture: Picture | None = None
-    _tick: Tick = Tick(0, 0.0, 0.0)
+    _tick: Tick = field(default_factory=lambda: Tick(0, 0.0, 0.0))
     _running: Swap | None = None
     _previous: Swap | None = None
     _pending: Outcome | None = None

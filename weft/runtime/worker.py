@@ -20,8 +20,8 @@ from weft.runtime.watcher import FileState, look
 # as much.
 _PATIENCE = 0.5
 
-# How many texts can come back without being compiled again. Their programs take some 100 kB each.
-_REMEMBERED = 64
+REMEMBERED = 32
+"""How many texts can come back without being compiled again. Their programs take some 100 kB each."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Remembered:
         if made.playable is None:
             return
         self._made[saved.data, saved.room] = made
-        while len(self._made) > _REMEMBERED:
+        while len(self._made) > REMEMBERED:
             self._made.popitem(last=False)
 
 

@@ -1,0 +1,101 @@
+"""A long evening in short: what a performance keeps does not grow with the number of its saves."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from pathlib import Path
+
+from weft.runtime.compiler import Compiler, Saved, Setup
+from weft.runtime.events import EventLog
+from weft.runtime.inputs import Inputs
+from weft.runtime.screen import NoScreen
+from weft.runtime.session import Session
+from weft.runtime.trial import Moment, mistakes
+from weft.runtime.worker import REMEMBERED
+
+TEXT = """\
+me<width> = 32
+me<height> = 18
+spindle ring(d, w) :: v {{ out v = smoothstep(w, 0, abs(d)) }}
+trail<v> = max(ring(hypot(me@x - 0.5, me@y - 0.5) - 0.3, 0.{number}), prev(trail@v) * 0.9)
+display(trail@v, noise(me@x * {number}, me@y), me@x)
+compute(prev(me@beat) + {number})
+"""
+
+# Objects that come and go with the moment: frames of the interpreter, events that are being handed over, …
+_SLACK = 300
+
+
+def text(number: int) -> str:
+    """A text of its own for every number; every fifth is broken."""
+    return TEXT.format(number=number + 100) + ("display(" if number % 5 == 4 else "")
+
+
+def objects() -> Counter[str]:
+    gc.collect()
+    return Counter(f"{type(o).__module__}.{type(o).__qualname__}" for o in gc.get_objects())
+
+
+def assert_level(before: Counter[str], after: Counter[str]) -> None:
+    more = {name: count - before[name] for name, count in after.items() if count > before[name] + 10}
+    assert after.total() <= before.total() + _SLACK, sorted(more.items(), key=lambda entry: -entry[1])[:12]
+
+
+class Player(NoScreen):
+    """Saves one text after another, each when the one before has been answered, and counts objects in between."""
+
+    def __init__(self, path: Path, rounds: int) -> None:
+        self.session: Session | None = None
+        self.counted: list[Counter[str]] = []
+        self.answered = 0
+        self._path = path
+        self._rounds = rounds
+        self._saved = 0
+
+    def poll(self) -> None:
+        assert self.session is not None
+        if self.answered < self._saved:
+            return
+        if self._saved and self._saved % self._rounds == 0:
+            self.counted.append(objects())
+        if len(self.counted) == 2:
+            self.session.stop("done")
+            return
+        self._path.write_text(text(self._saved))
+        self._saved += 1
+
+
+def test_a_session_keeps_no_more_after_many_saves_than_after_some(tmp_path: Path) -> None:
+    path = tmp_path / "patch.weft"
+    path.write_text(text(0).replace("0.9", "0.8"))
+    # Once around, everything that remembers a limited number of things is full.
+    player = Player(path, rounds=REMEMBERED * 5 // 4 + 10)
+
+    def say(line: str) -> None:
+        player.answered += line.startswith(("swapped in", "the last good version"))
+
+    session = Session(path, Setup(str(path)).compiler(), EventLog(None), Inputs(), lambda diagnostics: None, say)
+    player.session = session
+    first = session.begin()
+    session.run(player, first)
+    before, after = player.counted
+    assert_level(before, after)
+
+
+def test_the_compiler_keeps_nothing_of_the_texts_it_has_compiled(tmp_path: Path) -> None:
+    compiler = Setup(str(tmp_path / "patch.weft")).compiler()
+
+    def compile_some(numbers: range) -> Counter[str]:
+        for number in numbers:
+            _compile(compiler, text(number))
+        return objects()
+
+    before = compile_some(range(20))
+    assert_level(before, compile_some(range(20, 60)))
+
+
+def _compile(compiler: Compiler, text: str) -> None:
+    made = compiler.compile(Saved(text.encode(), 0.0))
+    if made.playable is not None:
+        assert mistakes(made.playable, compiler.stage, Moment(), made.places) == ()
