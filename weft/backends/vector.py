@@ -16,7 +16,8 @@ from weft.backends.interpreter import Interpreter
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
 from weft.backends.pixels import channels, check_picture
-from weft.backends.vector_emit import Emitter, Value
+from weft.backends.vector_emit import Emitter
+from weft.backends.vector_program import Value
 from weft.backends.vector_results import PixelPlan, return_pixels, return_planes
 from weft.backends.vector_stage import Code, Stage
 from weft.backends.vector_steps import Task

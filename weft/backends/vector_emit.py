@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections import defaultdict
 
 import numpy as np
 
@@ -17,18 +16,11 @@ from weft.backends.vector_program import (
     Program,
     Register,
     Step,
+    Value,
 )
 from weft.ops.spec import ValueType
 
 _ZERO = Number(0.0)
-
-
-class Value(NamedTuple):
-    """A value on the stack or in a local: where it is, and what it is like."""
-
-    operand: Operand
-    type: ValueType
-    extent: Extent
 
 
 class Emitter:
@@ -38,78 +30,79 @@ class Emitter:
     def __init__(self) -> None:
         self._blocks: list[list[Step]] = [[]]
         self._table: list[Operand] = []
-        self._places: dict[tuple[type, Any], int] = {}
-        """Where each entry stands in the table. With its type: a picture's plane may equal a slot's, and 1 is True."""
+        self._noted: list[Operand] = []
+        """What `_places` knows: while an object lives, nothing else has its id."""
+        self._places: dict[int, int] = {}
+        """Where each object that was noted stands in the table, by its id: what is equal need not be the same, as 0 and
+        -0, or the planes of a slot and of a picture."""
         self._holders: dict[Register, int] = {}
-        self._free: dict[tuple[Kind, Extent], list[Register]] = {}
+        self._free: defaultdict[tuple[Kind, Extent], list[Register]] = defaultdict(list)
         self._allocated: dict[tuple[Kind, Extent], int] = {}
 
     def program(self) -> Program:
         """What has been emitted so far."""
         return Program(tuple(self._blocks[0]), tuple(self._table), self._allocated)
 
-    def emit(self, function: Callable[..., object], *operands: Operand) -> None:
-        """Appends a call."""
-        self._blocks[-1].append(self._note((function, *operands)))
+    def emit(self, *call: Operand) -> None:
+        """Appends a call: of a function, with operands."""
+        self._blocks[-1].append(self._step(call))
 
-    def _note(self, entries: tuple[Operand, ...]) -> tuple[int, ...]:
+    def _step(self, entries: tuple[Operand, ...]) -> Step:
         """Where these stand in the table; adds what is missing."""
-        found = []
-        for entry in entries:
-            key = (type(entry), entry)
-            place = self._places.get(key)
-            if place is None:
-                noted = Group(self._note(entry)) if type(entry) is tuple else entry
-                place = self._places[key] = len(self._table)
-                self._table.append(noted)
-            found.append(place)
-        return tuple(found)
+        places = self._places
+        return tuple([places[id(entry)] if id(entry) in places else self._add(entry) for entry in entries])
+
+    def _add(self, entry: Operand) -> int:
+        self._noted.append(entry)
+        self._table.append(Group(self._step(entry)) if type(entry) is tuple else entry)
+        place = self._places[id(entry)] = len(self._table) - 1
+        return place
 
     def allocate(self, kind: Kind, extent: Extent) -> Register:
         """A register that nobody holds."""
-        sort = kind, extent
-        free = self._free.get(sort)
+        free = self._free[kind, extent]
         if free:
             return free.pop()
-        number = self._allocated.get(sort, 0)
-        self._allocated[sort] = number + 1
+        number = self._allocated.get((kind, extent), 0)
+        self._allocated[kind, extent] = number + 1
         return Register(kind, extent, number)
 
     def free(self, *registers: Register) -> None:
         """Gives back registers that nobody holds."""
         for register in registers:
-            self._free.setdefault((register.kind, register.extent), []).append(register)
+            self._free[register.kind, register.extent].append(register)
 
     def release(self, *values: Value) -> None:
         """Lets go of values: their registers are free when nobody else holds them."""
-        for operand, _, _ in values:
-            if type(operand) is Register:
-                left = self._holders[operand] = self._holders[operand] - 1
-                if not left:
-                    self.free(operand)
+        for value in values:
+            if type(value) is Register:
+                left = self._holders.pop(value) - 1
+                if left:
+                    self._holders[value] = left
+                else:
+                    self._free[value.kind, value.extent].append(value)
 
     def as_type(self, value: Value, wanted: ValueType) -> Value:
         """The value as another type; the one given is let go of."""
-        if value.type == wanted:
+        if value.kind == wanted:
             return value
         self.release(value)
         out = self.allocate(wanted, value.extent)
         if wanted == "real":
-            self.emit(np.copyto, out, value.operand)
+            self.emit(np.copyto, out, value)
         else:
-            self.emit(np.not_equal, value.operand, _ZERO, out)
-        return self.held(out, wanted)
+            self.emit(np.not_equal, value, _ZERO, out)
+        return self.held(out)
 
-    def held(self, register: Register, kind: ValueType) -> Value:
-        """The value in a register, which somebody now holds."""
+    def held(self, register: Register) -> Register:
+        """The register, which somebody now holds."""
         self._holders[register] = self._holders.get(register, 0) + 1
-        return Value(register, kind, register.extent)
+        return register
 
     def hold(self, value: Value) -> None:
         """Somebody else holds the value too."""
-        operand = value.operand
-        if type(operand) is Register:
-            self._holders[operand] += 1
+        if type(value) is Register:
+            self._holders[value] += 1
 
     def open_block(self) -> None:
         """Begins the body of a loop: calls are appended to it from now on."""

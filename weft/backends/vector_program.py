@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Any, Literal, NamedTuple, TypeAlias
+from functools import reduce
+from operator import or_
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,10 +37,7 @@ class Extent(IntEnum):
 
 def joined(extents: Iterable[Extent]) -> Extent:
     """Over what something varies that is computed from values of these extents."""
-    bits = 0
-    for extent in extents:
-        bits |= extent
-    return _EXTENTS[bits]
+    return _EXTENTS[reduce(or_, extents, 0)]
 
 
 _EXTENTS = tuple(Extent)
@@ -58,6 +57,7 @@ class Number:
 
     value: float
     kind: Kind = "real"
+    extent: ClassVar = Extent.ONE
 
 
 class Filled(NamedTuple):
@@ -74,6 +74,7 @@ class Scalar(NamedTuple):
     source: Literal["uniform", "coord", "local", "pixels"]
     key: str | int
     kind: Kind
+    extent: Extent = Extent.ONE
 
 
 class Line(NamedTuple):
@@ -84,6 +85,10 @@ class Line(NamedTuple):
     key: str | int
     kind: Kind
     extent: Extent
+
+
+Value: TypeAlias = Register | Number | Scalar | Line
+"""Where a value is that is on the stack or in a local."""
 
 
 class Kept(NamedTuple):
@@ -234,7 +239,7 @@ class Registers:
             match entry:
                 case Register(kind, extent, _):
                     self._memory[entry] = self._allocate(extent, dtype_of(kind, real))
-                case Filled(value, extent):
+                case Filled(value, extent) if entry not in self._memory:
                     self._memory[entry] = self._allocate(extent, real)
                     self._memory[entry].fill(value)
                 case Number(value, kind):
@@ -263,11 +268,11 @@ class Registers:
             case Given.NUMPY:
                 return np
             case Group(places):
-                return tuple([found[place] for place in places])
+                return tuple(map(found.__getitem__, places))
             case Body(steps):
                 return _bound(steps, found)
         return entry
 
 
 def _bound(steps: Iterable[Step], found: Sequence[Any]) -> Bound:
-    return [(found[function], tuple([found[place] for place in operands])) for function, *operands in steps]
+    return [(found[step[0]], tuple(map(found.__getitem__, step[1:]))) for step in steps]

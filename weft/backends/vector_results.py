@@ -15,8 +15,20 @@ import numpy as np
 
 from weft.backends import vector_steps as steps
 from weft.backends.pixels import OPAQUE, channels
-from weft.backends.vector_emit import Emitter, Value
-from weft.backends.vector_program import HERE, Array, Extent, Filled, Line, Number, Operand, Register, Scalar, joined
+from weft.backends.vector_emit import Emitter
+from weft.backends.vector_program import (
+    HERE,
+    Array,
+    Extent,
+    Filled,
+    Line,
+    Number,
+    Operand,
+    Register,
+    Scalar,
+    Value,
+    joined,
+)
 
 # Where each channel lies in a pixel of 32 bits, which is in memory red first.
 _SHIFTS = (0, 8, 16, 24) if sys.byteorder == "little" else (24, 16, 8, 0)
@@ -34,7 +46,7 @@ def return_planes(program: Emitter, values: Sequence[Value]) -> None:
     """Ends a program with outputs as they are."""
     for number, each in enumerate(values):
         value = program.as_type(each, "real")
-        program.emit(steps.store_plane, HERE, number, value.operand)
+        program.emit(steps.store_plane, HERE, number, value)
         program.release(value)
 
 
@@ -85,15 +97,15 @@ def return_pixels(program: Emitter, values: Sequence[Value]) -> PixelPlan:
     for output, each in enumerate(values):
         value = program.as_type(each, "real")
         factor = sum(1 << _SHIFTS[channel] for channel, source in enumerate(shown) if source == output)
-        match value.operand:
+        match value:
             case Line() as line:
                 plan.lines.setdefault(line.extent, []).append((factor, line))
             case Scalar() as scalar:
                 plan.numbers.append((factor, scalar))
             case Number(number):
                 plan.numbers.append((factor, number))
-            case _:
-                channel = _pack(program, value, factor)
+            case Register() as register:
+                channel = _pack(program, register, factor)
                 packed = channel if packed is None else _together(program, packed, channel)
     parts: list[Operand] = [pixel_line(extent) for extent in plan.lines]
     if not parts and (plan.base or plan.numbers):
@@ -106,12 +118,12 @@ def return_pixels(program: Emitter, values: Sequence[Value]) -> PixelPlan:
     return plan
 
 
-def _pack(program: Emitter, value: Value, factor: int) -> Register:
+def _pack(program: Emitter, value: Register, factor: int) -> Register:
     """Packs one channel of a tile: its level of 0…255, times the factor."""
     program.release(value)
     extent = value.extent
     level = program.allocate("real", extent)
-    program.emit(np.fmax, value.operand, Filled(0.0, extent), level)
+    program.emit(np.fmax, value, Filled(0.0, extent), level)
     program.emit(np.fmin, level, Filled(1.0, extent), level)
     program.emit(np.multiply, level, Number(255.0), level)
     program.emit(np.add, level, Number(0.5), level)

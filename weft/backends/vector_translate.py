@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from weft.backends import vector_steps as steps
-from weft.backends.vector_emit import Emitter, Value
+from weft.backends.vector_emit import Emitter
 from weft.backends.vector_program import (
     HERE,
     NUMPY,
@@ -23,6 +23,7 @@ from weft.backends.vector_program import (
     Program,
     Register,
     Scalar,
+    Value,
     joined,
 )
 from weft.codegen.base import Instruction, Kernel, StrandCall
@@ -84,8 +85,8 @@ class _Loop:
     """Whether it is part of a nest of several loops."""
     first: Value
     last: Value
-    index: Value
-    carried: list[Value]
+    index: Register
+    carried: list[Register]
     masks: tuple[Register, Register] | None
     """Which elements take part in a step, and a scratch register like it."""
     spent: Register | None
@@ -111,10 +112,10 @@ class Translator(Emitter):
         self._stack: list[Value] = []
         self._loops: list[_Loop] = []
         self._locals: dict[Any, Value] = {}
-        self._numbers: dict[tuple[float, float], Value] = {}
+        self._numbers: dict[tuple[float, float], Number] = {}
         self._coords = {name: _given("coord", name, "real", rate) for name, rate in kernel.coords}
-        self._outer = [_given("local", at, local.type, local.rate) for at, local in enumerate(kernel.locals)]
-        """The locals as those that rarer sections have stored."""
+        self._outer: dict[int, Value] = {}
+        """The locals that rarer sections have stored, where they are read."""
         self._at = 0
 
     def read(self) -> list[Value]:
@@ -133,25 +134,23 @@ class Translator(Emitter):
 
     # The stack.
 
-    def _push_result(self, register: Register, kind: ValueType = "real") -> None:
-        self._stack.append(self.held(register, kind))
+    def _push_result(self, register: Register) -> None:
+        self._stack.append(self.held(register))
 
     def _pop(self, *types: ValueType) -> list[Value]:
         start = len(self._stack) - len(types)
         values = self._stack[start:]
         del self._stack[start:]
-        for at, kind in enumerate(types):
-            if values[at].type != kind:
-                values[at] = self.as_type(values[at], kind)
-        return values
+        if [value.kind for value in values] == [*types]:
+            return values
+        return [self.as_type(value, kind) for value, kind in zip(values, types, strict=True)]
 
     # Instructions.
 
     def _row(self, form: _Form) -> None:
         args = self._pop(*form.takes)
-        operands = [arg.operand for arg in args]
         extents = [arg.extent for arg in args]
-        extent = joined(extents)
+        extent = Extent.ALL if Extent.ALL in extents else joined(extents)
         if form.ufunc:
             # A ufunc may write over its operands: the registers stay few, and in the cache.
             self.release(*args)
@@ -160,35 +159,39 @@ class Translator(Emitter):
                 # Of columns and rows: spreading out the columns first takes less time than numpy loses when it
                 # combines the two.
                 columns = extents.index(Extent.COLUMNS)
-                self.emit(np.copyto, out, operands[columns])
-                operands[columns] = out
-            self.emit(form.function, *operands, out)
+                self.emit(np.copyto, out, args[columns])
+                args[columns] = out
+            self.emit(form.function, *args, out)
         else:
             out = self.allocate(form.gives, extent)
             temps = [self.allocate("real", extent) for _ in range(form.temps)]
-            self.emit(form.function, NUMPY, out, *operands, *temps)
+            self.emit(form.function, NUMPY, out, *args, *temps)
             self.free(*temps)
             self.release(*args)
-        self._push_result(out, form.gives)
+        self._push_result(out)
 
     def _number(self, value: float) -> None:
         key = value, copysign(1.0, value)  # 0 is not -0
         found = self._numbers.get(key)
         if found is None:
-            found = self._numbers[key] = Value(Number(value), "real", Extent.ONE)
+            found = self._numbers[key] = Number(value)
         self._stack.append(found)
 
     def _bits(self, value: int) -> None:
-        self._stack.append(Value(Number(value, "bits"), "bits", Extent.ONE))
+        self._stack.append(Number(value, "bits"))
 
     def _load_uniform(self, name: str) -> None:
-        self._stack.append(Value(Scalar("uniform", name, "real"), "real", Extent.ONE))
+        self._stack.append(Scalar("uniform", name, "real"))
 
     def _load_coord(self, name: str) -> None:
         self._stack.append(self._coords[name])
 
     def _load_local(self, number: int) -> None:
-        self._load(self._locals.get(number) or self._outer[number])
+        value = self._locals.get(number) or self._outer.get(number)
+        if value is None:
+            local = self.kernel.locals[number]
+            value = self._outer[number] = _given("local", number, local.type, local.rate)
+        self._load(value)
 
     def _load(self, value: Value) -> None:
         """Pushes a value that somebody else holds too."""
@@ -198,7 +201,7 @@ class Translator(Emitter):
     def _store_local(self, number: int) -> None:
         (value,) = self._pop(self.kernel.locals[number].type)
         if number in self._kept:
-            self.emit(steps.copy_narrowed, Kept(Line("local", number, value.type, EXTENTS[self._rate])), value.operand)
+            self.emit(steps.copy_narrowed, Kept(Line("local", number, value.kind, EXTENTS[self._rate])), value)
         self._locals[number] = value
 
     def _drop(self, operand: None) -> None:
@@ -208,19 +211,19 @@ class Translator(Emitter):
         (k,) = self._pop("real")
         slot = self.kernel.slot(place.slot)
         out = self.allocate("real", Extent.ALL if slot.image else k.extent)
-        self.emit(steps.load_state, HERE, slot, place.plane, k.operand, out)
+        self.emit(steps.load_state, HERE, slot, place.plane, k, out)
         self.release(k)
         self._push_result(out)
 
     def _store_state(self, place: SlotPlane) -> None:
         (value,) = self._pop("real")
-        self.emit(steps.store_state, HERE, place, value.operand)
+        self.emit(steps.store_state, HERE, place, value)
         self.release(value)
 
     def _sample_state(self, place: SlotPlane) -> None:
         k, x, y = self._pop("real", "real", "real")
         slot = self.kernel.slot(place.slot)
-        self._sample(steps.sample_state, (slot, place.plane, k.operand), [x, y, k])
+        self._sample(steps.sample_state, (slot, place.plane, k), [x, y, k])
 
     def _sample_picture(self, place: PicturePlane) -> None:
         x, y = self._pop("real", "real")
@@ -235,7 +238,7 @@ class Translator(Emitter):
             self._allocate_all("index", "index", "real", "real", extent=_extent_of(places[1:])),
             self._allocate_all("index", "real", "real", extent=out.extent),
         )
-        self.emit(function, HERE, source, (x.operand, y.operand), out, scratch)
+        self.emit(function, HERE, source, (x, y), out, scratch)
         for registers in scratch:
             self.free(*registers)
         self.release(*places)
@@ -247,7 +250,7 @@ class Translator(Emitter):
     def _load_strand(self, strand: StrandCall) -> None:
         args = self._pop(*reals(strand.coordinates))
         out = self.allocate("real", _extent_of(args))
-        self.emit(steps.load_strand, HERE, strand.ref, out, *(arg.operand for arg in args))
+        self.emit(steps.load_strand, HERE, strand.ref, out, *args)
         self.release(*args)
         self._push_result(out)
 
@@ -264,15 +267,15 @@ class Translator(Emitter):
         for k, start in enumerate(starts):
             plan.carried[k] = self._widened(plan.carried[k], plan.bounds, start.extent)
             register = self.allocate("real", plan.carried[k])
-            self.emit(np.copyto, register, start.operand)
-            carried.append(self.held(register, "real"))
+            self.emit(np.copyto, register, start)
+            carried.append(self.held(register))
         self.release(*starts)
         masks = spent = None
         if plan.bounds:
             masks = (self.allocate("truth", plan.bounds), self.allocate("truth", plan.bounds))
             if span.nested:
                 spent = self._loops[0].spent if self._loops else self.allocate("real", plan.bounds)
-        index = self.held(self.allocate("real", first.extent), "real")
+        index = self.held(self.allocate("real", first.extent))
         self._loops.append(_Loop(plan, shape, span.nested, first, last, index, carried, masks, spent))
         self.open_block()
 
@@ -289,7 +292,7 @@ class Translator(Emitter):
             loop.plan.carried[k] = self._widened(loop.plan.carried[k], loop.plan.bounds, value.extent)
         self._carry(loop, following)
         body = self.close_block()
-        bounds = (loop.first.operand, loop.last.operand, loop.index.operand)
+        bounds = (loop.first, loop.last, loop.index)
         if loop.masks is None:
             self.emit(steps.run_loop, HERE, steps.Nest(loop.nested, not self._loops), bounds, body)
         else:
@@ -305,23 +308,22 @@ class Translator(Emitter):
     def _carry(self, loop: _Loop, following: Sequence[Value]) -> None:
         """Ends a body: moves the values for the next step to where the body reads them. They are moved all at once: one
         that is another's old value is set aside first."""
-        old = [value.operand for value in loop.carried]
         moves: list[tuple[Register, Value]] = []
-        for register, value in zip(old, following, strict=True):
-            if value.operand == register:
+        for register, value in zip(loop.carried, following, strict=True):
+            if value == register:
                 self.release(value)
-            elif value.operand in old:
-                aside = self.held(self.allocate("real", value.extent), "real")
-                self.emit(np.copyto, aside.operand, value.operand)
+            elif value in loop.carried:
+                aside = self.held(self.allocate("real", value.extent))
+                self.emit(np.copyto, aside, value)
                 self.release(value)
                 moves.append((register, aside))
             else:
                 moves.append((register, value))
         for register, value in moves:
             if loop.masks is None:
-                self.emit(np.copyto, register, value.operand)
+                self.emit(np.copyto, register, value)
             else:
-                self.emit(steps.copy_where, register, value.operand, loop.masks[0])
+                self.emit(steps.copy_where, register, value, loop.masks[0])
             self.release(value)
 
     def _load_index(self, level: int) -> None:
@@ -379,5 +381,4 @@ def _extent_of(values: Sequence[Value]) -> Extent:
 def _given(source: Literal["coord", "local"], key: str | int, kind: ValueType, rate: Rate) -> Value:
     """What a section reads that is computed at some rate before it."""
     extent = EXTENTS[rate]
-    one = extent == Extent.ONE
-    return Value(Scalar(source, key, kind) if one else Line(source, key, kind, extent), kind, extent)
+    return Scalar(source, key, kind) if extent == Extent.ONE else Line(source, key, kind, extent)

@@ -16,7 +16,7 @@ import click
 
 from weft.backends.hardware import cores
 from weft.backends.registry import load_registry
-from weft.cli.console import INTERRUPTED, Missing, exit_code_of, say, show
+from weft.cli.console import INTERRUPTED, exit_code_of, say, show
 from weft.cli.options import SIZE, NumberRange
 from weft.cli.patch import shipped_patches
 from weft.errors import WeftError
@@ -110,11 +110,8 @@ class _Run:
             return exit_code_of(first.diagnostics)
         if first.swap is None and self._ends_by_itself:
             return exit_code_of(first.diagnostics)
-        try:
-            with _interruptible(session):
-                self._open_and_run(session, first)
-        except WeftError as failure:
-            raise Missing(failure.diagnostics[0].render()) from failure
+        with _interruptible(session):
+            self._open_and_run(session, first)
         return INTERRUPTED if session.stopping == "interrupted" else 0
 
     @property

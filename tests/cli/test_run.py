@@ -1,0 +1,46 @@
+"""`weft run` as a process without a screen; what it does on one is tested in tests/live."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_without_a_file_it_plays_a_patch_and_says_how_to_copy_it(weft):
+    done = weft("run", "--headless", "--frames", "2")
+    first, second = done.stderr.splitlines()
+    assert first.startswith("weft: playing plasma.weft, which comes with weft · visual ")
+    assert "weft examples plasma --copy mine.weft" in second
+    weft("examples", "plasma", "--copy", "mine.weft")
+    assert weft("run", "mine.weft", "--headless", "--frames", "2").stderr.startswith("weft: edit mine.weft and save · ")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--headless", "--terminal"),
+        ("--headless", "--monitor", "0"),
+        ("--headless", "--fullscreen"),
+        ("--terminal", "--fullscreen"),
+        ("--terminal", "--events", "-"),
+        ("--fps", "0"),
+        ("--size", "640"),
+        ("--frames", "0"),
+    ],
+)
+def test_options_that_mean_nothing_together_are_refused(weft, options):
+    assert "Error: " in weft("run", "plain.weft", *options, code=2).stderr
+
+
+def test_what_is_missing_is_one_line(weft):
+    assert weft("run", "nope.weft", code=3).stderr == "weft: nope.weft cannot be read: there is no such file\n"
+    done = weft("run", "plain.weft", "--terminal", code=3)
+    assert len(done.stderr.splitlines()) == 2  # the first names the file and the keys
+    done = weft("run", "plain.weft", "--headless", "--frames", "1", "--events", "no/such/folder", code=3)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_without_a_display_and_a_terminal_it_says_what_to_do(weft):
+    done = weft("run", "plain.weft", DISPLAY="", WAYLAND_DISPLAY="", code=3)
+    (line,) = done.stderr.splitlines()
+    assert "--terminal" in line
+    assert "--headless" in line
