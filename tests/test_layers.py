@@ -25,7 +25,7 @@ LAYERS = (
 )
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
 
-DEVICE_LIBRARIES = ("glfw", "OpenGL", "PIL", "pyaudio", "metalcompute", "llvmlite", "av", "soundfile", "mido",
+DEVICE_LIBRARIES = ("glfw", "OpenGL", "pyaudio", "metalcompute", "llvmlite", "av", "soundfile", "mido",
                     "watchdog")  # fmt: skip
 
 # These start parts of weft only when they are asked for, and so import them late.
@@ -82,6 +82,14 @@ def test_a_device_library_is_imported_in_one_place(library):
         if any(m.split(".")[0] == library for node in ast.walk(tree(path)) for m in imported(node))
     ]  # fmt: skip
     assert len(users) <= 1, users
+
+
+def test_pillow_is_for_media_alone():
+    users = [
+        path for path in FILES
+        if any(m.split(".")[0] == "PIL" for node in ast.walk(tree(path)) for m in imported(node))
+    ]  # fmt: skip
+    assert {package_of(path) for path in users} == {"media"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))

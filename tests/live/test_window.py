@@ -61,6 +61,14 @@ def wait_for_picture(tmp_path: Path, wanted: np.ndarray) -> None:
         time.sleep(0.05)
 
 
+def wait_for_text(tmp_path: Path, picture: np.ndarray) -> None:
+    """Waits until the picture is there, with something written over a good part of it."""
+    deadline = time.monotonic() + 20
+    while not 0.05 < (np.abs(screen(tmp_path) - picture).max(axis=2) > 1).mean() < 0.95:
+        assert time.monotonic() < deadline, "nothing is written over the picture"
+        time.sleep(0.05)
+
+
 def test_save_by_save_the_screen_shows_what_the_reference_machine_computes(tmp_path: Path) -> None:
     patch = tmp_path / "patch.weft"
     patch.write_text(STILL)
@@ -74,7 +82,11 @@ def test_save_by_save_the_screen_shows_what_the_reference_machine_computes(tmp_p
         wait_for_picture(tmp_path, reference(edited))
         performance.save(edited + "oops = (1 +")
         performance.wait_for("error")
+        wait_for_text(tmp_path, reference(edited))
+        subprocess.run(["xdotool", "key", "e"], check=True, timeout=30)
         wait_for_picture(tmp_path, reference(edited))
+        subprocess.run(["xdotool", "key", "e", "h"], check=True, timeout=30)
+        wait_for_text(tmp_path, reference(edited))
         subprocess.run(["xdotool", "key", "Escape"], check=True, timeout=30)
         assert performance.ended() == 0
         assert performance.events[-1]["reason"] == "closed"

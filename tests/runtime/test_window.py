@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from PIL import Image
 
+from tests.support.windows import Picture, geometry, on_x11, resize, screen, xdotool
+from tests.support.x11 import set_property
 from weft.errors import WeftError
 from weft.runtime.inputs import Inputs
 
@@ -21,25 +21,12 @@ if TYPE_CHECKING:
     from weft.runtime.window import Window
 
 Eventually = Callable[..., None]
-Picture = NDArray[np.uint8]
 
 pytestmark = pytest.mark.usefixtures("display")
-on_x11 = pytest.mark.skipif(sys.platform != "linux", reason="needs a display that can be steered from outside")
 
 
 def noise(width: int, height: int) -> Picture:
     return np.random.default_rng(1).integers(0, 256, (height, width, 4), np.uint8)
-
-
-def xdotool(*arguments: object) -> None:
-    subprocess.run(["xdotool", *map(str, arguments)], check=True, timeout=10)
-
-
-def screen(directory: Path) -> Picture:
-    """What is on the X server's screen, by a program that knows nothing of weft."""
-    subprocess.run(["import", "-window", "root", directory / "screen.png"], check=True, timeout=10)
-    with Image.open(directory / "screen.png") as image:
-        return np.asarray(image.convert("RGB"))
 
 
 @pytest.fixture
@@ -63,41 +50,47 @@ def test_a_picture_of_the_same_size_is_shown_to_the_bit(window: Window) -> None:
 
 @on_x11
 def test_the_screen_shows_what_is_read_back(window: Window, tmp_path: Path, eventually: Eventually) -> None:
+    resize(window, 320, 179)
     window.present(noise(64, 64))
     expected = window.read_back()[..., :3]
 
     def is_shown() -> bool:
         shown = screen(tmp_path)
-        return np.array_equal(shown[:180, :320], expected) and not shown[180:].any() and not shown[:, 320:].any()
+        return np.array_equal(shown[:179, :320], expected) and not shown[179:].any() and not shown[:, 320:].any()
 
     eventually(is_shown)
 
 
+@on_x11
 def test_another_aspect_lies_between_black_bars(window: Window) -> None:
-    white = np.full((90, 90, 4), 255, np.uint8)
-    window.present(white)
+    resize(window, 340, 180)
+    window.present(np.full((90, 90, 4), 255, np.uint8))
     shown = window.read_back()
-    assert (shown[:, 70:250] == 255).all()
-    assert (shown[:, :70] == (0, 0, 0, 255)).all()
-    assert (shown[:, 250:] == (0, 0, 0, 255)).all()
-    window.present(np.full((10, 160, 4), 255, np.uint8))
+    assert (shown[:, 80:260] == 255).all()
+    assert (shown[:, :80] == (0, 0, 0, 255)).all()
+    assert (shown[:, 260:] == (0, 0, 0, 255)).all()
+    window.present(np.full((10, 170, 4), 255, np.uint8))
     shown = window.read_back()
     assert (shown[80:100] == 255).all()
     assert (shown[:80] == (0, 0, 0, 255)).all()
     assert (shown[100:] == (0, 0, 0, 255)).all()
 
 
+@on_x11
 def test_scaling_is_smooth_or_sharp(window: Window) -> None:
     from weft.runtime.window import Window
 
     picture = noise(32, 18)
-    with Window("sharp", 320, 180, vsync=False, filtering="nearest", display=window.display) as sharp:
+    with Window("sharp", 32, 18, vsync=False, filtering="nearest", display=window.display) as sharp:
+        resize(sharp, 320, 180, "sharp")
         sharp.present(picture)
         assert np.array_equal(sharp.read_back(), picture.repeat(10, 0).repeat(10, 1))
     ramp = np.zeros((18, 32, 4), np.uint8)
     ramp[...] = 8 * np.arange(32)[:, np.newaxis]
-    window.present(ramp)
-    steps = np.diff(window.read_back()[90, 5:315].astype(int), axis=0)
+    with Window("smooth", 32, 18, vsync=False, display=window.display) as smooth:
+        resize(smooth, 320, 180, "smooth")
+        smooth.present(ramp)
+        steps = np.diff(smooth.read_back()[90, 5:315].astype(int), axis=0)
     assert ((steps == 0) | (steps == 1)).all()
 
 
@@ -147,6 +140,61 @@ def test_full_screen_and_back(window: Window, eventually: Eventually) -> None:
     assert np.array_equal(window.read_back().shape, (720, 1280, 4))
     window.toggle_fullscreen()
     eventually(lambda: window.frame_size == (320, 180), meanwhile=window.poll)
+    window.present(picture)
+    assert np.array_equal(window.read_back(), picture)
+
+
+@on_x11
+def test_back_from_full_screen_it_stands_where_it_stood(window: Window, eventually: Eventually) -> None:
+    xdotool("search", "--name", "^weft$", "windowmove", 200, 100)
+    resize(window, 400, 300)
+    before = geometry("weft")
+    assert (before["X"], before["Y"]) == ("200", "100")
+    for _ in range(2):
+        window.toggle_fullscreen()
+        eventually(lambda: window.frame_size == (1280, 720), meanwhile=window.poll)
+        window.toggle_fullscreen()
+        eventually(lambda: geometry("weft") == before, meanwhile=window.poll)
+
+
+@on_x11
+def test_the_window_takes_its_pictures_size_until_the_player_gives_it_another(
+    window: Window, eventually: Eventually
+) -> None:
+    for width, height in ((200, 100), (333, 77), (320, 180)):
+        picture = noise(width, height)
+        window.present(picture)
+        eventually(lambda picture=picture: np.array_equal(window.read_back(), picture), meanwhile=window.poll)
+    resize(window, 300, 300)
+    window.present(noise(200, 100))
+    for _ in range(20):
+        window.poll()
+    assert window.frame_size == (300, 300)
+    assert np.array_equal(window.read_back()[:75], np.full((75, 300, 4), (0, 0, 0, 255), np.uint8))
+
+
+@on_x11
+def test_a_picture_that_grows_beyond_the_screen_does_not_take_its_window_there(
+    window: Window, eventually: Eventually
+) -> None:
+    xdotool("search", "--name", "^weft$", "windowmove", 700, 500)
+    eventually(lambda: geometry("weft")["X"] == "700", meanwhile=window.poll)
+    window.present(noise(3840, 1080))
+    eventually(lambda: window.frame_size == (1280, 360), meanwhile=window.poll)
+    eventually(lambda: (geometry("weft")["X"], geometry("weft")["Y"]) == ("0", "360"), meanwhile=window.poll)
+
+
+@on_x11
+def test_a_picture_whose_size_changes_in_full_screen_changes_the_window_on_the_way_back(
+    window: Window, eventually: Eventually
+) -> None:
+    window.toggle_fullscreen()
+    eventually(lambda: window.frame_size == (1280, 720), meanwhile=window.poll)
+    picture = noise(200, 100)
+    window.present(picture)
+    assert window.frame_size == (1280, 720)
+    window.toggle_fullscreen()
+    eventually(lambda: window.frame_size == (200, 100), meanwhile=window.poll)
     window.present(picture)
     assert np.array_equal(window.read_back(), picture)
 
@@ -228,21 +276,64 @@ def test_a_command_may_close_the_window(eventually: Eventually) -> None:
 
 @on_x11
 def test_the_pointer_is_measured_in_the_picture(window: Window, eventually: Eventually) -> None:
-    window.present(noise(90, 90))  # from 70 to 250 across the window
-
-    def is_at(x: float, y: float) -> bool:
-        state = window.inputs.snapshot()
-        return (state.x, state.y) == pytest.approx((x, y))
-
+    resize(window, 340, 180)
+    window.present(noise(90, 90))  # from 80 to 260 across the window
     for at, expected in (
-        ((70, 0), (0, 0)),
-        ((160, 45), (0.5, 0.25)),
-        ((205, 135), (0.75, 0.75)),
+        ((80, 0), (0, 0)),
+        ((170, 45), (0.5, 0.25)),
+        ((215, 135), (0.75, 0.75)),
         ((20, 90), (0, 0.5)),
-        ((319, 179), (1, 179 / 180)),
+        ((339, 179), (1, 179 / 180)),
     ):
         xdotool("mousemove", *at)
-        eventually(lambda expected=expected: is_at(*expected), meanwhile=window.poll)
+        eventually(lambda expected=expected: pointer(window) == pytest.approx(expected), meanwhile=window.poll)
+
+
+@on_x11
+def test_the_pointer_follows_when_the_picture_moves_under_it(window: Window, eventually: Eventually) -> None:
+    window.present(noise(320, 180))
+    xdotool("mousemove", 80, 45)
+    eventually(lambda: pointer(window) == (0.25, 0.25), meanwhile=window.poll)
+    resize(window, 160, 90)
+    assert pointer(window) == (0.5, 0.5)
+    window.present(noise(80, 90))  # from 40 to 120 across the window
+    assert pointer(window) == (0.5, 0.5)
+    xdotool("mousemove", 100, 45)
+    eventually(lambda: pointer(window) == (0.75, 0.5), meanwhile=window.poll)
+    window.present(noise(160, 90))
+    assert pointer(window) == (0.625, 0.5)
+
+
+def pointer(window: Window) -> tuple[float, float]:
+    state = window.inputs.snapshot()
+    return state.x, state.y
+
+
+@on_x11
+def test_dragged_out_of_the_picture_the_pointer_stays_at_its_edge(window: Window, eventually: Eventually) -> None:
+    window.present(noise(320, 180))
+    xdotool("mousemove", 100, 90, "mousedown", 1, "mousemove", 900, 90)
+    eventually(lambda: pointer(window) == (1, 0.5), meanwhile=window.poll)
+    xdotool("mousemove", 160, 700)
+    eventually(lambda: pointer(window) == (0.5, 1), meanwhile=window.poll)
+    xdotool("mouseup", 1)
+
+
+@on_x11
+def test_what_is_held_is_let_go_when_another_window_gets_the_keyboard(window: Window, eventually: Eventually) -> None:
+    from weft.runtime.window import Window
+
+    inputs = window.inputs
+    window.set_patch_keys(frozenset({"f", "up"}))
+    xdotool("mousemove", 100, 100, "keydown", "f", "keydown", "Up", "mousedown", 1)
+    held = {"f", "up"}, {"left"}
+    eventually(lambda: (inputs.snapshot().held_keys, inputs.snapshot().held_buttons) == held, meanwhile=window.poll)
+    with Window("other", 100, 50, vsync=False, display=window.display):
+        xdotool("search", "--name", "^other$", "windowfocus")
+        eventually(
+            lambda: not inputs.snapshot().held_keys and not inputs.snapshot().held_buttons, meanwhile=window.poll
+        )
+    xdotool("keyup", "f", "keyup", "Up", "mouseup", 1)
 
 
 @on_x11
@@ -255,6 +346,28 @@ def test_buttons_and_wheel_arrive(window: Window, eventually: Eventually) -> Non
     assert inputs.snapshot().held_buttons == {"right"}
     xdotool("mouseup", 3)
     eventually(lambda: not inputs.snapshot().held_buttons, meanwhile=window.poll)
+
+
+@on_x11
+def test_minimised_it_draws_nothing_and_afterwards_shows_the_last_picture(
+    window: Window, tmp_path: Path, eventually: Eventually
+) -> None:
+    shown, hidden = noise(320, 180), noise(320, 180)[::-1].copy()
+
+    def on_screen(picture: Picture) -> bool:
+        return np.array_equal(screen(tmp_path)[:180, :320], picture[..., :3])
+
+    window.present(shown)
+    eventually(lambda: on_screen(shown))
+    number = int(geometry("weft")["WINDOW"])
+    minimised, normal = 3, 1
+    set_property(number, "WM_STATE", "WM_STATE", [minimised, 0])
+    window.poll()
+    window.present(hidden)
+    assert on_screen(shown)
+    assert np.array_equal(window.read_back(), hidden)
+    set_property(number, "WM_STATE", "WM_STATE", [normal, 0])
+    eventually(lambda: on_screen(hidden), meanwhile=window.poll)
 
 
 def test_windows_may_be_opened_again_and_again() -> None:
@@ -312,3 +425,42 @@ def opening_fails(environment: dict[str, str], before: str = "") -> None:
     assert first.startswith("error: no window can be opened: ")
     assert first.endswith("[no-display]")
     assert "--headless" in hint
+
+
+_STOLEN = """
+import threading
+import glfw
+import numpy as np
+from weft.errors import WeftError
+from weft.runtime.window import Window
+window = Window("weft", 320, 180)
+glfw.make_context_current(None)
+taken, over = threading.Event(), threading.Event()
+def take():
+    glfw.make_context_current(window._handle)
+    taken.set()
+    over.wait()
+    glfw.make_context_current(None)
+thief = threading.Thread(target=take)
+thief.start()
+taken.wait()
+for show in (window.redraw, lambda: window.present(np.zeros((180, 320, 4), np.uint8)), window.read_back):
+    try:
+        show()
+    except WeftError as problem:
+        print(problem.diagnostics[0].code)
+over.set()
+thief.join()
+window.redraw()
+window.close()
+"""
+
+
+@on_x11
+def test_a_context_that_cannot_be_had_is_an_error_in_plain_words() -> None:
+    # GLX would end the process here; EGL answers.
+    environment = {**os.environ, "PYOPENGL_PLATFORM": "egl"}
+    command = [sys.executable, "-c", _STOLEN]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=True)
+    assert ended.stderr == ""
+    assert ended.stdout.split() == ["display-lost"] * 3

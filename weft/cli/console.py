@@ -21,7 +21,7 @@ INTERRUPTED = 130
 _MISSING_CODES = frozenset(
     {
         "unreadable-file", "backend-not-available", "not-enough-memory", "no-display", "no-monitor", "no-terminal",
-        "picture-too-large", "events-file",
+        "display-lost", "picture-too-large", "events-file",
     }  # fmt: skip
 )
 

@@ -1,4 +1,7 @@
-"""Pictures from files: png, jpg, gif (its first frame), webp and bmp. The one module that imports Pillow."""
+"""Pictures from files: png, jpg, gif (its first frame), webp and bmp.
+
+Beside `lettering`, the one module that imports Pillow.
+"""
 
 from __future__ import annotations
 

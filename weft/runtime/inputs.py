@@ -6,12 +6,12 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from weft.keys import KEYS
+from weft.keys import KEYS, MOUSE
 
 BUTTONS = ("left", "right", "middle")
 """The mouse buttons in GLFW's order; a patch reads the first two by name, and all of them as `mouse@down`."""
 
-MOUSE_OUTPUTS = ("x", "y", "down", "left", "right", "wheel")
+MOUSE_OUTPUTS = tuple(MOUSE)
 """What a patch may write behind `mouse@`."""
 
 

@@ -1,4 +1,5 @@
-"""The window on the screen: shows finished pictures, and gives mouse and keys to the patch and commands to the tool.
+"""The window on the screen: shows finished pictures and what is written over them, and gives mouse and keys to the
+patch and commands to the tool.
 
 This is the one module that imports GLFW. Import it where a window is wanted: where GLFW or OpenGL is missing, the
 import itself raises `WeftError` with the code `no-display`. All of it is for the main thread.
@@ -6,8 +7,6 @@ import itself raises `WeftError` with the code `no-display`. All of it is for th
 
 from __future__ import annotations
 
-import os
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,9 +14,13 @@ from typing import Any
 
 from weft.errors import WeftError, error
 from weft.keys import TOOL_KEYS, key_name
+from weft.runtime.frame import Rect, fitted, letterbox, shared
+from weft.runtime.hush import hushed
 from weft.runtime.inputs import BUTTONS, Inputs
+from weft.runtime.overlay import Annotator
+from weft.runtime.screen import Overlay, Picture
 
-_HINT = "--headless runs without a window"
+_HINT = "--terminal shows the picture in the terminal, --headless runs without one"
 
 
 def _no_display(message: str) -> WeftError:
@@ -27,28 +30,9 @@ def _no_display(message: str) -> WeftError:
 try:
     import glfw
 
-    from weft.runtime.painter import NEEDS_EGL, Filter, GraphicsError, Painter, Picture, Rect, letterbox
+    from weft.runtime.painter import NEEDS_EGL, DriverError, Filter, GraphicsError, Painter
 except Exception as problem:  # without libGL, PyOpenGL fails in ways of its own, each an error of another kind
     raise _no_display(f"OpenGL or GLFW is missing on this machine ({problem})") from problem
-
-
-@contextmanager
-def _hushed() -> Iterator[None]:
-    """Keeps away what GLFW, Xlib and Mesa print to stderr by themselves; what failed is told in weft's words."""
-    if sys.stderr is not None:
-        sys.stderr.flush()
-    with ExitStack() as stack:
-        try:
-            kept = os.dup(2)
-            stack.callback(os.close, kept)
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            stack.callback(os.close, nowhere)
-        except OSError:  # there is no stderr to keep anything away from
-            yield
-            return
-        os.dup2(nowhere, 2)
-        stack.callback(os.dup2, kept, 2)
-        yield
 
 
 class Display:
@@ -59,7 +43,7 @@ class Display:
         self._errors: deque[str] = deque(maxlen=8)
         glfw.set_error_callback(self._on_error)
         glfw.init_hint(glfw.COCOA_CHDIR_RESOURCES, glfw.FALSE)
-        with _hushed():
+        with hushed():
             ready = glfw.init()
         if not ready:
             reason = self._errors[0] if self._errors else "GLFW does not start"
@@ -90,7 +74,13 @@ def _text(words: bytes | str | None) -> str:
 
 
 class Window:
-    """A window that shows pictures. What `Space`, `F` and the like ask for is handed to `on_command`."""
+    """A window that shows pictures. What `Space`, `F` and the like ask for is handed to `on_command`.
+
+    It takes the size of its pictures, and goes on doing so until the player gives it another size; from then on, and in
+    full screen, the picture is fitted into the window.
+    """
+
+    room = None
 
     def __init__(
         self,
@@ -118,13 +108,19 @@ class Window:
         self._vsync = vsync
         self._windowed: tuple[int, int, int, int] | None = None
         self._picture_size = (width, height)
+        self._asked_size: tuple[int, int] | None = None
+        self._sized_by_player = False
+        self._minimised = False
+        self._pointer_seen = False
+        self._overlay = Overlay()
+        self._annotator = Annotator()
         self._closed = False
         with ExitStack() as stack:
             if display is None:
                 display = Display()
                 stack.callback(display.close)
             self.display = display
-            self._monitor = self._find_monitor(monitor)
+            self._monitor_number = self._check_monitor(monitor)
             self._handle = self._open(title, width, height)
             stack.callback(glfw.destroy_window, self._handle)
             try:
@@ -137,43 +133,54 @@ class Window:
             self.redraw()
             self._resources = stack.pop_all()
 
-    def _find_monitor(self, number: int | None) -> Any:
-        monitors = glfw.get_monitors()
-        if number is None:
-            return None
-        if 0 <= number < len(monitors):
-            return monitors[number]
+    def _check_monitor(self, number: int | None) -> int | None:
+        if number is None or 0 <= number < len(glfw.get_monitors()):
+            return number
         known = ", ".join(f"{i} ({name})" for i, name in enumerate(self.display.monitors()))
         raise error("no-monitor", f"there is no monitor {number}", hint=f"there is {known}")
 
+    @property
+    def _monitor(self) -> Any:
+        """The monitor given at the start; None if none was, or it was unplugged."""
+        # Looked up each time, since GLFW's pointer to a monitor that was unplugged leads nowhere.
+        number, monitors = self._monitor_number, glfw.get_monitors()
+        return monitors[number] if number is not None and number < len(monitors) else None
+
     def _open(self, title: str, width: int, height: int) -> Any:
         """Makes the window and its context, and makes the context the current one."""
-        area = _work_area(self._monitor or glfw.get_primary_monitor())
-        if area and (width > area.width or height > area.height):
-            fitting = letterbox((width, height), (area.width, area.height))
-            width, height = fitting.width, fitting.height
+        monitor = self._monitor
+        area = _work_area(monitor or glfw.get_primary_monitor())
+        width, height = self._asked_size = fitted((width, height), area)
         glfw.default_window_hints()
         for hint, value in _WINDOW_HINTS.items():
             glfw.window_hint(hint, value)
         glfw.window_hint_string(glfw.X11_CLASS_NAME, "weft")
-        with _hushed():
+        with hushed():
             handle = glfw.create_window(width, height, title, None, None)
             if not handle:
                 reason = self.display.take_error() or "unknown"
                 raise _no_display(f"this display does not draw with OpenGL 3.3 ({reason})")
-            if self._monitor and area:
+            if monitor and area:
                 glfw.set_window_pos(
                     handle, area.left + (area.width - width) // 2, area.top + (area.height - height) // 2
                 )
             glfw.make_context_current(handle)
-            glfw.swap_interval(int(self._vsync))
+            self._keep_pace()
         return handle
+
+    def _keep_pace(self) -> None:
+        """With vsync, showing a picture waits for the screen."""
+        # Not on Wayland: there nothing tears without it either, and as long as the window is hidden, it waits forever.
+        glfw.swap_interval(int(self._vsync and glfw.get_platform() != glfw.PLATFORM_WAYLAND))
 
     def _listen(self) -> None:
         glfw.set_key_callback(self._handle, self._on_key)
         glfw.set_mouse_button_callback(self._handle, self._on_button)
         glfw.set_cursor_pos_callback(self._handle, self._on_pointer)
         glfw.set_scroll_callback(self._handle, lambda _, x, y: self.inputs.turn(y))
+        glfw.set_window_size_callback(self._handle, self._on_size)
+        glfw.set_framebuffer_size_callback(self._handle, lambda *_: self._point())
+        glfw.set_window_iconify_callback(self._handle, self._on_minimise)
         # While the window is being resized, macOS does not return from polling; and it wants a picture meanwhile.
         glfw.set_window_refresh_callback(self._handle, lambda _: self.redraw())
 
@@ -190,7 +197,8 @@ class Window:
 
     @property
     def fullscreen(self) -> bool:
-        return self._windowed is not None
+        # Asked for anew, since GLFW takes a window back from a monitor that is unplugged.
+        return bool(glfw.get_window_monitor(self._handle))
 
     def set_title(self, title: str) -> None:
         glfw.set_window_title(self._handle, title)
@@ -202,28 +210,65 @@ class Window:
     def present(self, picture: Picture) -> None:
         """Shows a picture [height, width, RGBA], row 0 on top; alpha is not shown, as nothing lies behind it.
 
-        With vsync, waits for the screen. Does nothing once the window is closed. Raises `WeftError` for a picture that
-        the graphics card cannot hold.
+        With vsync, waits for the screen. Does nothing once the window is closed. Raises `WeftError`:
+        `picture-too-large` for one that the graphics card cannot hold, `display-lost` where nothing can be drawn any
+        more.
         """
         if self._closed:
             return
-        glfw.make_context_current(self._handle)
-        self._painter.upload(picture)
-        self._picture_size = (picture.shape[1], picture.shape[0])
+        with self._drawing():
+            self._painter.upload(picture)
+        size = (picture.shape[1], picture.shape[0])
+        if size != self._picture_size:
+            self._picture_size = size
+            self._follow_picture()
+            self._point()
         self.redraw()
 
+    def annotate(self, overlay: Overlay) -> None:
+        """From the next picture on, this is written over it."""
+        self._overlay = overlay
+
     def redraw(self) -> None:
-        """Shows the last picture again; black, if there was none. Does nothing once the window is closed."""
-        if self._closed:
+        """Shows the last picture again, or black if there was none, with the overlay as it is now.
+
+        Does nothing while the window is minimised, and once it is closed. Raises `WeftError` as `present` does.
+        """
+        if self._closed or self._minimised:
             return
+        with self._drawing():
+            frame = self.frame_size
+            if all(frame):
+                self._lay_over(frame)
+                self._painter.paint(frame)
+                glfw.swap_buffers(self._handle)
+
+    def _lay_over(self, frame: tuple[int, int]) -> None:
+        scale = max(glfw.get_window_content_scale(self._handle))
+        self._painter.annotate(self._annotator.labels(self._overlay, frame, scale))
+
+    @contextmanager
+    def _drawing(self) -> Iterator[None]:
+        """With the window's context as the current one. What graphics or window system refuse becomes a `WeftError`."""
+        self.display.take_error()
         glfw.make_context_current(self._handle)
-        self._painter.paint(self.frame_size)
-        glfw.swap_buffers(self._handle)
+        reason = self.display.take_error()
+        try:
+            if reason is None:
+                yield
+                reason = self.display.take_error()
+        except DriverError as problem:
+            reason = str(problem)
+        if reason is not None:
+            raise error("display-lost", f"the window cannot be drawn into any more: {reason}", hint=_HINT)
 
     def read_back(self) -> Picture:
-        """What the window shows, [height, width, RGBA] with row 0 on top, the black around the picture included."""
-        glfw.make_context_current(self._handle)
-        return self._painter.read_back(self.frame_size)
+        """What the window shows, [height, width, RGBA] with row 0 on top: the picture, the black around it, and what is
+        written over them."""
+        with self._drawing():
+            frame = self.frame_size
+            self._lay_over(frame)
+            return self._painter.read_back(frame)
 
     def poll(self) -> None:
         """Takes in what happened since the last call; then hands out the commands, which may close the window."""
@@ -237,31 +282,44 @@ class Window:
 
     def toggle_fullscreen(self) -> None:
         """Fills the monitor, the one given at the start or else that on which most of the window lies; and back."""
-        if self._windowed is not None:
-            glfw.set_window_monitor(self._handle, None, *self._windowed, 0)  # type: ignore[arg-type]  # as above
-            self._windowed = None
+        if self.fullscreen:
+            place = self._windowed or (0, 0, *fitted(self._picture_size, _work_area(self._monitor_below())))
+            glfw.set_window_monitor(self._handle, None, *place, 0)  # type: ignore[arg-type]  # as above
+            self._follow_picture()
         else:
             monitor = self._monitor or self._monitor_below()
             mode = glfw.get_video_mode(monitor) if monitor else None
-            if mode is None:  # the monitor was unplugged
+            if mode is None:  # there is no monitor at this moment
                 return
             self._windowed = (*glfw.get_window_pos(self._handle), *glfw.get_window_size(self._handle))
             glfw.set_window_monitor(self._handle, monitor, 0, 0, *mode.size, mode.refresh_rate)
         glfw.make_context_current(self._handle)
-        glfw.swap_interval(int(self._vsync))  # some drivers forget it with the change
+        self._keep_pace()  # some drivers forget it with the change
+
+    def _follow_picture(self) -> None:
+        """Gives the window the size of its picture, as far as the monitor has room; not if the player has sized it."""
+        if self.fullscreen or self._sized_by_player:
+            return
+        area = _work_area(self._monitor_below())
+        width, height = fitted(self._picture_size, area)
+        if (width, height) == self._asked_size:
+            return
+        self._asked_size = (width, height)
+        glfw.set_window_size(self._handle, width, height)
+        left, top = glfw.get_window_pos(self._handle)
+        if area and (left + width > area.left + area.width or top + height > area.top + area.height):
+            left = max(area.left, min(left, area.left + area.width - width))
+            top = max(area.top, min(top, area.top + area.height - height))
+            glfw.set_window_pos(self._handle, left, top)
 
     def _monitor_below(self) -> Any:
         """The monitor on which most of the window lies; None if there is none."""
-        x, y = glfw.get_window_pos(self._handle)
-        width, height = glfw.get_window_size(self._handle)
+        own = Rect(*glfw.get_window_pos(self._handle), *glfw.get_window_size(self._handle))
 
-        def shared(monitor: Any) -> int:
-            left, top, area_width, area_height = glfw.get_monitor_workarea(monitor)
-            across = min(x + width, left + area_width) - max(x, left)
-            down = min(y + height, top + area_height) - max(y, top)
-            return max(across, 0) * max(down, 0)
+        def covered(monitor: Any) -> int:
+            return shared(own, Rect(*glfw.get_monitor_workarea(monitor)))
 
-        return max(glfw.get_monitors(), key=shared, default=None)
+        return max(glfw.get_monitors(), key=covered, default=None)
 
     def close(self) -> None:
         """Closes the window, and GLFW with it if the window has started it. May be called twice."""
@@ -290,8 +348,24 @@ class Window:
         if button < len(BUTTONS):
             (self.inputs.press if action == glfw.PRESS else self.inputs.release)(BUTTONS[button])
 
-    def _on_pointer(self, _window: Any, x: float, y: float) -> None:
+    def _on_size(self, _window: Any, width: int, height: int) -> None:
+        if width and height and not self.fullscreen:
+            self._sized_by_player = (width, height) != self._asked_size
+
+    def _on_minimise(self, _window: Any, minimised: int) -> None:
+        self._minimised = bool(minimised)
+        self.redraw()
+
+    def _on_pointer(self, _window: Any, _x: float, _y: float) -> None:
+        self._pointer_seen = True
+        self._point()
+
+    def _point(self) -> None:
+        """Tells where in the picture the pointer is, which also changes when the picture moves under it."""
+        if not self._pointer_seen:
+            return
         # The pointer is in the window system's units, of which one may be several pixels of the frame.
+        x, y = glfw.get_cursor_pos(self._handle)
         window_width, window_height = glfw.get_window_size(self._handle)
         frame_width, frame_height = self.frame_size
         if not (window_width and window_height and frame_width and frame_height):
