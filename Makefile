@@ -5,10 +5,10 @@ PATCH ?= patches/plasma.weft
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint type bench soak clean
+.PHONY: help run test lint type bench gallery soak clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo 'ARGS="…" goes to weft (run, bench) or pytest (test); PYTHON=… names the Python to build on.'
 
 # Without these packages there is no window, but all else runs; setup says what is missing.
@@ -29,6 +29,9 @@ type: $(VENV)/.ready ## check types
 bench: $(VENV)/.ready ## measure every backend on this machine
 	@scripts/setup system run || true
 	$(VENV)/bin/weft bench $(ARGS)
+
+gallery: $(VENV)/.ready ## write docs/gallery.md and its pictures
+	$(VENV)/bin/python scripts/gallery.py
 
 soak: $(VENV)/.ready ## perform for MINUTES=60 with a save a second, and report how memory grows
 	@scripts/setup system run test

@@ -1,4 +1,5 @@
-"""Every patch that ships compiles without a warning, and draws the same picture on both machines."""
+"""Every patch that ships compiles without a warning, draws the same picture on both machines, and has its place in the
+gallery."""
 
 from __future__ import annotations
 
@@ -6,16 +7,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from scripts.gallery import PAGE, PICTURES, page
 from tests.support.tolerances import EDGE_SHARE
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
+from weft.cli.examples import headline, shipped
 from weft.errors import Source
 from weft.runtime.build import Build, build
 from weft.runtime.offline import Offline
+from weft.runtime.program import Stage
+from weft.syntax.docs import opening_line
 
 FOLDER = Path(__file__).parent.parent / "patches"
-PATCHES = sorted(FOLDER.rglob("*.weft"))
+LIBRARIES = sorted((FOLDER / "lib").glob("*.weft"))
+PATCHES = sorted(set(FOLDER.rglob("*.weft")) - set(LIBRARIES))
+SHOWN = shipped()
+
+# What this version leaves out of a patch, by the patch's name.
+LEFT_OUT = {"strand": ["audio"]}
 
 # Small, so that the reference machine is done in time, and odd, so that tiles end within a row.
 SIZE = {"width": 31.0, "height": 17.0}
@@ -43,7 +54,41 @@ def test_a_shipped_patch_compiles_and_its_picture_is_right(path: Path) -> None:
         assert off.mean() <= EDGE_SHARE, f"{off.mean():.2%} of the values differ by more than 1 of 255"
 
 
-@pytest.mark.parametrize("name", ["plasma", "trails", "sdf"])
+@pytest.mark.parametrize("path", LIBRARIES, ids=lambda path: path.stem)
+def test_a_library_beside_the_patches_compiles(path: Path) -> None:
+    assert not built(path).warnings
+    assert opening_line(path.read_text())
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_nothing_is_left_out_but_what_this_version_cannot_play(name: str) -> None:
+    choices = choose(load_registry(), ["visual", "compute"], "vector")
+    size = (int(SIZE["width"]), int(SIZE["height"]))
+    left_out = Stage(choices).prepare(built(SHOWN[name]), size).left_out
+    assert [d.message.split()[0] for d in left_out] == LEFT_OUT.get(name, [])
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_patch_begins_with_a_summary_and_what_to_change_first(name: str) -> None:
+    summary, change = SHOWN[name].read_text().split("\n")[:2]
+    assert summary.startswith("// ")
+    assert summary.endswith(".")
+    assert summary[3].isupper()
+    assert change.startswith("// Change first: ")
+
+
+def test_the_gallery_shows_every_patch() -> None:
+    text = PAGE.read_text()
+    assert text == page(), "the page is old: make gallery"
+    assert {path.stem for path in PICTURES.iterdir()} == set(SHOWN), "pictures are missing, or too many: make gallery"
+    for name, path in SHOWN.items():
+        assert headline(path) in text
+        with Image.open(PICTURES / f"{name}.png") as shown:
+            colours = np.asarray(shown.convert("RGB"))
+        assert colours.std() > 4, f"there is nothing to see of {name}"
+
+
+@pytest.mark.parametrize("name", SHOWN)
 def test_a_shipped_patch_moves(name: str) -> None:
     made = built(FOLDER / f"{name}.weft")
     assert not np.array_equal(picture(made, "vector", 0.1), picture(made, "vector", 1.0))

@@ -1,4 +1,5 @@
-"""The names of keys: what a patch writes behind `key@`, and which keys steer the tool.
+"""The names of keys and of what a mouse does: what a patch writes behind `key@` and `mouse@`, and which keys steer
+the tool.
 
 The numbers are GLFW's, which its interface guarantees; no device library is imported here, so that the language can
 know the names without one.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 # Keys that stand for themselves: GLFW numbers them as ASCII does the upper-case letters and the digits.
 _LETTERS_AND_DIGITS = {c: (ord(c.upper()),) for c in string.ascii_lowercase + string.digits}
@@ -49,6 +51,30 @@ _FUNCTION_KEYS = {f"f{n}": (289 + n,) for n in range(1, 13)}
 
 KEYS: Mapping[str, tuple[int, ...]] = MappingProxyType({**_LETTERS_AND_DIGITS, **_NAMED, **_FUNCTION_KEYS})
 """Every key's name with the GLFW numbers of the keys that bear it."""
+
+
+
+class InputSpec(NamedTuple):
+    """What there is to know of a strand that a hand moves: one sentence, and an expression that shows it at work."""
+
+    doc: str
+    example: str
+
+
+MOUSE: Mapping[str, InputSpec] = MappingProxyType(
+    {
+        "x": InputSpec("where the mouse is, from left to right, 0…1", "abs(me@x - mouse@x)"),
+        "y": InputSpec("where the mouse is, from top to bottom, 0…1", "abs(me@y - mouse@y)"),
+        "down": InputSpec("1 while any button is held, else 0", "0.1 + 0.2 * mouse@down"),
+        "left": InputSpec("1 while the left button is held, else 0", "if mouse@left then me@x else me@y"),
+        "right": InputSpec("1 while the right button is held, else 0", "if mouse@right then me@x else me@y"),
+        "wheel": InputSpec("turns of the wheel so far, counted up away from you", "sin(me@x * (10 + mouse@wheel))"),
+    }
+)
+"""What a patch may write behind `mouse@`."""
+
+ANY_KEY = InputSpec("1 while the key is held, else 0", "if key@space then 1 else me@x")
+"""What a patch reads as `key@a`, whatever the key."""
 
 _NAME_OF_NUMBER = {number: name for name, numbers in KEYS.items() for number in numbers}
 _NAME_OF_LABEL = {

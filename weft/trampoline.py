@@ -19,25 +19,24 @@ Task: TypeAlias = Generator["Task[Any]", Any, T]
 
 def run(task: Task[T]) -> T:
     """The result of a task and of everything it waits for."""
-    waiting: list[Task[Any]] = [task]
+    waiting: list[Task[Any]] = []
+    current: Task[Any] = task
     result: Any = None
     failure: BaseException | None = None
-    while waiting:
+    while True:
         try:
-            if failure is None:
-                called = waiting[-1].send(result)
-            else:
-                raised, failure = failure, None
-                called = waiting[-1].throw(raised)
+            called = current.send(result) if failure is None else current.throw(failure)
         except StopIteration as done:
-            waiting.pop()
-            result = done.value
+            result, failure = done.value, None
         except BaseException as raised:
-            waiting.pop()
-            failure = raised
+            result, failure = None, raised
         else:
-            waiting.append(called)
-            result = None
+            waiting.append(current)
+            current, result, failure = called, None, None
+            continue
+        if not waiting:
+            break
+        current = waiting.pop()
     if failure is not None:
         raise failure
     value: T = result

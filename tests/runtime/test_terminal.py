@@ -15,6 +15,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ with Terminal(inputs, commands.append) as screen:
         if select.select([told], [], [], 0.005)[0]:
             exec(pickle.loads(exactly(int(exactly(10)))), globals())
             print(json.dumps({"done": True}), file=report, flush=True)
-    print("closed", file=report, flush=True)
+    print(json.dumps({"closed": True}), file=report, flush=True)
 """
 
 # What a shell does for a job: gives it the terminal, takes it back while the job stands still, lets it go on.
@@ -128,6 +129,7 @@ class Player:
         self.stops = 0
         self.job = 0
         self.done = 0
+        self.closed = False
         self.ended: int | None = None
         self._told = 0
         told, self._tell = os.pipe()
@@ -180,11 +182,12 @@ class Player:
                 self._reported += data
         *lines, self._reported = self._reported.split(b"\n")
         for line in lines:
-            self._take(json.loads(line) if line != b"closed" else {"closed": True})
+            self._take(json.loads(line))
 
     def _take(self, report: dict[str, Any]) -> None:
         self.stops += "stopped" in report
         self.done += "done" in report
+        self.closed |= "closed" in report
         self.job = report.get("job", self.job)
         self.ended = report.get("ended", self.ended)
         if "room" in report:
@@ -223,7 +226,8 @@ class Player:
 
     def close(self) -> None:
         if self.process.poll() is None and self.job and self.ended is None:
-            os.kill(self.job, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(self.job, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
         for number in (self.master, self.slave, self._tell, self._report):
@@ -602,8 +606,8 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_every_end_leaves_the_terminal_as_it_was(start, end):
-    player = start()
+def test_every_end_leaves_the_terminal_as_it_was(start, end, tmp_path: Path):
+    player = start(TMPDIR=str(tmp_path))
     player.show(noise(40, 24))
     player.do("os.write(2, b'a stray word')")
     assert not player.is_restored()
@@ -615,6 +619,7 @@ def test_every_end_leaves_the_terminal_as_it_was(start, end):
     player.until(lambda: b"a stray word" in player.raw)
     assert player.raw.index(b"\x1b[?1049l") < player.raw.index(b"a stray word")
     assert (b"ValueError: in the middle" in player.raw) == (end == "exception")
+    player.until(lambda: not list(tmp_path.iterdir()))
 
 
 def test_control_c_is_a_signal(start):
@@ -686,10 +691,7 @@ def test_a_terminal_that_is_closed_ends_the_show(start):
     os.close(player.slave)
     os.close(player.master)
     player.master = player.slave = -1
-    deadline = time.monotonic() + 20
-    while player.process.poll() is None:
-        assert time.monotonic() < deadline
-        player.listen(reading=False)
+    player.until(lambda: player.closed, reading=False)
 
 
 @pytest.mark.parametrize(("stdout", "term"), [("pipe", "xterm"), ("terminal", "dumb"), ("terminal", "")])

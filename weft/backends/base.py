@@ -139,8 +139,8 @@ class Pool:
 class Backend(ABC):
     """Runs the subgraphs of one context on one kind of device.
 
-    `translate` may be called in another process than all else; `compile_subgraph` may be called from any thread and changes nothing that runs; all else is called from the thread
-    that runs the context.
+    `translate` may be called in another process than all else; `compile_subgraph` may be called from any thread and
+    changes nothing that runs; all else is called from the thread that runs the context.
     """
 
     name: ClassVar[str]

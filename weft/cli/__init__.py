@@ -7,13 +7,16 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from weft import __version__
 from weft.cli.console import INTERNAL, INTERRUPTED, MISSING, Missing, exit_code_of, say, show
 from weft.errors import WeftError, did_you_mean
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class _Entry(NamedTuple):
@@ -26,6 +29,9 @@ class _Entry(NamedTuple):
 COMMANDS: Mapping[str, _Entry] = MappingProxyType(
     {
         "run": _Entry("weft.cli.run", "Play a patch in a window, and play on with every save."),
+        "new": _Entry("weft.cli.new", "Write a patch to begin with."),
+        "examples": _Entry("weft.cli.examples", "List the patches that come with weft, play one, or copy it."),
+        "help": _Entry("weft.cli.help", "Say what a name means, and show an example."),
         "check": _Entry("weft.cli.check", "List all errors and warnings of a patch."),
         "compile": _Entry("weft.cli.compile", "Compile a patch, and show any stage of it."),
         "eval": _Entry("weft.cli.evaluate", "Show the values of a strand."),
@@ -33,6 +39,7 @@ COMMANDS: Mapping[str, _Entry] = MappingProxyType(
         "bench": _Entry("weft.cli.bench", "Measure every backend on this machine."),
         "graph": _Entry("weft.cli.graph", "Show the render graph of a patch."),
         "devices": _Entry("weft.cli.devices", "List the backends, their devices, and what a patch would use."),
+        "completion": _Entry("weft.cli.completion", "Print what makes a shell complete weft's commands and names."),
     }
 )
 
@@ -49,7 +56,7 @@ class _LazyGroup(click.Group):
             return None
         command = importlib.import_module(entry.module).command
         assert isinstance(command, click.Command)
-        return command
+        return _completing(command) if ctx.resilient_parsing else command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -59,10 +66,23 @@ class _LazyGroup(click.Group):
             ctx.fail(f'there is no command "{args[0]}" ({hint})')
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(n, help=entry.summary) for n, entry in COMMANDS.items() if n.startswith(incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # From the table: the help of the commands themselves would import every module.
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+
+def _completing(command: click.Command) -> click.Command:
+    from weft.cli.completion import completing  # only where a shell asks
+
+    return completing(command)
 
 
 @click.group(cls=_LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -100,6 +120,10 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run(args: Sequence[str] | None) -> int:
+    if "_WEFT_COMPLETE" in os.environ:
+        from weft.cli.completion import prepare  # a shell asks what can be typed
+
+        prepare()
     result = commands.main(args=args, prog_name="weft", standalone_mode=False)
     sys.stdout.flush()  # here, where what goes wrong is still caught
     return result if isinstance(result, int) else 0

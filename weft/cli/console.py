@@ -20,9 +20,16 @@ INTERRUPTED = 130
 # Diagnostics that speak of FILE itself or of a device, not of what the patch says.
 _MISSING_CODES = frozenset(
     {
-        "unreadable-file", "backend-not-available", "not-enough-memory", "no-display", "no-monitor", "no-terminal",
-        "display-lost", "picture-too-large", "events-file",
-    }  # fmt: skip
+        "unreadable-file",
+        "backend-not-available",
+        "not-enough-memory",
+        "no-display",
+        "no-monitor",
+        "no-terminal",
+        "display-lost",
+        "picture-too-large",
+        "events-file",
+    }
 )
 
 # Words on the command line that mean nothing here.

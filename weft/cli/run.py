@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import click
 
 from weft.backends.hardware import cores
 from weft.backends.registry import load_registry
+from weft.cli.calling import call
 from weft.cli.console import INTERRUPTED, exit_code_of, say, show
 from weft.cli.options import SIZE, NumberRange
 from weft.cli.patch import shipped_patches
@@ -83,6 +85,7 @@ class _Run:
                 tell=show,
                 say=say,
                 threads=self.threads or cores(),
+                fits=self.size is None,
                 limits=Limits(self.duration, self.frames),
             )
             return self._play(session)
@@ -104,7 +107,7 @@ class _Run:
         return settings
 
     def _play(self, session: Session) -> int:
-        first = session.begin()
+        first = session.begin(_room() if self.terminal else None)
         show(first.diagnostics)
         if any(d.code == "unreadable-file" for d in first.diagnostics):
             return exit_code_of(first.diagnostics)
@@ -145,7 +148,7 @@ class _Run:
             if failure.diagnostics[0].code != "no-display" or not self._terminal_will_do:
                 raise
             say(f"{failure.diagnostics[0].message}; the terminal shows the picture instead")
-            self._run_in_terminal(session, first)
+            self._run_in_terminal(session, session.begin(_room()))
             return
         with window:
             self._announce(session, first, keys="F full screen, Space pause, R restart, S screenshot, "
@@ -174,8 +177,8 @@ class _Run:
         file = f"edit {session.path} and save" if self.file else f"playing {FIRST_PATCH}, which comes with weft"
         say(" · ".join(filter(None, (file, shown, keys))))
         if self.file is None:
-            name = Path(FIRST_PATCH).stem
-            say(f"to make it yours: weft examples {name} --copy mine.weft, then weft run mine.weft")
+            copy = call("examples", Path(FIRST_PATCH).stem, "--copy", "mine.weft")
+            say(f"to make it yours: {copy}, then {call('run', 'mine.weft')}")
         session.events.emit(
             "started",
             backends={name: choice.shown for name, choice in choices.items()},
@@ -187,6 +190,12 @@ class _Run:
         if first.swap is None:
             session.events.emit("error", hash=first.saved.hash, diagnostics=[d.to_json() for d in first.diagnostics])
             say("nothing to show yet: mend the file and save it")
+
+
+def _room() -> tuple[int, int]:
+    from weft.runtime.terminal import room_of
+
+    return room_of(shutil.get_terminal_size())
 
 
 def _nothing(_: object) -> None:

@@ -120,7 +120,7 @@ class _Program:
         self,
         outputs: list[Expr],
         updates: Iterable[tuple[Rate, SlotPlane, Expr]],
-        rate: Mapping[Expr, Rate],
+        rate: dict[Expr, Rate],
         optimise: bool,
     ) -> tuple[Section, ...]:
         """The code of every section that has something to do."""
@@ -128,16 +128,19 @@ class _Program:
         roots = [Root(value, section) for section, _, value in listed]
         roots += [Root(value, Rate.ELEMENT) for value in outputs]
         placement = Placement(roots, rate, hoist=optimise)
+        writer = _Writer(self, placement)
         written = []
         for section, region in placement.sections.items():
             tasks: list[_Task] = [_Ready(value) for value in placement.crossing(section)]
             for _, slot, value in (entry for entry in listed if entry[0] == section):
-                tasks += [_Push(value, region), Instruction("STORE_STATE", slot)]
+                tasks += [writer.pushing(value, region), Instruction("STORE_STATE", slot)]
             if section == Rate.ELEMENT:
-                tasks += [_Push(value, region) for value in outputs]
+                tasks += [writer.pushing(value, region) for value in outputs]
                 tasks.append(Instruction("RETURN"))
             if tasks:
-                written.append(Section(section, _Writer(self, placement).write(tasks)))
+                code = writer.write(tasks)
+                self._note(code)
+                written.append(Section(section, code))
         return tuple(written)
 
     def inputs(self) -> _Inputs:
@@ -149,19 +152,19 @@ class _Program:
             "locals": tuple(self.locals),
         }
 
-    def note(self, instruction: Instruction) -> None:
-        """Remembers what an instruction refers to."""
-        match instruction.operand:
-            case str(name) if instruction.op == "LOAD_COORD":
-                self.coords.add(name)
-            case str(name) if instruction.op == "LOAD_UNIFORM":
-                self.uniforms.add(name)
-            case StrandCall() as strand:
-                self.strands.add(strand.ref)
-            case PicturePlane(picture, _):
-                self.pictures.add(picture)
-            case SlotPlane(slot, _):
-                self.used_slots.add(slot)
+    def _note(self, code: Iterable[Instruction]) -> None:
+        """Remembers what code refers to."""
+        for op, operand in code:
+            if op == "LOAD_COORD" and isinstance(operand, str):
+                self.coords.add(operand)
+            elif op == "LOAD_UNIFORM" and isinstance(operand, str):
+                self.uniforms.add(operand)
+            elif isinstance(operand, StrandCall):
+                self.strands.add(operand.ref)
+            elif isinstance(operand, PicturePlane):
+                self.pictures.add(operand.picture)
+            elif isinstance(operand, SlotPlane):
+                self.used_slots.add(operand.slot)
 
     def allocate(self, value: Value, out: int) -> int:
         """A new local for a value, or for one of the values of a loop."""
@@ -174,6 +177,9 @@ class _Program:
 
     def operation(self, node: Expr) -> list[Instruction]:
         """What computes an expression from its operands, which are on the stack."""
+        instruction = _OPERATIONS.get(node.op)
+        if instruction is not None:
+            return [instruction]
         match node.op, node.attr:
             case "state", SlotPlane(slot, _) as plane:
                 if len(node.args) == 3:
@@ -186,14 +192,18 @@ class _Program:
                 return [Instruction("SAMPLE_PICTURE", plane)]
             case "strand", StrandRef(instance, output):
                 return [Instruction("LOAD_STRAND", StrandCall(instance, output, len(node.args)))]
-        return [opcode_of(OPS[node.op])]
+        raise MalformedError(f"{node}: no instruction computes this")
 
 
-class _Push(NamedTuple):
-    """To do: the code that leaves an expression on the stack."""
+# The instruction of each row that is an operation of its own.
+_OPERATIONS: Mapping[str, Instruction] = {row.name: opcode_of(row) for row in OPS.values() if row.expand is None}
 
-    node: Expr
-    region: Region
+
+class _Result(NamedTuple):
+    """To do: the code that leaves one of a loop's values on the stack."""
+
+    value: Value
+    out: int
 
 
 class _Ready(NamedTuple):
@@ -202,46 +212,53 @@ class _Ready(NamedTuple):
     value: Value
 
 
-_Task: TypeAlias = Instruction | _Push | _Ready
+# A value stands for the code that leaves it on the stack.
+_Task: TypeAlias = Instruction | Value | _Result | _Ready
 
 
 class _Writer:
-    """Writes the code of one section. What is to do is kept in a list, not on Python's stack: expressions are deep."""
+    """Writes the code of one section. What is to do is kept in a list, not on Python's stack: expressions are deep. It
+    is done from the end of the list."""
 
     def __init__(self, program: _Program, placement: Placement) -> None:
         self._program = program
         self._placement = placement
-        self._code: list[Instruction] = []
 
     def write(self, tasks: list[_Task]) -> tuple[Instruction, ...]:
         """The code that does all the tasks in turn."""
+        code: list[Instruction] = []
         todo = tasks[::-1]
         while todo:
-            match todo.pop():
-                case Instruction() as instruction:
-                    self._program.note(instruction)
-                    self._code.append(instruction)
-                case _Push(node, region):
-                    todo.extend(reversed(self._push(node, region)))
-                case _Ready(value):
-                    if not value.locals:
-                        todo.extend(reversed(self._compute(value) + self._store(value)))
-        return tuple(self._code)
+            task = todo.pop()
+            if isinstance(task, Instruction):
+                code.append(task)
+            elif isinstance(task, Value):
+                self._push(task, 0, todo)
+            elif isinstance(task, _Result):
+                self._push(task.value, task.out, todo)
+            elif not task.value.locals:
+                todo += self._store(task.value)[::-1]
+                self._compute(task.value, todo)
+        return tuple(code)
 
-    def _push(self, node: Expr, region: Region) -> list[_Task]:
-        if node.op in LEAVES and not isinstance(node.attr, StrandRef):
-            return [Instruction(LEAVES[node.op], node.attr)]
-        out = 0
-        if node.op == "loop_out" and isinstance(node.attr, int):
-            out, node = node.attr, node.args[0]
-        value = self._placement.value(node, region)
+    def pushing(self, node: Expr, region: Region) -> _Task:
+        """What leaves an expression on the stack where `region` uses it."""
+        attr = node.attr
+        if node.op in LEAVES and not isinstance(attr, StrandRef):
+            return Instruction(LEAVES[node.op], attr)
+        if node.op == "loop_out" and isinstance(attr, int):
+            return _Result(self._placement.value(node.args[0], region), attr)
+        return self._placement.value(node, region)
+
+    def _push(self, value: Value, out: int, todo: list[_Task]) -> None:
         if value.locals:
-            return [Instruction("LOAD_LOCAL", value.locals[out])]
-        tasks = self._compute(value)
+            todo.append(Instruction("LOAD_LOCAL", value.locals[out]))
+            return
         if value.shared or _results(value) > 1:
-            tasks += self._store(value)
-            tasks.append(Instruction("LOAD_LOCAL", value.locals[out]))
-        return tasks
+            stores = self._store(value)
+            todo.append(Instruction("LOAD_LOCAL", value.locals[out]))
+            todo += stores[::-1]
+        self._compute(value, todo)
 
     def _store(self, value: Value) -> list[_Task]:
         """Moves what was just computed from the stack into locals."""
@@ -253,19 +270,21 @@ class _Writer:
                 tasks.append(Instruction("DROP"))
         return tasks
 
-    def _compute(self, value: Value) -> list[_Task]:
+    def _compute(self, value: Value, todo: list[_Task]) -> None:
         node, region = value.node, value.region
-        pushes: list[_Task] = [_Push(arg, region) for arg in node.args]
         if value.body is None or not isinstance(node.attr, LoopShape):
-            return [*pushes, *self._program.operation(node)]
-        inner: list[_Task] = [_Push(arg, value.body) for arg in node.args[2 + node.attr.carried :]]
-        return [
-            *(_Ready(needed) for needed in sorted(value.body.needs, key=lambda v: v.node.index)),
-            *pushes[: 2 + node.attr.carried],
+            todo += self._program.operation(node)[::-1]
+            todo += [self.pushing(arg, region) for arg in reversed(node.args)]
+            return
+        before, body = 2 + node.attr.carried, value.body
+        tasks: list[_Task] = [
+            *(_Ready(needed) for needed in sorted(body.needs, key=lambda v: v.node.index)),
+            *(self.pushing(arg, region) for arg in node.args[:before]),
             Instruction("LOOP", node.attr),
-            *inner,
+            *(self.pushing(arg, body) for arg in node.args[before:]),
             Instruction("NEXT", node.attr),
         ]
+        todo += tasks[::-1]
 
 
 def _results(value: Value) -> int:

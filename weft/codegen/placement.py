@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from weft.ir.expr import Expr, LoopShape, topological
+from weft.ir.expr import Expr, LoopShape
 from weft.ir.rates import Rate
 
 # What is as cheap to push as a local is to load, and so never kept in one: with the instructions that do it.
@@ -80,20 +81,20 @@ class Placement:
     mention. Without, it is the innermost place that all its users in a section share.
     """
 
-    def __init__(self, roots: Iterable[Root], rate: Mapping[Expr, Rate], hoist: bool) -> None:
+    def __init__(self, roots: Iterable[Root], rate: dict[Expr, Rate], hoist: bool) -> None:
+        """`rate` holds that of everything below the roots, operands first."""
         self.sections = {r: Region(r) for r in Rate}
         self._crossing: dict[Rate, dict[Value, None]] = {r: {} for r in Rate}
         self._rate = rate
         self._hoist = hoist
         self._values: dict[Expr, list[Value]] = {}
-        self._uses: dict[Expr, list[_Use]] = {}
-        listed = list(roots)
-        for root in listed:
-            self._use(root.node, self.sections[root.rate])
-        for node in reversed(topological(root.node for root in listed)):
-            if node not in self._uses:
-                continue
-            self._place(node, self._uses.pop(node))
+        self._uses: defaultdict[Expr, list[_Use]] = defaultdict(list)
+        for root in roots:
+            self._use((root.node,), self.sections[root.rate])
+        for node in reversed(rate):
+            uses = self._uses.pop(node, None)
+            if uses is not None:
+                self._place(node, uses)
 
     def crossing(self, rate: Rate) -> list[Value]:
         """The values of a section that other sections use, operands first."""
@@ -106,17 +107,15 @@ class Placement:
             return next(v for v in values if _within(region, v.region))
         return values[0]
 
-    def _use(self, node: Expr, region: Region, out: int = 0) -> None:
-        if node.op == "loop_out":
-            self._use(node.args[0], region, node.attr if isinstance(node.attr, int) else 0)
-        elif node.op not in LEAVES:
-            self._uses.setdefault(node, []).append((region, out))
+    def _use(self, nodes: Iterable[Expr], region: Region) -> None:
+        for node in nodes:
+            if node.op == "loop_out":
+                self._uses[node.args[0]].append((region, node.attr if isinstance(node.attr, int) else 0))
+            elif node.op not in LEAVES:
+                self._uses[node].append((region, 0))
 
     def _place(self, node: Expr, uses: list[_Use]) -> None:
-        homes: dict[Region, list[_Use]] = {}
-        for use in uses:
-            homes.setdefault(self._home(node, use[0]), []).append(use)
-        for home, group in homes.items():
+        for home, group in self._homes(node, uses).items():
             region = home if self._hoist else _innermost(node, [used_in for used_in, _ in group])
             value = Value(node, region, len(group))
             self._values.setdefault(node, []).append(value)
@@ -126,22 +125,26 @@ class Placement:
                     self._leave(value, used_in)
             self._use_operands(value)
 
-    def _home(self, node: Expr, used_in: Region) -> Region:
-        """The outermost region where the expression may be computed for this use."""
-        if node.free:
-            return used_in.around(node.free.bit_length() - 1)
-        return self.sections[self._rate[node] if self._hoist else used_in.rate]
+    def _homes(self, node: Expr, uses: list[_Use]) -> Mapping[Region, list[_Use]]:
+        """The outermost regions where the expression may be computed, with the uses that each serves."""
+        if self._hoist and not node.free:
+            return {self.sections[self._rate[node]]: uses}
+        homes: dict[Region, list[_Use]] = {}
+        for use in uses:
+            used_in = use[0]
+            home = used_in.around(node.free.bit_length() - 1) if node.free else self.sections[used_in.rate]
+            homes.setdefault(home, []).append(use)
+        return homes
 
     def _use_operands(self, value: Value) -> None:
         node, region = value.node, value.region
-        before = len(node.args)
-        if isinstance(node.attr, LoopShape):
-            before = 2 + node.attr.carried
-            value.body = Region(region.rate, region, node.attr.level, region.depth + 1)
-        for arg in node.args[:before]:
-            self._use(arg, region)
-        for arg in node.args[before:]:
-            self._use(arg, value.body or region)
+        if not isinstance(node.attr, LoopShape):
+            self._use(node.args, region)
+            return
+        before = 2 + node.attr.carried
+        value.body = Region(region.rate, region, node.attr.level, region.depth + 1)
+        self._use(node.args[:before], region)
+        self._use(node.args[before:], value.body)
 
     def _leave(self, value: Value, used_in: Region) -> None:
         """Notes that a value is used outside the code of its own region."""

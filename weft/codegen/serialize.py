@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -56,11 +56,19 @@ def from_json(data: Json) -> Kernel:
 def content_hash(kernel: Kernel) -> str:
     """16 hexadecimal digits, equal for kernels that do the same: what people call the kernel and its locals does not
     matter."""
-    data = to_json(kernel)
-    del data["name"]
-    data["locals"] = [entry[1:] for entry in data["locals"]]
-    text = json.dumps(data, separators=(",", ":"), sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    head = (
+        kernel.context, kernel.sweep, kernel.tick, kernel.outputs, kernel.uniforms, kernel.strands, kernel.pictures,
+        kernel.slots, [(name, int(rate)) for name, rate in kernel.coords],
+        [(int(local.rate), local.type) for local in kernel.locals],
+    )  # fmt: skip
+    digest = hashlib.sha256(repr(head).encode())
+    for section in kernel.sections:
+        words = [op if isinstance(operand, float) else f"{op} {operand!r}" for op, operand in section.code]
+        digest.update(f"\n{int(section.rate)}\n".encode() + "\n".join(words).encode())
+        # Numbers are told apart by their bits; which of the words they belong to, the words themselves say.
+        numbers = [operand for _, operand in section.code if isinstance(operand, float)]
+        digest.update(struct.pack(f"<{len(numbers)}d", *numbers))
+    return digest.hexdigest()[:16]
 
 
 def _rate(title: str) -> Rate:

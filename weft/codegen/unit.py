@@ -34,7 +34,8 @@ class Unit:
 def compile_unit(
     patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, optimise: bool = True
 ) -> tuple[Unit, Lowered]:
-    """Compiles one subgraph; gives with it what it was compiled from. Raises WeftError, or Unavailable if a source is missing."""
+    """Compiles one subgraph; gives with it what it was compiled from. Raises WeftError, or Unavailable if a source is
+    missing."""
     pool = Pool()
     spec = contexts[subgraph.context]
     lowered = run_passes(lower(patch, graph, subgraph, contexts, pool), PassContext(pool, spec), optimise)

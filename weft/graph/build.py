@@ -16,7 +16,7 @@ from weft.graph.partition import partition
 from weft.graph.patch import FromCache, FromParameter, FromSource, Instance, OutputDefinition, Patch
 from weft.graph.resolve import Resolver
 from weft.graph.scope import Closure, Group, Local, Member, Opaque, PoisonedError, Scope
-from weft.graph.shape import OWN, PLANE, Over, Shape, ShapeDomain
+from weft.graph.shape import OWN, PLANE, Shape, ShapeDomain
 from weft.graph.sinks import SinkPart, sink_parts
 from weft.graph.tag import Fact, tag
 from weft.names import StrandRef
@@ -27,14 +27,14 @@ T = TypeVar("T")
 
 _TOO_LARGE = "program-too-large"
 
-# Each round can only add dependencies to state, so the number of rounds is bounded by the depth of state within state;
-# far fewer are needed for anything a person writes.
+# Each round can only find more slots planar, so the number of rounds is bounded by the depth of state within state; far
+# fewer are needed for anything a person writes.
 _MAX_ROUNDS = 40
 
 
 @dataclass
 class _Findings:
-    """What one round of elaboration found out about every strand and sink."""
+    """What elaboration found out about every strand and sink."""
 
     elaborator: Elaborator[Shape]
     parts: dict[str, list[SinkPart]] = field(default_factory=dict)
@@ -42,20 +42,15 @@ class _Findings:
 
 def build_graph(patch: Patch, contexts: ContextTable, report: Report) -> RenderGraph:
     """Checks all of a patch and builds its render graph. What is wrong is reported; the graph then lacks it."""
-    slots: dict[str, Over] = {}
-    for _ in range(_MAX_ROUNDS):
-        findings = _elaborate(patch, slots, report)
-        found = _slot_dependencies(findings.elaborator)
-        if found == slots:
-            break
-        slots = found
+    domain = ShapeDomain()
+    findings = _elaborate(patch, domain, report)
+    _settle_state(findings.elaborator, domain, report)
     graph = _untagged(patch, findings)
-    facts = {ref: _fact(ref, findings.elaborator, slots) for ref in graph.strands()}
+    facts = {ref: _fact(ref, findings.elaborator, domain.planar) for ref in graph.strands()}
     return partition(tag(graph, facts, contexts))
 
 
-def _elaborate(patch: Patch, slots: dict[str, Over], report: Report) -> _Findings:
-    domain = ShapeDomain(slots)
+def _elaborate(patch: Patch, domain: ShapeDomain, report: Report) -> _Findings:
     env = Environment(domain, patch.settings, ("absframe",), OWN)
     elaborator: Elaborator[Shape] = Elaborator(patch, domain, env)
     findings = _Findings(elaborator)
@@ -69,9 +64,25 @@ def _elaborate(patch: Patch, slots: dict[str, Over], report: Report) -> _Finding
         for part in parts:
             _attempt(report, partial(elaborator.expression, part.value, part.scope, sink.label, OWN))
     _check_uncalled(patch, elaborator, report)
+    _finish(elaborator, report)
+    return findings
+
+
+def _finish(elaborator: Elaborator[Shape], report: Report) -> None:
     while elaborator.has_pending:
         _attempt(report, elaborator.finish)
-    return findings
+
+
+def _settle_state(elaborator: Elaborator[Shape], domain: ShapeDomain, report: Report) -> None:
+    """Finds the planar slots: what a slot keeps may depend on other slots and on itself, so that those found planar can
+    make others so. Nothing else that elaboration finds out depends on this, so only the state is evaluated again."""
+    for _ in range(_MAX_ROUNDS):
+        found = {key for (key, _), shape in elaborator.updates.items() if shape.over & PLANE}
+        if found <= domain.planar:
+            break
+        domain.planar |= found
+        elaborator.restart()
+        _finish(elaborator, report)
 
 
 def _attempt(report: Report, work: Callable[[], T]) -> T | None:
@@ -120,13 +131,6 @@ def _members(local: Local | None, several: bool, resolver: Resolver) -> Sequence
     return () if local is None or isinstance(local, Group) else (local,)
 
 
-def _slot_dependencies(elaborator: Elaborator[Shape]) -> dict[str, Over]:
-    found: dict[str, Over] = dict.fromkeys(elaborator.slots, Over.NOTHING)
-    for (key, _), shape in elaborator.updates.items():
-        found[key] |= shape.over
-    return found
-
-
 def _all_slots(elaborator: Elaborator[Shape], owner: object) -> set[str]:
     """The slots of an owner, and those that these need to advance."""
     seen: set[str] = set()
@@ -155,12 +159,12 @@ def _sources(elaborator: Elaborator[Shape], owner: object) -> dict[str, Span]:
     return found
 
 
-def _fact(ref: StrandRef, elaborator: Elaborator[Shape], slots: dict[str, Over]) -> Fact:
+def _fact(ref: StrandRef, elaborator: Elaborator[Shape], planar: set[str]) -> Fact:
     keys = _all_slots(elaborator, ref)
     owners = [SOURCES[name].owner for name in _sources(elaborator, ref)]
     return Fact(
         stateful=bool(keys),
-        planar=any(slots[key] & PLANE for key in keys),
+        planar=not planar.isdisjoint(keys),
         owner=next((owner for owner in owners if owner), None),
     )
 

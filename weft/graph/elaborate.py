@@ -6,28 +6,26 @@ domain themselves. A remap evaluates what is below it at other coordinates; noth
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import pairwise
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from weft.errors import Span, WeftError, error
 from weft.graph import memory
+from weft.graph.access import map_target, meant
 from weft.graph.arguments import match_arguments
 from weft.graph.domain import Domain, SlotRequest
-from weft.graph.fields import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinates, Environment
+from weft.graph.fields import BASES, FIELDS, Coordinates, Environment
+from weft.graph.indexing import indexed
 from weft.graph.loops import run_loop
-from weft.graph.mistakes import along_time, check_field, no_output, short, time_map, under_map
-from weft.graph.patch import Expanded, FromCache, FromParameter, FromSource, Part, Patch, Spread
+from weft.graph.mistakes import along_time, short, time_map, under_map
+from weft.graph.patch import Expanded, FromCache, FromParameter, FromSource, Part, Patch
 from weft.graph.resolve import Resolver, positional_axes, too_many_outputs
 from weft.graph.scope import (
     CacheMember,
     Closure,
     Fixed,
-    Group,
-    Local,
     LoopResult,
     LoopSite,
     Member,
@@ -39,7 +37,6 @@ from weft.graph.scope import (
     SourceMember,
     StrandMember,
 )
-from weft.keys import KEYS
 from weft.names import StrandRef
 from weft.ops import BINARY, BUILTINS, UNARY
 from weft.sources import SOURCES
@@ -55,7 +52,6 @@ from weft.syntax.ast import (
     Name,
     Number,
     Remap,
-    SpindleDefinition,
     Text,
     Unary,
 )
@@ -63,7 +59,9 @@ from weft.trampoline import Task, run
 
 V = TypeVar("V")
 
-MOUSE = ("x", "y", "down", "left", "right", "wheel")
+
+# How one plane of a slot advances: what evaluates the value that it keeps of a tick.
+_Advance: TypeAlias = tuple[SlotRequest, int, Callable[[], Task[V]]]
 
 
 class Elaborator(Generic[V]):
@@ -85,12 +83,14 @@ class Elaborator(Generic[V]):
         self.sources_of: dict[object, dict[str, Span]] = {}
         self._owners: list[object] = []
         self._open: set[StrandRef] = set()
-        self._pending: list[tuple[SlotRequest, int, Callable[[], Task[V]]]] = []
+        self._advances: list[_Advance[V]] = []
+        self._pending: list[_Advance[V]] = []
         self._strands: dict[tuple[StrandRef, Coordinates[V]], V] = {}
         self._locals: dict[tuple[Member, Coordinates[V]], V] = {}
         self._loops: dict[tuple[LoopSite, Coordinates[V]], dict[str, V]] = {}
         self._scopes: dict[StrandRef, Scope] = {}
         self._poisoned: set[StrandRef] = set()
+        self._places: dict[Hashable, Coordinates[V]] = {env.own.key: env.own}
 
     # --- entry points ---------------------------------------------------------------------------------------------
 
@@ -120,6 +120,13 @@ class Elaborator(Generic[V]):
             with self._owned(slot.key):
                 self.updates[slot.key, plane] = run(task())
 
+    def restart(self) -> None:
+        """Lets `finish` evaluate all slots anew, because the domain knows more than it did."""
+        self._strands.clear()
+        self._locals.clear()
+        self._loops.clear()
+        self._pending = list(self._advances)
+
     @contextmanager
     def _owned(self, owner: object) -> Iterator[None]:
         depth = len(self._owners)
@@ -134,99 +141,132 @@ class Elaborator(Generic[V]):
     def value(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
         """The one value of an expression at coordinates."""
         match node:
-            case Number(number, span):
-                return self.domain.const(number, span)
-            case Name():
-                value: V = yield self._name(node, scope, at)
-                return value
             case Binary(symbol, left, right, span):
-                a: V = yield self.value(left, scope, at)
-                b: V = yield self.value(right, scope, at)
-                return self.domain.op(BINARY[symbol].name, a, b, span=span)
-            case Access():
-                value = yield self._access(node, scope, at)
-                return value
+                return self._operation(BINARY[symbol].name, (left, right), span, scope, at)
+            case Name() | Access():
+                return self.member(meant(self, node, scope, at), at, node.span)
             case Call():
-                value = yield self._call(node, scope, at)
-                return value
+                return self._call(node, scope, at)
+            case Number(number, span):
+                return _done(self.domain.const(number, span))
             case Unary(symbol, operand, span):
-                a = yield self.value(operand, scope, at)
-                return self.domain.op(UNARY[symbol].name, a, span=span)
+                return self._operation(UNARY[symbol].name, (operand,), span, scope, at)
             case Remap(base, maps, _):
-                moved: Coordinates[V] = yield self.remapped(maps, scope, at)
-                value = yield under_map(self.value(base, scope, moved), time_map(maps))
-                return value
+                return self._remap(base, maps, scope, at)
             case If(condition, then, otherwise, span):
-                c: V = yield self.value(condition, scope, at)
-                a = yield self.value(then, scope, at)
-                b = yield self.value(otherwise, scope, at)
-                return self.domain.op("select", c, a, b, span=span)
+                return self._operation("select", (condition, then, otherwise), span, scope, at)
             case Index():
-                value = yield self._index(node, scope, at)
-                return value
+                return indexed(self, node, scope, at)
             case Bundle():
-                group = self.resolver.group(node, scope)
-                value = yield self.member(self.resolver.pick(_some(group), scope, node.span), at, node.span)
-                return value
+                group = _some(self.resolver.group(node, scope))
+                return self.member(self.resolver.pick(group, scope, node.span), at, node.span)
             case Text(_, span):
                 raise error("text-as-number", "text cannot be used as a number", span)
 
-    def _name(self, node: Name, scope: Scope, at: Coordinates[V]) -> Task[V]:
-        found = self.resolver.strand(node, scope)
-        if isinstance(found, float):
-            return self.domain.const(found, node.span)
-        value: V = yield self._local(found, scope, at, node.span)
-        return value
+    def _operation(
+        self, name: str, operands: Sequence[Expression], span: Span, scope: Scope, at: Coordinates[V]
+    ) -> Task[V]:
+        values: list[V] = []
+        for operand in operands:
+            known = self.at_once(operand, scope, at)
+            values.append((yield self.value(operand, scope, at)) if known is None else known)
+        return self.domain.op(name, *values, span=span)
 
-    def _local(self, found: Local, scope: Scope, at: Coordinates[V], span: Span) -> Task[V]:
-        member = self.resolver.pick(found, scope, span) if isinstance(found, Group) else found
-        value: V = yield self.member(member, at, span)
-        return value
+    def at_once(self, node: Expression, scope: Scope, at: Coordinates[V]) -> V | None:
+        """The value of an expression, if it takes no evaluation: most operands are numbers, coordinates, or strands
+        whose values are known. Saves the round through the trampoline."""
+        match node:
+            case Name() | Access():
+                return self._known(meant(self, node, scope, at), at, node.span)
+            case Number(number, span):
+                return self.domain.const(number, span)
+            case _:
+                return None
+
+    def _known(self, member: Member, at: Coordinates[V], span: Span | None) -> V | None:
+        """The value of a member at coordinates, if it takes no evaluation."""
+        match member:
+            case StrandMember(ref):
+                return self._known_strand(ref, at, span)
+            case Fixed(fixed):
+                value: V = fixed
+                return value
+            case Closure() | CacheMember():
+                return self._locals.get((member, at))
+            case LoopResult(site, name):
+                results = self._loops.get((site, at))
+                return results[name] if results is not None else None
+            case Opaque():
+                return self.domain.unknown()
+            case SourceMember(call, _, plane):
+                return self._source(call, plane, at, None)
+            case _:
+                return None
 
     def member(self, member: Member, at: Coordinates[V], span: Span) -> Task[V]:
         """A member of a group, or a local, at coordinates. `span` is where it is asked for."""
         match member:
             case StrandMember(ref):
-                value: V = yield self._strand(ref, at, span)
-                return value
-            case Fixed(fixed):
-                fixed_value: V = fixed
-                return fixed_value
-            case Opaque():
-                return self.domain.unknown()
-            case SourceMember(call, name, plane):
-                return self._source(call, plane, at, None)
+                return self._strand(ref, at, span)
+            case Closure():
+                return self._closure(member, at)
             case Remapped(inner, maps, scope):
-                moved: Coordinates[V] = yield self.remapped(maps, scope, at)
-                value = yield under_map(self.member(inner, moved, span), time_map(maps))
-                return value
-            case PositionallyRemapped(inner, axes, place, scope):
-                moved = yield self._moved_along(axes, scope, at)
-                value = yield under_map(self.member(inner, moved, span), place if along_time(axes) else None)
-                return value
+                return self._remapped_member(inner, maps, scope, at, span)
+            case PositionallyRemapped():
+                return self._positionally_remapped_member(member, at, span)
             case LoopResult(site, name):
-                if (site, at) not in self._loops:
-                    self._loops[site, at] = yield run_loop(self, site.loop, site.scope, at)
-                return self._loops[site, at][name]
-            case Closure(expression, scope):
-                if (member, at) not in self._locals:
-                    self._locals[member, at] = yield self.value(expression, scope, at)
-                return self._locals[member, at]
+                return self._loop_result(site, name, at)
             case CacheMember():
-                if (member, at) not in self._locals:
-                    self._locals[member, at] = yield memory.cached(self, member, at)
-                return self._locals[member, at]
+                return self._cached(member, at)
+            case Fixed(fixed):
+                return _done(fixed)
+            case Opaque():
+                return _done(self.domain.unknown())
+            case SourceMember(call, _, plane):
+                return _done(self._source(call, plane, at, None))
+
+    def _closure(self, closure: Closure, at: Coordinates[V]) -> Task[V]:
+        if (closure, at) not in self._locals:
+            self._locals[closure, at] = yield self.value(closure.value, closure.scope, at)
+        return self._locals[closure, at]
+
+    def _cached(self, member: CacheMember, at: Coordinates[V]) -> Task[V]:
+        if (member, at) not in self._locals:
+            self._locals[member, at] = yield memory.cached(self, member, at)
+        return self._locals[member, at]
+
+    def _loop_result(self, site: LoopSite, name: str, at: Coordinates[V]) -> Task[V]:
+        if (site, at) not in self._loops:
+            self._loops[site, at] = yield run_loop(self, site.loop, site.scope, at)
+        return self._loops[site, at][name]
+
+    def _remapped_member(
+        self, inner: Member, maps: Sequence[Map], scope: Scope, at: Coordinates[V], span: Span
+    ) -> Task[V]:
+        moved: Coordinates[V] = yield self.remapped(maps, scope, at)
+        value: V = yield under_map(self.member(inner, moved, span), time_map(maps))
+        return value
+
+    def _positionally_remapped_member(self, member: PositionallyRemapped, at: Coordinates[V], span: Span) -> Task[V]:
+        moved: Coordinates[V] = yield self._moved_along(member.axes, member.scope, at)
+        along = member.span if along_time(member.axes) else None
+        value: V = yield under_map(self.member(member.inner, moved, span), along)
+        return value
 
     # --- instances ------------------------------------------------------------------------------------------------
 
-    def _strand(self, ref: StrandRef, at: Coordinates[V], span: Span | None) -> Task[V]:
+    def _known_strand(self, ref: StrandRef, at: Coordinates[V], span: Span | None) -> V | None:
+        """The value of a strand, if it was evaluated before. Notes that it is referred to. Raises PoisonedError."""
         if self._owners and span is not None:
             self.references.setdefault(self._owners[-1], {}).setdefault(ref, span)
         if ref in self._poisoned:
             raise PoisonedError
-        key = (ref, at)
-        if key in self._strands:
-            return self._strands[key]
+        return self._strands.get((ref, at))
+
+    def _strand(self, ref: StrandRef, at: Coordinates[V], span: Span | None) -> Task[V]:
+        known = self._known_strand(ref, at, span)
+        if known is not None:
+            return known
         output = self.patch.instances[ref.instance].outputs[ref.output]
         across = self.domain.external(ref, at, span or output.span)
         if across is None:
@@ -242,7 +282,7 @@ class Elaborator(Generic[V]):
             finally:
                 self._owners.pop()
                 self._open.discard(ref)
-        self._strands[key] = across
+        self._strands[ref, at] = across
         return across
 
     def _raise_cycle(self, ref: StrandRef) -> None:
@@ -262,7 +302,7 @@ class Elaborator(Generic[V]):
         match output.definition:
             case Expanded(expression, spread):
                 scope = scope or self._scopes.setdefault(ref, Scope(str(ref), spread=spread))
-                value: V = yield self.value(expression, scope, at)
+                return self.value(expression, scope, at)
             case Part(expression, index, path):
                 scope = scope or self._scopes.setdefault(ref, Scope(path))
                 group = self.resolver.group(expression, scope)
@@ -270,72 +310,33 @@ class Elaborator(Generic[V]):
                 if index >= width:
                     raise too_many_outputs(width, ref.output, output.span)
                 if group is None:
-                    value = yield self.value(expression, scope, at)
-                else:
-                    value = yield self.member(group.members[index], at, expression.span)
+                    return self.value(expression, scope, at)
+                return self.member(group.members[index], at, expression.span)
             case FromSource(call, _, plane):
-                return self._source(call, plane, at, ref.instance)
+                return _done(self._source(call, plane, at, ref.instance))
             case FromCache(call, plane, _):
                 scope = scope or self._scopes.setdefault(ref, Scope(ref.instance))
                 cached = self.resolver.cache_group(call, scope, ref.instance)
                 if plane >= len(cached):
                     raise too_many_outputs(len(cached), ref.output, output.span)
-                value = yield self.member(cached.members[plane], at, call.span)
+                return self.member(cached.members[plane], at, call.span)
             case FromParameter():
-                return self.domain.uniform(str(ref))
-        return value
-
-    # --- access ---------------------------------------------------------------------------------------------------
-
-    def _access(self, node: Access, scope: Scope, at: Coordinates[V]) -> Task[V]:
-        if isinstance(node.base, Name) and node.base.id not in scope.locals:
-            match node.base.id:
-                case "me":
-                    return self._field(node, at)
-                case "mouse":
-                    check_field("mouse", node, MOUSE)
-                    return self.domain.uniform(f"mouse@{node.output}")
-                case "key":
-                    check_field("key", node, tuple(KEYS))
-                    return self.domain.uniform(f"key@{node.output}")
-        if self.resolver.is_open(node.base, scope):
-            return self.domain.unknown()
-        group = self._group_of_access(node, scope)
-        if node.output in group.axes:
-            return at.axis(group.axes[node.output]) or self.domain.const(0.0)
-        member = group.member(node.output)
-        if member is None:
-            raise no_output(node.base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
-        value: V = yield self.member(member, at, node.span)
-        return value
-
-    def _group_of_access(self, node: Access, scope: Scope) -> Group:
-        group = self.resolver.group(node.base, scope)
-        if group is not None and any(group.names):
-            return group
-        raise error("no-outputs", f'this has no output "{node.output}", it is a single value', node.span,
-                    "outputs belong to instances and calls: name@output")  # fmt: skip
-
-    def _field(self, node: Access, at: Coordinates[V]) -> V:
-        check_field("me", node, ALL_FIELDS)
-        return self.env.field(node.output, at)
+                return _done(self.domain.uniform(str(ref)))
 
     # --- calls ----------------------------------------------------------------------------------------------------
 
     def _call(self, node: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
-        if self.resolver.is_remap(node, scope):
-            value: V = yield self._positional_remap(node, scope, at)
-            return value
         name = node.callee.id if isinstance(node.callee, Name) else ""
-        match self.resolver.callable_named(name, scope):
-            case SpindleDefinition() | "source":
-                group = _some(self.resolver.group(node, scope))
-                value = yield self.member(self.resolver.pick(group, scope, node.span), at, node.span)
+        match self.resolver.called(node, scope):
+            case None:
+                return self._positional_remap(node, scope, at)
+            case "builtin":
+                return self._builtin(node, name, scope, at)
             case "state":
-                value = yield memory.remember(self, name, node, scope, at)
+                return memory.remember(self, name, node, scope, at)
             case _:
-                value = yield self._builtin(node, name, scope, at)
-        return value
+                group = _some(self.resolver.group(node, scope))
+                return self.member(self.resolver.pick(group, scope, node.span), at, node.span)
 
     def _builtin(self, node: Call, name: str, scope: Scope, at: Coordinates[V]) -> Task[V]:
         spec = BUILTINS[name]
@@ -345,7 +346,8 @@ class Elaborator(Generic[V]):
             if argument is None:
                 values.append(self.domain.const(spec.params[position].default or 0.0))
             else:
-                values.append((yield self.value(argument, scope, at)))
+                known = self.at_once(argument, scope, at)
+                values.append((yield self.value(argument, scope, at)) if known is None else known)
         return self.domain.op(spec.name, *values, span=node.span)
 
     def _positional_remap(self, node: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
@@ -369,57 +371,26 @@ class Elaborator(Generic[V]):
         axis = at.axis(f"{owner}@k") if owner and "k" in spec.axes else None
         return self.domain.source(call, spec, plane, axis, at)
 
-    def _index(self, node: Index, scope: Scope, at: Coordinates[V]) -> Task[V]:
-        index: V = yield self.value(node.index, scope, at)
-        if self.resolver.is_open(node.base, scope):
-            return self.domain.unknown()
-        group, spreads = self.resolver.index_range(node.base, scope)
-        constant = self.domain.constant(index)
-        if constant is not None:
-            place = self._constant_place(node, constant, len(group))
-            value: V = yield self._element(node, group, spreads, place, scope, at)
-            return value
-        chosen: V = yield self._element(node, group, spreads, 0, scope, at)
-        for place in range(1, len(group)):
-            element: V = yield self._element(node, group, spreads, place, scope, at)
-            reached = self.domain.op("ge", index, self.domain.const(float(place)), span=node.span)
-            chosen = self.domain.op("select", reached, element, chosen, span=node.span)
-        return chosen
-
-    def _constant_place(self, node: Index, index: float, count: int) -> int:
-        if math.isnan(index):
-            return 0
-        if not 0 <= index < count:
-            raise error("index-out-of-range", f"there is no [{index:g}] in {count} "
-                        f"element{'s' * (count != 1)}", node.index.span, f"0 to {count - 1} exist")  # fmt: skip
-        return int(index)
-
-    def _element(
-        self, node: Index, group: Group, spreads: Sequence[Spread] | None, place: int, scope: Scope, at: Coordinates[V]
-    ) -> Task[V]:
-        if spreads is None:
-            value: V = yield self.member(group.members[place], at, node.span)
-        else:
-            # What remembers does so for each place on its own.
-            placed = replace(scope, path=f"{scope.path}[{place}]", spread=spreads[place])
-            value = yield self.value(node.base, placed, at)
-        return value
-
     # --- remaps ---------------------------------------------------------------------------------------------------
+
+    def _remap(self, base: Expression, maps: Sequence[Map], scope: Scope, at: Coordinates[V]) -> Task[V]:
+        moved: Coordinates[V] = yield self.remapped(maps, scope, at)
+        value: V = yield under_map(self.value(base, scope, moved), time_map(maps))
+        return value
 
     def remapped(self, maps: Sequence[Map], scope: Scope, at: Coordinates[V]) -> Task[Coordinates[V]]:
         """The coordinates inside a remap; all maps read those of the outside."""
         moved: dict[str, V] = {}
         placed: dict[str, Span] = {}
         for item in maps:
-            field, name = self._target(item.target, scope)
+            field, name = map_target(self.resolver, item.target, scope)
             if name in placed:
                 raise error("double-map", f"two maps move {'me@' if name in BASES else ''}{name}", item.target.span,
                             "combine them into one", [(placed[name], "the other one")])  # fmt: skip
             placed[name] = item.target.span
             value: V = yield self.value(item.value, scope, at)
             moved[name] = FIELDS[field].inverse(self.env, at, value) if field in FIELDS else value
-        return at.moved(moved)
+        return self._moved(at, moved)
 
     def _moved_along(
         self, axes: Sequence[tuple[str, Expression]], scope: Scope, at: Coordinates[V]
@@ -431,25 +402,11 @@ class Elaborator(Generic[V]):
                 moved[FIELDS[axis].base] = FIELDS[axis].inverse(self.env, at, value)
             else:
                 moved[axis] = value
-        return at.moved(moved)
+        return self._moved(at, moved)
 
-    def _target(self, target: Access, scope: Scope) -> tuple[str, str]:
-        """The field that a map names, and the base coordinate or axis that it moves."""
-        owner = target.base.id if isinstance(target.base, Name) else ""
-        if owner == "me":
-            check_field("me", target, ALL_FIELDS)
-            if target.output in FIXED_FIELDS:
-                raise error("not-a-coordinate", f"me@{target.output} is the same everywhere, so it cannot be mapped",
-                            target.span, "coordinates are x, y, time and what derives from them")  # fmt: skip
-            return target.output, FIELDS[target.output].base if target.output in FIELDS else target.output
-        if owner in ("mouse", "key"):
-            raise error("not-a-coordinate", f"{owner}@{target.output} is the same everywhere, so it cannot be mapped",
-                        target.span, "coordinates are x, y, time and what derives from them")  # fmt: skip
-        group = self.resolver.group(target.base, scope)
-        if group is None or target.output not in group.axes:
-            raise error("not-a-coordinate", f"{target.span.text} is a strand, not a coordinate", target.span,
-                        "a map moves a coordinate: me@x ~ …")  # fmt: skip
-        return target.output, group.axes[target.output]
+    def _moved(self, at: Coordinates[V], maps: Mapping[str, V]) -> Coordinates[V]:
+        moved = at.moved(maps)
+        return self._places.setdefault(moved.key, moved)
 
     # --- state ----------------------------------------------------------------------------------------------------
 
@@ -459,7 +416,9 @@ class Elaborator(Generic[V]):
             self.slots_of.setdefault(self._owners[-1], set()).add(slot.key)
         if slot.key not in self.slots:
             self.slots[slot.key] = slot
-            self._pending += [(slot, plane, update) for plane, update in enumerate(updates)]
+            advances = [(slot, plane, update) for plane, update in enumerate(updates)]
+            self._advances += advances
+            self._pending += advances
 
 
 T = TypeVar("T")
@@ -469,3 +428,9 @@ def _some(value: T | None) -> T:
     if value is None:
         raise TypeError("resolution and elaboration disagree about a group")
     return value
+
+
+def _done(value: V) -> Task[V]:
+    """A task with nothing left to do."""
+    return value
+    yield

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from weft.graph.settings import LIVE, SETTINGS
 
@@ -17,9 +17,11 @@ BASES = ("x", "y", "abstime", "channel")
 _COUNTER_SLACK = 0.001
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Coordinates(Generic[V]):
-    """Where a strand is evaluated: the base coordinates, and the axes that instances bring along (`c@k`), sorted."""
+    """Where a strand is evaluated: the base coordinates, and the axes that instances bring along (`c@k`), sorted.
+
+    Elaboration keeps a single object for coordinates of equal values, and compares nothing but identity."""
 
     x: V
     y: V
@@ -31,6 +33,11 @@ class Coordinates(Generic[V]):
         value: V = getattr(self, name)
         return value
 
+    @property
+    def key(self) -> Hashable:
+        """Equal for coordinates of equal values."""
+        return self.x, self.y, self.abstime, self.channel, self.axes
+
     def values(self) -> tuple[V, ...]:
         """The values of all coordinates and axes."""
         return (self.x, self.y, self.abstime, self.channel, *(value for _, value in self.axes))
@@ -41,9 +48,9 @@ class Coordinates(Generic[V]):
 
     def moved(self, maps: Mapping[str, V]) -> Coordinates[V]:
         """With other values for the bases and axes named."""
-        bases = {name: value for name, value in maps.items() if name in BASES}
+        x, y, abstime, channel = (maps.get(name, self.base(name)) for name in BASES)
         axes = dict(self.axes) | {name: value for name, value in maps.items() if name not in BASES}
-        return replace(self, **bases, axes=tuple(sorted(axes.items(), key=lambda item: item[0])))
+        return Coordinates(x, y, abstime, channel, tuple(sorted(axes.items(), key=lambda item: item[0])))
 
 
 class Algebra(Protocol[V]):
@@ -98,6 +105,7 @@ class Field:
     name: str
     base: str
     doc: str
+    example: str
     value: Callable[[Environment[V], Coordinates[V]], V]
     inverse: Callable[[Environment[V], Coordinates[V], V], V]
 
@@ -159,26 +167,30 @@ def _measure_seconds(env: Environment[V]) -> float:
 
 def _fields() -> Mapping[str, Field]:
     rows = (
-        ("px", "x", "column of the pixel, from 0", _pixel("x", "width")),
-        ("py", "y", "row of the pixel, from 0 at the top", _pixel("y", "height")),
-        ("time", "abstime", "seconds, starting again with the loop", (_time, _time_inverse)),
-        ("frame", "abstime", "frames, starting again with the loop", _counter("absframe", "fps", True)),
-        ("absframe", "abstime", "frames since the start", _counter("absframe", "fps", False)),
-        ("sample", "abstime", "samples, starting again with the loop", _counter("abssample", "rate", True)),
-        ("abssample", "abstime", "samples since the start", _counter("abssample", "rate", False)),
-        ("beat", "abstime", "beat in the measure, from 0", _musical(
+        ("px", "x", "column of the pixel, from 0", "me@px % 2", _pixel("x", "width")),
+        ("py", "y", "row of the pixel, from 0 at the top", "me@py % 8 < 4", _pixel("y", "height")),
+        ("time", "abstime", "seconds, starting again with the loop", "sin(me@time)", (_time, _time_inverse)),
+        ("frame", "abstime", "frames, starting again with the loop", "me@frame % 60 / 60",
+         _counter("absframe", "fps", True)),
+        ("absframe", "abstime", "frames since the start", "hash(me@px, me@py, me@absframe)",
+         _counter("absframe", "fps", False)),
+        ("sample", "abstime", "samples, starting again with the loop", "me@sample % 100 / 100",
+         _counter("abssample", "rate", True)),
+        ("abssample", "abstime", "samples since the start", "hash(me@abssample) - 0.5",
+         _counter("abssample", "rate", False)),
+        ("beat", "abstime", "beat in the measure, from 0", "me@beat == 0", _musical(
             lambda env, beats: env.ops("mod", env.ops("floor", beats), env.settings["timesig_num"]),
             lambda env: env.beat_seconds)),
-        ("measure", "abstime", "measures since the start", _musical(
+        ("measure", "abstime", "measures since the start", "hash(me@measure)", _musical(
             lambda env, beats: env.ops("floor", env.ops("div", beats, env.settings["timesig_num"])),
             _measure_seconds)),
-        ("beatphase", "abstime", "place in the beat, 0…1", _musical(
+        ("beatphase", "abstime", "place in the beat, 0…1", "exp(-4 * me@beatphase)", _musical(
             lambda env, beats: env.ops("fract", beats), lambda env: env.beat_seconds)),
-        ("measurephase", "abstime", "place in the measure, 0…1", _musical(
+        ("measurephase", "abstime", "place in the measure, 0…1", "step(me@measurephase, me@x)", _musical(
             lambda env, beats: env.ops("fract", env.ops("div", beats, env.settings["timesig_num"])),
             _measure_seconds)),
     )  # fmt: skip
-    return MappingProxyType({name: Field(name, base, doc, *pair) for name, base, doc, pair in rows})
+    return MappingProxyType({name: Field(name, base, doc, example, *pair) for name, base, doc, example, pair in rows})
 
 
 FIELDS = _fields()
@@ -188,3 +200,28 @@ FIELDS = _fields()
 FIXED_FIELDS = frozenset({"aspect", *SETTINGS})
 
 ALL_FIELDS = (*BASES, *FIELDS, *sorted(FIXED_FIELDS))
+
+
+class About(NamedTuple):
+    """What there is to know of a field: one sentence, and an expression that shows it at work."""
+
+    doc: str
+    example: str
+
+
+ABOUT: Mapping[str, About] = MappingProxyType(
+    {
+        "x": About("place in the picture from left to right, 0…1; in sound it runs 0…1 `pitch` times a second",
+                   "sin(me@x * tau)"),
+        "y": About("place in the picture from top to bottom, 0…1; in sound it runs 0…1 once in `sweep` seconds",
+                   "mix(0.2, 0.8, me@y)"),
+        "abstime": About("seconds since the start, which neither a save nor the loop resets", "sin(me@abstime)"),
+        "channel": About("channel of the sound: 0 is left, 1 is right; 0 in a picture",
+                         "if me@channel == 0 then me@x else me@y"),
+        "aspect": About("width of the picture divided by its height",
+                        "hypot((me@x - 0.5) * me@aspect, me@y - 0.5) < 0.3"),
+        **{name: About(field.doc, field.example) for name, field in FIELDS.items()},
+        **{name: About(setting.doc, setting.example) for name, setting in SETTINGS.items()},
+    }
+)  # fmt: skip
+"""Every field, settings included, by the name behind `me@`."""

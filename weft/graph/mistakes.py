@@ -60,12 +60,18 @@ _ABOUT_MAPS = frozenset({"map-reaches-state", "cannot-read-across"})
 def under_map(task: Task[V], moves_time: Span | None) -> Task[V]:
     """What lies under a remap. If that cannot be read at another time, the map is what a performer has to change, so
     that it is shown first."""
+    if moves_time is None:
+        return task
+    return _under_time_map(task, moves_time)
+
+
+def _under_time_map(task: Task[V], moved_at: Span) -> Task[V]:
     try:
         value: V = yield task
     except WeftError as failure:
         found = failure.diagnostics[0]
-        if found.code not in _ABOUT_MAPS or found.related or found.span is None or moves_time is None:
+        if found.code not in _ABOUT_MAPS or found.related or found.span is None:
             raise
         related = ((found.span, "this is what it reaches"),)
-        raise WeftError(replace(found, span=moves_time, related=related)) from None
+        raise WeftError(replace(found, span=moved_at, related=related)) from None
     return value

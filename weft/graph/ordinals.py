@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 
 from weft.graph.patch import Expanded, FromCache, FromSource, Part, Patch
 from weft.ops.state import STATE
-from weft.syntax.ast import Assignment, BodyStatement, Bundle, Call, CallBinding, Expression, For, Name
+from weft.syntax.ast import (
+    Assignment,
+    BodyStatement,
+    Bundle,
+    Call,
+    CallBinding,
+    Expression,
+    For,
+    Name,
+    SpindleDefinition,
+)
 from weft.syntax.walk import walk
+
+
+# A compile asks for those of its patch once for the graph and once for each subgraph; several may run side by side.
+@lru_cache(maxsize=4)
+def ordinals_of(patch: Patch) -> Ordinals:
+    """The ordinals of a patch."""
+    return Ordinals(patch)
 
 
 class Ordinals:
@@ -19,25 +36,27 @@ class Ordinals:
         self._patch = patch
         self._numbers: dict[Call, int] = {}
         self._stateful: dict[tuple[BodyStatement, ...], bool] = {}
-        for instance in patch.instances.values():
-            for output in instance.outputs.values():
-                match output.definition:
-                    case Expanded(value=value) | Part(value=value) | FromSource(call=value) | FromCache(call=value):
-                        self._number([value])
-                    case _:
-                        pass
-        for spindle in patch.spindles.values():
-            self._number(spindle.body)
+        self._numbered: set[SpindleDefinition] = set()
+        for value in _defining(patch):
+            self._number([value])
         for sink in patch.sinks:
             self._number(a.value for a in sink.statement.args)
 
+    def number(self, spindle: SpindleDefinition) -> None:
+        """Numbers the calls in the body of a spindle, before any of them is asked for. A patch enters few of the
+        spindles that libraries have."""
+        if spindle not in self._numbered:
+            self._number(spindle.body)
+            self._numbered.add(spindle)
+
     def _number(self, roots: Iterable[Expression | BodyStatement]) -> None:
-        seen: Counter[str] = Counter()
+        seen: dict[str, int] = {}
         for root in roots:
             for node in walk(root):
                 if isinstance(node, Call) and isinstance(node.callee, Name):
-                    self._numbers[node] = seen[node.callee.id]
-                    seen[node.callee.id] += 1
+                    name = node.callee.id
+                    self._numbers[node] = number = seen.get(name, 0)
+                    seen[name] = number + 1
 
     def of(self, call: Call) -> int:
         """How many calls of the same name stand before this one in its definition."""
@@ -83,3 +102,16 @@ class Ordinals:
         if spindle is None or spindle.body is body:
             return node.callee.id in STATE
         return self.has_state(spindle.body)
+
+
+def _defining(patch: Patch) -> Iterable[Expression]:
+    """The expressions that define the instances of a patch, each once: several outputs may share one."""
+    found: dict[Expression, None] = {}
+    for instance in patch.instances.values():
+        for output in instance.outputs.values():
+            match output.definition:
+                case Expanded(value=value) | Part(value=value) | FromSource(call=value) | FromCache(call=value):
+                    found[value] = None
+                case _:
+                    pass
+    return found

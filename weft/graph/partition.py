@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
-from weft.graph.nodes import Edge, RenderGraph, Strand, Subgraph
+from weft.graph.nodes import Edge, RenderGraph, Subgraph
 from weft.graph.order import components, reachable
 from weft.names import StrandRef
 
@@ -48,10 +48,14 @@ def _units(graph: RenderGraph) -> _Units:
     context |= {sink.label: sink.context for sink in graph.sinks}
     own: dict[Unit, tuple[Edge, ...]] = {ref: strands[ref].reads for ref in context if isinstance(ref, StrandRef)}
     own |= {sink.label: sink.reads for sink in graph.sinks}
+    onward = {
+        ref: [] if strand.tied else [e.source for e in strand.reads if e.source in strands]
+        for ref, strand in strands.items()
+    }
     reads, before, evaluates = {}, {}, {}
     for unit, edges in own.items():
-        through = _through(unit, (e.source for e in edges), strands)
-        strong = _through(unit, (e.source for e in edges if not e.weak), strands)
+        through = _through(unit, (e.source for e in edges), onward)
+        strong = _through(unit, (e.source for e in edges if not e.weak), onward)
         reads[unit] = tuple(r for r in through if strands[r].tied)
         before[unit] = tuple(r for r in strong if strands[r].tied)
         inner = (unit,) if isinstance(unit, StrandRef) else ()
@@ -59,13 +63,13 @@ def _units(graph: RenderGraph) -> _Units:
     return _with_weak_order(_Units(context, reads, before, evaluates))
 
 
-def _through(unit: Unit, starts: Iterable[StrandRef], strands: Mapping[StrandRef, Strand]) -> list[StrandRef]:
-    """The strands that a unit reads, followed through untied ones up to the first tied one on each path."""
-    onward: dict[StrandRef, list[StrandRef]] = {}
-    for ref, strand in strands.items():
-        onward[ref] = [] if strand.tied else [e.source for e in strand.reads if e.source in strands]
-    seen = reachable((s for s in starts if s in strands), onward)
-    return [ref for ref in strands if ref in seen and ref != unit]
+def _through(
+    unit: Unit, starts: Iterable[StrandRef], onward: Mapping[StrandRef, Iterable[StrandRef]]
+) -> list[StrandRef]:
+    """The strands that a unit reads, followed through untied ones up to the first tied one on each path: `onward` has
+    every strand, with those that lie behind it if it is untied."""
+    seen = reachable((s for s in starts if s in onward), onward)
+    return [ref for ref in onward if ref in seen and ref != unit]
 
 
 def _with_weak_order(units: _Units) -> _Units:

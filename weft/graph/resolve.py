@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from weft.errors import Span, WeftError, did_you_mean, error
 from weft.graph.arguments import Required, match_arguments
-from weft.graph.ordinals import Ordinals
+from weft.graph.ordinals import ordinals_of
 from weft.graph.patch import FromCache, FromSource, Instance, Patch, Spread
 from weft.graph.scope import (
     CacheMember,
@@ -65,7 +65,7 @@ class Resolver:
 
     def __init__(self, patch: Patch) -> None:
         self.patch = patch
-        self.ordinals = Ordinals(patch)
+        self.ordinals = ordinals_of(patch)
         self._bodies: dict[tuple[Call, Scope], Scope] = {}
         self._instances: dict[str, Group] = {}
 
@@ -116,16 +116,20 @@ class Resolver:
         """What a call of this name reaches: a spindle, or `builtin`, `state`, `source`; None: none of these. Inside a
         spindle that carries a builtin's name, that name means the builtin."""
         spindle = self.patch.spindles.get(name)
+        if spindle is not None and not (scope.chain and scope.chain[-1] is spindle):
+            return spindle
         kind = "builtin" if name in BUILTINS else "state" if name in STATE else "source" if name in SOURCES else None
-        if spindle is None or (kind and scope.chain and scope.chain[-1] is spindle):
-            return kind
-        return spindle
+        return kind or spindle
+
+    def called(self, call: Call, scope: Scope) -> SpindleDefinition | str | None:
+        """What a call without `~` reaches; None if it remaps a strand by position instead of calling something."""
+        if not isinstance(call.callee, Name) or call.callee.id in scope.locals:
+            return None
+        return self.callable_named(call.callee.id, scope)
 
     def is_remap(self, call: Call, scope: Scope) -> bool:
-        """Whether a call without `~` remaps a strand by position instead of calling something."""
-        if not isinstance(call.callee, Name):
-            return True
-        return call.callee.id in scope.locals or self.callable_named(call.callee.id, scope) is None
+        """Whether a call without `~` remaps a strand by position."""
+        return self.called(call, scope) is None
 
     # --- groups ---------------------------------------------------------------------------------------------------
 
@@ -208,15 +212,14 @@ class Resolver:
         if len(group) == 1:
             return group.members[0]
         spread = scope.spread
-        shown = f"({', '.join(n or '…' for n in group.names)})"
         if spread is None or len(spread.names) == 1:
-            raise error("several-strands", f"this is {len(group)} strands {shown}, and one is needed here", span,
+            raise error("several-strands", f"this is {_strands(group)}, and one is needed here", span,
                         _pick_hint(span, group))  # fmt: skip
         if all(name in group.names for name in spread.names):
             return group.members[group.names.index(spread.names[spread.index])]
         if len(group) == len(spread.names):
             return group.members[spread.index]
-        raise error("count-mismatch", f"this is {len(group)} strands {shown}, and {len(spread.names)} are needed here "
+        raise error("count-mismatch", f"this is {_strands(group)}, and {len(spread.names)} are needed here "
                     f"({', '.join(spread.names)})", span, "give as many outputs as there are strands, or "
                     + _pick_hint(span, group))  # fmt: skip
 
@@ -299,6 +302,7 @@ class Resolver:
             names = [s.name.name for s in scope.chain[scope.chain.index(spindle) :]] + [spindle.name.name]
             raise error("recursion", f"a spindle cannot call itself: {' → '.join(names)}", span,
                         "use a loop, or prev() for what grows over time")  # fmt: skip
+        self.ordinals.number(spindle)
         later = frozenset(self.ordinals.assigned(spindle.body))
         parameters = {p.name: a for p, a in zip(spindle.parameters, arguments, strict=True)}
         inner = Scope(path, parameters, later - set(parameters), scope.level, scope.varying, (*scope.chain, spindle))
@@ -490,6 +494,10 @@ def _as_member(local: Local) -> Member:
 
 def _callee(call: Call) -> str:
     return call.callee.id if isinstance(call.callee, Name) else ""
+
+
+def _strands(group: Group) -> str:
+    return f"{len(group)} strands ({', '.join(name or '…' for name in group.names)})"
 
 
 def _pick_hint(span: Span, group: Group) -> str:

@@ -35,10 +35,13 @@ class Scope:
 
     def bind(self, name: str, value: Local) -> Scope:
         """With one more local, which shadows what had its name before."""
-        return replace(self, locals={**self.locals, name: value}, later=self.later - {name})
+        known, later = {**self.locals, name: value}, self.later - {name}
+        return Scope(self.path, known, later, self.level, self.varying, self.chain, self.spread)
 
     def spread_over(self, spread: Spread | None) -> Scope:
-        return self if spread == self.spread else replace(self, spread=spread)
+        if spread == self.spread:
+            return self
+        return Scope(self.path, self.locals, self.later, self.level, self.varying, self.chain, spread)
 
 
 # --- what a local can be ------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import IntFlag
+from typing import NamedTuple
 
 from weft.errors import Span
 from weft.graph.domain import SlotRequest
@@ -14,32 +14,27 @@ from weft.ops import OPS
 from weft.sources import SourceSpec
 from weft.syntax.ast import Call
 
+# What a value depends on, one bit each; `UNKNOWN` marks what came from an argument that was never given. They are plain
+# numbers, because flags take many times as long to combine, and every expression is made of some.
+NOTHING = 0
+X = 1
+Y = 2
+TIME = 4
+CHANNEL = 8
+UNIFORM = 16
+UNKNOWN = 32
 
-class Over(IntFlag):
-    """The coordinates and other things that a value depends on. `UNKNOWN` marks what came from an argument that was
-    never given."""
-
-    NOTHING = 0
-    X = 1
-    Y = 2
-    TIME = 4
-    CHANNEL = 8
-    UNIFORM = 16
-    UNKNOWN = 32
-
-
-PLANE = Over.X | Over.Y
+PLANE = X | Y
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What is known of a value: what it depends on, and its number if it is the same everywhere."""
+class Shape(NamedTuple):
+    """What is known of a value: the bits of what it depends on, and its number if it is the same everywhere."""
 
-    over: Over
+    over: int
     number: float | None = None
 
 
-OWN: Coordinates[Shape] = Coordinates(Shape(Over.X), Shape(Over.Y), Shape(Over.TIME), Shape(Over.CHANNEL))
+OWN: Coordinates[Shape] = Coordinates(Shape(X), Shape(Y), Shape(TIME), Shape(CHANNEL))
 
 
 @dataclass(slots=True)
@@ -62,48 +57,49 @@ class ShapeLoop:
 
 @dataclass(slots=True)
 class ShapeDomain:
-    """`slots` holds what each state slot depends on, as far as earlier rounds found out."""
+    """`planar` holds the state slots that keep something over x or y, as far as earlier rounds found out."""
 
-    slots: dict[str, Over] = field(default_factory=dict)
+    planar: set[str] = field(default_factory=set)
 
     def const(self, value: float, span: Span | None = None) -> Shape:
-        return Shape(Over.NOTHING, float(value))
+        return Shape(NOTHING, float(value))
 
     def op(self, name: str, *args: Shape, span: Span | None = None) -> Shape:
-        over = Over.NOTHING
-        for arg in args:
-            over |= arg.over
-        numbers = [a.number for a in args if a.number is not None]
+        over = NOTHING
+        numbers: list[float] = []
+        for arg_over, number in args:
+            over |= arg_over
+            if number is not None:
+                numbers.append(number)
         if len(numbers) == len(args):
             return Shape(over, OPS[name].fold(*numbers))
         return Shape(over)
 
     def uniform(self, name: str) -> Shape:
-        return Shape(Over.UNIFORM)
+        return Shape(UNIFORM)
 
     def unknown(self) -> Shape:
-        return Shape(Over.UNKNOWN)
+        return Shape(UNKNOWN)
 
     def constant(self, value: Shape) -> float | None:
         return value.number
 
     def is_unknown(self, value: Shape) -> bool:
-        return bool(value.over & Over.UNKNOWN)
+        return bool(value.over & UNKNOWN)
 
     def loop_level(self, value: Shape) -> int:
         return -1
 
     def loop(self, level: int, first: Shape, last: Shape, inits: Sequence[Shape], span: Span) -> ShapeLoop:
         ends = first.over | last.over
-        return ShapeLoop(Shape(ends | Over.UNIFORM), [Shape(i.over | ends) for i in inits])
+        return ShapeLoop(Shape(ends | UNIFORM), [Shape(i.over | ends) for i in inits])
 
     def state(self, slot: SlotRequest, plane: int, ticks: Shape, at: Coordinates[Shape], span: Span) -> Shape:
-        kept = self.slots.get(slot.key, Over.NOTHING)
-        sampled = at.x.over | at.y.over if kept & PLANE else Over.NOTHING
-        return Shape(Over.UNIFORM | ticks.over | sampled)
+        sampled = at.x.over | at.y.over if slot.key in self.planar else NOTHING
+        return Shape(UNIFORM | ticks.over | sampled)
 
     def source(self, call: Call, spec: SourceSpec, plane: int, axis: Shape | None, at: Coordinates[Shape]) -> Shape:
-        over = Over.UNIFORM if axis is None else axis.over | Over.UNIFORM
+        over = UNIFORM if axis is None else axis.over | UNIFORM
         return Shape(over | at.x.over | at.y.over | at.abstime.over)
 
     def external(self, ref: StrandRef, at: Coordinates[Shape], span: Span) -> Shape | None:

@@ -93,7 +93,7 @@ def _tagged(
     def strand(s: Strand) -> Strand:
         home = tied.get(s.ref)
         if home is not None:
-            return replace(s, contexts=(home,), tied=home, reason=facts[s.ref].reason)
-        return replace(s, contexts=tuple(sorted(wanted[s.ref])))
+            return Strand(s.ref, s.place, s.reads, (home,), home, facts[s.ref].reason, s.sources)
+        return Strand(s.ref, s.place, s.reads, tuple(sorted(wanted[s.ref])), s.tied, s.reason, s.sources)
 
-    return replace(node, strands=tuple(strand(s) for s in node.strands))
+    return Node(node.name, node.kind, tuple(strand(s) for s in node.strands))

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from weft.errors import Span
 from weft.ir.expr import Expr, Pool, topological
 from weft.ops import OPS, formula
-from weft.ops.spec import OpSpec
 
 # The order of their operands is chosen by age, so that a · b and b · a are one expression.
 _COMMUTATIVE = frozenset({"add", "mul", "eq", "ne", "and", "or"})
+
+
+_NUMBERS = ("const", "bits")
 
 
 @dataclass(slots=True)
@@ -22,13 +24,12 @@ class Constants:
     def of(self, value: Expr) -> float | None:
         """The number that an expression is at every coordinate, None if it varies. Bits are whole numbers."""
         if value not in self._known:
-            for node in topological([value]):
-                if node not in self._known:
-                    self._known[node] = self._fold(node)
+            for node in topological([value], self._known):
+                self._known[node] = self._fold(node)
         return self._known[value]
 
     def _fold(self, node: Expr) -> float | None:
-        if node.op in ("const", "bits") and isinstance(node.attr, (float, int)):
+        if node.op in _NUMBERS and isinstance(node.attr, (float, int)):
             return node.attr
         if not node.args or node.op not in OPS:
             return None
@@ -61,52 +62,54 @@ class Builder:
         row = OPS[name]
         if row.expand is not None:
             return formula.expand(row, self, args)
-        first, rest = args[: len(row.params)], args[len(row.params) :]
-        made = self.pool.make(name, first, None, self.span)
-        for arg in rest:
+        count = len(row.params)
+        if len(args) == count:
+            return self.pool.make(name, args, None, self.span)
+        made = self.pool.make(name, args[:count], None, self.span)
+        for arg in args[count:]:
             made = self.pool.make(name, (made, arg), None, self.span)
         return made
 
     def constant_of(self, value: Expr, /) -> float | None:
         return self.constants.of(value)
 
-    def simplified(self, name: str, args: tuple[Expr, ...]) -> Expr:
-        """A primitive row applied to operands, or something simpler that is the same for every operand."""
+    def simplified(self, name: str, args: tuple[Expr, ...]) -> Expr | None:
+        """Something simpler than a primitive row applied to operands that is the same for every operand; None if there
+        is nothing."""
+        for arg in args:
+            if arg.op not in _NUMBERS:
+                return _unchanged(name, args)
         row = OPS[name]
-        numbers = [a.attr for a in args if a.op in ("const", "bits") and isinstance(a.attr, (float, int))]
-        if args and len(numbers) == len(args):
-            return self._number(row, row.fold(*numbers))
-        kept = _unchanged(name, args)
-        if kept is not None:
-            return kept
-        if name in _COMMUTATIVE:
-            args = tuple(sorted(args, key=lambda a: a.index))
-        return self.pool.make(name, args, None, self.span)
-
-    def _number(self, row: OpSpec, value: float) -> Expr:
+        value = row.fold(*(arg.attr for arg in args))
         return self.bits(int(value)) if row.gives == "bits" else self.const(value)
+
+
+def in_order(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The operands of a row, in the one order in which they are written if it does not matter."""
+    return args[::-1] if name in _COMMUTATIVE and args[0].index > args[1].index else args
 
 
 def _unchanged(name: str, args: tuple[Expr, ...]) -> Expr | None:
     """The operand that an operation gives back as it is, for every value of it, infinities and NaN included. Only the
     sign of a zero may differ, which the language does not promise."""
-    match name, args:
-        case ("mul", (a, b)) if _is(b, 1.0):
-            return a
-        case ("mul", (a, b)) if _is(a, 1.0):
-            return b
-        case ("div", (a, b)) if _is(b, 1.0):
-            return a
-        case (("add" | "sub"), (a, b)) if _is(b, 0.0):
-            return a
-        case ("add", (a, b)) if _is(a, 0.0):
-            return b
-        case "select", (c, a, b):
-            if c.op == "const":
-                return b if c.attr == 0 else a
-            return a if a is b else None
-        case ("neg", (a,)) if a.op == "neg":
-            return a.args[0]
+    match name:
+        case "mul" if _is(args[1], 1.0):
+            return args[0]
+        case "mul" if _is(args[0], 1.0):
+            return args[1]
+        case "div" if _is(args[1], 1.0):
+            return args[0]
+        case "add" | "sub" if _is(args[1], 0.0):
+            return args[0]
+        case "add" if _is(args[0], 0.0):
+            return args[1]
+        case "select":
+            condition, then, otherwise = args
+            if condition.op == "const":
+                return otherwise if condition.attr == 0 else then
+            return then if then is otherwise else None
+        case "neg" if args[0].op == "neg":
+            return args[0].args[0]
         case _:
             return None
 

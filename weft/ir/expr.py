@@ -24,9 +24,10 @@ knowing where it stands, and two equal loops are one.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeAlias
 
 from weft.errors import Span, error
 from weft.names import StrandRef as StrandRef  # noqa: PLC0414 - the attribute of `strand`, for those who import Expr
@@ -61,16 +62,18 @@ class LoopValue(NamedTuple):
 Attribute: TypeAlias = float | int | str | StrandRef | SlotPlane | PicturePlane | LoopShape | LoopValue | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+# Immutable like all else, but by word of the type checker (`Final`): a frozen dataclass takes four times as long to make,
+# and a program of fifty lines is made of two thousand expressions.
+@dataclass(slots=True, eq=False)
 class Expr:
     """One interned expression. `index` grows in the order of creation, so args always have smaller ones. `free` has
     bit n set if a variable of the loop of level n occurs in it unbound."""
 
-    op: str
-    args: tuple[Expr, ...]
-    attr: Attribute
-    index: int
-    free: int
+    op: Final[str]
+    args: Final[tuple[Expr, ...]]
+    attr: Final[Attribute]
+    index: Final[int]
+    free: Final[int]
 
     def __repr__(self) -> str:
         shown = [f"%{a.index}" for a in self.args]
@@ -97,7 +100,7 @@ class Pool:
 
         Raises WeftError when the program grows beyond the limit.
         """
-        key = (op, _bits(attr) if op == "const" else attr, *(a.index for a in args))
+        key = (op, args, _bits(attr) if op == "const" else attr)
         node = self._nodes.get(key)
         if node is None:
             if len(self._nodes) >= self._limit:
@@ -126,10 +129,18 @@ def _bits(value: Attribute) -> bytes:
     return struct.pack("<d", value)
 
 
+# What binds the variables of a loop, or is one.
+_LOOPS = ("loop", "loop_index", "loop_value")
+
+
 def _free(op: str, args: tuple[Expr, ...], attr: Attribute) -> int:
+    free = 0
+    if op not in _LOOPS:
+        for arg in args:
+            free |= arg.free
+        return free
     match attr:
         case LoopShape(level, carried):
-            free = 0
             for arg in args[: 2 + carried]:
                 free |= arg.free
             for arg in args[2 + carried :]:
@@ -137,25 +148,20 @@ def _free(op: str, args: tuple[Expr, ...], attr: Attribute) -> int:
             return free
         case LoopValue(level, _):
             return 1 << level
-        case int(level) if op == "loop_index":
+        case int(level):
             return 1 << level
         case _:
-            free = 0
-            for arg in args:
-                free |= arg.free
-            return free
+            raise TypeError(f"{op} has no attribute {attr!r}")
 
 
-def topological(roots: Iterable[Expr]) -> list[Expr]:
-    """Every expression that the roots need, each once, operands first."""
+def topological(roots: Iterable[Expr], known: Container[Expr] = ()) -> list[Expr]:
+    """Every expression that the roots need, each once, operands first; nothing below those that are known."""
     seen: set[Expr] = set()
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if node not in seen:
-            seen.add(node)
-            stack.extend(node.args)
-    return sorted(seen, key=lambda n: n.index)
+    new = set(roots)
+    while new:
+        seen |= new
+        new = {arg for node in new for arg in node.args if arg not in known} - seen
+    return sorted(seen, key=attrgetter("index"))
 
 
 def users(nodes: Iterable[Expr]) -> Iterator[tuple[Expr, Expr]]:

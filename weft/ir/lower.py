@@ -54,9 +54,7 @@ class _Lowering:
         for ref in self.subgraph.tied:
             swept.strand(ref, swept.env.own)
         swept.finish()
-        points = self._elaborator(spec, points=True)
-        points.slots = swept.slots
-        exposed = tuple((ref, points.strand(ref, points.env.own)) for ref in self.subgraph.exposes)
+        exposed = self._exposed(spec, swept) if self.subgraph.exposes else ()
         prefix = f"{spec.name}/"
         slots = tuple(
             StateSlot(prefix + s.key, s.kind, s.depth, s.planes, image=False)
@@ -66,6 +64,12 @@ class _Lowering:
         if spec.raster:
             self._check_raster_state(swept, updates, outputs)
         return Lowered(self.subgraph.name, spec.name, outputs, exposed, slots, updates)
+
+    def _exposed(self, spec: ContextSpec, swept: Elaborator[Expr]) -> tuple[tuple[StrandRef, Expr], ...]:
+        """The strands that others read, as functions of the coordinates."""
+        points = self._elaborator(spec, points=True)
+        points.slots = swept.slots
+        return tuple((ref, points.strand(ref, points.env.own)) for ref in self.subgraph.exposes)
 
     def _elaborator(self, spec: ContextSpec, points: bool) -> Elaborator[Expr]:
         domain = ExprDomain(self.pool, spec, self._owners(), points)
@@ -172,7 +176,7 @@ class ExprDomain:
         self.own = Coordinates(nowhere, nowhere, nowhere, nowhere)
 
     def const(self, value: float, span: Span | None = None) -> Expr:
-        return self.pool.const(value, span)
+        return self.pool.make("const", (), float(value), span)
 
     def op(self, name: str, *args: Expr, span: Span | None = None) -> Expr:
         return self.pool.make(name, args, None, span)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from weft.contexts import ContextSpec
-from weft.ir.builder import Builder
+from weft.ir.builder import Builder, in_order
 from weft.ir.expr import Expr, Pool, SlotPlane
 from weft.ir.program import Lowered, StateSlot
 from weft.ir.rates import Varies, variation
@@ -34,7 +34,7 @@ def rewrite(lowered: Lowered, change: Callable[[Expr, tuple[Expr, ...]], Expr]) 
     """The IR with each expression replaced by what `change` makes of it and of its operands' replacements."""
     new: dict[Expr, Expr] = {}
     for node in lowered.nodes():
-        new[node] = change(node, tuple(new[a] for a in node.args))
+        new[node] = change(node, tuple([new[a] for a in node.args]))
     return replace(
         lowered,
         outputs=tuple(replace(o, value=new[o.value]) for o in lowered.outputs),
@@ -52,6 +52,8 @@ def settle_state(lowered: Lowered, context: PassContext) -> Lowered:
         images = _image_slots(lowered, context.spec, slots)
         changed = any(not slots[key].image for key in images)
         slots |= {key: replace(slots[key], image=True) for key in images}
+    if all(slot.image for slot in slots.values()):
+        return replace(lowered, slots=tuple(slots[s.key] for s in lowered.slots))
 
     def settle(node: Expr, args: tuple[Expr, ...]) -> Expr:
         if isinstance(node.attr, SlotPlane) and not slots[node.attr.slot].image:
@@ -72,9 +74,10 @@ def expand(lowered: Lowered, context: PassContext) -> Lowered:
     builder = Builder(context.pool)
 
     def expanded(node: Expr, args: tuple[Expr, ...]) -> Expr:
-        if node.op in OPS:
-            return builder.at(context.pool.span(node)).op(node.op, *args)
-        return _remade(node, args, context.pool)
+        row = OPS.get(node.op)
+        if row is None or (row.expand is None and len(args) == len(row.params)):
+            return _remade(node, args, context.pool)
+        return builder.at(context.pool.span(node)).op(node.op, *args)
 
     return rewrite(lowered, expanded)
 
@@ -84,9 +87,10 @@ def fold(lowered: Lowered, context: PassContext) -> Lowered:
     builder = Builder(context.pool)
 
     def folded(node: Expr, args: tuple[Expr, ...]) -> Expr:
-        if node.op in OPS:
-            return builder.at(context.pool.span(node)).simplified(node.op, args)
-        return _remade(node, args, context.pool)
+        if node.op not in OPS:
+            return _remade(node, args, context.pool)
+        simpler = builder.at(context.pool.span(node)).simplified(node.op, args)
+        return simpler or _remade(node, in_order(node.op, args), context.pool)
 
     return rewrite(lowered, folded)
 

@@ -59,7 +59,8 @@ def rate_of(varies: Varies) -> Rate:
 
 
 _ALL = tuple(Varies(number) for number in range(16))
-_RATES = {varies: rate_of(varies) for varies in _ALL}
+_RATES = tuple(rate_of(varies) for varies in _ALL)
+_OVER_PLANE, _OVER_FRAME = int(_PLANE), int(Varies.FRAME)
 
 # What comes anew with each frame, whatever it is made of.
 _FRAME_OPS = frozenset({"uniform", "picture", "strand"})
@@ -70,28 +71,35 @@ def variation(
 ) -> dict[Expr, Varies]:
     """What each expression below the roots varies over in a context, or over a list of `points`, each with coordinates
     of its own. Variables of loops do not count: a body is computed where its loop is."""
-    sweeps = {name: Varies.ELEMENT if points else _SWEEPS[spec.sweep_of(name)] for name in COORDINATES}
-    number_state = Varies.FRAME if points else sweeps["abstime"]
-    varies: dict[Expr, int] = {}
-    for node in topological(roots):
-        own = 0  # a plain number: flags take five times as long, and this is done for every expression
-        for arg in node.args:
-            own |= varies[arg]
-        match node.attr:
-            case str(name) if node.op == "coord":
-                own = int(sweeps[name])
-            case SlotPlane(slot, _):
-                own |= int(number_state)
-                if slots[slot].image and len(node.args) == 1:
-                    own |= int(_PLANE)
-            case _ if node.op in _FRAME_OPS:
-                own |= int(Varies.FRAME)
-        varies[node] = own
-    return {node: _ALL[own] for node, own in varies.items()}
+    return {node: _ALL[own] for node, own in _variation(roots, spec, slots, points).items()}
 
 
 def rates(
     roots: Iterable[Expr], spec: ContextSpec, slots: Mapping[str, StateSlot], points: bool = False
 ) -> dict[Expr, Rate]:
-    """The rate of each expression below the roots."""
-    return {node: _RATES[v] for node, v in variation(roots, spec, slots, points).items()}
+    """The rate of each expression below the roots, operands first."""
+    return {node: _RATES[own] for node, own in _variation(roots, spec, slots, points).items()}
+
+
+def _variation(
+    roots: Iterable[Expr], spec: ContextSpec, slots: Mapping[str, StateSlot], points: bool
+) -> dict[Expr, int]:
+    """`variation` as plain numbers: flags take five times as long, and this is done for every expression."""
+    sweeps = {name: int(Varies.ELEMENT if points else _SWEEPS[spec.sweep_of(name)]) for name in COORDINATES}
+    number_state = int(Varies.FRAME) if points else sweeps["abstime"]
+    varies: dict[Expr, int] = {}
+    for node in topological(roots):
+        own = 0
+        for arg in node.args:
+            own |= varies[arg]
+        match node.attr:
+            case str(name) if node.op == "coord":
+                own = sweeps[name]
+            case SlotPlane(slot, _):
+                own |= number_state
+                if slots[slot].image and len(node.args) == 1:
+                    own |= _OVER_PLANE
+            case _ if node.op in _FRAME_OPS:
+                own |= _OVER_FRAME
+        varies[node] = own
+    return varies

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from weft.ops import arithmetic, exponential, geometry, hashing, logic, noise, rounding, shaping, trigonometry
-from weft.ops.spec import OpSpec, OpTable, Param
+from weft.ops.spec import ConstantSpec, OpSpec, OpTable, Param
 
-__all__ = ["BINARY", "BUILTINS", "CONSTANTS", "OPS", "UNARY", "OpSpec", "Param"]
+__all__ = ["BINARY", "BUILTINS", "CONSTANTS", "CONSTANT_ROWS", "OPS", "UNARY", "ConstantSpec", "OpSpec", "Param"]
 
 _FAMILIES = (arithmetic, logic, rounding, shaping, geometry, trigonometry, exponential, hashing, noise)
 
@@ -47,4 +47,11 @@ UNARY = _index((symbol, row) for row in OPS.values() if len(row.params) == 1 for
 BUILTINS = _index((name, row) for row in OPS.values() for name in row.call_names)
 """The rows that a patch may call, by each name that it may use."""
 
-CONSTANTS: Mapping[str, float] = MappingProxyType({"pi": math.pi, "tau": math.tau, "e": math.e})
+CONSTANT_ROWS = (
+    ConstantSpec("pi", math.pi, "half a turn in radians", "sin(me@x * pi)"),
+    ConstantSpec("tau", math.tau, "a whole turn in radians, 2 pi", "sin(me@x * tau)"),
+    ConstantSpec("e", math.e, "the base of the natural logarithm", "e ^ (-4 * me@x)"),
+)
+
+CONSTANTS: Mapping[str, float] = MappingProxyType({row.name: row.value for row in CONSTANT_ROWS})
+"""The constants, by their names."""

@@ -142,6 +142,6 @@ ROWS = (
     OpSpec(
         "max", "builtin", params("a", "b"), "the largest operand; NaN only if all are",
         fold=lambda *xs: reduce(ieee.maximum, xs), vector="fmax",
-        variadic=True, example="max(dot@v, prev(trail@v) * 0.95)",
+        variadic=True, example="max(me@x, me@y)",
     ),
 )  # fmt: skip

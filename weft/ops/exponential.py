@@ -92,6 +92,6 @@ ROWS = (
     ),
     OpSpec(
         "tanh", "builtin", params("x"), "the hyperbolic tangent of x, from -1 to 1: a soft limit for sounds",
-        fold=math.tanh, expand=_expand_tanh, example="tanh(osc@v * 3)", cost=30,
+        fold=math.tanh, expand=_expand_tanh, example="tanh(sin(me@time * tau) * 3)", cost=30,
     ),
 )  # fmt: skip

@@ -45,35 +45,42 @@ class Term:
         """A constant for the same builder."""
         return Term(self.builder, self.builder.const(float(value)))
 
+    def _before(self, name: str, other: Operand) -> Term:
+        """A row applied to this term and another operand."""
+        return Term(self.builder, self.builder.op(name, self.value, _lift(self.builder, other)))
+
+    def _behind(self, name: str, other: Operand) -> Term:
+        return Term(self.builder, self.builder.op(name, _lift(self.builder, other), self.value))
+
     def __add__(self, other: Operand) -> Term:
-        return _call("add", self, other)
+        return self._before("add", other)
 
     def __radd__(self, other: Operand) -> Term:
-        return _call("add", other, self)
+        return self._behind("add", other)
 
     def __sub__(self, other: Operand) -> Term:
-        return _call("sub", self, other)
+        return self._before("sub", other)
 
     def __rsub__(self, other: Operand) -> Term:
-        return _call("sub", other, self)
+        return self._behind("sub", other)
 
     def __mul__(self, other: Operand) -> Term:
-        return _call("mul", self, other)
+        return self._before("mul", other)
 
     def __rmul__(self, other: Operand) -> Term:
-        return _call("mul", other, self)
+        return self._behind("mul", other)
 
     def __truediv__(self, other: Operand) -> Term:
-        return _call("div", self, other)
+        return self._before("div", other)
 
     def __rtruediv__(self, other: Operand) -> Term:
-        return _call("div", other, self)
+        return self._behind("div", other)
 
     def __mod__(self, other: Operand) -> Term:
-        return _call("mod", self, other)
+        return self._before("mod", other)
 
     def __rmod__(self, other: Operand) -> Term:
-        return _call("mod", other, self)
+        return self._behind("mod", other)
 
     def __neg__(self) -> Term:
         return _call("neg", self)
@@ -131,12 +138,12 @@ def _lift(builder: Builder[Any], x: Operand) -> Any:
 
 def _call(name: str, *operands: Operand) -> Term:
     builder = _builder_of(operands)
-    return Term(builder, builder.op(name, *(_lift(builder, x) for x in operands)))
+    return Term(builder, builder.op(name, *[_lift(builder, x) for x in operands]))
 
 
 def _call_bits(name: str, *operands: Bits) -> Term:
     builder = _builder_of(operands)
-    values = (x.value if isinstance(x, Term) else builder.bits(x) for x in operands)
+    values = [x.value if isinstance(x, Term) else builder.bits(x) for x in operands]
     return Term(builder, builder.op(name, *values))
 
 

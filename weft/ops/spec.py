@@ -99,6 +99,16 @@ class OpSpec:
         return self.takes if isinstance(self.takes, str) else self.takes[index]
 
 
+@dataclass(frozen=True, slots=True)
+class ConstantSpec:
+    """A name that stands for a number."""
+
+    name: str
+    value: float
+    doc: str
+    example: str
+
+
 class OpTable:
     """Collects rows at import time; frozen when the package `weft.ops` is complete."""
 

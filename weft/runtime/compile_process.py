@@ -1,4 +1,4 @@
-"""The process that compiles: whatever a text asks of it, the one that plays goes on undisturbed.
+"""The process that compiles, as seen from the one that plays, which goes on undisturbed whatever a text asks of it.
 
 It has Python's lock to itself, may be ended in the middle of a text that nobody waits for any more, and takes nothing
 with it when it crashes. It answers every request twice: with what it made of the text, then with the verdict of the
@@ -7,18 +7,16 @@ trial, so that the program can be loaded while it is tried out.
 
 from __future__ import annotations
 
-import gc
-import multiprocessing
-import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 
 from weft.errors import Diagnostic
-from weft.runtime.compiler import Compiler, Made, Saved, Setup
-from weft.runtime.trial import Moment, mistakes
+from weft.runtime.compiler import Made, Saved, Setup
+from weft.runtime.trial import Moment
 
 # How often, in seconds, somebody who waits for an answer looks up.
 _GLANCE = 0.05
@@ -39,31 +37,35 @@ class Request:
 
 
 class CompileProcess:
-    """The process as seen from the one that plays. All of it is for one thread."""
+    """The process, started when it is needed. All of it is for one thread."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._process: BaseProcess | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
 
     def start(self) -> None:
         """Starts the process, unless it runs. It takes a moment to get ready, which nobody has to wait for."""
-        if self._process is not None and self._process.is_alive():
+        if self._process is not None and self._process.poll() is None:
             return
         self.end()
-        context = multiprocessing.get_context("spawn")  # a fork would share the window and the sound
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, self._setup), name="weft-compile", daemon=True)
-        process.start()
-        theirs.close()
-        self._process, self._connection = process, ours
+        ours, theirs = socket.socketpair()
+        with theirs:
+            # Neither a fork, which would share the window, nor multiprocessing, which would run the main script anew.
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "weft.runtime.compile_server", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            )  # fmt: skip
+        self._connection = Connection(ours.detach())
+        self._connection.send(self._setup)
 
     def ask(self, request: Request) -> None:
         """Hands over a text. Raises CompilerDiedError."""
-        self.start()
         try:
+            self.start()
             self._open.send(request)
         except OSError as failure:
+            self.end()
             raise CompilerDiedError from failure
 
     def made(self, give_up: Callable[[], bool]) -> Made | None:
@@ -99,33 +101,5 @@ class CompileProcess:
             self._connection.close()
         if self._process is not None:
             self._process.kill()
-            self._process.join()
+            self._process.wait()
         self._process = self._connection = None
-
-
-def _serve(connection: Connection, setup: Setup) -> None:
-    """The process: answers requests until the other end is closed, or dies."""
-    # Ctrl-C is for the player, who ends this process with its own.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    compiler = setup.compiler()
-    # A text makes many objects at once that stay until it is answered: collecting garbage meanwhile is in vain.
-    gc.disable()
-    gc.freeze()
-    with suppress(EOFError, OSError):
-        while True:
-            request = connection.recv()
-            made = _attempt(compiler, request.saved)
-            connection.send(made.with_codes(dict.fromkeys(request.known)))
-            if made.playable is not None:
-                connection.send(mistakes(made.playable, compiler.stage, request.moment, made.places))
-            del request, made
-            gc.collect()
-
-
-def _attempt(compiler: Compiler, saved: Saved) -> Made:
-    try:
-        return compiler.compile(saved)
-    except Exception as failure:
-        words = f"weft itself failed on this text ({type(failure).__name__}: {failure})"
-        hint = "this is a bug in weft: WEFT_DEBUG=1 weft check shows where"
-        return Made(None, (Diagnostic("error", "internal", words, None, hint),))

@@ -51,7 +51,8 @@ class Limits:
 
 @dataclass
 class Session:
-    """One performance of one file. `tell` shows diagnostics to people; `say` a line of its own."""
+    """One performance of one file. `tell` shows diagnostics to people; `say` a line of its own. If it `fits`, a picture
+    is made no larger than its screen has room for."""
 
     path: Path
     compiler: Compiler
@@ -60,6 +61,7 @@ class Session:
     tell: Callable[[list[Diagnostic]], None]
     say: Callable[[str], None]
     threads: int = 1
+    fits: bool = True
     limits: Limits = field(default_factory=Limits)
     clock: Clock = field(default_factory=Clock)
     notices: Notices = field(default_factory=Notices)
@@ -78,9 +80,9 @@ class Session:
     _finished: threading.Event = field(default_factory=threading.Event)
 
     def begin(self, room: tuple[int, int] | None = None) -> Outcome:
-        """Compiles the file as it is now, before anything is shown. The picture has to fit into `room`."""
+        """Compiles the file as it is now, before anything is shown, for a screen with so much room."""
         state = read_text(self.path)
-        self._saved = Saved(state.data or b"", time.monotonic(), state.problem, room)
+        self._saved = Saved(state.data or b"", time.monotonic(), state.problem, room if self.fits else None)
         self._made = self.compiler.compile(self._saved)
         outcome = load(self._saved, self._made, self.stage, None)
         if outcome.swap is not None:
@@ -143,7 +145,7 @@ class Session:
 
     def _follow_room(self) -> None:
         """A terminal that changes its size gets a picture that fits."""
-        if self._screen.room != self._saved.room:
+        if self.fits and self._screen.room != self._saved.room:
             saved = self._saved
             self._saved = Saved(saved.data, time.monotonic(), saved.problem, self._screen.room)
             self._worker.submit(self._saved)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -129,8 +130,9 @@ class CompileWorker:
         self._thread.join()
 
     def _run(self) -> None:
-        self._process.start()
         try:
+            with suppress(OSError):  # tried again with the first text
+                self._process.start()
             while (saved := self._next()) is not None:
                 outcome = self._attempt(saved)
                 if outcome is not None:

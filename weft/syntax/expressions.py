@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import dropwhile
-from typing import Final
+from typing import Final, NamedTuple
 
 from parsimonious.nodes import Node
 
@@ -32,8 +31,7 @@ from weft.syntax.tokens import GLUED, NUMBER, TEXT, Tokens, shorten
 _COORDINATES: Final = ("x", "y", "time")
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(NamedTuple):
     """One argument as it stands in the text: `value`, `label: value` or `value ~ mapped`."""
 
     value: Operand
@@ -130,11 +128,10 @@ class ExpressionBuilder:
         if kind in (NUMBER, TEXT):
             span = self._tokens.span(index)
             text = self._tokens.text(index)
-            row.operand(Number(float(text), span) if kind == NUMBER else Text(text_value(text), span), span)
+            row.operand(Operand(Number(float(text), span) if kind == NUMBER else Text(text_value(text), span), span))
             return index + 1
         behind = index + 3 if self._tokens.kinds[index + 1] == "@" else index + 1
-        reference = self._reference(index, behind)
-        row.operand(reference.value, reference.span)
+        row.operand(self._reference(index, behind))
         return behind
 
     def _reference(self, first: int, behind: int) -> Operand:
@@ -162,8 +159,7 @@ class ExpressionBuilder:
             operand = self._bundle(base)
         else:
             operand = self._reference(base.start, base.end)
-        whole = self._with_postfixes(operand, postfixes.children)
-        row.operand(whole.value, whole.span)
+        row.operand(self._with_postfixes(operand, postfixes.children))
 
     def _with_postfixes(self, operand: Operand, postfixes: Sequence[Node]) -> Operand:
         for postfix in postfixes:

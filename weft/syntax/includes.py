@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import resources
+from types import MappingProxyType
 
 from weft.errors import Diagnostic, Report, Source, Span, WeftError, did_you_mean
 from weft.syntax.ast import Include, Program, Statement, Use
@@ -73,10 +75,13 @@ class _Loader:
     files: list[str] = field(default_factory=list)
 
     def load(self, source: Source, identity: str) -> list[Statement]:
+        return self._with_included(parse(source, self.report, self.statements), identity)
+
+    def _with_included(self, program: Program, identity: str) -> list[Statement]:
         self.seen.add(identity)
         self.chain.append(identity)
         found: list[Statement] = []
-        for statement in parse(source, self.report, self.statements).statements:
+        for statement in program.statements:
             match statement:
                 case Include(path, path_span, _):
                     found += self._include(path, path_span)
@@ -115,19 +120,31 @@ class _Loader:
         identity = f"<{library}>"
         if identity in self.seen:
             return []
-        return self.load(Source(identity, known[library], library=True), identity)
+        program, diagnostics = _library(identity, known[library], tuple(self.statements))
+        self.report.add(diagnostics)
+        return self._with_included(program, identity)
 
     def _error(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
         self.report.add([Diagnostic("error", code, message, span, hint)])
 
 
-def libraries() -> dict[str, str]:
+# Libraries do not change while weft runs, so each is read and parsed once, and not again at every save.
+@lru_cache(maxsize=32)
+def _library(name: str, text: str, statements: tuple[str, ...]) -> tuple[Program, tuple[Diagnostic, ...]]:
+    """The program of a library, and what is wrong with it."""
+    report = Report()
+    return parse(Source(name, text, library=True), report, statements), tuple(report.diagnostics)
+
+
+@lru_cache(maxsize=1)
+def libraries() -> Mapping[str, str]:
     """The libraries that ship with weft, by the name `#use` takes, with their texts."""
     folder = resources.files("weft").joinpath("std")
     if not folder.is_dir():
-        return {}
+        return MappingProxyType({})
     files = sorted((f for f in folder.iterdir() if f.name.endswith(".weft")), key=lambda f: f.name)
-    return {f"std.{f.name.removesuffix('.weft')}": f.read_text(encoding="utf-8") for f in files}
+    texts = {f"std.{f.name.removesuffix('.weft')}": f.read_text(encoding="utf-8") for f in files}
+    return MappingProxyType(texts)
 
 
 def load(

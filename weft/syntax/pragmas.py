@@ -124,26 +124,47 @@ def _label(parts: _Parts, index: int = 0) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
-    """One pragma: what may follow its name, as kinds, and how that is shown to people."""
+class PragmaSpec:
+    """One pragma: what may follow its name, as kinds, and how that is shown to people; one sentence of documentation,
+    and a line that shows it at work."""
 
     kinds: str
     shown: str
+    doc: str
+    example: str
     build: _Build
 
 
-_FORMS: Final[Mapping[str, _Form]] = MappingProxyType(
+PRAGMAS: Final[Mapping[str, PragmaSpec]] = MappingProxyType(
     {
-        "include": _Form("s", '#include "lib.weft"', _include),
-        "use": _Form(r"n(?:\.n)*", "#use std.noise", _use),
-        "slider": _Form("n<n[>g]=-?0,-?0,-?0s?", '#slider name<v> = low, high, start "label"', _slider),
-        "toggle": _Form("n<n[>g]=-?0s?", '#toggle name<v> = 0 "label"', _toggle),
-        "xy": _Form("n<n,n[>g]=-?0,-?0s?", '#xy name<x, y> = 0.5, 0.5 "label"', _xy),
-        "color": _Form("n<n,n,n[>g]=ss?", '#color name<r, g, b> = "#ff8800" "label"', _color),
-        "fade": _Form("-?0", "#fade 0.5", _fade),
-        "quantize": _Form("-?0", "#quantize 1", _quantize),
+        "include": PragmaSpec(
+            "s", '#include "lib.weft"', "reads another file, relative to this one, as if it stood here; once",
+            '#include "lib.weft"', _include),
+        "use": PragmaSpec(
+            r"n(?:\.n)*", "#use std.noise", "makes the spindles of a library that ships with weft known",
+            "#use std.noise", _use),
+        "slider": PragmaSpec(
+            "n<n[>g]=-?0,-?0,-?0s?", '#slider name<v> = low, high, start "label"',
+            "a parameter between two numbers, read as name@v or name",
+            '#slider speed<v> = 0, 2, 0.5 "speed"\ndisplay(fract(me@x + me@time * speed))', _slider),
+        "toggle": PragmaSpec(
+            "n<n[>g]=-?0s?", '#toggle name<v> = 0 "label"', "a parameter that is 0 or 1, read as name@v or name",
+            '#toggle invert<v> = 0 "invert"\ndisplay(if invert then 1 - me@x else me@x)', _toggle),
+        "xy": PragmaSpec(
+            "n<n,n[>g]=-?0,-?0s?", '#xy name<x, y> = 0.5, 0.5 "label"', "two parameters, 0…1: a place in a square",
+            '#xy spot<x, y> = 0.5, 0.5 "spot"\ndisplay(distance(me@x, me@y, spot@x, spot@y))', _xy),
+        "color": PragmaSpec(
+            "n<n,n,n[>g]=ss?", '#color name<r, g, b> = "#ff8800" "label"', "three parameters, 0…1: a colour",
+            '#color tint<r, g, b> = "#ff8800" "tint"\nshown<r, g, b> = tint * me@x\ndisplay(shown)', _color),
+        "fade": PragmaSpec(
+            "-?0", "#fade 0.5", "seconds in which a save fades from the old picture to the new one",
+            "#fade 0.5", _fade),
+        "quantize": PragmaSpec(
+            "-?0", "#quantize 1", "a save takes effect on the next beat, or the next of so many beats",
+            "#quantize 4", _quantize),
     }
-)
+)  # fmt: skip
+"""The pragmas, by the word behind `#`."""
 
 
 def read_pragma(tokens: Tokens, first: int, behind: int, report: Report) -> ast.Pragma | None:
@@ -151,10 +172,10 @@ def read_pragma(tokens: Tokens, first: int, behind: int, report: Report) -> ast.
     if tokens.is_broken(first, behind):
         return None
     word = tokens.text(first)
-    form = _FORMS.get(word[1:])
+    form = PRAGMAS.get(word[1:])
     if form is None:
-        hint = did_you_mean(word, [f"#{name}" for name in _FORMS])
-        hint = hint or "the pragmas are " + " ".join(f"#{name}" for name in _FORMS)
+        hint = did_you_mean(word, [f"#{name}" for name in PRAGMAS])
+        hint = hint or "the pragmas are " + " ".join(f"#{name}" for name in PRAGMAS)
         report.error("unknown-pragma", f"there is no pragma {shorten(word)}", tokens.span(first), hint)
         return None
     if not re.fullmatch(form.kinds + ";*p", tokens.kinds[first + 1 : behind]):

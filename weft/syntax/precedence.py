@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from weft.errors import Report, Span
 from weft.syntax.ast import Binary, Expression, If, Unary
@@ -13,16 +12,14 @@ from weft.syntax.operators import BINARY, COMPARISON_LEVEL, IF_LEVEL, PREFIX
 _LONGEST_HINT: Final = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """An expression and the text it covers, which is more than its own span if it stands in parentheses."""
 
     value: Expression
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class _Pending:
+class _Pending(NamedTuple):
     """An operator that waits for its last operand."""
 
     symbol: str
@@ -44,8 +41,8 @@ class Row:
         self._operands: list[Operand] = []
         self._pending: list[_Pending] = []
 
-    def operand(self, value: Expression, span: Span) -> None:
-        self._operands.append(Operand(value, span))
+    def operand(self, operand: Operand) -> None:
+        self._operands.append(operand)
 
     def sign(self, symbol: str, span: Span) -> None:
         """A `-` or `not` in front of an operand. `-` may stand behind any operator (`2^-3`)."""

@@ -68,7 +68,9 @@ class Tokens:
 
     def text(self, index: int) -> str:
         start = self.starts[index]
-        return self.repairs.get(start) or self.source.text[start : self.ends[index]]
+        if start in self.repairs:
+            return self.repairs[start]
+        return self.source.text[start : self.ends[index]]
 
     def span(self, first: int, last: int | None = None) -> Span:
         """The span of a token, or of all from `first` to `last`."""

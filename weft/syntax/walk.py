@@ -18,10 +18,13 @@ from weft.syntax.ast import (
     For,
     If,
     Index,
+    Name,
+    Number,
     OutputStatement,
     Remap,
     SpindleDefinition,
     Statement,
+    Text,
     Unary,
 )
 
@@ -32,6 +35,8 @@ def children(node: Walkable) -> tuple[Walkable, ...]:
     """The expressions and statements directly below a node, in the order of the text. The targets of maps are not
     among them: they say what is replaced and have no value of their own."""
     match node:
+        case Name() | Number() | Text():
+            return ()
         case Binary(left=left, right=right):
             return left, right
         case Call(callee=callee, args=args):
@@ -52,8 +57,6 @@ def children(node: Walkable) -> tuple[Walkable, ...]:
             return (value,)
         case For(first=first, last=last, body=body):
             return first, last, *body
-        case _:
-            return ()
 
 
 def walk(node: Walkable) -> Iterator[Walkable]:

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Writes docs/library.md from the libraries that ship with weft: .venv/bin/python scripts/library.py"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from weft.errors import Source
+from weft.syntax.docs import SpindleDoc, spindle_docs
+from weft.syntax.includes import libraries
+
+PAGE = Path(__file__).parents[1] / "docs" / "library.md"
+
+_OPENING = """\
+# The library
+
+Seven files of spindles ship with weft, written in weft (`weft/std/`). A patch takes one in with a line at its top:
+
+```weft
+#use std.coord
+#use std.sdf
+#use std.color
+
+tile(rotate(centre(), me@time / 4), 0.25, 0.25)::t<x, y, column, row>
+shape = fill(star(t, 5, 0.1, 0.05), 0)
+tint<r, g, b> = oklch(0.75, 0.12, hash(t@column, t@row))
+picture<r, g, b> = tint * shape
+display(picture)
+```
+
+All seven can be used together. What a patch does not call costs nothing while it plays. A spindle of the patch's own
+takes the place of one of the library's with the same name, and a warning says so. `weft help star` tells of a single
+spindle: its parameters, its range, and an example to paste.
+
+This page is generated from the comments in the libraries by `scripts/library.py`."""
+
+
+def page() -> str:
+    """The page: for each library what it is about, and a line for every spindle."""
+    return "\n".join([_OPENING, *(line for name, text in libraries().items() for line in _library(name, text))]) + "\n"
+
+
+def _library(name: str, text: str) -> Iterator[str]:
+    spindles = [doc for doc in spindle_docs(Source(name, text)) if not doc.name.startswith("_")]
+    title, *about = text[: text.index("\n\n")].split("\n")
+    yield from ("", f"## {title.removeprefix('// ').removesuffix('.')}", "", *_about(about))
+    yield from ("| spindle | |", "| --- | --- |")
+    yield from map(_row, spindles)
+
+
+def _about(comment: list[str]) -> Iterator[str]:
+    """The rest of the comment that a library begins with. Indented lines are code."""
+    is_code = False
+    for line in comment:
+        words = line.removeprefix("//").removeprefix(" ")
+        if words.startswith("  ") != is_code:
+            yield from ("```", "") if is_code else ("", "```weft")
+            is_code = not is_code
+        yield words.strip()
+    if comment:
+        yield from ("```", "") if is_code else ("",)
+
+
+def _row(doc: SpindleDoc) -> str:
+    # A spindle with one output is a value, whatever its output is called.
+    signature = doc.signature if len(doc.outputs) > 1 else doc.signature.partition(" ::")[0]
+    return f"| `{signature}` | {doc.headline} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

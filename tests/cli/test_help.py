@@ -1,0 +1,148 @@
+"""`weft help`: every name of the language has a meaning and an example that compiles."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from weft.cli import COMMANDS
+from weft.cli.topics import KINDS, Topic, all_names, all_topics, find
+from weft.contexts import ContextTable
+from weft.errors import Report, Source
+from weft.graph.fields import ALL_FIELDS
+from weft.keys import KEYS
+from weft.ops import BINARY, BUILTINS, CONSTANTS, UNARY
+from weft.ops.state import STATE
+from weft.plugins import context_table
+from weft.runtime.analysis import check
+from weft.runtime.inputs import MOUSE_OUTPUTS
+from weft.sources import SOURCES
+from weft.syntax.ast import OutputStatement
+from weft.syntax.includes import libraries
+from weft.syntax.parser import parse
+from weft.syntax.pragmas import PRAGMAS
+from weft.syntax.tokens import KEYWORDS
+
+TOPICS = all_topics()
+ROOT = Path(__file__).parents[2]
+LIGHT = ROOT / "tests" / "plugins" / "light"
+
+
+def as_patch(example: str, contexts: ContextTable) -> str:
+    """Statements as they are; an expression as something that is shown."""
+    report = Report()
+    found = parse(Source("example", example), report, contexts.statements).statements
+    calls = [statement.name for statement in found if isinstance(statement, OutputStatement)]
+    if found and not report.errors and all(name in contexts.statements for name in calls):
+        return example
+    return f"example = {example}\ndisplay(example)\n"
+
+
+@pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: f"{topic.kind} {topic.name}")
+def test_a_topic_is_complete_and_its_examples_compile(topic: Topic, tmp_path: Path) -> None:
+    assert topic.kind in KINDS
+    assert topic.meaning
+    assert all(topic.shown)
+    assert topic.examples, "there is no example"
+    shutil.copy(ROOT / "patches" / "media" / "cloth.png", tmp_path / "picture.png")
+    (tmp_path / "lib.weft").write_text("spindle half(x) :: v { out v = x / 2 }\n")
+    contexts = context_table()
+    for example in topic.examples:
+        source = Source(str(tmp_path / "example.weft"), as_patch(example, contexts))
+        assert [d.render() for d in check(source, contexts) if d.severity == "error"] == []
+
+
+def test_all_that_the_language_knows_is_found() -> None:
+    names = {*BINARY, *UNARY, *BUILTINS, *CONSTANTS, *STATE, *SOURCES, *KEYWORDS, *ContextTable().statements}
+    names |= {f"me@{name}" for name in ALL_FIELDS} | set(ALL_FIELDS)
+    names |= {f"mouse@{name}" for name in MOUSE_OUTPUTS} | {f"key@{name}" for name in KEYS} | {"me", "mouse", "key"}
+    names |= {f"#{name}" for name in PRAGMAS} | set(PRAGMAS) | {*libraries()}
+    assert names <= set(all_names(TOPICS))
+    assert [name for name in names if not find(name)] == []
+
+
+def test_a_name_is_shown_with_all_that_it_is(weft):
+    text = weft("help", "clamp").stdout
+    assert text.startswith("clamp(x, lo: 0, hi: 1)   builtin\n")
+    assert BUILTINS["clamp"].doc in text
+    assert BUILTINS["clamp"].example in text
+    minus = weft("help", "-").stdout
+    assert "a - b   operator" in minus
+    assert "-a   operator" in minus
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("lerp", "mix"), ("mod", "%"), ("<<", "<"), ("x", "me@x"), ("slider", "#slider"), ("play", "audio"),
+     ("visual", "display"), ("then", "if"), ("-=", "+="), ("key@space", "key")],
+)  # fmt: skip
+def test_one_thing_under_several_names(one, other):
+    assert find(one) == find(other)
+
+
+def test_a_library_lists_its_spindles_and_each_has_an_entry(weft):
+    for library in libraries():
+        listed = weft("help", library).stdout
+        assert f"#use {library}" in listed
+        spindles = [t for t in TOPICS if t.kind == "library spindle" and t.name.startswith(f"{library}.")]
+        assert spindles
+        for topic in spindles:
+            short = topic.name.removeprefix(f"{library}.")
+            assert f"  {short}(" in listed
+            assert topic in find(topic.name)
+    assert weft("help", "perlin").stdout == weft("help", "std.noise.perlin").stdout
+
+
+def test_alone_it_lists_everything(weft):
+    text = weft("help").stdout
+    for topic in TOPICS:
+        name = topic.name.removeprefix("me@")
+        assert topic.kind == "library spindle" or f" {name}" in text, topic.name
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_it_is_wrapped_to_the_terminal(weft):
+    lines = weft("help", "key", COLUMNS="50").stdout.splitlines()
+    assert 40 < max(map(len, lines)) <= 50
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("clmap", "clamp"), ("me@tiem", "me@time"), ("std.noize", "std.noise"),
+                                              ("#slidr", "#slider"), ("chek", "check")])  # fmt: skip
+def test_an_unknown_name(weft, wrong, right):
+    done = weft("help", wrong, code=2)
+    assert f'did you mean "{right}"?' in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_command_shows_its_own_help(weft):
+    assert weft("help", "check").stdout == weft("check", "--help").stdout
+    assert weft("help", "help").stdout == weft("help", "--help").stdout
+    both = weft("help", "render").stdout  # an output statement, and a command
+    assert "display(gray)" in both
+    assert weft("render", "--help").stdout in both
+    assert all(name in COMMANDS for name in ("new", "examples", "help"))
+
+
+def test_a_context_that_a_package_brings_along(weft):
+    path = os.pathsep.join([str(LIGHT), *sys.path])
+    assert "the levels of lamps" in weft("help", "lamp", PYTHONPATH=path).stdout
+    assert " light" in weft("help", PYTHONPATH=path).stdout
+    weft("help", "lamp", code=2)
+
+
+def test_a_home_folder_is_a_tilde_that_the_shell_has_replaced(weft):
+    assert weft("help", os.path.expanduser("~")).stdout == weft("help", "~").stdout
+
+
+def test_it_is_plain_in_a_pipe_and_starts_without_heavy_parts(weft):
+    assert "\x1b" not in weft("help", "sin").stdout
+    heavy = ["numpy", "PIL", "glfw", "OpenGL", "rich", "watchdog"]
+    code = "import sys; from weft.cli import main; main(['help', 'sin'])"
+    code += f"; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,116 @@
+"""What holds for every spindle of every library."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scripts.library import PAGE, page
+from tests.std.values import compiled, documented, planes
+from weft.codegen.disassemble import disassemble
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.ops import BUILTINS, CONSTANTS
+from weft.ops.state import STATE
+from weft.runtime.build import Build, build
+from weft.sources import SOURCES
+from weft.syntax.docs import SpindleDoc, opening_line
+from weft.syntax.includes import libraries
+
+LIBRARIES = list(libraries())
+SPINDLES = [(library, doc) for library in LIBRARIES for doc in documented(library)]
+CASES = [pytest.param(library, doc, id=f"{library}.{doc.name}") for library, doc in SPINDLES]
+TESTS = "".join(p.read_text(encoding="utf-8") for p in Path(__file__).parent.glob("test_*.py")).replace("\\n", "\n")
+USE_ALL = "".join(f"#use {library}\n" for library in LIBRARIES)
+
+
+def built(text: str) -> Build:
+    return build(Source("test.weft", text), ContextTable())
+
+
+def code(made: Build) -> list[str]:
+    return [disassemble(unit.kernel) for unit in made.units]
+
+
+def test_the_libraries_are_these() -> None:
+    assert {f"std.{name}" for name in ("blend", "color", "coord", "ease", "map", "noise", "sdf")} == set(LIBRARIES)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library_begins_with_what_it_is_about(library: str) -> None:
+    assert opening_line(libraries()[library]).startswith(f"{library}: ")
+
+
+def test_all_libraries_together_are_taken_in_without_a_warning() -> None:
+    assert built(f"{USE_ALL}display(me@x)").warnings == ()
+
+
+def test_names_are_unique_and_no_builtins() -> None:
+    names = [doc.name for _, doc in SPINDLES]
+    assert len(set(names)) == len(names)
+    assert not {*BUILTINS, *CONSTANTS, *STATE, *SOURCES} & set(names)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library_that_is_not_called_costs_nothing(library: str) -> None:
+    own = "a = noise(me@x * 8, me@y) * sin(me@time)\ndisplay(a, me@x, a * a)"
+    assert code(built(f"#use {library}\n{own}")) == code(built(own))
+
+
+def test_outputs_that_are_not_read_cost_nothing() -> None:
+    def length(outputs: str) -> int:
+        (unit,) = compiled("std.noise", f"cellular(me@x, me@y, 0)::c<f1, f2, edge>\ndisplay({outputs})")
+        return sum(len(section.code) for section in unit.kernel.sections)
+
+    assert 3 * length("c@f1") < length("c@edge")
+
+
+def test_a_constant_whole_z_costs_no_second_plane() -> None:
+    def length(z: str) -> int:
+        (unit,) = compiled("std.noise", f"display(perlin3(me@x, me@y, {z}))")
+        return sum(len(section.code) for section in unit.kernel.sections)
+
+    assert length("3") < 0.6 * length("me@x * me@y")
+
+
+def test_a_spindle_of_the_patch_takes_the_place_of_a_librarys() -> None:
+    made = built("#use std.sdf\nspindle circle(p, radius) :: d { d = 7 }\ndisplay(circle(<0, 0>, 1))")
+    assert [w.code for w in made.warnings] == ["overrides-library"]
+    assert planes(made.units, [0.5], [0.5])[0] == 7
+
+
+@pytest.mark.parametrize(("library", "doc"), CASES)
+def test_a_spindle_is_tested(library: str, doc: SpindleDoc) -> None:
+    assert re.search(rf"\b{doc.name}\b", TESTS)
+
+
+@pytest.mark.parametrize(("library", "doc"), CASES)
+def test_a_spindle_is_documented(library: str, doc: SpindleDoc) -> None:
+    assert tuple(doc.parameter_texts) == doc.parameters
+    assert all(doc.parameter_texts.values())
+    assert doc.returns
+    assert doc.summary[0].isupper()
+    assert doc.summary.endswith(".")
+    assert 10 < len(doc.headline) < 110
+
+
+@pytest.mark.parametrize(("library", "doc"), CASES)
+def test_an_example_is_a_patch_that_shows_the_spindle(library: str, doc: SpindleDoc) -> None:
+    (example,) = doc.examples
+    assert f"{doc.name}(" in example
+    units = compiled(library, example)
+    shown = np.stack(planes(units, np.linspace(0.01, 0.99, 48), np.linspace(0.02, 0.98, 27), 1.25))
+    assert not np.isnan(shown).any()
+    assert np.ptp(np.clip(shown, 0, 1)) > 0.3
+
+
+def test_the_page_is_what_the_libraries_say() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "write it again: .venv/bin/python scripts/library.py"
+
+
+def test_the_pages_patch_plays() -> None:
+    (patch,) = re.findall("```weft\n(#use.*?)```", page(), re.DOTALL)
+    assert built(patch).warnings == ()

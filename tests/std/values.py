@@ -1,0 +1,98 @@
+"""What the spindles of the library that ships with weft compute, over grids of points."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.launch import Launch
+from weft.backends.memory import StateMemory
+from weft.backends.vector import VectorExecutor
+from weft.codegen.unit import Unit, compile_unit
+from weft.contexts import ContextTable
+from weft.errors import Report, Source
+from weft.graph.build import build_graph
+from weft.graph.names import collect
+from weft.syntax.ast import Program, SpindleDefinition
+from weft.syntax.docs import SpindleDoc, doc_of
+from weft.syntax.includes import libraries
+from weft.syntax.parser import parse
+
+Values: TypeAlias = npt.NDArray[np.float64]
+
+SETTINGS = {"width": 64.0, "height": 32.0}
+ASPECT = SETTINGS["width"] / SETTINGS["height"]
+
+
+@cache
+def parsed(library: str) -> Program:
+    """A library, read once for all tests."""
+    report = Report()
+    program = parse(Source(f"<{library}>", libraries()[library], library=True), report)
+    assert not report.diagnostics
+    return program
+
+
+def documented(library: str) -> list[SpindleDoc]:
+    """The spindles that a library offers: those that do not begin with `_`."""
+    spindles = [s for s in parsed(library).statements if isinstance(s, SpindleDefinition)]
+    return [doc_of(s) for s in spindles if not s.name.name.startswith("_")]
+
+
+@cache
+def compiled(library: str, text: str) -> tuple[Unit, ...]:
+    """The units of a patch that uses a library. A warning is a mistake."""
+    report = Report()
+    contexts = ContextTable()
+    own = parse(Source("test.weft", text), report, contexts.statements)
+    patch = collect(Program(parsed(library).statements + own.statements), contexts, report)
+    graph = build_graph(patch, contexts, report)
+    assert not report.diagnostics, "\n".join(d.render() for d in report)
+    return tuple(compile_unit(patch, graph, sub, contexts)[0] for sub in graph.subgraphs)
+
+
+def planes(units: Sequence[Unit], x: Any, y: Any, z: float = 0.0, frame: int = 0) -> list[Values]:
+    """What the outputs of some units are, at every x of every y; z is the time. Each has the shape (y, x)."""
+    shape = (np.size(y), np.size(x))
+    coords: dict[str, Any] = {"x": np.ravel(x).astype(float), "y": np.ravel(y).astype(float)}
+    found: list[tuple[int, Values]] = []
+    for kernel in (unit.kernel for unit in units):
+        known = {**SETTINGS, "absframe": float(frame), "mouse@x": 0.4, "mouse@y": 0.3}
+        uniforms = {name: known[name] for name in kernel.uniforms}
+        launch = Launch(shape, {**coords, "abstime": float(z), "channel": 0.0}, uniforms)
+        memory = StateMemory(kernel.slots, shape, np.float64)
+        made = VectorExecutor(np.float64).load(kernel).planes(memory, launch)
+        found += [
+            (_target(name), np.array(plane, np.float64)) for name, plane in zip(kernel.outputs, made, strict=True)
+        ]
+    # One kernel may serve several targets.
+    return [plane for _, plane in sorted(found, key=lambda pair: pair[0])]
+
+
+def _target(output: str) -> int:
+    """The number of the `display` that an output belongs to: 3 of `display:3.gray`."""
+    found = re.search(r"\d+", output)
+    return int(found[0]) if found else 0
+
+
+def values(
+    library: str, expressions: Sequence[str], x: Any, y: Any = 0.5, z: float = 0.0, before: str = "", frame: int = 0
+) -> list[Values]:
+    """What expressions of me@x, me@y and me@time (which is z) are, in a patch that uses the library and starts with
+    the statements `before`."""
+    sinks = "".join(f'display({e}, to: "{n}")\n' for n, e in enumerate(expressions))
+    return planes(compiled(library, f"{_SETTINGS}{before}\n{sinks}"), x, y, z, frame)
+
+
+_SETTINGS = "".join(f"me<{name}> = {value:g}\n" for name, value in SETTINGS.items())
+
+
+def line(library: str, expression: str, x: Any) -> Values:
+    """One expression of me@x at a row of places."""
+    (found,) = values(library, [expression], x)
+    return found[0]

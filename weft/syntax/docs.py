@@ -1,0 +1,94 @@
+"""What `///` above a spindle says of it, taken apart: `@param name text`, `@returns text`, `@example code`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from weft.errors import Report, Source
+from weft.syntax.ast import SpindleDefinition
+from weft.syntax.parser import parse
+
+
+@dataclass(frozen=True, slots=True)
+class SpindleDoc:
+    """A spindle as its doc comment tells it. `summary` is the text in front of the first tag; `parameter_texts` has the
+    text of each parameter that has one; an example is code, of one or more lines. What was not written is empty."""
+
+    name: str
+    parameters: tuple[str, ...]
+    outputs: tuple[str, ...]
+    summary: str
+    parameter_texts: Mapping[str, str]
+    returns: str
+    examples: tuple[str, ...]
+
+    @property
+    def signature(self) -> str:
+        """How the spindle is defined: `polar(x, y) :: <r, theta>`."""
+        outputs = self.outputs[0] if len(self.outputs) == 1 else f"<{', '.join(self.outputs)}>"
+        return f"{self.name}({', '.join(self.parameters)}) :: {outputs}"
+
+    @property
+    def headline(self) -> str:
+        """The first sentence of the summary, without its full stop."""
+        return first_sentence(self.summary)
+
+
+def doc_of(spindle: SpindleDefinition) -> SpindleDoc:
+    """What the doc comment of a spindle says."""
+    summary: list[str] = []
+    parameters: dict[str, str] = {}
+    returns: list[str] = []
+    examples: list[str] = []
+    for tag, lines in _sections(spindle.doc or ""):
+        text = " ".join(line for line in lines if line)
+        if tag == "@param":
+            name, _, words = text.partition(" ")
+            parameters[name] = words.strip()
+        elif tag == "@returns":
+            returns.append(text)
+        elif tag == "@example":
+            examples.append("\n".join(lines).strip("\n"))
+        else:
+            summary.append(text)
+    return SpindleDoc(
+        name=spindle.name.name,
+        parameters=tuple(ident.name for ident in spindle.parameters),
+        outputs=tuple(ident.name for ident in spindle.outputs),
+        summary=" ".join(summary),
+        parameter_texts=MappingProxyType(parameters),
+        returns=" ".join(returns),
+        examples=tuple(examples),
+    )
+
+
+def spindle_docs(source: Source) -> tuple[SpindleDoc, ...]:
+    """The spindles that a text itself defines, in its order. Statements that are broken are left out."""
+    program = parse(source, Report())
+    return tuple(doc_of(s) for s in program.statements if isinstance(s, SpindleDefinition))
+
+
+def opening_line(text: str) -> str:
+    """What the first comment line of a patch or library says of it; empty if it does not begin with a comment."""
+    first = text.lstrip("\ufeff\r\n\t ").split("\n", 1)[0]
+    return first.lstrip("/").strip() if first.startswith("//") else ""
+
+
+def first_sentence(text: str) -> str:
+    """Up to the first full stop that a space or the end follows, without it."""
+    return text.split(". ", 1)[0].removesuffix(".")
+
+
+def _sections(doc: str) -> Iterator[tuple[str, list[str]]]:
+    """The tags, each with the lines up to the next; what stands in front of the first has the tag ""."""
+    tag, lines = "", list[str]()
+    for line in doc.split("\n"):
+        word, _, rest = line.partition(" ")
+        if word in ("@param", "@returns", "@example"):
+            yield tag, lines
+            tag, lines = word, [rest.strip()]
+        else:
+            lines.append(line)
+    yield tag, lines
