@@ -62,8 +62,8 @@ class LoopValue(NamedTuple):
 Attribute: TypeAlias = float | int | str | StrandRef | SlotPlane | PicturePlane | LoopShape | LoopValue | None
 
 
-# Immutable like all else, but by word of the type checker (`Final`): a frozen dataclass takes four times as long to make,
-# and a program of fifty lines is made of two thousand expressions.
+# Immutable like all else, but by word of the type checker (`Final`): a frozen dataclass takes four times as long to
+# make, and a program of fifty lines is made of two thousand expressions.
 @dataclass(slots=True, eq=False)
 class Expr:
     """One interned expression. `index` grows in the order of creation, so args always have smaller ones. `free` has
