@@ -12,7 +12,7 @@ from scripts.library import PAGE, page
 from tests.std.values import compiled, documented, planes
 from weft.codegen.disassemble import disassemble
 from weft.contexts import ContextTable
-from weft.errors import Source
+from weft.errors import Source, WeftError
 from weft.ops import BUILTINS, CONSTANTS
 from weft.ops.state import STATE
 from weft.runtime.build import Build, build
@@ -114,3 +114,23 @@ def test_the_page_is_what_the_libraries_say() -> None:
 def test_the_pages_patch_plays() -> None:
     (patch,) = re.findall("```weft\n(#use.*?)```", page(), re.DOTALL)
     assert built(patch).warnings == ()
+
+
+def test_a_patch_cannot_change_what_the_library_means_by_a_name() -> None:
+    use = "#use std.noise\n#use std.color\n"
+    shown = "rainbow(me@x)::k<r, g, b>\ndisplay(k@r, k@g, perlin(me@x * 5, me@y * 5))\n"
+    own = "tau = 0.5\ne = me@x\nspindle hash(x, y, z) :: v { v = 0.5 }\nspindle floor(x) :: v { v = x }\n"
+    plain, changed = (built(text).units for text in (use + shown, use + own + shown))
+    assert [unit.hash for unit in plain] == [unit.hash for unit in changed]
+
+
+@pytest.mark.parametrize("within", ["display({})", "a = {} display(0)", "spindle s(q) :: v {{ v = {} }} display(0)"])
+def test_a_mistake_in_calling_the_library_is_told_at_the_call(within: str) -> None:
+    text = "#use std.sdf\n" + within.format("fill(circle(me@x, 0.3), 0)")
+    with pytest.raises(WeftError) as caught:
+        built(text)
+    (found,) = caught.value.diagnostics
+    assert found.span is not None
+    assert found.span.text == "circle(me@x, 0.3)"
+    assert found.message.startswith("circle cannot be called like this: ")
+    assert "weft help circle" in str(found.hint)

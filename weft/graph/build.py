@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from weft.contexts import ContextTable
 from weft.errors import Report, Span, WeftError
+from weft.graph.blame import at_the_call, value_of
 from weft.graph.elaborate import Elaborator
 from weft.graph.fields import Environment
 from weft.graph.nodes import Edge, Node, RenderGraph, Sink, Strand
@@ -22,6 +23,7 @@ from weft.graph.tag import Fact, tag
 from weft.names import StrandRef
 from weft.sources import SOURCES
 from weft.syntax.ast import BodyStatement, SpindleDefinition
+from weft.syntax.walk import Walkable
 
 T = TypeVar("T")
 
@@ -30,6 +32,27 @@ _TOO_LARGE = "program-too-large"
 # Each round can only find more slots planar, so the number of rounds is bounded by the depth of state within state; far
 # fewer are needed for anything a person writes.
 _MAX_ROUNDS = 40
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """Does one piece of work after another, and reports what is wrong with each."""
+
+    patch: Patch
+    report: Report
+
+    def __call__(self, work: Callable[[], T], within: Walkable | None = None) -> T | None:
+        """The result of some work on an expression or statement; None where it failed."""
+        try:
+            return work()
+        except WeftError as failure:
+            # A program that is too large is so in every strand: once is enough.
+            known = {_TOO_LARGE} & {d.code for d in self.report.errors}
+            told = (d for d in failure.diagnostics if d.code not in known)
+            self.report.add(at_the_call(d, self.patch, within) for d in told)
+        except PoisonedError:
+            pass
+        return None
 
 
 @dataclass
@@ -43,37 +66,37 @@ class _Findings:
 def build_graph(patch: Patch, contexts: ContextTable, report: Report) -> RenderGraph:
     """Checks all of a patch and builds its render graph. What is wrong is reported; the graph then lacks it."""
     domain = ShapeDomain()
-    findings = _elaborate(patch, domain, report)
-    _settle_state(findings.elaborator, domain, report)
+    attempt = _Attempt(patch, report)
+    findings = _elaborate(patch, domain, attempt)
+    _settle_state(findings.elaborator, domain, attempt)
     graph = _untagged(patch, findings)
     facts = {ref: _fact(ref, findings.elaborator, domain.planar) for ref in graph.strands()}
     return partition(tag(graph, facts, contexts))
 
 
-def _elaborate(patch: Patch, domain: ShapeDomain, report: Report) -> _Findings:
+def _elaborate(patch: Patch, domain: ShapeDomain, attempt: _Attempt) -> _Findings:
     env = Environment(domain, patch.settings, ("absframe",), OWN)
     elaborator: Elaborator[Shape] = Elaborator(patch, domain, env)
     findings = _Findings(elaborator)
     for instance in patch.instances.values():
-        for output in instance.outputs:
-            ref = StrandRef(instance.name, output)
-            _attempt(report, partial(elaborator.strand, ref, OWN))
+        for name, output in instance.outputs.items():
+            attempt(partial(elaborator.strand, StrandRef(instance.name, name), OWN), value_of(output))
     for sink in patch.sinks:
-        parts = _attempt(report, partial(sink_parts, sink, elaborator.resolver)) or []
+        parts = attempt(partial(sink_parts, sink, elaborator.resolver)) or []
         findings.parts[sink.label] = parts
         for part in parts:
-            _attempt(report, partial(elaborator.expression, part.value, part.scope, sink.label, OWN))
-    _check_uncalled(patch, elaborator, report)
-    _finish(elaborator, report)
+            attempt(partial(elaborator.expression, part.value, part.scope, sink.label, OWN), part.value)
+    _check_uncalled(patch, elaborator, attempt)
+    _finish(elaborator, attempt)
     return findings
 
 
-def _finish(elaborator: Elaborator[Shape], report: Report) -> None:
+def _finish(elaborator: Elaborator[Shape], attempt: _Attempt) -> None:
     while elaborator.has_pending:
-        _attempt(report, elaborator.finish)
+        attempt(elaborator.finish)
 
 
-def _settle_state(elaborator: Elaborator[Shape], domain: ShapeDomain, report: Report) -> None:
+def _settle_state(elaborator: Elaborator[Shape], domain: ShapeDomain, attempt: _Attempt) -> None:
     """Finds the planar slots: what a slot keeps may depend on other slots and on itself, so that those found planar can
     make others so. Nothing else that elaboration finds out depends on this, so only the state is evaluated again."""
     for _ in range(_MAX_ROUNDS):
@@ -82,30 +105,17 @@ def _settle_state(elaborator: Elaborator[Shape], domain: ShapeDomain, report: Re
             break
         domain.planar |= found
         elaborator.restart()
-        _finish(elaborator, report)
+        _finish(elaborator, attempt)
 
 
-def _attempt(report: Report, work: Callable[[], T]) -> T | None:
-    """The result of some work; None where it failed, which is reported."""
-    try:
-        return work()
-    except WeftError as failure:
-        # A program that is too large is so in every strand: once is enough.
-        known = {_TOO_LARGE} & {d.code for d in report.errors}
-        report.add(d for d in failure.diagnostics if d.code not in known)
-    except PoisonedError:
-        pass
-    return None
-
-
-def _check_uncalled(patch: Patch, elaborator: Elaborator[Shape], report: Report) -> None:
+def _check_uncalled(patch: Patch, elaborator: Elaborator[Shape], attempt: _Attempt) -> None:
     """Every statement of every spindle is checked, called or not, with arguments about which nothing is known."""
     for spindle in patch.spindles.values():
         if not spindle.span.source.library:
-            _attempt(report, partial(_check_body, spindle, elaborator, report))
+            attempt(partial(_check_body, spindle, elaborator, attempt))
 
 
-def _check_body(spindle: SpindleDefinition, elaborator: Elaborator[Shape], report: Report) -> None:
+def _check_body(spindle: SpindleDefinition, elaborator: Elaborator[Shape], attempt: _Attempt) -> None:
     scope = Scope(f"(check {spindle.name.name})")
     arguments = [Opaque() for _ in spindle.parameters]
     outputs = {output.name for output in spindle.outputs}
@@ -115,8 +125,7 @@ def _check_body(spindle: SpindleDefinition, elaborator: Elaborator[Shape], repor
         for name in names:
             several = name not in outputs
             for member in _members(behind.locals.get(name), several, elaborator.resolver):
-                work = partial(elaborator.evaluate, member, scope.path, OWN, statement.span)
-                _attempt(report, work)
+                attempt(partial(elaborator.evaluate, member, scope.path, OWN, statement.span), statement)
 
     elaborator.resolver.enter(spindle, arguments, scope, scope.path, spindle.name.span, check)
 

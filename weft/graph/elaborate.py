@@ -17,11 +17,12 @@ from weft.graph.access import map_target, meant
 from weft.graph.arguments import match_arguments
 from weft.graph.domain import Domain, SlotRequest
 from weft.graph.fields import BASES, FIELDS, Coordinates, Environment
+from weft.graph.groups import positional_axes
 from weft.graph.indexing import indexed
 from weft.graph.loops import run_loop
 from weft.graph.mistakes import along_time, short, time_map, under_map
 from weft.graph.patch import Expanded, FromCache, FromParameter, FromSource, Part, Patch
-from weft.graph.resolve import Resolver, positional_axes, too_many_outputs
+from weft.graph.resolve import Resolver, too_many_outputs
 from weft.graph.scope import (
     CacheMember,
     Closure,

@@ -20,8 +20,9 @@ from weft.graph.patch import (
     SinkStatement,
     Spread,
 )
-from weft.graph.resolve import RESERVED, check_bound, check_copies, source_shape
+from weft.graph.resolve import RESERVED, check_bound, check_copies
 from weft.graph.settings import DEFAULTS, SETTINGS
+from weft.graph.source_calls import source_shape
 from weft.ops import BUILTINS
 from weft.ops.state import STATE
 from weft.sources import SOURCES

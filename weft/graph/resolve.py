@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from weft.errors import Span, WeftError, did_you_mean, error
 from weft.graph.arguments import Required, match_arguments
+from weft.graph.groups import as_member, instance_group, pick_hint, remapped, strands
 from weft.graph.ordinals import ordinals_of
-from weft.graph.patch import FromCache, FromSource, Instance, Patch, Spread
+from weft.graph.patch import Patch, Spread
 from weft.graph.scope import (
     CacheMember,
     Closure,
@@ -19,16 +20,13 @@ from weft.graph.scope import (
     Member,
     Opaque,
     PoisonedError,
-    PositionallyRemapped,
-    Remapped,
     Scope,
     SourceMember,
-    StrandMember,
 )
-from weft.names import StrandRef
+from weft.graph.source_calls import source_shape
 from weft.ops import BUILTINS, CONSTANTS
 from weft.ops.state import STATE
-from weft.sources import SOURCES, MediaKind, SourceSpec
+from weft.sources import SOURCES
 from weft.syntax.ast import (
     Access,
     Assignment,
@@ -44,7 +42,6 @@ from weft.syntax.ast import (
     Name,
     Remap,
     SpindleDefinition,
-    Text,
     Unary,
 )
 
@@ -79,7 +76,7 @@ class Resolver:
         if name.id in scope.later:
             raise error("read-before-assignment", f'"{name.id}" is read here before it is assigned', name.span,
                         "in a spindle, statements run from top to bottom")  # fmt: skip
-        if name.id in self.patch.instances:
+        if name.id in self.patch.instances and not _in_library(scope):
             return self.instance(name.id)
         if name.id in CONSTANTS:
             return CONSTANTS[name.id]
@@ -109,14 +106,16 @@ class Resolver:
         """The group of an instance of the patch."""
         group = self._instances.get(name)
         if group is None:
-            group = self._instances[name] = _instance_group(self.patch.instances[name])
+            group = self._instances[name] = instance_group(self.patch.instances[name])
         return group
 
     def callable_named(self, name: str, scope: Scope) -> SpindleDefinition | str | None:
         """What a call of this name reaches: a spindle, or `builtin`, `state`, `source`; None: none of these. Inside a
-        spindle that carries a builtin's name, that name means the builtin."""
+        spindle that carries a builtin's name, that name means the builtin; so it does all over the library, which was
+        written without knowing the patch."""
         spindle = self.patch.spindles.get(name)
-        if spindle is not None and not (scope.chain and scope.chain[-1] is spindle):
+        inside = bool(scope.chain) and scope.chain[-1] is spindle
+        if spindle is not None and not inside and (spindle.span.source.library or not _in_library(scope)):
             return spindle
         kind = "builtin" if name in BUILTINS else "state" if name in STATE else "source" if name in SOURCES else None
         return kind or spindle
@@ -165,7 +164,7 @@ class Resolver:
                 case _:
                     return None
         for wrapper, written_in in reversed(wrappers):
-            group = group and _remapped(group, wrapper, written_in)
+            group = group and remapped(group, wrapper, written_in)
         return group
 
     def _call_group(self, call: Call, scope: Scope) -> Group | None:
@@ -176,7 +175,7 @@ class Resolver:
                 names = tuple(o.name for o in spindle.outputs)
                 if not body.locals.keys() >= set(names):
                     raise PoisonedError  # an output that is never assigned
-                return Group(names, tuple(_as_member(body.locals[n]) for n in names))
+                return Group(names, tuple(as_member(body.locals[n]) for n in names))
             case "source":
                 return self.source_group(call, f"{scope.path}/{name}#{self.ordinals.of(call)}")
             case "state" if name == "cache":
@@ -213,15 +212,15 @@ class Resolver:
             return group.members[0]
         spread = scope.spread
         if spread is None or len(spread.names) == 1:
-            raise error("several-strands", f"this is {_strands(group)}, and one is needed here", span,
-                        _pick_hint(span, group))  # fmt: skip
+            raise error("several-strands", f"this is {strands(group)}, and one is needed here", span,
+                        pick_hint(span, group))  # fmt: skip
         if all(name in group.names for name in spread.names):
             return group.members[group.names.index(spread.names[spread.index])]
         if len(group) == len(spread.names):
             return group.members[spread.index]
-        raise error("count-mismatch", f"this is {_strands(group)}, and {len(spread.names)} are needed here "
+        raise error("count-mismatch", f"this is {strands(group)}, and {len(spread.names)} are needed here "
                     f"({', '.join(spread.names)})", span, "give as many outputs as there are strands, or "
-                    + _pick_hint(span, group))  # fmt: skip
+                    + pick_hint(span, group))  # fmt: skip
 
     def index_range(self, expression: Expression, scope: Scope) -> tuple[Group, list[Spread] | None]:
         """What an index picks from: a group, or the places that an expression can be spread over."""
@@ -382,6 +381,11 @@ class Resolver:
         return Group(shape.names, members, {"k": axis}, (axis,))
 
 
+def _in_library(scope: Scope) -> bool:
+    """Whether an expression stands in the body of a spindle that ships with weft."""
+    return bool(scope.chain) and scope.chain[-1].span.source.library
+
+
 def check_bound(statement: CallBinding, available: int) -> None:
     """Raises WeftError if a call binding names more outputs than there are."""
     if len(statement.outputs) > available:
@@ -418,90 +422,5 @@ def assigned_value(statement: Assignment) -> Expression:
     return Binary(statement.op[0], before, statement.value, statement.span)
 
 
-def source_shape(call: Call, spec: SourceSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Outputs and axes of a source call; for `load` these depend on the kind of file."""
-    if not spec.media:
-        return spec.outputs, spec.axes
-    path = source_text(call, spec)
-    kind = media_kind(path.value, spec)
-    if kind is None:
-        endings = ", ".join(e for m in spec.media for e in m.endings)
-        raise error("unknown-media", f'"{path.value}" does not end like a picture, film or sound', path.span,
-                    f"known endings: {endings}")  # fmt: skip
-    return kind.outputs, kind.axes
-
-
-def media_kind(path: str, spec: SourceSpec) -> MediaKind | None:
-    """The kind of file that a path names, by its ending."""
-    ending = path.rpartition(".")[2].lower()
-    return next((m for m in spec.media if ending in m.endings), None)
-
-
-def source_text(call: Call, spec: SourceSpec) -> Text:
-    """The string that a source is called with. Raises WeftError if it is not a string literal."""
-    values = match_arguments(spec.name, spec.params, call.args, call.span)
-    for param, value in zip(spec.params, values, strict=True):
-        if param.kind == "text" and value is not None:
-            if isinstance(value, Text):
-                return value
-            raise error("needs-a-string", f'{spec.name} needs "{param.name}" as text in quotes', value.span,
-                        f"for example {spec.example}")  # fmt: skip
-    raise TypeError(f"{spec.name} takes no string")
-
-
-def _instance_group(instance: Instance) -> Group:
-    names = tuple(instance.outputs)
-    members = tuple(StrandMember(StrandRef(instance.name, name)) for name in names)
-    axes = {axis: f"{instance.name}@{axis}" for axis in instance.axes}
-    first = next(iter(instance.outputs.values())).definition
-    positional: tuple[str, ...] = ("x", "y", "time")
-    if isinstance(first, FromSource):
-        shape = source_shape(first.call, first.spec)[1]
-        positional = tuple(axes.get(a, "time" if a == "abstime" else a) for a in shape)
-    elif isinstance(first, FromCache):
-        positional = tuple(axes.values())
-    return Group(names, members, axes, positional)
-
-
-def _remapped(group: Group, wrapper: Remap | Call, scope: Scope) -> Group:
-    match wrapper:
-        case Remap(_, maps, _):
-            members: tuple[Member, ...] = tuple(Remapped(m, maps, scope) for m in group.members)
-        case Call():
-            axes = positional_axes(wrapper, group.positional)
-            members = tuple(PositionallyRemapped(m, axes, wrapper.span, scope) for m in group.members)
-    return replace(group, members=members)
-
-
-def positional_axes(call: Call, axes: tuple[str, ...]) -> tuple[tuple[str, Expression], ...]:
-    """The coordinate that each argument of a positional remap maps. Raises WeftError for too many or labelled ones."""
-    for position, arg in enumerate(call.args):
-        if arg.label is not None:
-            raise error("label-in-remap", "a positional remap takes no labels", arg.label_span or arg.span,
-                        f"write me@{arg.label} ~ …" if arg.label in ("x", "y", "time") else None)  # fmt: skip
-        if position >= len(axes):
-            shown = ", ".join(axes) if axes else "no coordinates"
-            raise error("too-many-arguments", f"this can be remapped over {shown}, and this is one more", arg.span,
-                        "to call something, check its name; to remap a certain coordinate, write me@x ~ …")  # fmt: skip
-    return tuple((axis, arg.value) for axis, arg in zip(axes, call.args, strict=False))
-
-
-def _as_member(local: Local) -> Member:
-    if isinstance(local, Group):
-        raise TypeError("an output of a spindle is a strand")
-    return local
-
-
 def _callee(call: Call) -> str:
     return call.callee.id if isinstance(call.callee, Name) else ""
-
-
-def _strands(group: Group) -> str:
-    return f"{len(group)} strands ({', '.join(name or '…' for name in group.names)})"
-
-
-def _pick_hint(span: Span, group: Group) -> str:
-    name = span.text if span.text.isidentifier() else None
-    if name and group.names[0]:
-        return f"take one of them: {name}@{group.names[0]}"
-    return "take one of them with [0]"

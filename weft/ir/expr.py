@@ -27,7 +27,7 @@ import struct
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from weft.errors import Span, error
 from weft.names import StrandRef as StrandRef  # noqa: PLC0414 - the attribute of `strand`, for those who import Expr
@@ -62,18 +62,16 @@ class LoopValue(NamedTuple):
 Attribute: TypeAlias = float | int | str | StrandRef | SlotPlane | PicturePlane | LoopShape | LoopValue | None
 
 
-# Immutable like all else, but by word of the type checker (`Final`): a frozen dataclass takes four times as long to
-# make, and a program of fifty lines is made of two thousand expressions.
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Expr:
     """One interned expression. `index` grows in the order of creation, so args always have smaller ones. `free` has
     bit n set if a variable of the loop of level n occurs in it unbound."""
 
-    op: Final[str]
-    args: Final[tuple[Expr, ...]]
-    attr: Final[Attribute]
-    index: Final[int]
-    free: Final[int]
+    op: str
+    args: tuple[Expr, ...]
+    attr: Attribute
+    index: int
+    free: int
 
     def __repr__(self) -> str:
         shown = [f"%{a.index}" for a in self.args]

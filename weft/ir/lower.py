@@ -13,8 +13,8 @@ from weft.graph.elaborate import Elaborator
 from weft.graph.fields import Coordinates, Environment
 from weft.graph.nodes import RenderGraph, Subgraph
 from weft.graph.patch import Patch
-from weft.graph.resolve import media_kind, source_text
 from weft.graph.sinks import sink_parts
+from weft.graph.source_calls import media_kind, source_text
 from weft.ir.builder import Constants
 from weft.ir.expr import Expr, LoopShape, LoopValue, PicturePlane, Pool, SlotPlane, topological
 from weft.ir.program import Lowered, Output, StateSlot, Update

@@ -18,8 +18,8 @@ from weft.graph.build import build_graph
 from weft.graph.names import collect
 from weft.graph.nodes import RenderGraph, Subgraph
 from weft.graph.patch import Patch
-from weft.graph.resolve import media_kind
 from weft.graph.settings import SETTINGS, fitted
+from weft.graph.source_calls import media_kind
 from weft.ir.expr import Pool
 from weft.ir.lower import Unavailable, lower
 from weft.sources import PICTURE, SOURCES
