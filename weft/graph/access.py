@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from weft.errors import error
-from weft.graph.domain import Domain
-from weft.graph.fields import ALL_FIELDS, FIELDS, FIXED_FIELDS, Coordinates, Environment
+from weft.graph.evaluation import Evaluation
+from weft.graph.fields import ALL_FIELDS, FIELDS, FIXED_FIELDS, Coordinates
 from weft.graph.mistakes import check_field, no_output
 from weft.graph.resolve import Resolver
 from weft.graph.scope import Fixed, Group, Member, Opaque, Scope
@@ -14,19 +14,6 @@ from weft.keys import KEYS, MOUSE
 from weft.syntax.ast import Access, Name
 
 V = TypeVar("V")
-
-
-class Evaluation(Protocol[V]):
-    """What this needs of the elaborator."""
-
-    @property
-    def domain(self) -> Domain[V]: ...
-
-    @property
-    def env(self) -> Environment[V]: ...
-
-    @property
-    def resolver(self) -> Resolver: ...
 
 
 def meant(e: Evaluation[V], node: Name | Access, scope: Scope, at: Coordinates[V]) -> Member:

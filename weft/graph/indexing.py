@@ -5,32 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from weft.errors import Span, error
-from weft.graph.domain import Domain
+from weft.errors import error
+from weft.graph.evaluation import Evaluation
 from weft.graph.fields import Coordinates
 from weft.graph.patch import Spread
-from weft.graph.resolve import Resolver
-from weft.graph.scope import Group, Member, Scope
-from weft.syntax.ast import Expression, Index
+from weft.graph.scope import Group, Scope
+from weft.syntax.ast import Index
 from weft.trampoline import Task
 
 V = TypeVar("V")
-
-
-class Evaluation(Protocol[V]):
-    """What an index needs of the elaborator."""
-
-    @property
-    def domain(self) -> Domain[V]: ...
-
-    @property
-    def resolver(self) -> Resolver: ...
-
-    def value(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]: ...
-
-    def member(self, member: Member, at: Coordinates[V], span: Span) -> Task[V]: ...
 
 
 def indexed(e: Evaluation[V], node: Index, scope: Scope, at: Coordinates[V]) -> Task[V]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from weft.errors import Span, error
-from weft.graph.domain import Domain
+from weft.graph.evaluation import Evaluation
 from weft.graph.fields import Coordinates
-from weft.graph.resolve import Resolver, assigned_value
+from weft.graph.resolve import assigned_value
 from weft.graph.scope import Closure, Fixed, Scope
-from weft.syntax.ast import Assignment, Bundle, CallBinding, Expression, For, Name
+from weft.syntax.ast import Assignment, Bundle, CallBinding, For, Name
 from weft.trampoline import Task
 
 V = TypeVar("V")
@@ -22,18 +22,6 @@ MAX_STEPS = 4096
 
 # Up to here, unrolled code is not larger than a performer's own repetition would be, and it folds and hoists.
 UNROLLED_STEPS = 16
-
-
-class Evaluation(Protocol[V]):
-    """What a loop needs of the elaborator."""
-
-    @property
-    def domain(self) -> Domain[V]: ...
-
-    @property
-    def resolver(self) -> Resolver: ...
-
-    def value(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]: ...
 
 
 def run_loop(e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[dict[str, V]]:

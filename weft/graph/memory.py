@@ -7,16 +7,16 @@ read say where it is sampled.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from weft.errors import Span, error
 from weft.graph.arguments import match_arguments
-from weft.graph.domain import Domain, SlotRequest
-from weft.graph.fields import Coordinates, Environment
-from weft.graph.resolve import Resolver
-from weft.graph.scope import CacheMember, Member, Scope
+from weft.graph.domain import SlotRequest
+from weft.graph.evaluation import Evaluation
+from weft.graph.fields import Coordinates
+from weft.graph.scope import CacheMember, Scope
 from weft.ops import BUILTINS
 from weft.ops.state import STATE
 from weft.syntax.ast import Call, Expression, Name, Number
@@ -26,25 +26,6 @@ V = TypeVar("V")
 
 # A minute of frames at 60 a second, or ten of audio at 96 kHz: more is a mistake of the unit.
 MAX_TICKS = 60_000_000
-
-
-class Evaluation(Protocol[V]):
-    """What state needs of the elaborator."""
-
-    @property
-    def domain(self) -> Domain[V]: ...
-
-    @property
-    def env(self) -> Environment[V]: ...
-
-    @property
-    def resolver(self) -> Resolver: ...
-
-    def value(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]: ...
-
-    def member(self, member: Member, at: Coordinates[V], span: Span) -> Task[V]: ...
-
-    def remember(self, slot: SlotRequest, updates: Sequence[Callable[[], Task[V]]]) -> None: ...
 
 
 def remember(e: Evaluation[V], name: str, call: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -50,11 +51,14 @@ class Stage:
 
     def translate(self, playable: Playable) -> Playable:
         """Has the backends do all that can be done in another process than theirs."""
+        started = time.perf_counter()
         units = []
         for unit in playable.units:
             backend = self.backend(unit.subgraph.context)
             units.append(replace(unit, code=backend.translate(unit)) if backend is not None else unit)
-        return replace(playable, units=tuple(units))
+        parsing, graph, kernels = playable.took
+        took = (parsing, graph, kernels + (time.perf_counter() - started) * 1e3)
+        return replace(playable, units=tuple(units), took=took)
 
     def prepare(self, playable: Playable, size: tuple[int, int], before: Swap | None = None) -> Swap:
         """Loads what the program before does not have already. Changes nothing that runs.
