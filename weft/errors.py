@@ -143,6 +143,12 @@ def error(
     return WeftError(Diagnostic("error", code, message, span, hint, tuple(related)))
 
 
+def fault(what: str, failure: BaseException) -> Diagnostic:
+    """What to say about a failure that is not the user's: `what` is a sentence that says what was being done."""
+    hint = "the machine has no memory left for it" if isinstance(failure, MemoryError) else "this is a bug in weft"
+    return Diagnostic("error", "internal", f"{what} ({type(failure).__name__}: {failure})", None, hint)
+
+
 @dataclass
 class Report:
     """Collects the diagnostics of one compile, so that one problem does not hide the next."""

@@ -21,14 +21,20 @@ PATIENCE = 30.0
 class Performance:
     """Ends with the `with` block, whatever became of it."""
 
-    def __init__(self, patch: Path, *options: str) -> None:
+    def __init__(
+        self, patch: Path, *options: str, python: tuple[str, ...] = ("-m", "weft"), stderr: int | None = None,
+        start_new_session: bool = False, cwd: Path | None = None,
+    ) -> None:  # fmt: skip
         self.patch = patch
         self._events = patch.with_suffix(".events")
         self._errors = patch.with_suffix(".stderr")
         self._events.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "weft", "run", str(patch), "--events", str(self._events), *options]
-        with self._errors.open("wb") as stderr:
-            self.process = subprocess.Popen(command, stderr=stderr, stdout=subprocess.DEVNULL)
+        command = [sys.executable, *python, "run", str(patch), "--events", str(self._events), *options]
+        with self._errors.open("wb") as errors:
+            self.process = subprocess.Popen(
+                command, stderr=errors if stderr is None else stderr, stdout=subprocess.DEVNULL,
+                start_new_session=start_new_session, cwd=cwd,
+            )  # fmt: skip
 
     def __enter__(self) -> Performance:
         return self

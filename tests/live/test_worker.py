@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.live.performance import PATIENCE, Performance
+from weft.runtime.compile_process import CompileProcess
+from weft.runtime.compiler import Saved, Setup
+from weft.runtime.trial import Moment
 
 SIZE = "me<width> = 32\nme<height> = 18\n"
 COUNTING = SIZE + "count = prev(count) + 1\ndisplay(fract(count / 100), me@x, 0)\ncompute(count, me@bpm)\n"
@@ -81,10 +84,10 @@ def test_what_is_a_number_somewhere_or_becomes_one_is_played(patch: Path) -> Non
 
 def test_settings_take_effect_live(patch: Path) -> None:
     with Performance(patch, "--headless") as performance:
-        performance.wait_for("frames", when=lambda event: event["fps"] > 45)
-        performance.save("me<bpm> = 90\nme<fps> = 20\n" + COUNTING.replace("me<width> = 32", "me<width> = 40"))
+        performance.wait_for("frames", when=lambda event: event["fps"] > 4)
+        performance.save("me<bpm> = 90\nme<fps> = 2\n" + COUNTING.replace("me<width> = 32", "me<width> = 40"))
         performance.wait_for("swap")
-        performance.wait_for("frames", when=lambda event: event["fps"] < 25)
+        performance.wait_for("frames", when=lambda event: event["fps"] < 3)
         assert performance.wait_for("compute", when=lambda event: event["values"][1] == 90)
 
 
@@ -123,6 +126,91 @@ def test_a_slow_text_does_not_keep_the_end_waiting(patch: Path) -> None:
         performance.process.send_signal(signal.SIGINT)
         assert performance.ended() == 130
         assert not any(e["event"] == "swap" for e in performance.events)
+
+
+def test_slow_texts_are_seen_even_if_each_is_saved_before_the_last_is_finished(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        deadline = time.monotonic() + PATIENCE
+        count = 0
+        while not any(event["event"] == "swap" for event in performance.events):
+            assert time.monotonic() < deadline, "of all these saves none is ever seen"
+            count += 1
+            performance.save(SLOW + f"// {count}\n")
+            time.sleep(0.3)
+
+
+def test_what_would_take_for_ever_is_refused(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        loop = "spindle slow(n) :: v {\n  v = 0\n  for i in (1 to n) { v += sin(v + me@x * i) * me@y }\n}\n"
+        performance.save("me<width> = 1280\nme<height> = 720\n" + loop + "display(slow(4000 - mouse@x))\n")
+        (found,) = performance.wait_for("error")["diagnostics"]
+        assert found["code"] == "too-slow"
+        performance.save(SIZE + loop + "display(slow(40 - mouse@x))\n")
+        performance.wait_for("swap")
+
+
+def test_the_trial_goes_through_time_like_a_performance(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        slope = "w<a> = sin(me@time)\nr<d> = (w@a - prev(w@a)) / (me@abstime - prev(me@abstime))\n"
+        performance.save(SIZE + slope + "display(r@d * me@x, 0, 0)\n")
+        performance.wait_for("swap")
+
+
+def test_files_beside_the_patch_are_not_taken_for_modules(patch: Path) -> None:
+    for name in ("random", "socket", "numpy", "weft"):
+        patch.with_name(f"{name}.py").write_text("raise SystemExit('this is no module of weft')\n")
+    # As the console script does it: with a path that does not begin with the current folder.
+    program = "import sys; sys.path = [p for p in sys.path if p]; from weft.cli import main; sys.exit(main())"
+    with Performance(patch, "--headless", python=("-c", program), cwd=patch.parent) as performance:
+        performance.wait_for("started")
+        performance.save(COUNTING.replace("100", "50"))
+        performance.wait_for("swap")
+
+
+def test_a_closed_stderr_does_not_end_the_performance(patch: Path) -> None:
+    with Performance(patch, "--headless", stderr=subprocess.PIPE) as performance:
+        performance.wait_for("started")
+        assert performance.process.stderr is not None
+        performance.process.stderr.close()
+        for number in range(1, 4):
+            performance.save(COUNTING.replace("100", str(number)))
+            performance.wait_for("swap", number)
+        performance.save("display(")
+        performance.wait_for("error")
+        performance.process.send_signal(signal.SIGTERM)
+        performance.ended()
+        assert performance.events[-1]["reason"] == "terminated"
+
+
+def test_ctrl_c_is_for_the_player_alone(patch: Path) -> None:
+    with Performance(patch, "--headless", start_new_session=True) as performance:
+        performance.wait_for("started")
+        os.killpg(performance.process.pid, signal.SIGINT)
+        assert performance.ended() == 130
+        assert "Traceback" not in performance.stderr
+
+
+def test_an_answer_belongs_to_its_own_text(patch: Path) -> None:
+    process = CompileProcess(Setup(str(patch)))
+    try:
+        texts = [COUNTING.replace("100", str(number)).encode() for number in range(3)]
+        # The verdict about the first is never fetched, nor anything about the second.
+        process.ask(Saved(texts[0], 0.0), Moment(), frozenset())
+        first = process.made(lambda: False)
+        process.ask(Saved(texts[1], 0.0), Moment(), frozenset())
+        process.ask(Saved(texts[2], 0.0), Moment(), frozenset())
+        third = process.made(lambda: False)
+        assert process.verdict(lambda: False) == ()
+        expected = Setup(str(patch)).compiler().compile(Saved(texts[2], 0.0))
+        assert third is not None
+        assert [unit.hash for unit in third.playable.units] == [unit.hash for unit in expected.playable.units]
+        assert first is not None
+        assert [unit.hash for unit in third.playable.units] != [unit.hash for unit in first.playable.units]
+    finally:
+        process.end()
 
 
 def test_a_compiler_that_dies_is_replaced(patch: Path) -> None:

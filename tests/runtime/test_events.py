@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,10 @@ def test_an_event_can_be_read_as_soon_as_it_happened(tmp_path: Path) -> None:
     with EventLog(file) as log:
         log.emit("started", backends={"visual": "native"}, size=[1280, 720])
         log.emit("stopped", reason="the window was closed — ä\ud800")
+        deadline = time.monotonic() + 20
+        while len(events(file)) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
         first, second = events(file)
     assert first == {"t": first["t"], "event": "started", "backends": {"visual": "native"}, "size": [1280, 720]}
     assert second["reason"] == "the window was closed — ä\ud800"
@@ -84,6 +89,7 @@ log.emit("started")
 sys.stdin.readline()
 for _ in range(3):
     log.emit("frames")
+log.close()
 print("goes on", file=sys.stderr)
 """
     process = subprocess.Popen(
@@ -100,6 +106,18 @@ print("goes on", file=sys.stderr)
         said = process.stderr.read().decode().splitlines()
     assert said == ["no more events are written to -: Broken pipe", "goes on"]
     assert process.returncode == 0
+
+
+def test_a_reader_that_stops_reading_keeps_nobody_waiting() -> None:
+    reading, writing = os.pipe()
+    warnings: list[str] = []
+    log = EventLog(f"/dev/fd/{writing}", warn=warnings.append)
+    for number in range(30_000):
+        log.emit("frames", number=number, text="y" * 100)
+    log.close()
+    os.close(reading)
+    os.close(writing)
+    assert warnings == [f"no more events are written to /dev/fd/{writing}: nobody reads them"]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")

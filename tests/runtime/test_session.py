@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from weft.runtime.coordinator import ProgramRunner, Result
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Stage, Swap
-from weft.runtime.screen import NoScreen
+from weft.runtime.screen import NoScreen, Picture
 from weft.runtime.session import Limits, Session
 
 TEXT = "me<width> = 8\nme<height> = 4\ncount = prev(count) + 1\ncompute(count)\n"
@@ -55,15 +56,15 @@ def test_a_program_that_cannot_take_over_leaves_the_one_before(tmp_path: Path, m
     def fail(stage: Stage, swap: Swap, before: Swap | None) -> list[str]:
         raise MemoryError("no room")
 
-    monkeypatch.setattr(Stage, "take_over", fail)
     path, told = tmp_path / "patch.weft", list[Diagnostic]()
     path.write_text(TEXT)
     session = _session(path, told)
     _stop_when_told(session, told)
     first = session.begin()
+    monkeypatch.setattr(Stage, "take_over", fail)
     session.run(Screen(path, TEXT + "// changed"), first)
     assert [d.message for d in told] == ["the program could not take over (MemoryError: no room)"]
-    assert session._running is first.swap
+    assert session.programs.running is first.swap
 
 
 def test_a_program_that_fails_while_it_runs_gives_the_keys_back(
@@ -85,3 +86,61 @@ def test_a_program_that_fails_while_it_runs_gives_the_keys_back(
     session.run(screen, session.begin())
     assert [d.code for d in told] == ["internal"]
     assert screen.keys == [frozenset({"a"}), frozenset({"b"}), frozenset({"a"})]
+
+
+class Steering(NoScreen):
+    """Gives commands at certain frames, and notes the pictures that it was shown in between."""
+
+    def __init__(self, commands: dict[int, str]) -> None:
+        self.session: Session | None = None
+        self.shown: list[bytes] = []
+        self.redrawn = 0
+        self._commands = commands
+        self._polls = 0
+
+    def poll(self) -> None:
+        assert self.session is not None
+        self._polls += 1
+        if self._polls in self._commands:
+            self.session.command(self._commands[self._polls])
+
+    def present(self, picture: Picture) -> None:
+        self.shown.append(picture.tobytes())
+
+    def redraw(self) -> None:
+        self.redrawn += 1
+
+
+def test_in_a_pause_all_stands_still(tmp_path: Path) -> None:
+    path = tmp_path / "patch.weft"
+    path.write_text("me<width> = 4\nme<height> = 2\nn = prev(n) + 1\ndisplay(fract(n / 64))\n")
+    screen = Steering({4: "pause", 8: "pause"})
+    screen.session = session = _session(path, [], frames=12)
+    session.run(screen, session.begin())
+    assert screen.redrawn == 4
+    assert len(screen.shown) == 8
+    assert len(set(screen.shown)) == 8, "it counts on where it stopped, and no picture comes twice"
+
+
+def test_a_duration_is_that_of_the_performance_also_in_a_pause(tmp_path: Path) -> None:
+    path = tmp_path / "patch.weft"
+    path.write_text(TEXT)
+    screen = Steering({2: "pause"})
+    screen.session = session = _session(path, [])
+    session.limits = Limits(0.3)
+    session.run(screen, session.begin())
+    assert session.stopping == "duration"
+
+
+def test_a_screenshot_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    path = tmp_path / ("n" * 250 + ".weft")
+    path.write_text("me<width> = 4\nme<height> = 2\ndisplay(me@x)\n")
+    said: list[str] = []
+    screen = Steering({3: "screenshot"})
+    screen.session = session = _session(path, [], frames=10)
+    session.say = said.append
+    session.run(screen, session.begin())
+    for thread in threading.enumerate():
+        if thread.name == "weft-screenshot":
+            thread.join()
+    assert any(line.startswith("no screenshot: ") for line in said)

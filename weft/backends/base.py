@@ -139,8 +139,9 @@ class Pool:
 class Backend(ABC):
     """Runs the subgraphs of one context on one kind of device.
 
-    `translate` may be called in another process than all else; `compile_subgraph` may be called from any thread and
-    changes nothing that runs; all else is called from the thread that runs the context.
+    The process that compiles has backends of its own, for `translate` and, in the trial of a program, for
+    `compile_subgraph` and `try_out`. `compile_subgraph` may be called from any thread and changes nothing that runs;
+    all else is called from the thread that runs the context.
     """
 
     name: ClassVar[str]

@@ -29,7 +29,7 @@ EXECUTORS: Mapping[str, type[VectorExecutor] | type[ReferenceExecutor]] = {
 
 
 # How many subgraphs are kept ready besides those that run: each takes scratch memory of some megabytes.
-_KEPT = 6
+_KEPT = 12
 
 
 @dataclass(frozen=True, slots=True)

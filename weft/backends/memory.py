@@ -43,15 +43,17 @@ class StateMemory:
         self._rings: dict[str, Reals] = {
             slot.key: np.zeros(_shape(slot, shape), _dtype(slot, dtype)) for slot in self.slots.values()
         }
+        # A ring that was taken over goes on where it was, not where this memory's own count of ticks would have it.
+        self._offsets: dict[str, int] = dict.fromkeys(self.slots, 0)
 
     def ring(self, key: str) -> Reals:
         """All cells of a slot: [depth + 1, planes] or [depth + 1, planes, height, width]."""
         return self._rings[key]
 
-    def cell(self, key: str, ticks_ago: int = 0) -> int:
+    def cell(self, key: str, ticks_ago: Any = 0) -> Any:
         """Which cell of a ring holds what was written so many ticks ago; 0: what this tick writes. Between ticks, add
         one to what the tick finished last read."""
-        return (self.ticks - ticks_ago) % len(self._rings[key])
+        return (self.ticks + self._offsets[key] - ticks_ago) % len(self._rings[key])
 
     def advance(self) -> None:
         """Ends a tick: what it wrote is now one tick ago."""
@@ -60,10 +62,17 @@ class StateMemory:
     def adopt(self, old: StateMemory) -> list[str]:
         """Takes over what `old` remembers, as far as key, kind and planes agree; gives the keys of these slots.
 
-        Where the depths differ, the latest ticks are kept. Images of another size are resampled.
+        Where the depths differ, the latest ticks are kept. Images of another size are resampled. What fits as it is
+        is not copied, which takes seconds for a long delay of pictures: `old` must not run any more, unless it takes it
+        back.
         """
         kept = [key for key, slot in self.slots.items() if _continues(slot, old.slots.get(key))]
         for key in kept:
+            mine, its = self._rings[key], old._rings[key]
+            if (mine.shape, mine.dtype) == (its.shape, its.dtype):
+                self._rings[key] = its
+                self._offsets[key] = old.ticks + old._offsets[key] - self.ticks
+                continue
             for ticks_ago in range(1, 1 + min(len(self._rings[key]), len(old._rings[key]))):
                 cell = old._rings[key][old.cell(key, ticks_ago)]
                 self._rings[key][self.cell(key, ticks_ago)] = self._resized(cell)

@@ -39,7 +39,7 @@ class Task:
         else:
             # A comparison that fails for NaN, as `ticks_back` has it.
             back = np.where(k >= 1, np.minimum(k, slot.depth), 1).astype(np.intp)
-            cell = (self.memory.ticks - self.finished - back) % len(ring)
+            cell = self.memory.cell(slot.key, back + self.finished)
         return (cell * slot.planes + plane) * size
 
 

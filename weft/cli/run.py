@@ -6,12 +6,12 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -26,8 +26,10 @@ from weft.runtime.compiler import Setup
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
 from weft.runtime.screen import NoScreen
-from weft.runtime.session import Limits, Session
+from weft.runtime.session import NOTHING_YET, Limits, Session
 from weft.runtime.worker import Outcome
+
+T = TypeVar("T")
 
 # What plays when no file is named.
 FIRST_PATCH = "plasma.weft"
@@ -76,16 +78,17 @@ class _Run:
             show([problem])
         path = self.file or shipped_patches() / FIRST_PATCH
         setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), self._settings())
-        with EventLog(self.events, warn=say) as events:
+        with EventLog(self.events, warn=_while_heard(say)) as events:
             session = Session(
                 path=path,
                 compiler=setup.compiler(),
                 events=events,
                 inputs=Inputs(),
-                tell=show,
-                say=say,
+                tell=_while_heard(show),
+                say=_while_heard(say),
                 threads=self.threads or cores(),
                 fits=self.size is None,
+                folder=None if self.file else Path.cwd(),
                 limits=Limits(self.duration, self.frames),
             )
             return self._play(session)
@@ -112,6 +115,7 @@ class _Run:
         if any(d.code == "unreadable-file" for d in first.diagnostics):
             return exit_code_of(first.diagnostics)
         if first.swap is None and self._ends_by_itself:
+            _emit_error(session, first)
             return exit_code_of(first.diagnostics)
         with _interruptible(session):
             self._open_and_run(session, first)
@@ -188,8 +192,22 @@ class _Run:
             buffer=None,
         )
         if first.swap is None:
-            session.events.emit("error", hash=first.saved.hash, diagnostics=[d.to_json() for d in first.diagnostics])
-            say("nothing to show yet: mend the file and save it")
+            _emit_error(session, first)
+            say(NOTHING_YET)
+
+
+def _emit_error(session: Session, first: Outcome) -> None:
+    session.events.emit("error", hash=first.saved.hash, diagnostics=[d.to_json() for d in first.diagnostics])
+
+
+def _while_heard(tell: Callable[[T], None]) -> Callable[[T], None]:
+    """Tells until nobody listens any more: a closed terminal must not end the performance."""
+
+    def told(what: T) -> None:
+        with suppress(OSError, ValueError):
+            tell(what)
+
+    return told
 
 
 def _room() -> tuple[int, int]:
@@ -209,6 +227,8 @@ def _interruptible(session: Session) -> Iterator[None]:
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
         session.stop("interrupted" if number == signal.SIGINT else "terminated")
+        # Whoever asks twice does not want to wait for the frame.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:

@@ -1,8 +1,8 @@
 """The process that compiles, as seen from the one that plays, which goes on undisturbed whatever a text asks of it.
 
 It has Python's lock to itself, may be ended in the middle of a text that nobody waits for any more, and takes nothing
-with it when it crashes. It answers every request twice: with what it made of the text, then with the verdict of the
-trial, so that the program can be loaded while it is tried out.
+with it when it crashes. It answers every request with what it made of the text, then with the verdict of the trial, so
+that the program can be loaded while it is tried out.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from typing import Literal, TypeAlias
 
 from weft.errors import Diagnostic
 from weft.runtime.compiler import Made, Saved, Setup
@@ -21,79 +24,129 @@ from weft.runtime.trial import Moment
 # How often, in seconds, somebody who waits for an answer looks up.
 _GLANCE = 0.05
 
+# The path to weft is handed over: it need not be that of a plain `python`, nor be led astray by files beside a patch.
+_START = "import sys; sys.path[:] = sys.argv[2:]; from weft.runtime.compile_server import main; main(int(sys.argv[1]))"
+
 
 class CompilerDiedError(Exception):
-    """The process ended in the middle of a text."""
+    """The process ended in the middle of a text, or could not be started. Carries the reason."""
 
 
 @dataclass(frozen=True)
 class Request:
     """A text, and where the performance is at which it would be swapped in. What the player's process has loaded
-    already (`known`, by hash) need not be sent again."""
+    already (`known`, by hash) need not be sent again. Answers bear the `number` of their request."""
 
+    number: int
     saved: Saved
     moment: Moment
     known: frozenset[str] = frozenset()
 
 
+Content: TypeAlias = Literal["begun"] | Made | tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """That a text is begun, what was made of it, or what is wrong with that when it is tried out."""
+
+    number: int
+    content: Content
+
+
 class CompileProcess:
-    """The process, started when it is needed. All of it is for one thread."""
+    """The process, started when it is needed. All but `kill` is for one thread."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
+        self._number = 0
+        self._began: float | None = None
 
     def start(self) -> None:
-        """Starts the process, unless it runs. It takes a moment to get ready, which nobody has to wait for."""
+        """Starts the process, unless it runs. It takes a moment to get ready, which nobody has to wait for. Raises
+        CompilerDiedError."""
         if self._process is not None and self._process.poll() is None:
             return
         self.end()
-        ours, theirs = socket.socketpair()
-        with theirs:
-            # Neither a fork, which would share the window, nor multiprocessing, which would run the main script anew.
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "weft.runtime.compile_server", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            )  # fmt: skip
-        self._connection = Connection(ours.detach())
-        self._connection.send(self._setup)
-
-    def ask(self, request: Request) -> None:
-        """Hands over a text. Raises CompilerDiedError."""
         try:
-            self.start()
-            self._open.send(request)
+            ours, theirs = socket.socketpair()
+            with theirs:
+                # Neither a fork, which would share the window, nor multiprocessing, which would run the main script
+                # anew. A session of its own, since Ctrl-C is for the player alone.
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", _START, str(theirs.fileno()), *sys.path],
+                    pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                    start_new_session=True,
+                )  # fmt: skip
+            self._connection = Connection(ours.detach())
+            self._connection.send(self._setup)
+        except Exception as failure:
+            self.end()
+            raise CompilerDiedError(f"it cannot be started: {failure}") from failure
+
+    def ask(self, saved: Saved, moment: Moment, known: frozenset[str]) -> None:
+        """Hands over a text; what was asked before is not answered any more. Raises CompilerDiedError."""
+        self.start()
+        self._number += 1
+        self._began = None
+        try:
+            self._open.send(Request(self._number, saved, moment, known))
         except OSError as failure:
             self.end()
-            raise CompilerDiedError from failure
+            raise CompilerDiedError(str(failure)) from failure
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been at the text; 0 while it is not ready for it."""
+        return 0.0 if self._began is None else time.monotonic() - self._began
 
     def made(self, give_up: Callable[[], bool]) -> Made | None:
-        """What became of the text; None if it was given up. Raises CompilerDiedError."""
-        answer = self._answer(give_up)
-        return answer if isinstance(answer, Made) else None
+        """What became of the text; None if it was given up, for which the process is ended. Raises
+        CompilerDiedError."""
+        while (content := self._content(give_up)) is not None:
+            if isinstance(content, Made):
+                return content
+        return None
 
     def verdict(self, give_up: Callable[[], bool]) -> tuple[Diagnostic, ...] | None:
-        """What is wrong with the program made last, when it was tried out. For None and errors see `made`."""
-        answer = self._answer(give_up)
-        return answer if isinstance(answer, tuple) else None
+        """What is wrong with the program that was made, when it was tried out. For None and errors see `made`."""
+        while (content := self._content(give_up)) is not None:
+            if isinstance(content, tuple):
+                return content
+        return None
 
-    def _answer(self, give_up: Callable[[], bool]) -> object:
+    def _content(self, give_up: Callable[[], bool]) -> Content | None:
+        """The next answer to what was asked last."""
         try:
-            while not self._open.poll(_GLANCE):
-                if give_up():
-                    self.end()
-                    return None
-            return self._open.recv()
+            while True:
+                while not self._open.poll(_GLANCE):
+                    if give_up():
+                        self.end()
+                        return None
+                answer: Answer = self._open.recv()
+                if answer.number != self._number:
+                    continue
+                if answer.content == "begun":
+                    self._began = time.monotonic()
+                return answer.content
         except (EOFError, OSError) as failure:
             self.end()
-            raise CompilerDiedError from failure
+            raise CompilerDiedError("it ended in the middle of this text") from failure
 
     @property
     def _open(self) -> Connection:
         if self._connection is None:
-            raise CompilerDiedError
+            raise CompilerDiedError("it ended in the middle of this text")
         return self._connection
+
+    def kill(self) -> None:
+        """Ends the process, from any thread: whoever waits for an answer learns that it died."""
+        process = self._process
+        if process is not None:
+            with suppress(OSError):
+                process.kill()
 
     def end(self) -> None:
         """Ends the process at once, whatever it is at. May be called twice."""

@@ -1,48 +1,57 @@
-"""What runs in the process that compiles: `python -m weft.runtime.compile_server FD`, with a socket to the one that
-plays."""
+"""What runs in the process that compiles: it answers texts over a socket until the player's process is gone."""
 
 from __future__ import annotations
 
 import gc
-import signal
-import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
-from weft.errors import Diagnostic
-from weft.runtime.compile_process import Request
-from weft.runtime.compiler import Compiler, Made, Saved, Setup
+from weft.errors import WeftError, fault
+from weft.runtime.compile_process import Answer, Content, Request
+from weft.runtime.compiler import Compiler, Made, Setup
 from weft.runtime.trial import mistakes
 
 
-def serve(connection: Connection) -> None:
-    """Answers requests until the other end is closed, or dies. The first message is the `Setup`."""
-    # Ctrl-C is for the player, who ends this process with its own.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    setup: Setup = connection.recv()
-    compiler = setup.compiler()
-    # A text makes many objects at once that stay until it is answered: collecting garbage meanwhile is in vain.
-    gc.disable()
-    gc.freeze()
-    while True:
-        request: Request = connection.recv()
-        made = _attempt(compiler, request.saved)
-        connection.send(made.with_codes(dict.fromkeys(request.known)))
-        if made.playable is not None:
-            connection.send(mistakes(made.playable, compiler.stage, request.moment, made.places))
-        del request, made
-        gc.collect()
+def main(descriptor: int) -> None:
+    """Serves the socket of this number. The first message is the `Setup`."""
+    with suppress(EOFError, OSError), Connection(descriptor) as player:
+        setup: Setup = player.recv()
+        compiler = _compiler(setup)
+        # A text makes many objects at once that stay until it is answered: collecting garbage meanwhile is in vain.
+        gc.disable()
+        gc.freeze()
+        while True:
+            request: Request = player.recv()
+            player.send(Answer(request.number, "begun"))
+            for content in _contents(compiler, request):
+                player.send(Answer(request.number, content))
+            del request
+            gc.collect()
 
 
-def _attempt(compiler: Compiler, saved: Saved) -> Made:
+def _compiler(setup: Setup) -> Compiler | Made:
+    """The compiler, or what to answer in place of it."""
     try:
-        return compiler.compile(saved)
+        return setup.compiler()
+    except WeftError as failure:
+        return Made(None, failure.diagnostics)
     except Exception as failure:
-        words = f"weft itself failed on this text ({type(failure).__name__}: {failure})"
-        hint = "this is a bug in weft: WEFT_DEBUG=1 weft check shows where"
-        return Made(None, (Diagnostic("error", "internal", words, None, hint),))
+        return Made(None, (fault("nothing can be compiled", failure),))
 
 
-if __name__ == "__main__":
-    with suppress(EOFError, OSError), Connection(int(sys.argv[1])) as to_player:
-        serve(to_player)
+def _contents(compiler: Compiler | Made, request: Request) -> Iterator[Content]:
+    """What became of a text; if it became a program, also what is wrong with it."""
+    if isinstance(compiler, Made):
+        yield compiler
+        return
+    try:
+        made = compiler.compile(request.saved)
+        yield made.with_codes(dict.fromkeys(request.known))
+    except (EOFError, OSError):
+        raise
+    except Exception as failure:
+        yield Made(None, (fault("weft failed on this text", failure),))
+        return
+    if made.playable is not None:
+        yield mistakes(made.playable, compiler.stage, request.moment, made.places)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,8 +19,16 @@ from weft.errors import error
 Plain: TypeAlias = bool | int | float | str | list["Plain"] | dict[str, "Plain"] | None
 
 
+# How many events may wait for somebody to read them.
+_MOST_WAITING = 10_000
+
+# Seconds for what still waits at the end.
+_LEAVE = 1.0
+
+
 class EventLog:
-    """Writes events to a file, to stdout (`-`), or nowhere (None). `emit` may be called from any thread."""
+    """Writes events to a file, to stdout (`-`), or nowhere (None). `emit` may be called from any thread, and never
+    waits: a thread of its own writes, since whoever reads stdout may stop reading."""
 
     def __init__(
         self,
@@ -28,7 +37,7 @@ class EventLog:
         start: float | None = None,
     ) -> None:
         """A file that exists is replaced. `start` is the moment on `time.monotonic` from which `t` counts, now if
-        not given. `warn` is told once when nothing more can be written. Raises `WeftError` (`events-file`) if the
+        not given. `warn` is told once when events are lost, from a thread. Raises `WeftError` (`events-file`) if the
         file cannot be made.
         """
         self._start = time.monotonic() if start is None else start
@@ -36,6 +45,15 @@ class EventLog:
         self._lock = threading.Lock()
         self._target = target
         self._descriptor = self._open(target)
+        self._lines: queue.Queue[bytes | None] = queue.Queue(_MOST_WAITING)
+        self._has_warned = False
+        self._closed = self._descriptor is None
+        self._thread: threading.Thread | None = None
+        if self._descriptor is not None:
+            self._thread = threading.Thread(
+                target=self._write_lines, args=(self._descriptor,), name="weft-events", daemon=True
+            )
+            self._thread.start()
 
     @staticmethod
     def _open(target: str | os.PathLike[str] | None) -> int | None:
@@ -53,29 +71,43 @@ class EventLog:
     def emit(self, event: str, **fields: object) -> None:
         """Writes one event with its time and fields. A number that JSON lacks becomes "nan", "inf" or "-inf"."""
         with self._lock:
-            if self._descriptor is None:
+            if self._closed:
                 return
             # Taken under the lock, so that times in the file never go back.
             seconds = round(time.monotonic() - self._start, 4)
             line = json.dumps({"t": seconds, "event": event, **plain(fields)})
             try:
-                _write(self._descriptor, line.encode() + b"\n")
+                self._lines.put_nowait(line.encode() + b"\n")
                 return
-            except OSError as problem:
-                reason = problem.strerror
-                self._release()
-        self._warn(f"no more events are written to {self._target}: {reason}")
+            except queue.Full:
+                pass
+        self._lose("nobody reads them")
+
+    def _write_lines(self, descriptor: int) -> None:
+        try:
+            while (line := self._lines.get()) is not None:
+                _write(descriptor, line)
+        except OSError as problem:
+            self._lose(str(problem.strerror))
+        with suppress(OSError):  # a full network drive may say so only here
+            os.close(descriptor)
+
+    def _lose(self, reason: str) -> None:
+        with self._lock:
+            self._closed = True
+        if not self._has_warned:
+            self._has_warned = True
+            self._warn(f"no more events are written to {self._target}: {reason}")
 
     def close(self) -> None:
-        """Ends the log; what is emitted later is ignored. May be called twice."""
+        """Ends the log, once what was emitted has been written, or nobody takes it; what is emitted later is ignored.
+        May be called twice."""
         with self._lock:
-            self._release()
-
-    def _release(self) -> None:
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            with suppress(OSError):  # a full network drive may say so only here
-                os.close(descriptor)
+            self._closed = True
+        if self._thread is not None:
+            with suppress(queue.Full):
+                self._lines.put(None, timeout=_LEAVE)
+            self._thread.join(_LEAVE)
 
     def __enter__(self) -> EventLog:
         return self

@@ -52,6 +52,9 @@ class Annotator:
         return tuple(self._labels.values())
 
     def _draw(self, overlay: Overlay, frame: tuple[int, int], scale: float) -> None:
+        if overlay == Overlay():
+            self._labels.clear()
+            return
         size = face_size(frame, scale)
         if size != self._face.size:
             self._face = Face(size)

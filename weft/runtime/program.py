@@ -16,6 +16,9 @@ from weft.runtime.build import Playable
 from weft.runtime.coordinator import Part, ProgramRunner
 from weft.runtime.watcher import stat_media
 
+# Bytes of pictures that are kept for a text that names them again.
+_MOST_PICTURES = 256_000_000
+
 
 @dataclass(frozen=True)
 class Swap:
@@ -123,7 +126,8 @@ class Stage:
         return missing
 
     def _load_pictures(self, playable: Playable) -> dict[str, Picture]:
-        """The pictures that a program samples; those that have not changed on disk are not read again."""
+        """The pictures that a program samples. Those that were read lately and have not changed on disk are not read
+        again."""
         loaded: dict[str, Picture] = {}
         for path in sorted({path for unit in playable.units for path in unit.kernel.pictures}):
             stamp = _stamp(path)
@@ -134,7 +138,11 @@ class Stage:
                     words = f"{path} cannot be read: {failure.reason}"
                     raise error("unreadable-source", words, hint=failure.hint) from failure
             loaded[path] = self._pictures[path][1]
-        self._pictures = {path: self._pictures[path] for path in loaded}
+        others = {path: known for path, known in self._pictures.items() if path not in loaded}
+        self._pictures = {**others, **{path: self._pictures[path] for path in loaded}}
+        while others and sum(picture.nbytes for _, picture in self._pictures.values()) > _MOST_PICTURES:
+            oldest = next(iter(others))
+            del others[oldest], self._pictures[oldest]
         return loaded
 
 

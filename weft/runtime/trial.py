@@ -1,24 +1,33 @@
-"""The trial before a swap: a new program draws a few small frames aside, and must not fail at it."""
+"""The trial before a swap: a new program draws a few small frames aside, and must neither fail nor take for ever."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import Env
-from weft.errors import Diagnostic, Span, WeftError
+from weft.errors import Diagnostic, Span, WeftError, fault
 from weft.runtime.build import Playable
 from weft.runtime.program import Stage, Swap
 
-# Large enough that a picture is not judged by its middle alone.
+NOT_A_NUMBER: Final = "not-a-number"
+"""The code of the diagnostic about an output that is no number anywhere."""
+
+# The longer sides of the frames, in pixels. The first is large enough that a picture is not judged by its middle alone;
+# the second is for telling what each pixel costs from what a frame costs.
 _SIDE = 32
+_LARGER_SIDE = 128
 
 # What remembers is 0 at first, and 0/0 at the first tick alone is no mistake.
 _TICKS = 3
+
+# Seconds for one frame on one core, above which a picture would seem to stand still, and keys not to be heard.
+_SLOWEST = 3.0
 
 
 @dataclass(frozen=True)
@@ -35,43 +44,78 @@ class Moment:
 def mistakes(playable: Playable, stage: Stage, moment: Moment, places: Mapping[str, Span]) -> tuple[Diagnostic, ...]:
     """What is wrong with a program as it would run at this moment; nothing if it may. `places` says where the output
     statements stand. Never raises."""
-    width, height = small(playable.size)
     try:
-        swap = stage.prepare(playable, (width, height))
-        inputs = {**moment.inputs, **playable.parameters}
-        env = Env(width, height, moment.tick, moment.abstime, moment.dt, inputs, swap.pictures)
-        return tuple(_not_a_number(label, places) for label in _run(swap, env))
+        trial = _Trial(playable, stage, moment, _SIDE)
+        found = tuple(_not_a_number(label, places) for label in trial.not_numbers())
+        return found or _too_slow(playable, stage, moment, trial)
     except WeftError as failure:
         return failure.diagnostics
     except Exception as failure:
-        words = f"the program failed when it was tried out ({type(failure).__name__}: {failure})"
-        return (Diagnostic("error", "internal", words, None, "this is a bug in weft: the text before it goes on"),)
+        return (fault("the program failed when it was tried out", failure),)
 
 
-def small(size: tuple[int, int]) -> tuple[int, int]:
-    """The width and height of a picture of about the same aspect that is drawn in no time."""
-    scale = min(1.0, _SIDE / max(size))
+class _Trial:
+    """A program with a small picture, tick by tick."""
+
+    def __init__(self, playable: Playable, stage: Stage, moment: Moment, side: int) -> None:
+        width, height = small(playable.size, side)
+        self.pixels = width * height
+        self.seconds = 0.0
+        """What the last frame took."""
+        self._swap: Swap = stage.prepare(playable, (width, height))
+        inputs = {**moment.inputs, **playable.parameters}
+        # Time goes on from tick to tick, also while the performance is paused.
+        dt = moment.dt or 1 / playable.settings["fps"]
+        self._env = Env(width, height, moment.tick, moment.abstime, dt, inputs, self._swap.pictures)
+
+    def frame(self, raw: bool = False) -> dict[str, npt.NDArray[Any]]:
+        """What each subgraph gives in the next tick, by its name."""
+        started = time.perf_counter()
+        found = {part.unit.subgraph.name: values for part, values in self._swap.runner.try_out(self._env, raw)}
+        self.seconds = time.perf_counter() - started
+        env = self._env
+        self._env = replace(env, tick=env.tick + 1, abstime=env.abstime + env.dt)
+        return {name: values for name, values in found.items() if values is not None}
+
+    def not_numbers(self) -> list[str]:
+        """The outputs that are not a number anywhere in the last of some frames, by their labels."""
+        dark = set[str]()
+        for _ in range(_TICKS):
+            dark = {name for name, values in self.frame().items() if _has_dark_channel(values)}
+            if not dark:
+                return []
+        # NaN is shown as 0. Only the numbers themselves tell it from what is dark on purpose, and they take longer.
+        planes = self.frame(raw=True)
+        kernels = {part.unit.subgraph.name: part.unit.kernel for part in self._swap.runner.parts}
+        return [
+            label
+            for name in sorted(dark)
+            for label, plane in zip(kernels[name].outputs, planes[name], strict=True)
+            if np.isnan(plane).all()
+        ]
+
+
+def small(size: tuple[int, int], side: int) -> tuple[int, int]:
+    """The width and height of a picture of about the same aspect, none longer than `side`."""
+    scale = min(1.0, side / max(size))
     return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
 
 
-def _run(swap: Swap, env: Env) -> list[str]:
-    """The outputs that are not a number anywhere in the last of some frames, by their labels."""
-    dark = set[str]()
-    for number in range(_TICKS):
-        tick = replace(env, tick=env.tick + number)
-        pictures = [(part.unit.subgraph.name, values) for part, values in swap.runner.try_out(tick)]
-        dark = {name for name, values in pictures if values is not None and _has_dark_channel(values)}
-        if not dark:
-            return []
-    # NaN is shown as 0. Only the numbers themselves tell it from what is dark on purpose, and they take longer.
-    tick = replace(env, tick=env.tick + _TICKS)
-    return [
-        label
-        for part, planes in swap.runner.try_out(tick, raw=True)
-        if part.unit.subgraph.name in dark and planes is not None
-        for label, plane in zip(part.unit.kernel.outputs, planes, strict=True)
-        if np.isnan(plane).all()
-    ]
+def _too_slow(playable: Playable, stage: Stage, moment: Moment, first: _Trial) -> tuple[Diagnostic, ...]:
+    """Whether a frame would take so long that nothing else could be done; measured, as far as there is any doubt."""
+    pixels = playable.size[0] * playable.size[1]
+    first.frame()
+    if first.seconds * pixels / first.pixels < _SLOWEST:
+        return ()
+    larger = _Trial(playable, stage, moment, _LARGER_SIDE)
+    for _ in range(2):  # the first frame sets up what the others use
+        larger.frame()
+    a_pixel = max(0.0, larger.seconds - first.seconds) / max(1, larger.pixels - first.pixels)
+    expected = first.seconds + a_pixel * max(0, pixels - first.pixels)
+    if expected < _SLOWEST:
+        return ()
+    words = f"a frame would take about {expected:.0f} seconds, and nothing could be done meanwhile"
+    return (Diagnostic("error", "too-slow", words, None, "make the picture smaller, or loops shorter"),)
 
 
 def _has_dark_channel(values: npt.NDArray[Any]) -> bool:
@@ -83,4 +127,4 @@ def _not_a_number(label: str, places: Mapping[str, Span]) -> Diagnostic:
     statement, _, output = label.rpartition(".")
     words = f"{output} of {statement.partition(':')[0]} is not a number at any pixel, so it would be black"
     hint = "look for 0/0, or a root or logarithm of what is below 0"
-    return Diagnostic("error", "not-a-number", words, places.get(statement), hint)
+    return Diagnostic("error", NOT_A_NUMBER, words, places.get(statement), hint)

@@ -10,16 +10,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weft.errors import Diagnostic, WeftError
-from weft.runtime.compile_process import CompileProcess, CompilerDiedError, Request
+from weft.errors import Diagnostic, WeftError, fault
+from weft.runtime.compile_process import CompileProcess, CompilerDiedError
 from weft.runtime.compiler import Made, Saved, Setup
 from weft.runtime.program import Stage, Swap
 from weft.runtime.trial import Moment
 from weft.runtime.watcher import FileState, look
 
-# A text that takes longer than this is given up as soon as there is another one. Starting the process anew costs about
-# as much.
+# A text that takes longer than so many seconds is given up when there is another one. Starting the process anew costs
+# about as much.
 _PATIENCE = 0.5
+
+# Seconds that the thread has to end in.
+_LEAVE = 2.0
 
 REMEMBERED = 32
 """How many texts can come back without being compiled again. Their programs take some 100 kB each."""
@@ -103,6 +106,7 @@ class CompileWorker:
         self._waiting: Saved | None = None
         self._finished: list[Outcome] = []
         self._ended = False
+        self._gave_up = False
         self._thread = threading.Thread(target=self._run, name="weft-compile", daemon=True)
         self._thread.start()
 
@@ -127,12 +131,13 @@ class CompileWorker:
         with self._condition:
             self._ended = True
             self._condition.notify()
-        self._thread.join()
+        self._process.kill()
+        self._thread.join(_LEAVE)
 
     def _run(self) -> None:
+        with suppress(CompilerDiedError):  # tried again with the first text
+            self._process.start()
         try:
-            with suppress(OSError):  # tried again with the first text
-                self._process.start()
             while (saved := self._next()) is not None:
                 outcome = self._attempt(saved)
                 if outcome is not None:
@@ -153,49 +158,49 @@ class CompileWorker:
     def _attempt(self, saved: Saved) -> Outcome | None:
         """What becomes of a text; None if another one came meanwhile that should not wait for it."""
         try:
-            return self._patient(saved)
+            known = self._remembered.find(saved)
+            if known is not None:
+                return load(saved, known, self._stage, self._running(), known=True)
+            return self._compile_twice(saved)
+        except CompilerDiedError as failure:
+            words = f"the process that compiles failed twice: {failure}"
+            hint = "is the machine out of memory? else this is a bug in weft"
+            return Outcome(saved, None, (Diagnostic("error", "internal", words, None, hint),))
         except Exception as failure:
             # Whatever goes wrong in here, the performance goes on with what it has.
-            return _internal(saved, f"weft itself failed on this text ({type(failure).__name__}: {failure})")
+            return Outcome(saved, None, (fault("weft failed on this text", failure),))
 
-    def _patient(self, saved: Saved) -> Outcome | None:
-        known = self._remembered.find(saved)
-        if known is not None:
-            return load(saved, known, self._stage, self._running(), known=True)
-        for _ in range(2):  # a process that was killed by mistake, or by the system, gets a second chance
-            try:
-                return self._compile(saved)
-            except CompilerDiedError:
-                continue
-        return _internal(saved, "the compiler ended in the middle of this text, twice; is the machine out of memory?")
+    def _compile_twice(self, saved: Saved) -> Outcome | None:
+        """A process that was killed by mistake, or by the system, gets a second chance."""
+        try:
+            return self._compile(saved)
+        except CompilerDiedError:
+            if self._ended:
+                return None
+            return self._compile(saved)
 
     def _compile(self, saved: Saved) -> Outcome | None:
-        began = time.monotonic()
+        # Of two texts in a row one is finished, or saves in quick succession would never be seen.
+        impatient = not self._gave_up
+        self._gave_up = True
 
         def give_up() -> bool:
-            late = time.monotonic() - began > _PATIENCE
-            return self._ended or (late and self._waiting is not None)
+            return self._ended or (impatient and self._waiting is not None and self._process.seconds > _PATIENCE)
 
         running = self._running()
         codes = running.playable.codes if running is not None else {}
-        self._process.ask(Request(saved, self._moment(), frozenset(codes)))
+        self._process.ask(saved, self._moment(), frozenset(codes))
         made = self._process.made(give_up)
         if made is None:
             return None
         made = made.with_codes(codes)
         outcome = load(saved, made, self._stage, running)
-        if made.playable is None:
-            return outcome
         # Tried out there while it was loaded here.
-        mistakes = self._process.verdict(give_up)
+        mistakes = self._process.verdict(give_up) if made.playable is not None else ()
         if mistakes is None:
             return None
+        self._gave_up = False
         if mistakes:
             return Outcome(saved, None, mistakes, made.files)
         self._remembered.add(saved, made)
         return outcome
-
-
-def _internal(saved: Saved, words: str) -> Outcome:
-    hint = "this is a bug in weft: WEFT_DEBUG=1 weft check may show where"
-    return Outcome(saved, None, (Diagnostic("error", "internal", words, None, hint),))
