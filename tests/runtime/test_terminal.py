@@ -300,6 +300,7 @@ def test_what_stays_is_not_sent_again(start):
 
 def test_a_frame_is_shown_at_once(start):
     player = start()
+    player.do("pass")
     before = len(player.raw)
     player.show(noise(40, 24), Overlay(note="note"))
     frame = player.raw[before:]

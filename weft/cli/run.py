@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -210,10 +209,15 @@ def _while_heard(tell: Callable[[T], None]) -> Callable[[T], None]:
     return told
 
 
-def _room() -> tuple[int, int]:
+def _room() -> tuple[int, int] | None:
+    """The room that the terminal has for a picture; None if there is no terminal."""
     from weft.runtime.terminal import room_of
 
-    return room_of(shutil.get_terminal_size())
+    try:
+        # Not what COLUMNS and LINES say: a terminal that was resized since knows better.
+        return room_of(os.get_terminal_size(sys.stdout.fileno()))
+    except (OSError, ValueError):
+        return None
 
 
 def _nothing(_: object) -> None:
