@@ -29,7 +29,7 @@ DEVICE_LIBRARIES = ("glfw", "OpenGL", "pyaudio", "metalcompute", "llvmlite", "av
                     "watchdog")  # fmt: skip
 
 # These start parts of weft only when they are asked for, and so import them late.
-LAZY = {"cli", "__init__", "__main__", "runtime/window.py", "backends/registry.py"}
+LAZY = {"cli", "__init__", "__main__", "runtime/screens/window.py", "backends/registry.py"}
 
 
 def package_of(path: Path) -> str:
@@ -68,6 +68,25 @@ def test_imports_go_one_way(path):
             assert HEIGHT[used] <= HEIGHT[own], f"{own} imports {used}"
         elif used == "media":
             assert HEIGHT[own] >= HEIGHT["backends"], f"{own} imports media"
+
+
+# What the rooms of the runtime may know of each other: the session knows all of them, and none of them the session.
+ROOMS = {
+    "compiling": {"compiling", "analysis", "build", "coordinator", "files", "program"},
+    "screens": {"screens", "inputs"},
+}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_rooms_of_the_runtime_keep_to_themselves(room):
+    used = {
+        module.split(".")[2]
+        for path in (ROOT / "runtime" / room).rglob("*.py")
+        for node in ast.walk(tree(path))
+        for module in imported(node)
+        if module.startswith("weft.runtime.")
+    }
+    assert used <= ROOMS[room]
 
 
 def test_every_package_has_a_layer():

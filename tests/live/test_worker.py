@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.live.performance import PATIENCE, Performance
-from weft.runtime.compile_process import CompileProcess
-from weft.runtime.compiler import Saved, Setup
-from weft.runtime.trial import Moment
+from weft.runtime.compiling.compiler import Saved, Setup
+from weft.runtime.compiling.process import CompileProcess
+from weft.runtime.compiling.trial import Moment
 
 SIZE = "me<width> = 32\nme<height> = 18\n"
 COUNTING = SIZE + "count = prev(count) + 1\ndisplay(fract(count / 100), me@x, 0)\ncompute(count, me@bpm)\n"
@@ -238,7 +238,7 @@ def test_nothing_is_left_of_a_performance_that_was_killed(patch: Path) -> None:
 
 def _children(performance: Performance) -> list[int]:
     """The processes that compile."""
-    command = ["pgrep", "-P", str(performance.process.pid), "-f", "compile_server"]
+    command = ["pgrep", "-P", str(performance.process.pid), "-f", "compiling.server"]
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout.split()

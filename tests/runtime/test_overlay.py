@@ -17,13 +17,13 @@ from tests.support.windows import on_x11, resize, screen
 from tests.support.x11 import set_property
 from weft.errors import Diagnostic, Source, Span
 from weft.media.lettering import Face
-from weft.runtime.frame import Label, Rect
-from weft.runtime.overlay import Annotator
-from weft.runtime.overlay_layout import face_size
-from weft.runtime.screen import Overlay, Picture
+from weft.runtime.screens.frame import Label, Rect
+from weft.runtime.screens.overlay import Annotator
+from weft.runtime.screens.overlay_layout import face_size
+from weft.runtime.screens.screen import Overlay, Picture
 
 if TYPE_CHECKING:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
 Eventually = Callable[..., None]
 Floats = NDArray[np.float64]
@@ -72,7 +72,7 @@ BACKGROUNDS = {
 
 @pytest.fixture
 def window() -> Iterator[Window]:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
     with Window("weft", *SIZE, vsync=False) as window:
         yield window
@@ -134,7 +134,7 @@ ERROR_INK = (255, 122, 116)
 @pytest.mark.parametrize("size", [(320, 180), SIZE, (1280, 720)])
 @pytest.mark.parametrize("text", ["ring@v", "Ω", "display", "hypot", "hash(me@px, me@py)", "green", "("])
 def test_the_line_lies_under_the_place_to_the_pixel(text: str, size: tuple[int, int]) -> None:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
     if text == "(":
         found = Diagnostic("error", "code", "open", Span(SOURCE, len(SOURCE.text) - 1, len(SOURCE.text)))
@@ -192,7 +192,7 @@ def test_after_another_size_it_is_laid_out_anew(window: Window, eventually: Even
 
 @on_x11
 def test_on_a_finer_monitor_letters_have_more_pixels() -> None:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
     overlay = Overlay((), "swapped in 21 ms")
     set_property(None, "RESOURCE_MANAGER", "STRING", b"Xft.dpi:\t192\n")

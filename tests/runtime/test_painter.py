@@ -11,7 +11,7 @@ import pytest
 from tests.support.windows import Picture
 
 if TYPE_CHECKING:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
 pytestmark = pytest.mark.usefixtures("display")
 
@@ -21,7 +21,7 @@ SIZES = [(320, 180), (1, 1), (37, 5), (5, 37), (321, 181), (320, 180), (7, 1), (
 
 @pytest.fixture
 def window() -> Iterator[Window]:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
     with Window("weft", 320, 180, vsync=False) as window:
         yield window
@@ -33,7 +33,7 @@ def noise(seed: int, width: int, height: int) -> Picture:
 
 @pytest.mark.parametrize("way", ["direct", "buffers"])
 def test_every_picture_arrives_to_the_bit(window: Window, way: Literal["direct", "buffers"]) -> None:
-    from weft.runtime.painter import Painter
+    from weft.runtime.screens.painter import Painter
 
     painter = Painter("linear", way)
     assert painter.uploading == way
@@ -51,7 +51,7 @@ def test_every_picture_arrives_to_the_bit(window: Window, way: Literal["direct",
 
 @pytest.mark.parametrize("way", ["direct", "buffers"])
 def test_the_array_may_change_as_soon_as_it_is_handed_over(window: Window, way: Literal["direct", "buffers"]) -> None:
-    from weft.runtime.painter import Painter
+    from weft.runtime.screens.painter import Painter
 
     painter = Painter("linear", way)
     for seed in range(8):
@@ -64,8 +64,8 @@ def test_the_array_may_change_as_soon_as_it_is_handed_over(window: Window, way: 
 
 @pytest.mark.parametrize("way", ["direct", "buffers"])
 def test_labels_lie_over_the_picture_whichever_way_it_came(window: Window, way: Literal["direct", "buffers"]) -> None:
-    from weft.runtime.frame import Label, Rect
-    from weft.runtime.painter import Painter
+    from weft.runtime.screens.frame import Label, Rect
+    from weft.runtime.screens.painter import Painter
 
     painter = Painter("linear", way)
     picture = noise(1, 320, 180)
@@ -94,6 +94,6 @@ def test_labels_lie_over_the_picture_whichever_way_it_came(window: Window, way: 
     ],
 )
 def test_a_graphics_card_gets_buffers_and_a_processor_does_not(renderer: str, way: str) -> None:
-    from weft.runtime.painter import upload_for
+    from weft.runtime.screens.painter import upload_for
 
     assert upload_for(renderer) == way

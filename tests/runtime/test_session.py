@@ -10,12 +10,12 @@ import pytest
 
 from weft.backends.base import Env
 from weft.errors import Diagnostic
-from weft.runtime.compiler import Setup
+from weft.runtime.compiling.compiler import Setup
 from weft.runtime.coordinator import ProgramRunner, Result
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Stage, Swap
-from weft.runtime.screen import NoScreen, Picture
+from weft.runtime.screens.screen import NoScreen, Picture
 from weft.runtime.session import Limits, Session
 
 TEXT = "me<width> = 8\nme<height> = 4\ncount = prev(count) + 1\ncompute(count)\n"

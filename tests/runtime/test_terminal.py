@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 
 from weft.errors import Diagnostic, Source, Span
 from weft.keys import TOOL_KEYS
-from weft.runtime.frame import letterbox
 from weft.runtime.inputs import Inputs
-from weft.runtime.screen import Overlay
-from weft.runtime.terminal_cells import nearest_in_table, scaled
-from weft.runtime.terminal_keys import Decoder, HeldKeys, Key, Mouse
-from weft.runtime.terminal_text import columns_of, painted, rows_of
+from weft.runtime.screens.frame import letterbox
+from weft.runtime.screens.screen import Overlay
+from weft.runtime.screens.terminal_cells import nearest_in_table, scaled
+from weft.runtime.screens.terminal_keys import Decoder, HeldKeys, Key, Mouse
+from weft.runtime.screens.terminal_text import columns_of, painted, rows_of
 
 Picture = NDArray[np.uint8]
 
@@ -43,8 +43,8 @@ import fcntl, json, os, pickle, select, signal, sys, termios, time
 import numpy as np
 from weft.errors import WeftError
 from weft.runtime.inputs import Inputs
-from weft.runtime.screen import Overlay
-from weft.runtime.terminal import Terminal
+from weft.runtime.screens.screen import Overlay
+from weft.runtime.screens.terminal import Terminal
 
 told, report = open(int(sys.argv[1]), "rb", buffering=0), open(int(sys.argv[2]), "w")
 inputs, commands, said = Inputs(), [], None
@@ -699,7 +699,7 @@ def test_a_terminal_that_is_closed_ends_the_show(start):
 def test_without_a_terminal_nothing_is_changed(stdout, term, tmp_path: Path):
     master, slave = os.openpty()
     code = (
-        "import sys\nfrom weft.errors import WeftError\nfrom weft.runtime.terminal import Terminal\n"
+        "import sys\nfrom weft.errors import WeftError\nfrom weft.runtime.screens.terminal import Terminal\n"
         "try: Terminal()\nexcept WeftError as failure: print(failure, file=sys.stderr)"
     )
     before = termios.tcgetattr(slave)

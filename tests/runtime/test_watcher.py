@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 import weft.runtime.watcher
-from weft.runtime.watcher import TEXT_LIMIT, FileState, Watcher, read_text, stat_media
+from weft.runtime.files import TEXT_LIMIT, FileState, read_text, stat_media
+from weft.runtime.watcher import Watcher
 
 Eventually = Callable[..., None]
 

@@ -18,7 +18,7 @@ from weft.errors import WeftError
 from weft.runtime.inputs import Inputs
 
 if TYPE_CHECKING:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
 Eventually = Callable[..., None]
 
@@ -36,7 +36,7 @@ def commands() -> list[str]:
 
 @pytest.fixture
 def window(commands: list[str]) -> Iterator[Window]:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
     with Window("weft", 320, 180, vsync=False, on_command=commands.append) as window:
         yield window
@@ -78,7 +78,7 @@ def test_another_aspect_lies_between_black_bars(window: Window) -> None:
 
 @on_x11
 def test_scaling_is_smooth_or_sharp(window: Window) -> None:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
     picture = noise(32, 18)
     with Window("sharp", 32, 18, vsync=False, filtering="nearest", display=window.display) as sharp:
@@ -95,7 +95,7 @@ def test_scaling_is_smooth_or_sharp(window: Window) -> None:
 
 
 def test_several_windows_show_each_its_own(window: Window) -> None:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
     first, second = noise(320, 180), noise(100, 50)
     with Window("other", 100, 50, vsync=False, display=window.display) as other:
@@ -201,7 +201,7 @@ def test_a_picture_whose_size_changes_in_full_screen_changes_the_window_on_the_w
 
 @on_x11
 def test_it_may_start_in_full_screen_on_a_given_monitor(eventually: Eventually) -> None:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
     with Window("weft", 320, 180, vsync=False, fullscreen=True, monitor=0) as window:
         eventually(lambda: window.frame_size == (1280, 720), meanwhile=window.poll)
@@ -209,14 +209,14 @@ def test_it_may_start_in_full_screen_on_a_given_monitor(eventually: Eventually) 
 
 @on_x11
 def test_a_picture_larger_than_the_screen_gets_a_window_that_fits() -> None:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
     with Window("weft", 3840, 1080, vsync=False) as window:
         assert window.frame_size == (1280, 360)
 
 
 def test_an_unknown_monitor_is_an_error_that_lists_the_known_ones() -> None:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
     with pytest.raises(WeftError) as caught:
         Window("weft", 320, 180, monitor=7)
@@ -259,7 +259,7 @@ def test_a_held_key_gives_one_command(window: Window, commands: list[str], event
 
 @on_x11
 def test_a_command_may_close_the_window(eventually: Eventually) -> None:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
     left: list[str] = []
 
@@ -321,7 +321,7 @@ def test_dragged_out_of_the_picture_the_pointer_stays_at_its_edge(window: Window
 
 @on_x11
 def test_what_is_held_is_let_go_when_another_window_gets_the_keyboard(window: Window, eventually: Eventually) -> None:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
     inputs = window.inputs
     window.set_patch_keys(frozenset({"f", "up"}))
@@ -371,7 +371,7 @@ def test_minimised_it_draws_nothing_and_afterwards_shows_the_last_picture(
 
 
 def test_windows_may_be_opened_again_and_again() -> None:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
     inputs = Inputs()
     for _ in range(3):
@@ -385,7 +385,7 @@ def test_windows_may_be_opened_again_and_again() -> None:
 _OPEN = """
 from weft.errors import WeftError
 try:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
     Window("weft", 320, 180)
 except WeftError as problem:
     print(problem)
@@ -432,7 +432,7 @@ import threading
 import glfw
 import numpy as np
 from weft.errors import WeftError
-from weft.runtime.window import Window
+from weft.runtime.screens.window import Window
 window = Window("weft", 320, 180)
 glfw.make_context_current(None)
 taken, over = threading.Event(), threading.Event()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 if TYPE_CHECKING:
-    from weft.runtime.window import Window
+    from weft.runtime.screens.window import Window
 
 Picture = NDArray[np.uint8]
 

@@ -21,12 +21,12 @@ from weft.cli.console import INTERRUPTED, exit_code_of, say, show
 from weft.cli.options import SIZE, NumberRange
 from weft.cli.patch import shipped_patches
 from weft.errors import WeftError
-from weft.runtime.compiler import Setup
+from weft.runtime.compiling.compiler import Setup
+from weft.runtime.compiling.worker import Outcome
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
-from weft.runtime.screen import NoScreen
+from weft.runtime.screens.screen import NoScreen
 from weft.runtime.session import NOTHING_YET, Limits, Session
-from weft.runtime.worker import Outcome
 
 T = TypeVar("T")
 
@@ -137,7 +137,7 @@ class _Run:
     def _run_in_window(self, session: Session, first: Outcome) -> None:
         try:
             # GLFW and OpenGL are imported with this module, and only where a window is wanted.
-            from weft.runtime.window import Window
+            from weft.runtime.screens.window import Window
 
             window = Window(
                 f"{session.path.name} · weft",
@@ -163,7 +163,7 @@ class _Run:
         return sys.stdout.isatty() and self.events != "-" and not (self.fullscreen or self.monitor is not None)
 
     def _run_in_terminal(self, session: Session, first: Outcome) -> None:
-        from weft.runtime.terminal import Terminal
+        from weft.runtime.screens.terminal import Terminal
 
         keys = "Space pause, R restart, S screenshot, E errors, H figures, Esc leave"
         self._announce(session, first, keys=keys)
@@ -211,7 +211,7 @@ def _while_heard(tell: Callable[[T], None]) -> Callable[[T], None]:
 
 def _room() -> tuple[int, int] | None:
     """The room that the terminal has for a picture; None if there is no terminal."""
-    from weft.runtime.terminal import room_of
+    from weft.runtime.screens.terminal import room_of
 
     try:
         # Not what COLUMNS and LINES say: a terminal that was resized since knows better.

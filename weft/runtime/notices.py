@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from weft.errors import Diagnostic
-from weft.runtime.screen import Overlay
+from weft.runtime.screens.screen import Overlay
 
 # Seconds for which a note, and warnings about a text that plays all the same, stay on the picture.
 _NOTE = 2.0

@@ -14,7 +14,7 @@ from weft.errors import Diagnostic, error
 from weft.media.pictures import PictureError, load_picture
 from weft.runtime.build import Playable
 from weft.runtime.coordinator import Part, ProgramRunner
-from weft.runtime.watcher import stat_media
+from weft.runtime.files import stat_media
 
 # Bytes of pictures that are kept for a text that names them again.
 _MOST_PICTURES = 256_000_000

@@ -9,12 +9,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from weft.runtime.compiler import Compiler, Made, Saved
+from weft.runtime.compiling.compiler import Compiler, Made, Saved
+from weft.runtime.compiling.trial import NOT_A_NUMBER, Moment, mistakes
+from weft.runtime.compiling.worker import CompileWorker, Outcome, load
 from weft.runtime.events import EventLog
+from weft.runtime.files import FileState, read_text
 from weft.runtime.program import Swap
-from weft.runtime.trial import NOT_A_NUMBER, Moment, mistakes
-from weft.runtime.watcher import FileState, Watcher, read_text
-from weft.runtime.worker import CompileWorker, Outcome, load
+from weft.runtime.watcher import Watcher
 
 # Seconds for which the room for a picture has to stay the same before the picture is made anew for it.
 _SETTLED = 0.1

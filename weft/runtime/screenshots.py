@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from weft.media.pictures import save_picture
-from weft.runtime.screen import Picture
+from weft.runtime.screens.screen import Picture
 
 
 class Screenshots:

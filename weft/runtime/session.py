@@ -19,7 +19,9 @@ import numpy as np
 from weft.backends.base import Env
 from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.clock import Clock, Tick
-from weft.runtime.compiler import Compiler
+from weft.runtime.compiling.compiler import Compiler
+from weft.runtime.compiling.trial import Moment
+from weft.runtime.compiling.worker import Outcome
 from weft.runtime.coordinator import Result, main_picture
 from weft.runtime.events import EventLog, FrameFigures, FrameStats
 from weft.runtime.inputs import Inputs
@@ -27,10 +29,8 @@ from weft.runtime.notices import Notices
 from weft.runtime.program import Stage, Swap
 from weft.runtime.programs import Programs
 from weft.runtime.saves import Saves
-from weft.runtime.screen import Overlay, Picture, Screen
+from weft.runtime.screens.screen import Overlay, Picture, Screen
 from weft.runtime.screenshots import Screenshots
-from weft.runtime.trial import Moment
-from weft.runtime.worker import Outcome
 
 # While a program is loaded, the drawing thread gets Python's lock back after this long instead of after 5 ms.
 _SWITCH_SECONDS = 0.0005

@@ -17,9 +17,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from watchdog.events import (
     FileClosedEvent,
@@ -33,99 +31,14 @@ from watchdog.events import (
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
-from weft.syntax.includes import MAX_BYTES, real_path
-
-TEXT_LIMIT = MAX_BYTES
-"""The most bytes of a text that are read: a larger one is no patch."""
-
-_TOO_LARGE = f"it is larger than {TEXT_LIMIT // 1_000_000} MB, which no patch is"
+from weft.runtime.files import FileState, look
+from weft.syntax.includes import real_path
 
 # Seconds.
 _QUIET = 0.03  # after the last write of somebody who may go on
 _SETTLE = 0.002  # for events under way; measured, they take 0.3 ms
 _GONE = 0.2  # for a file that vanished or was emptied to come back
 _POLL = 0.5
-
-Kind: TypeAlias = Literal["text", "media"]
-
-
-@dataclass(frozen=True, slots=True)
-class FileState:
-    """What a look at a file found.
-
-    `data` holds the bytes of a text that could be read. `stamp` is (mtime in ns, size, inode) of a file that is
-    there; media are told apart by it alone, texts by their bytes. `problem` says in words why there is nothing to
-    read, such as "there is no such file".
-    """
-
-    kind: Kind
-    data: bytes | None = None
-    stamp: tuple[int, int, int] | None = None
-    problem: str | None = None
-
-    def same_contents(self, other: FileState) -> bool:
-        """Whether there is nothing to report between the two."""
-        if self.problem or other.problem:
-            return self.problem == other.problem
-        return self.stamp == other.stamp if self.kind == "media" else self.data == other.data
-
-    @property
-    def hollow(self) -> bool:
-        """Whether there is nothing to read: a file that is being saved may be so for a moment."""
-        return not self.data if self.kind == "text" else not (self.stamp and self.stamp[1])
-
-
-def read_text(path: Path) -> FileState:
-    """The state of a text with its bytes, of which no more than `TEXT_LIMIT` are read. Never raises `OSError`."""
-    return look(path, "text")
-
-
-def stat_media(path: Path) -> FileState:
-    """The state of a media file, without reading any of it. Never raises `OSError`."""
-    return look(path, "media")
-
-
-def look(path: Path, kind: Kind) -> FileState:
-    """The state of a file. Never raises `OSError`."""
-    try:
-        if kind == "media":
-            return _judge(os.stat(path), kind)
-        # Opening a named pipe would otherwise wait until somebody writes to it.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            return _read(descriptor)
-        finally:
-            os.close(descriptor)
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # the last for a name with a null byte
-        return FileState(kind, problem="there is no such file")
-    except OSError as problem:
-        return FileState(kind, problem=f"it cannot be read ({problem.strerror})")
-
-
-def _read(descriptor: int) -> FileState:
-    state = _judge(os.fstat(descriptor), "text")
-    if state.problem:
-        return state
-    parts, size = [], 0
-    while part := os.read(descriptor, TEXT_LIMIT + 1 - size):
-        parts.append(part)
-        size += len(part)
-    if size > TEXT_LIMIT:  # it has grown since
-        return FileState("text", stamp=state.stamp, problem=_TOO_LARGE)
-    return FileState("text", b"".join(parts), state.stamp)
-
-
-def _judge(found: os.stat_result, kind: Kind) -> FileState:
-    stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
-    problem = None
-    if stat.S_ISDIR(found.st_mode):
-        problem = "it is a folder"
-    elif not stat.S_ISREG(found.st_mode):
-        problem = "it is not a file with contents"
-    elif kind == "text" and found.st_size > TEXT_LIMIT:
-        problem = _TOO_LARGE
-    return FileState(kind, None, stamp, problem)
-
 
 class _Watched:
     """One file under watch. All but `path` and `place` is guarded by the watcher's lock."""

@@ -14,13 +14,13 @@ from contextlib import ExitStack
 from types import FrameType
 
 from weft.keys import TOOL_KEYS
-from weft.runtime.frame import Rect, letterbox
 from weft.runtime.inputs import Inputs
-from weft.runtime.screen import Overlay, Picture
-from weft.runtime.terminal_cells import Cells, Colours, cells_of, draw
-from weft.runtime.terminal_device import SYNCHRONIZED, Device
-from weft.runtime.terminal_keys import Decoder, HeldKeys, Key, Mouse
-from weft.runtime.terminal_text import painted, rows_of
+from weft.runtime.screens.frame import Rect, letterbox
+from weft.runtime.screens.screen import Overlay, Picture
+from weft.runtime.screens.terminal_cells import Cells, Colours, cells_of, draw
+from weft.runtime.screens.terminal_device import SYNCHRONIZED, Device
+from weft.runtime.screens.terminal_keys import Decoder, HeldKeys, Key, Mouse
+from weft.runtime.screens.terminal_text import painted, rows_of
 
 # Keyboards repeat a key that is held faster than this, and nobody presses one so fast.
 _REPETITION = 0.1

@@ -8,9 +8,9 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from weft.errors import WeftError, fault
-from weft.runtime.compile_process import Answer, Content, Request
-from weft.runtime.compiler import Compiler, Made, Setup
-from weft.runtime.trial import mistakes
+from weft.runtime.compiling.compiler import Compiler, Made, Setup
+from weft.runtime.compiling.process import Answer, Content, Request
+from weft.runtime.compiling.trial import mistakes
 
 
 def main(descriptor: int) -> None:

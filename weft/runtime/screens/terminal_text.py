@@ -14,7 +14,7 @@ from typing import Literal
 from rich.cells import get_character_cell_size
 
 from weft.errors import Diagnostic, Severity
-from weft.runtime.screen import Overlay
+from weft.runtime.screens.screen import Overlay
 
 Ink = Literal["text", "dim", "error", "warning", "error mark", "warning mark"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weft.runtime.screen import Picture
+from weft.runtime.screens.screen import Picture
 
 
 @dataclass(frozen=True, slots=True)

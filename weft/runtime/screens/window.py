@@ -14,11 +14,11 @@ from typing import Any
 
 from weft.errors import WeftError, error
 from weft.keys import TOOL_KEYS, key_name
-from weft.runtime.frame import Rect, fitted, letterbox, shared
-from weft.runtime.hush import hushed
 from weft.runtime.inputs import BUTTONS, Inputs
-from weft.runtime.overlay import Annotator
-from weft.runtime.screen import Overlay, Picture
+from weft.runtime.screens.frame import Rect, fitted, letterbox, shared
+from weft.runtime.screens.hush import hushed
+from weft.runtime.screens.overlay import Annotator
+from weft.runtime.screens.screen import Overlay, Picture
 
 _HINT = "--terminal shows the picture in the terminal, --headless runs without one"
 
@@ -30,7 +30,7 @@ def _no_display(message: str) -> WeftError:
 try:
     import glfw
 
-    from weft.runtime.painter import NEEDS_EGL, DriverError, Filter, GraphicsError, Painter
+    from weft.runtime.screens.painter import NEEDS_EGL, DriverError, Filter, GraphicsError, Painter
 except Exception as problem:  # without libGL, PyOpenGL fails in ways of its own, each an error of another kind
     raise _no_display(f"OpenGL or GLFW is missing on this machine ({problem})") from problem
 

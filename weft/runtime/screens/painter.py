@@ -14,8 +14,8 @@ import numpy as np
 import OpenGL
 
 from weft.errors import error
-from weft.runtime.frame import Label, Rect, letterbox
-from weft.runtime.screen import Picture
+from weft.runtime.screens.frame import Label, Rect, letterbox
+from weft.runtime.screens.screen import Picture
 
 # Every call would otherwise ask the driver for errors, which makes it wait; what can fail is asked for explicitly.
 OpenGL.ERROR_CHECKING = False

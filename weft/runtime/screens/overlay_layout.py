@@ -12,8 +12,8 @@ from itertools import accumulate
 from typing import Literal
 
 from weft.errors import Diagnostic, Span
-from weft.runtime.frame import Rect
-from weft.runtime.screen import Overlay
+from weft.runtime.screens.frame import Rect
+from weft.runtime.screens.screen import Overlay
 
 Ink = Literal["text", "dim", "hint", "error", "warning"]
 

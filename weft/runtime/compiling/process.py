@@ -18,14 +18,19 @@ from multiprocessing.connection import Connection
 from typing import Literal, TypeAlias
 
 from weft.errors import Diagnostic
-from weft.runtime.compiler import Made, Saved, Setup
-from weft.runtime.trial import Moment
+from weft.runtime.compiling.compiler import Made, Saved, Setup
+from weft.runtime.compiling.trial import Moment
 
 # How often, in seconds, somebody who waits for an answer looks up.
 _GLANCE = 0.05
 
 # The path to weft is handed over: it need not be that of a plain `python`, nor be led astray by files beside a patch.
-_START = "import sys; sys.path[:] = sys.argv[2:]; from weft.runtime.compile_server import main; main(int(sys.argv[1]))"
+_START = """\
+import sys
+sys.path[:] = sys.argv[2:]
+from weft.runtime.compiling.server import main
+main(int(sys.argv[1]))
+"""
 
 
 class CompilerDiedError(Exception):

@@ -16,8 +16,8 @@ from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError
 from weft.media.pictures import picture_problem
 from weft.runtime.build import Build, Playable, build
+from weft.runtime.files import FileState, read_text, stat_media
 from weft.runtime.program import Stage
-from weft.runtime.watcher import FileState, read_text, stat_media
 from weft.syntax.includes import UnreadableError, decode
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.media.lettering import Face
-from weft.runtime.frame import Label
-from weft.runtime.overlay_layout import Grid, Ink, Line, Panel, face_size, lay_out
-from weft.runtime.screen import Overlay, Picture
+from weft.runtime.screens.frame import Label
+from weft.runtime.screens.overlay_layout import Grid, Ink, Line, Panel, face_size, lay_out
+from weft.runtime.screens.screen import Overlay, Picture
 
 # Dark enough that all inks can be read on it over white, and light enough that a picture is seen to move behind it.
 _GROUND = (13, 15, 20, 224)

@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.runtime.frame import Rect
-from weft.runtime.screen import Picture
+from weft.runtime.screens.frame import Rect
+from weft.runtime.screens.screen import Picture
 
 Cells: TypeAlias = NDArray[np.uint8]
 """[rows, columns, 6]"""

@@ -1,0 +1,1 @@
+"""From a saved text to a program that may be swapped in, beside the performance and without disturbing it."""

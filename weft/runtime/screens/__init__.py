@@ -1,0 +1,1 @@
+"""Where a performance is seen: a window, a terminal, or nowhere."""
