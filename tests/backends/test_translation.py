@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import pickle
+import weakref
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -17,12 +19,14 @@ from tests.support.expectations import PICTURE, built, expectations
 from tests.support.exprs import image_slot
 from tests.support.kernels import kernel
 from tests.test_programs import PROGRAMS
-from weft.backends.launch import Launch
+from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.vector import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.base import Kernel
 from weft.codegen.opcodes import opcode_of
+from weft.contexts import ContextTable
+from weft.errors import Source
 from weft.ir.expr import PicturePlane, SlotPlane
 from weft.ir.rates import Rate
 from weft.ops import OPS
@@ -165,3 +169,18 @@ def test_a_picture_may_be_called_as_a_slot(elsewhere):
         slots=(image_slot("p"),), pictures=("p",),
     )  # fmt: skip
     assert elsewhere.submit(drawn, made, translated(made)).result() == drawn(made)
+
+
+def test_a_kernel_that_is_kept_ready_keeps_no_picture_and_no_memory() -> None:
+    text = "me<width> = 64\nme<height> = 32\ntrail<v> = prev(trail@v) + me@x\ndisplay(trail@v)\n"
+    (unit,) = build(Source("test.weft", text), ContextTable()).units
+    executable = VectorExecutor().load(unit.kernel)
+    memory = StateMemory(unit.kernel.slots, (32, 64))
+    launch = Launch((32, 64), picture_coords(64, 32), {"absframe": 0.0}, threads=2)
+    out = np.empty((32, 64, 4), np.uint8)
+    kept = [weakref.ref(thing) for thing in (memory, out)]
+    executable.rgba8(memory, launch, out)
+    assert out.any()
+    del memory, out, launch
+    gc.collect()
+    assert [thing() for thing in kept] == [None, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -59,6 +60,16 @@ def test_a_sequence_goes_on_where_it_was_left(small, patch):
     for number in range(6):
         assert (small.folder / f"part{number}.png").read_bytes() == (small.folder / f"whole{number}.png").read_bytes()
     assert "6 of 6 frames" in small("render", patch, "-o", "part%d.png", "--to", "0.6").stderr
+
+
+def test_a_sequence_is_not_mixed_with_another(small):
+    small("render", "time.weft", "-o", "f%d.png", "--to", "0.3")
+    done = small("render", "time.weft", "-o", "f%d.png", "--to", "0.6", "--size", "9x7", code=3)
+    assert "f0.png is there already, of " in done.stderr
+    assert not (small.folder / "f3.png").exists()
+    os.utime(small.folder / "time.weft", (2e9, 2e9))
+    done = small("render", "time.weft", "-o", "f%d.png", "--to", "0.6")
+    assert "time.weft has changed since" in done.stderr
 
 
 def test_a_frame_is_the_same_whichever_others_are_asked_for(small):

@@ -84,9 +84,9 @@ class VectorExecutable:
     def planes(self, memory: StateMemory, launch: Launch) -> Reals:
         check(self.kernel, memory, launch)
         task = self._task(memory, launch)
-        task.planes = np.empty((len(self.kernel.outputs), *launch.shape), self._real)
+        task.planes = planes = np.empty((len(self.kernel.outputs), *launch.shape), self._real)
         self._run(task, packed=False)
-        return task.planes
+        return planes
 
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
         channels(len(self.kernel.outputs))
@@ -110,6 +110,7 @@ class VectorExecutable:
             task.memory.advance()
         if machine.loop_stopped or task.loop_stopped:
             task.launch.loop_stopped()
+        task.release()
 
     def _stage(self, task: Task, packed: bool) -> Stage:
         """What a size of launch needs; that of the last few is kept."""

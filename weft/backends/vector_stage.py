@@ -97,6 +97,7 @@ class Stage:
             with np.errstate(all="ignore"):
                 while (at := next(counter)) < len(self.parts):
                     worker.run(self.parts[at])
+            worker.end()
 
         if threads == 1:
             work(0)
@@ -123,6 +124,10 @@ class _Worker:
         """Gets ready for the tiles of a launch."""
         self._columns.clear()
         self._tile.task = task
+
+    def end(self) -> None:
+        """Lets go of the picture that the tiles are parts of."""
+        self._tile.pixels = None
 
     def run(self, part: _Part) -> None:
         """Computes one tile."""

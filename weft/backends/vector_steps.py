@@ -30,6 +30,14 @@ class Task:
     flat_pictures: dict[str, Array] = field(default_factory=dict)
     loop_stopped: bool = False
 
+    def release(self) -> None:
+        """Lets go of what belongs to whoever asked for the launch: a kernel that is kept ready must not keep pictures
+        and memory with it."""
+        self.planes = self.pixels = None
+        self.flat_pictures = {}
+        self.memory = StateMemory(())
+        self.launch = Launch(self.launch.shape, {})
+
     def start(self, slot: StateSlot, plane: int, k: Array) -> Any:
         """Where a plane of a slot begins in its flat memory, k ticks ago: a number, or one for each k."""
         ring = self.memory.ring(slot.key)

@@ -33,7 +33,7 @@ _MISSING_CODES = frozenset(
 )
 
 # Words on the command line that mean nothing here.
-_USAGE_CODES = frozenset({"unknown-backend", "unknown-context", "too-far"})
+_USAGE_CODES = frozenset({"unknown-backend", "unknown-context", "unknown-name", "too-far"})
 
 _COLOURS = {"error": "red", "warning": "yellow"}
 

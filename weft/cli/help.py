@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from weft.cli import COMMANDS
 from weft.cli.topics import KINDS, Topic, all_names, all_topics, find
-from weft.errors import did_you_mean
+from weft.errors import did_you_mean, error
 
 # Longer lines are hard to read, however wide the terminal is.
 _WIDEST = 100
@@ -50,7 +50,7 @@ def command(ctx: click.Context, name: str | None) -> None:
         parts.append(_of_command(ctx, name))
     if not parts:
         hint = did_you_mean(name, [*all_names(all_topics()), *COMMANDS]) or "weft help lists all names"
-        raise click.UsageError(f'there is no "{name}" to tell of ({hint})', ctx)
+        raise error("unknown-name", f'there is no "{name}" to tell of', hint=hint)
     _print("\n\n".join(parts))
 
 

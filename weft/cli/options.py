@@ -40,6 +40,8 @@ SIZE = _Size()
 class NumberRange(click.FloatRange):
     """A number between bounds that are part of it; neither nan, which no bound keeps out, nor inf."""
 
+    name = "number"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):

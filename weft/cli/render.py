@@ -23,7 +23,7 @@ from weft.cli import files
 from weft.cli.console import Missing, say, show
 from weft.cli.options import FILE, SIZE, NumberRange
 from weft.cli.patch import compile_file
-from weft.media.pictures import save_picture
+from weft.media.pictures import PictureError, probe_picture, save_picture
 from weft.runtime.offline import Offline, Pixels, frame_numbers, raw
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ def command(
     elif span.time is not None:
         _write_picture(offline, span.time, Path(out))
     else:
-        _write_sequence(offline, span, rate_of_frames, out)
+        _write_sequence(offline, span, rate_of_frames, out, file)
 
 
 def _span(time: float | None, start: float | None, end: float | None, duration: float | None) -> _Span:
@@ -151,17 +151,33 @@ def _write_picture(offline: Offline, time: float, path: Path) -> None:
         save_picture(path, picture)
 
 
-def _write_sequence(offline: Offline, span: _Span, fps: float, out: str) -> None:
+def _write_sequence(offline: Offline, span: _Span, fps: float, out: str, file: str) -> None:
     """Writes the frames that are not there yet; the number in the name counts from time 0."""
     paths = {number: Path(_named(out, number)) for number in frame_numbers(span.start, span.end, fps)}
     missing = {number: path for number, path in paths.items() if not path.exists()}
-    if len(missing) < len(paths):
-        say(f"{len(paths) - len(missing)} of {len(paths)} frames are there already and are kept")
+    _check_kept([path for path in paths.values() if path.exists()], len(paths), offline, file)
     steps = offline.steps(missing)
     for number, picture in _progress(offline.play(steps), len(steps)):
         if number in missing:
             with _writing(missing[number]):
                 save_picture(missing[number], picture)
+
+
+def _check_kept(kept: list[Path], count: int, offline: Offline, file: str) -> None:
+    """Says what is kept. Raises Missing if that cannot belong to the same sequence."""
+    if not kept:
+        return
+    for path in (kept[0], kept[-1]):
+        try:
+            info = probe_picture(path)
+        except PictureError as failure:
+            raise Missing(f"{path} is there already, and is no picture: {failure.reason}") from failure
+        if (info.width, info.height) != offline.size:
+            there, wanted = f"{info.width}×{info.height}", "{}×{}".format(*offline.size)
+            raise Missing(f"{path} is there already, of {there} pixels, not {wanted} (remove it, or change OUT)")
+    say(f"{len(kept)} of {count} frames are there already and are kept")
+    if os.path.getmtime(file) > min(path.stat().st_mtime for path in kept):
+        say(f"{file} has changed since the first of them was drawn: remove them to draw all anew")
 
 
 def _named(out: str, number: int) -> str:

@@ -21,6 +21,7 @@ from weft.cli.console import INTERRUPTED, exit_code_of, say, show
 from weft.cli.options import SIZE, NumberRange
 from weft.cli.patch import shipped_patches
 from weft.errors import WeftError
+from weft.keys import TOOL_KEYS
 from weft.runtime.compiling.compiler import Setup
 from weft.runtime.compiling.worker import Outcome
 from weft.runtime.events import EventLog
@@ -29,6 +30,9 @@ from weft.runtime.screens.screen import NoScreen
 from weft.runtime.session import NOTHING_YET, Limits, Session
 
 T = TypeVar("T")
+
+# What is said otherwise than it is named.
+_CAPS = {"escape": "Esc", "fullscreen": "full screen"}
 
 # What plays when no file is named.
 FIRST_PATCH = "plasma.weft"
@@ -154,8 +158,7 @@ class _Run:
             self._run_in_terminal(session, session.begin(_room()))
             return
         with window:
-            self._announce(session, first, keys="F full screen, Space pause, R restart, S screenshot, "
-                                                "E errors, H figures, Esc leave")  # fmt: skip
+            self._announce(session, first, _keys(session))
             session.run(window, first)
 
     @property
@@ -165,7 +168,7 @@ class _Run:
     def _run_in_terminal(self, session: Session, first: Outcome) -> None:
         from weft.runtime.screens.terminal import Terminal
 
-        keys = "Space pause, R restart, S screenshot, E errors, H figures, Esc leave"
+        keys = _keys(session, without="fullscreen")
         self._announce(session, first, keys=keys)
         # What is said and told from here on stands below the picture, which other lines would tear.
         session.say, session.tell = _nothing, _nothing
@@ -193,6 +196,15 @@ class _Run:
         if first.swap is None:
             _emit_error(session, first)
             say(NOTHING_YET)
+
+
+def _keys(session: Session, without: str = "") -> str:
+    """What the keys do, for people. One that the patch reads steers the tool only together with Ctrl."""
+    return ", ".join(
+        "Ctrl+" * (key in session.patch_keys) + f"{_CAPS.get(key, key.capitalize())} {_CAPS.get(command, command)}"
+        for key, command in TOOL_KEYS.items()
+        if command != without
+    )
 
 
 def _emit_error(session: Session, first: Outcome) -> None:

@@ -85,6 +85,11 @@ class Offline:
         raise error("nothing-to-show", "the patch has nothing to show", hint=reasons or "display(…) shows strands")
 
     @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the picture."""
+        return self._swap.size
+
+    @property
     def remembers(self) -> bool:
         """Whether a frame depends on those before it."""
         return any(part.unit.kernel.slots for part in self._swap.runner.parts)

@@ -181,14 +181,15 @@ class Session:
         self._failure = ()
         self._loops_reported.clear()
         self.notices.set_problems(outcome.diagnostics)
-        self._set_patch_keys()
+        self._screen.set_patch_keys(self.patch_keys)
         self._saves.answered(outcome)
 
-    def _set_patch_keys(self) -> None:
+    @property
+    def patch_keys(self) -> frozenset[str]:
+        """The keys that the program reads, and so takes from the tool."""
         running = self.programs.running
         uniforms = running.playable.uniforms if running else frozenset[str]()
-        keys = (name.removeprefix("key@") for name in uniforms if name.startswith("key@"))
-        self._screen.set_patch_keys(frozenset(keys))
+        return frozenset(name.removeprefix("key@") for name in uniforms if name.startswith("key@"))
 
     # --- frames ---------------------------------------------------------------------------------------------------
 
@@ -287,7 +288,7 @@ class Session:
             self._report(text, problems)
             self.say("the version before goes on" if went_back else "it is tried again with every frame")
         self._failure = () if went_back else problems
-        self._set_patch_keys()
+        self._screen.set_patch_keys(self.patch_keys)
         self._screen.redraw()
 
     def _env(self, swap: Swap, tick: Tick) -> Env:

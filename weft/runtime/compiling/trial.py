@@ -27,7 +27,7 @@ _LARGER_SIDE = 128
 _TICKS = 3
 
 # Seconds for one frame on one core, above which a picture would seem to stand still, and keys not to be heard.
-_SLOWEST = 3.0
+_SLOWEST = 2.0
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,7 @@ def mistakes(playable: Playable, stage: Stage, moment: Moment, places: Mapping[s
     statements stand. Never raises."""
     try:
         trial = _Trial(playable, stage, moment, _SIDE)
-        found = tuple(_not_a_number(label, places) for label in trial.not_numbers())
-        return found or _too_slow(playable, stage, moment, trial)
+        return _not_numbers(trial.not_numbers(), places) or _too_slow(playable, stage, moment, trial)
     except WeftError as failure:
         return failure.diagnostics
     except Exception as failure:
@@ -123,8 +122,21 @@ def _has_dark_channel(values: npt.NDArray[Any]) -> bool:
     return values.dtype == np.uint8 and not values.any(axis=(0, 1)).all()
 
 
-def _not_a_number(label: str, places: Mapping[str, Span]) -> Diagnostic:
-    statement, _, output = label.rpartition(".")
-    words = f"{output} of {statement.partition(':')[0]} is not a number at any pixel, so it would be black"
+def _not_numbers(labels: list[str], places: Mapping[str, Span]) -> tuple[Diagnostic, ...]:
+    """What to say about outputs that are no numbers, given by their labels: one error for each statement."""
+    outputs: dict[str, list[str]] = {}
+    for label in labels:
+        statement, _, output = label.rpartition(".")
+        outputs.setdefault(statement, []).append(output)
     hint = "look for 0/0, or a root or logarithm of what is below 0"
-    return Diagnostic("error", NOT_A_NUMBER, words, places.get(statement), hint)
+    return tuple(
+        Diagnostic("error", NOT_A_NUMBER, _no_number(statement, names), places.get(statement), hint)
+        for statement, names in outputs.items()
+    )
+
+
+def _no_number(statement: str, outputs: list[str]) -> str:
+    *others, last = outputs
+    listed = f"{', '.join(others)} and {last} of {{}} are" if others else f"{last} of {{}} is"
+    black = "they would be black" if others else "it would be black"
+    return f"{listed.format(statement.partition(':')[0])} not a number at any pixel, so {black}"
