@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Final
 
 from parsimonious.exceptions import ParseError
@@ -81,6 +82,31 @@ def _room_for(depth: int) -> Iterator[None]:
         sys.setrecursionlimit(limit)
 
 
+# What no item goes beyond. A head goes as far as its brace.
+_LAST_OF_ITEM = re.compile(r"[;{}Z]")
+_LAST_OF_PRAGMA = re.compile(r"p")
+
+
+def _end_of_item(kinds: str, start: int) -> int:
+    """Where the item that starts here has ended at the latest."""
+    last = (_LAST_OF_PRAGMA if kinds[start] == PRAGMA else _LAST_OF_ITEM).search(kinds, start)
+    return last.end() if last else len(kinds)
+
+
+@lru_cache(maxsize=1024)
+def _matched(kinds: str) -> Node:
+    """The form of the item that these kinds begin with. From save to save most items stay the same in kind, if not in
+    place, and matching is half of what parsing takes. Raises ParseError."""
+    item: Node = grammar()["item"].match(kinds).children[0]
+    return item
+
+
+def _moved(node: Node, by: int, kinds: str) -> Node:
+    """The same match so many tokens further back in a text."""
+    children = [_moved(child, by, kinds) for child in node.children]
+    return Node(node.expr, kinds, node.start + by, node.end + by, children)
+
+
 class _Parser:
     """One run over the tokens of one text."""
 
@@ -89,7 +115,6 @@ class _Parser:
         self._names = statements
         self._report = report
         self._assembly = Assembly(tokens, statements, report)
-        self._rule = grammar()["item"]
         self._closing = {closing for closing in tokens.partners.values() if tokens.kinds[closing] == "}"}
         self._at = 0
         self._value_from: int | None = None
@@ -111,10 +136,11 @@ class _Parser:
 
     def _item(self) -> None:
         start = self._at
+        kinds = self._tokens.kinds
         try:
-            item = self._rule.match(self._tokens.kinds, start).children[0]
+            item = _moved(_matched(kinds[start : _end_of_item(kinds, start)]), start, kinds)
         except ParseError as error:
-            self._fail(error.pos, error.expr.name if error.expr else "")
+            self._fail(start + error.pos, error.expr.name if error.expr else "")
             return
         if self._is_loose_call(item) and self._follows_value():
             self._fail(start, "ends")

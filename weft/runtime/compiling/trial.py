@@ -103,11 +103,12 @@ def small(size: tuple[int, int], side: int) -> tuple[int, int]:
 def _too_slow(playable: Playable, stage: Stage, moment: Moment, first: _Trial) -> tuple[Diagnostic, ...]:
     """Whether a frame would take so long that nothing else could be done; measured, as far as there is any doubt."""
     pixels = playable.size[0] * playable.size[1]
-    first.frame()
-    if first.seconds * pixels / first.pixels < _SLOWEST:
-        return ()
+    for _ in range(2):  # the first frame of a trial also sets up what the others use
+        if first.seconds * pixels / first.pixels < _SLOWEST:
+            return ()
+        first.frame()
     larger = _Trial(playable, stage, moment, _LARGER_SIDE)
-    for _ in range(2):  # the first frame sets up what the others use
+    for _ in range(2):
         larger.frame()
     a_pixel = max(0.0, larger.seconds - first.seconds) / max(1, larger.pixels - first.pixels)
     expected = first.seconds + a_pixel * max(0, pixels - first.pixels)
