@@ -41,7 +41,7 @@ class Screen(NoScreen):
 def _session(path: Path, told: list[Diagnostic], frames: int | None = None) -> Session:
     compiler = Setup(str(path)).compiler()
     return Session(path, compiler, EventLog(None), Inputs(), told.extend, lambda line: None,
-                   limits=Limits(20.0, frames))  # fmt: skip
+                   folder=path.parent, limits=Limits(20.0, frames))  # fmt: skip
 
 
 def _stop_when_told(session: Session, told: list[Diagnostic]) -> None:

@@ -25,6 +25,14 @@ def compile_file(
     return build(open_source(file), contexts or context_table(), settings, optimise, probe)
 
 
+def comes_with_weft(path: Path) -> bool:
+    """Whether a patch is one of those that come with weft, beside which nothing should be written."""
+    try:
+        return shipped_patches().resolve() in path.resolve().parents
+    except Missing:
+        return False
+
+
 def shipped_patches() -> Path:
     """The folder of the patches that come with weft: in a wheel inside the package, in a checkout beside it.
 

@@ -19,7 +19,7 @@ from weft.backends.registry import load_registry
 from weft.cli.calling import call
 from weft.cli.console import INTERRUPTED, exit_code_of, say, show
 from weft.cli.options import SIZE, NumberRange
-from weft.cli.patch import shipped_patches
+from weft.cli.patch import comes_with_weft, shipped_patches
 from weft.errors import WeftError
 from weft.keys import TOOL_KEYS
 from weft.runtime.compiling.compiler import Setup
@@ -91,7 +91,7 @@ class _Run:
                 say=_while_heard(say),
                 threads=self.threads or cores(),
                 fits=self.size is None,
-                folder=None if self.file else Path.cwd(),
+                folder=Path.cwd() if comes_with_weft(path) else path.parent,
                 limits=Limits(self.duration, self.frames),
             )
             return self._play(session)

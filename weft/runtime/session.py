@@ -65,7 +65,7 @@ class Session:
     say: Callable[[str], None]
     threads: int = 1
     fits: bool = True
-    folder: Path | None = None
+    folder: Path = Path()
     limits: Limits = field(default_factory=Limits)
     clock: Clock = field(default_factory=Clock)
     notices: Notices = field(default_factory=Notices)
@@ -79,7 +79,7 @@ class Session:
             self.path, self.compiler, self.events, lambda: self.programs.running, self._moment, self._finished.set,
             self.fits,
         )  # fmt: skip
-        self._screenshots = Screenshots(self.folder or self.path.parent, self.path.stem, self._mention)
+        self._screenshots = Screenshots(self.folder, self.path.stem, self._mention)
         self._tick = Tick(0, 0.0, 0.0)
         self._picture: Picture | None = None
         self._pending: Outcome | None = None
