@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from weft.backends.base import Env
 from weft.errors import Diagnostic
-from weft.runtime.compiling.compiler import Setup
+from weft.runtime.compiling.compiler import Saved, Setup
 from weft.runtime.coordinator import ProgramRunner, Result
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
@@ -144,3 +145,38 @@ def test_a_screenshot_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         if thread.name == "weft-screenshot":
             thread.join()
     assert any(line.startswith("no screenshot: ") for line in said)
+
+
+class Waiting(Steering):
+    """Takes its time over a frame, so that several saves are finished within it."""
+
+    def __init__(self, path: Path, texts: list[str]) -> None:
+        super().__init__({})
+        self._path, self._texts = path, texts
+        self.answered = 0
+
+    def poll(self) -> None:
+        super().poll()
+        assert self.session is not None
+        if self._polls == 2:
+            for number, text in enumerate(self._texts, 1):
+                self._path.write_text(text)
+                deadline = time.monotonic() + 20
+                while len(self.session._saves._worker._finished) < number:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.01)
+        if self._polls == 5:
+            self.session.stop("seen")
+
+
+def test_of_several_saves_within_a_frame_the_latest_good_one_plays(tmp_path: Path) -> None:
+    path, told = tmp_path / "patch.weft", list[Diagnostic]()
+    path.write_text(TEXT)
+    good = TEXT.replace("+ 1", "+ 20")
+    screen = Waiting(path, [TEXT.replace("+ 1", "+ 10"), good, TEXT + "display("])
+    screen.session = session = _session(path, told)
+    session.run(screen, session.begin())
+    assert told
+    assert session.programs.running is not None
+    compiled = Setup(str(path)).compiler().compile(Saved(good.encode(), 0.0))
+    assert [unit.hash for unit in session.programs.running.playable.units] == [u.hash for u in compiled.playable.units]

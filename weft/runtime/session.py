@@ -146,10 +146,11 @@ class Session:
         """Takes what has been finished: the latest program is swapped in, mistakes are told."""
         self._finished.clear()
         outcomes = self._saves.take()
+        latest = next((outcome for outcome in reversed(outcomes) if outcome.swap is not None), None)
         for outcome in outcomes:
             if outcome.swap is None:
                 self._refuse(outcome)
-            elif outcome is outcomes[-1]:
+            elif outcome is latest:
                 self._swap(outcome, outcome.swap)
 
     def _refuse(self, outcome: Outcome) -> None:
