@@ -1,4 +1,4 @@
-"""A display for the tests that open windows, and patience for those that wait for other threads and programs."""
+"""A display for the tests that open windows, terminals for those that draw in one, and patience for those that wait."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.support.display import private_display
+from tests.support.pseudo_terminal import Player
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +32,18 @@ def eventually() -> Callable[..., None]:
             time.sleep(0.0005)
 
     return wait
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Player]]:
+    players: list[Player] = []
+
+    def start(columns: int = 40, rows: int = 13, **environment: str) -> Player:
+        player = Player(columns, rows, **environment)
+        players.append(player)
+        player.until(lambda: player.state)
+        return player
+
+    yield start
+    for player in players:
+        player.close()
