@@ -40,8 +40,8 @@ def test_what_is_sent_is_understood_however_it_is_cut(sent, expected):
 
 
 def test_what_means_nothing_is_left_out():
-    for noise in ("é世".encode(), b"\x1b[200~", b"\x1b[?1;2c", b"\x1b[<0;1M", b"\x1b[I", b"!"):
-        assert Decoder().feed(noise + b"b", 0) == [Key("b")]
+    for sent in ("é世".encode(), b"\x1b[200~", b"\x1b[?1;2c", b"\x1b[<0;1M", b"\x1b[I", b"!"):
+        assert Decoder().feed(sent + b"b", 0) == [Key("b")]
 
 
 @given(st.binary())
