@@ -95,13 +95,11 @@ def test_a_slow_text_does_not_keep_the_next_one_waiting(patch: Path) -> None:
     with Performance(patch, "--headless") as performance:
         performance.wait_for("started")
         performance.save(SLOW)
-        slow = performance.wait_for("saved")["hash"]
-        time.sleep(1)
+        performance.wait_for("saved")
         performance.save(COUNTING.replace("100", "50"))
         performance.wait_for("swap")
         answered = [event["hash"] for event in performance.events if event["event"] in ("swap", "error")]
         assert answered == [performance.hash]
-        assert slow not in answered
 
 
 def test_of_fifty_saves_in_a_second_none_is_compiled_twice_and_the_last_plays(patch: Path) -> None:

@@ -134,3 +134,12 @@ def test_a_mistake_in_calling_the_library_is_told_at_the_call(within: str) -> No
     assert found.span.text == "circle(me@x, 0.3)"
     assert found.message.startswith("circle cannot be called like this: ")
     assert "weft help circle" in str(found.hint)
+
+
+def test_a_mistake_in_one_of_several_calls_is_told_at_all_of_them() -> None:
+    shown = "circle(centre(), 0.1) + circle(me@x, 0.3)"
+    with pytest.raises(WeftError) as caught:
+        built(f"#use std.sdf\n#use std.coord\ndisplay({shown})")
+    (found,) = caught.value.diagnostics
+    assert found.span is not None
+    assert found.span.text == shown

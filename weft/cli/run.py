@@ -31,8 +31,8 @@ from weft.runtime.session import NOTHING_YET, Limits, Session
 
 T = TypeVar("T")
 
-# What is said otherwise than it is named.
-_CAPS = {"escape": "Esc", "fullscreen": "full screen"}
+# Keys and commands whose names are not the words for people.
+_WORDS = {"escape": "Esc", "fullscreen": "full screen"}
 
 # What plays when no file is named.
 FIRST_PATCH = "plasma.weft"
@@ -201,7 +201,7 @@ class _Run:
 def _keys(session: Session, without: str = "") -> str:
     """What the keys do, for people. One that the patch reads steers the tool only together with Ctrl."""
     return ", ".join(
-        "Ctrl+" * (key in session.patch_keys) + f"{_CAPS.get(key, key.capitalize())} {_CAPS.get(command, command)}"
+        "Ctrl+" * (key in session.patch_keys) + f"{_WORDS.get(key, key.capitalize())} {_WORDS.get(command, command)}"
         for key, command in TOOL_KEYS.items()
         if command != without
     )

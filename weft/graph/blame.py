@@ -12,8 +12,8 @@ from weft.syntax.walk import Walkable, walk
 
 
 def at_the_call(found: Diagnostic, patch: Patch, within: Walkable | None) -> Diagnostic:
-    """The same diagnostic at the call that led there, which is looked for `within` an expression or statement; as it
-    is if it does not lie in the library, or no call is found."""
+    """The same diagnostic at the call that led there, which is looked for `within` an expression or statement, or at
+    all of that where it may be one of several; as it is if it does not lie in the library, or no call is found."""
     if found.span is None or not found.span.source.library or within is None:
         return found
     blamed = _around(found.span, patch)
@@ -23,13 +23,13 @@ def at_the_call(found: Diagnostic, patch: Patch, within: Walkable | None) -> Dia
         if isinstance(node, Call) and isinstance(node.callee, Name)
         if (spindle := patch.spindles.get(node.callee.id)) is not None and spindle.span.source.library
     ]
-    direct = [(call, spindle) for call, spindle in calls if spindle is blamed]
-    if not calls:
+    suspects = [(call, spindle) for call, spindle in calls if spindle is blamed] or calls
+    if not suspects:
         return found
-    call, spindle = (direct or calls)[0]
-    name = spindle.name.name
-    words = f"{name} cannot be called like this: {found.message}"
-    return replace(found, message=words, span=call.span, hint=f"weft help {name} says what it takes")
+    span = suspects[0][0].span if len(suspects) == 1 else within.span
+    names = dict.fromkeys(spindle.name.name for _, spindle in suspects)
+    words = f"{' or '.join(names)} cannot be called like this: {found.message}"
+    return replace(found, message=words, span=span, hint=f"weft help {next(iter(names))} says what it takes")
 
 
 def value_of(output: OutputDefinition) -> Walkable | None:
