@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from tests.support.exprs import image_slot, number_slot
-from tests.support.kernels import MACHINES, kernel, launch_of, local
-from tests.support.tolerances import DOUBLE
+from tests.support.kernels import MACHINES, agree, kernel, launch_of, local
 from weft.backends.memory import StateMemory
 from weft.codegen.base import Kernel, StrandCall
 from weft.codegen.opcodes import OPCODES
@@ -121,7 +120,7 @@ def test_every_opcode_has_its_case():
 def test_opcode(op, machine):
     made, expected, inputs = CASES[op].kernel, CASES[op].expected, CASES[op].inputs
     verify(made)
-    memory = memory_with_values(made)
+    memory = memory_with_values(made, MACHINES[machine].widest)
     launch = launch_of(SHAPE, **inputs)
     if op == "STORE_STATE":
         MACHINES[machine].load(made).planes(memory, launch)
@@ -130,12 +129,12 @@ def test_opcode(op, machine):
     got = MACHINES[machine].load(made).planes(memory, launch)
     assert got.shape == (len(expected), *SHAPE)
     for plane, wanted in zip(got, expected, strict=True):
-        assert DOUBLE.agreement(plane, np.broadcast_to(wanted, SHAPE)).all(), plane
+        assert agree(machine, plane, np.broadcast_to(wanted, SHAPE)), plane
 
 
-def memory_with_values(made):
+def memory_with_values(made, real):
     """State after two ticks: what a reader sees between ticks as one tick ago are the numbers 4, or 0 … 5."""
-    memory = StateMemory(made.slots, SHAPE, np.float64)
+    memory = StateMemory(made.slots, SHAPE, real)
     for slot in made.slots:
         memory.ring(slot.key)[memory.cell(slot.key)] = np.arange(6).reshape(SHAPE) if slot.image else 4
     memory.advance()

@@ -22,7 +22,7 @@ class Player:
     def __init__(self, ir, machine, shape=(1, 1), **inputs):
         self.kernel = compiled(ir)
         self.executable = MACHINES[machine].load(self.kernel)
-        self.memory = StateMemory(self.kernel.slots, shape, np.float64)
+        self.memory = StateMemory(self.kernel.slots, shape, MACHINES[machine].widest)
         self.shape, self.inputs, self.tick = shape, inputs, 0
 
     def play(self):

@@ -6,7 +6,7 @@ import pytest
 
 _DEVICE = {"index", "name", "available", "reason", "remedy", "memory_total", "memory_free", "cores", "simd"}
 _RESULT = {"patch", "context", "backend", "compile_ms", "threads", "tier", "estimated", "first_ms", "p50_ms", "p95_ms",
-           "budget_share"}  # fmt: skip
+           "budget_share", "isa"}  # fmt: skip
 
 
 def test_every_backend_is_listed(weft):
@@ -26,7 +26,7 @@ def test_devices_as_json(weft):
     backends = {b["name"]: b for b in found["backends"]}
     assert set(backends["cpu_visual"]["devices"][0]) >= _DEVICE
     choices = {c["context"]: c for c in found["choices"]}
-    assert choices["visual"]["executor"] == "vector"
+    assert choices["visual"]["executor"] == "native"
     assert choices["visual"]["subgraphs"] == ["visual/display"]
     # The cache of four ticks, in single precision, and the picture itself.
     assert choices["visual"]["memory"] > 16 * 9 * 4 * (4 + 1)
@@ -41,7 +41,7 @@ def test_bench_as_json(weft):
         assert set(row) == _RESULT | expected
         assert 0 < row["p50_ms"] <= row["p95_ms"]
     visual = [(r["backend"], r["threads"]) for r in found["results"] if r["context"] == "visual"]
-    assert visual == [("vm", 1), ("vector", 1), ("vector", 2)]
+    assert visual == [("vm", 1), ("vector", 1), ("vector", 2), *[("native", 1), ("native", 2)] * 2]
     assert found["transfers"]
     for way in found["transfers"]:
         assert set(way) == {"from", "to", "mechanism", "bytes", "p50_us"}

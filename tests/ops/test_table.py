@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from weft.ops import BINARY, BUILTINS, CONSTANTS, OPS, UNARY
+from weft.ops.lanes import Lanes
 from weft.ops.spec import OpSpec, OpTable, params
 
 SIGNATURES = """
@@ -29,6 +30,8 @@ LEVELS = {
 @pytest.mark.parametrize("row", OPS.values(), ids=lambda row: row.name)
 def test_row_is_complete(row):
     assert (row.vector is None) != (row.expand is None)
+    assert (row.native is None) == (row.vector is None)
+    assert not isinstance(row.native, str) or hasattr(Lanes, row.native)
     assert row.doc
     assert not row.doc.endswith(".")
     assert row.cost >= 1

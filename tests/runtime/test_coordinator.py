@@ -150,11 +150,11 @@ def test_choices() -> None:
     registry = load_registry()
     assert parse_request("visual=vm, compute=vector,vm") == {"visual": ["vm"], "compute": ["vector"], "*": ["vm"]}
     auto = choose(registry, ["visual", "audio", "compute"])
-    assert {name: choice.shown for name, choice in auto.items()} == {"visual": "vector", "compute": "vector"}
+    assert {name: choice.shown for name, choice in auto.items()} == {"visual": "native", "compute": "native"}
     asked = choose(registry, ["visual", "compute"], "visual=vm", "cpu")
     assert {name: (c.executor, c.reason) for name, c in asked.items()} == {
         "visual": ("vm", "asked for with --backend"),
-        "compute": ("vector", "asked for with WEFT_BACKEND"),
+        "compute": ("native", "asked for with WEFT_BACKEND"),
     }
     for request in ("nope", "visual=cpu_compute", "elsewhere=vm"):
         with pytest.raises(WeftError):

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from tests.support.tolerances import DOUBLE, SINGLE
 from weft.backends.executor import Executor
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
+from weft.backends.native import NativeExecutor
 from weft.backends.vector import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.base import Allocation, Instruction, Kernel, Section
@@ -23,11 +26,14 @@ from weft.ir.verify import verify as verify_ir
 CONTEXTS = {spec.name: spec for spec in (VISUAL, AUDIO, COMPUTE)}
 
 # Each way to execute a kernel in double precision, tiles of a few elements included.
-MACHINES: dict[str, Executor] = {
+DOUBLE_MACHINES: dict[str, Executor] = {
     "vm": ReferenceExecutor(),
     "vector": VectorExecutor(np.float64),
     "vector, small tiles": VectorExecutor(np.float64, tile_elements=8),
 }
+
+# Vectors of few lanes, so that small pictures have several of them and an end that does not fit.
+MACHINES: dict[str, Executor] = {**DOUBLE_MACHINES, "native": NativeExecutor(lanes=4)}
 
 
 def kernel(code: Sequence[tuple[Any, ...]], outputs: int = 1, **fields: Any) -> Kernel:
@@ -62,6 +68,12 @@ def launch_of(shape: tuple[int, int], abstime: float = 0.0, **fields: Any) -> La
     return Launch(shape, picture_coords(width, height, abstime), **fields)
 
 
+def agree(machine: str, got: ArrayLike, expected: ArrayLike) -> bool:
+    """Whether a machine computes this, as closely as its precision allows after a few operations."""
+    tolerance = (DOUBLE if MACHINES[machine].widest == np.float64 else SINGLE).scaled(10)
+    return bool(tolerance.agreement(got, expected).all())
+
+
 def run(
     made: Kernel,
     machine: str = "vm",
@@ -70,5 +82,5 @@ def run(
     **fields: Any,
 ) -> np.ndarray[Any, Any]:
     """The outputs of one launch on a machine: [outputs, height, width]."""
-    memory = memory or StateMemory(made.slots, shape, np.float64)
+    memory = memory or StateMemory(made.slots, shape, MACHINES[machine].widest)
     return np.asarray(MACHINES[machine].load(made).planes(memory, launch_of(shape, **fields)))

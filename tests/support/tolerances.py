@@ -42,9 +42,30 @@ DOUBLE = Tolerance(relative=1e-13, absolute=1e-15)
 # Single against double precision, with the same operands.
 SINGLE = Tolerance(relative=2e-6, absolute=2e-7)
 
+# Functions made of instructions in single precision: two or three units in the last place, of which each is at most
+# 2⁻²³. What is below the normal numbers may be 0.
+FUNCTION = Tolerance(relative=3e-7, absolute=2.0**-125)
+
+# Sine and cosine come from an angle of up to π/2, which has a unit of 2⁻²³ itself. Where the result is near 0, that
+# counts in full.
+ANGLE = Tolerance(relative=0, absolute=2.5e-7)
+
+# By how much a power in single precision may be off, in parts of it, for each octave between 1 and the power: its
+# logarithm, of which each octave is one, has units in the last place as well.
+POWER_OCTAVE = 3 * 2.0**-24
+POWER = Tolerance(relative=POWER_OCTAVE * (1 + 128), absolute=2.0**-124)
+
 # Noise blends values with weights that depend on the digits of its coordinates behind the point.
 NOISE_DOUBLE = Tolerance(relative=0, absolute=1e-8)
 NOISE_SINGLE = Tolerance(relative=0, absolute=2e-4)
+
+
+# Sums in double precision whose terms were put into another order, for each unit of their size and of the slope of what
+# is made of them.
+PHASE = Tolerance(relative=0, absolute=2e-14)
+
+# Less than a level of the 256 that a screen shows.
+PIXEL = Tolerance(relative=0, absolute=1 / 255)
 
 
 def wrapped_difference(got: float, expected: float, turn: float) -> float:
@@ -54,3 +75,13 @@ def wrapped_difference(got: float, expected: float, turn: float) -> float:
 # Of the 8-bit values of a small picture, how many may differ by more than a level between single and double precision:
 # a hard edge can fall on either side of a pixel's centre, and in so few pixels one edge counts for much.
 EDGE_SHARE = 0.005
+
+# A generated program in single against double precision: some dozens of operations that are each right to a unit in the
+# last place. What is further off has to be explained by the reference itself (`tests.support.parity.rule`).
+GENERATED = Tolerance(relative=2e-5, absolute=2e-6)
+
+# How many of the 255 levels of a pixel a value may be off: rounding puts some on the other side of a half.
+LEVELS = 1
+
+# Of all bytes of generated pictures soon after the start, how many may be more than a level off, if they are explained.
+OFF_SHARE = 0.001

@@ -158,10 +158,18 @@ class Backend(ABC):
     @abstractmethod
     def capabilities(self) -> Capabilities: ...
 
-    def translate(self, unit: Unit) -> object:
+    def translate(self, unit: Unit, tier: int = 1) -> object:
         """The part of compiling that needs neither device nor memory; can be pickled. `compile_subgraph` finds it as
-        `unit.code`; None if there is no such part, or it was not done beforehand."""
+        `unit.code`; None if there is no such part, or it was not done beforehand. A higher tier takes longer to make,
+        and runs faster: `exchange` takes it; None where there is none."""
         return None
+
+    def tier(self, compiled: Compiled) -> int:
+        """How much was done for the speed of a subgraph, from 1."""
+        return 1
+
+    def exchange(self, compiled: Compiled, code: object) -> None:
+        """Takes what `translate` gave for a higher tier into use, from the next tick on."""
 
     @abstractmethod
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
@@ -169,7 +177,9 @@ class Backend(ABC):
 
     @abstractmethod
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
-        """Runs one tick. What it gives is what the context makes of the outputs: a picture, a list of numbers."""
+        """Runs one tick. What it gives is what the context makes of the outputs: a picture, a list of numbers. It stays
+        as it is until the tick behind the next is begun; the same array as in the last tick says that nothing in it
+        has changed."""
 
     def try_out(
         self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False

@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends import hardware
+from weft.backends import hardware, llvm
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env
 from weft.backends.executor import Executable, Executor
 from weft.backends.launch import Getter, Launch, Value
 from weft.backends.memory import StateMemory, bytes_needed
+from weft.backends.native import NativeCode, NativeExecutable, NativeExecutor
+from weft.backends.still import Pictures
 from weft.backends.vector import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.disassemble import disassemble
@@ -22,10 +24,17 @@ from weft.codegen.unit import Unit
 from weft.errors import error
 from weft.names import StrandRef
 
-EXECUTORS: Mapping[str, type[VectorExecutor] | type[ReferenceExecutor]] = {
+EXECUTORS: Mapping[str, type[NativeExecutor] | type[VectorExecutor] | type[ReferenceExecutor]] = {
+    "native": NativeExecutor,
     "vector": VectorExecutor,
     "vm": ReferenceExecutor,
 }
+"""From the fastest to the slowest."""
+
+
+def executor_problem(name: str) -> str | None:
+    """Why an executor cannot be had on this machine, and how to get it; None if it can."""
+    return llvm.problem() if name == "native" else None
 
 
 # How many subgraphs are kept ready besides those that run: each takes scratch memory of some megabytes.
@@ -49,27 +58,37 @@ class CpuCompiled:
     points: Mapping[StrandRef, Executable]
     memory: StateMemory
     packed: bool
+    pictures: Pictures
 
     def run(
         self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
     ) -> npt.NDArray[Any]:
         if not self.packed:
             return self.grid.planes(memory, launch)
-        if out is None:
-            out = np.empty((*launch.shape, 4), np.uint8)
-        self.grid.rgba8(memory, launch, out)
-        return out
+        if out is not None:
+            self.grid.rgba8(memory, launch, out)
+            return out
+        shown = self.pictures.still(launch)
+        if shown is None:
+            shown = self.pictures.place(launch)
+            self.grid.rgba8(memory, launch, shown)
+            self.pictures.drew(launch, shown)
+        return shown
 
     def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
         values: npt.NDArray[Any] = self.points[ref].planes(self.memory, launch)[0, 0]
         return values
+
+    def exchange(self, code: object) -> None:
+        if isinstance(self.grid, NativeExecutable) and isinstance(code, NativeCode):
+            self.grid.exchange(code)
 
     def dump(self) -> str:
         return disassemble(self.unit.kernel)
 
 
 class CpuBackend(Backend):
-    """Runs bytecode with one of the executors: `vector` (numpy), or `vm`, the reference."""
+    """Runs bytecode with one of the executors: `native` (machine code), `vector` (numpy), or `vm`, the reference."""
 
     requires: ClassVar[tuple[str, ...]] = ("numpy",)
     packed: ClassVar[bool] = False
@@ -93,8 +112,8 @@ class CpuBackend(Backend):
         return [info]
 
     def capabilities(self) -> Capabilities:
-        vector = self._executor.name == "vector"
-        return Capabilities(simd=vector, threads=vector, fp64=True, sources=frozenset({"picture"}))
+        fast = self._executor.name != "vm"
+        return Capabilities(simd=fast, threads=fast, fp64=True, sources=frozenset({"picture"}))
 
     def shape(self, env: Env) -> tuple[int, int]:
         """Height and width of the sweep."""
@@ -110,11 +129,20 @@ class CpuBackend(Backend):
             raise error("not-enough-memory", words, None, hint)
         memory = StateMemory(unit.kernel.slots, shape)
         grid, points = self._loaded(unit)
-        return CpuCompiled(unit, grid, points, memory, self.packed)
+        return CpuCompiled(unit, grid, points, memory, self.packed, Pictures(unit.kernel))
 
-    def translate(self, unit: Unit) -> CpuCode:
-        points = {ref: self._executor.translate(kernel, False) for ref, kernel in unit.points.items()}
-        return CpuCode(self._executor.translate(unit.kernel, self.packed), points)
+    def translate(self, unit: Unit, tier: int = 1) -> CpuCode | None:
+        grid = self._executor.translate(unit.kernel, self.packed, tier)
+        if tier > 1:
+            return CpuCode(grid) if grid is not None else None
+        return CpuCode(grid, {ref: self._executor.translate(kernel, False) for ref, kernel in unit.points.items()})
+
+    def tier(self, compiled: Compiled) -> int:
+        return compiled.grid.tier if isinstance(compiled, CpuCompiled) else 1
+
+    def exchange(self, compiled: Compiled, code: object) -> None:
+        if isinstance(compiled, CpuCompiled) and isinstance(code, CpuCode):
+            compiled.exchange(code.grid)
 
     def _loaded(self, unit: Unit) -> tuple[Executable, Mapping[StrandRef, Executable]]:
         """The kernels of a unit, ready to run. Those of the units asked for last are kept: a text that comes back, or
@@ -137,7 +165,9 @@ class CpuBackend(Backend):
         launch = self.launch(compiled, env, coordinator)
         if raw and isinstance(compiled, CpuCompiled):
             return compiled.grid.planes(compiled.memory, launch)
-        return compiled.run(compiled.memory, launch)
+        # A picture that stands still takes as long as any other when it is drawn.
+        out = np.empty((*launch.shape, 4), np.uint8) if self.packed else None
+        return compiled.run(compiled.memory, launch, out=out)
 
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
         return compiled.run(compiled.memory, self.launch(compiled, env, coordinator))

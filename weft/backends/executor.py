@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,11 @@ class Executable(Protocol):
     that asks for one meanwhile waits."""
 
     kernel: Kernel
+
+    @property
+    def tier(self) -> int:
+        """How much was done for the speed of its pictures, from 1."""
+        ...
 
     def planes(self, memory: StateMemory, launch: Launch) -> Reals:
         """The outputs as an array [outputs, height, width], as they are: neither clamped nor freed of NaN. Then
@@ -44,10 +49,15 @@ class Executor(Protocol):
 
     name: str
 
-    def translate(self, kernel: Kernel, packed: bool) -> object | None:
+    @property
+    def widest(self) -> type[np.floating[Any]]:
+        """The widest reals that images of state may have."""
+        ...
+
+    def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> object | None:
         """The part of loading that needs neither device nor memory, for outputs as planes or `packed` as pixels; None
-        where there is nothing to prepare. It can be pickled, and means the same in another process. Raises ValueError
-        if the outputs cannot be packed."""
+        where there is nothing to prepare, or no such tier. It can be pickled, and means the same in another process.
+        Raises ValueError if the outputs cannot be packed."""
         ...
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -73,14 +74,22 @@ class Machine:
 # One instruction, ready to run: gives the place to go on at, or None for the next one.
 Step: TypeAlias = Callable[[Machine], "int | None"]
 
+# Gives what is to run in place of the step of an instruction, which stands in the section of a rate.
+Alteration: TypeAlias = Callable[[Rate, Instruction, Step], Step]
+
 
 class Interpreter:
-    """The sections of a kernel, ready to run."""
+    """The sections of a kernel, ready to run. `alter` is asked once for each instruction."""
 
-    def __init__(self, kernel: Kernel, trace: Trace | None = None) -> None:
+    def __init__(self, kernel: Kernel, trace: Trace | None = None, alter: Alteration | None = None) -> None:
         self.kernel = kernel
         self._trace = trace
         self._steps = {section.rate: _resolve(kernel, section) for section in kernel.sections}
+        if alter is not None:
+            self._steps = {
+                rate: tuple(map(partial(alter, rate), kernel.section(rate).code, steps))
+                for rate, steps in self._steps.items()
+            }
         self._constants: tuple[object, list[float]] = (None, [])
 
     def begin(self, memory: StateMemory, launch: Launch) -> Machine:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -24,6 +26,11 @@ def check_picture(out: npt.NDArray[np.uint8], shape: tuple[int, int]) -> None:
     """Raises ValueError if `out` cannot take the pixels of a launch of this shape (height, width)."""
     if out.shape != (*shape, 4) or out.dtype != np.uint8 or not out.flags.c_contiguous:
         raise ValueError(f"{out.dtype} {out.shape} is no picture of {shape} pixels, four bytes each, without gaps")
+
+
+def level(value: float) -> int:
+    """The byte that shows a value."""
+    return 0 if math.isnan(value) else math.floor(min(max(value, 0.0), 1.0) * 255 + 0.5)
 
 
 def pack(planes: Reals, out: npt.NDArray[np.uint8]) -> None:

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from weft.backends.base import Backend, DeviceInfo
-from weft.backends.cpu import EXECUTORS, CpuBackend
+from weft.backends.cpu import EXECUTORS, CpuBackend, executor_problem
 from weft.backends.registry import Registry
 from weft.errors import WeftError, did_you_mean, error
 
 # The executors in the order of their speed; `cpu` stands for the first of them that there is.
-CPU_CHAIN = ("vector",)
+CPU_CHAIN = ("native", "vector")
 
 # Named by the interface, and not in this version.
-LATER = frozenset({"native", "gl", "metal"})
+LATER = frozenset({"gl", "metal"})
 
 
 @dataclass(frozen=True)
@@ -75,20 +75,39 @@ def _choose(
                 return found
         if request.get(context):
             names = ", ".join(request[context])
-            raise error("backend-not-available", f"{names} cannot run {context}", hint="weft devices lists what can")
+            problems = [f"{name}: {problem}" for name in request[context] if (problem := _problem(name))]
+            hint = "; ".join(problems) or "weft devices lists what can"
+            raise error("backend-not-available", f"{names} cannot run {context}", hint=hint)
     for backend in registry.of_context(context):
         if backend.context != "*":
-            reason = "the fastest here" if issubclass(backend, CpuBackend) else "the only one for this context"
-            return _with(backend, context, CPU_CHAIN[0], reason)
+            if issubclass(backend, CpuBackend):
+                executor, reason = fastest_executor()
+                return _with(backend, context, executor, reason)
+            return _with(backend, context, "", "the only one for this context")
     return None
 
 
+def fastest_executor() -> tuple[str, str]:
+    """The first executor of the chain that can be had, and why it is taken."""
+    reasons: list[str] = []
+    for name in CPU_CHAIN:
+        problem = executor_problem(name)
+        if problem is None:
+            return name, "; ".join(["the fastest here", *reasons])
+        reasons.append(f"{name} is faster, but {problem}")
+    raise LookupError("the last of the chain needs nothing")
+
+
+def _problem(name: str) -> str | None:
+    return executor_problem(name) if name in EXECUTORS else None
+
+
 def _named(registry: Registry, context: str, name: str, reason: str) -> Choice | None:
-    name = CPU_CHAIN[0] if name == "cpu" else name.partition(":")[0]
+    name = fastest_executor()[0] if name == "cpu" else name.partition(":")[0]
     for backend in registry.of_context(context):
         if backend.name == name:
-            return _with(backend, context, CPU_CHAIN[0], reason)
-        if name in EXECUTORS and issubclass(backend, CpuBackend):
+            return _with(backend, context, fastest_executor()[0], reason)
+        if name in EXECUTORS and executor_problem(name) is None and issubclass(backend, CpuBackend):
             return _with(backend, context, name, reason)
     return None
 

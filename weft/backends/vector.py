@@ -37,6 +37,7 @@ class VectorExecutor:
     """Makes kernels ready for the vector machine. `dtype` is what the element section computes in."""
 
     name = "vector"
+    widest = np.float64
 
     def __init__(self, dtype: npt.DTypeLike = np.float32, tile_elements: int | None = None) -> None:
         """`tile_elements` fixes the size of tiles, which else depends on the kernel."""
@@ -44,10 +45,10 @@ class VectorExecutor:
         self._tile_elements = tile_elements
         self._pool = BandPool()
 
-    def translate(self, kernel: Kernel, packed: bool) -> Code | None:
+    def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> Code | None:
         if packed:
             channels(len(kernel.outputs))
-        return None if _one_by_one(kernel) else _translate(kernel, packed)
+        return None if tier > 1 or _one_by_one(kernel) else _translate(kernel, packed)
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
         if _one_by_one(kernel):
@@ -62,6 +63,8 @@ def _one_by_one(kernel: Kernel) -> bool:
 
 class VectorExecutable:
     """A kernel on the vector machine; see `Executable`."""
+
+    tier = 1
 
     def __init__(
         self,

@@ -6,7 +6,6 @@ the pixel is the bits of these parts together.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from weft.backends import vector_steps as steps
-from weft.backends.pixels import OPAQUE, channels
+from weft.backends.pixels import OPAQUE, channels, level
 from weft.backends.vector_emit import Emitter
 from weft.backends.vector_program import (
     HERE,
@@ -69,7 +68,7 @@ class PixelPlan:
         """The bits that are the same in all pixels of a launch."""
         bits = self.base
         for factor, value in self.numbers:
-            bits |= factor * _level(value_of(value) if isinstance(value, Scalar) else value)
+            bits |= factor * level(value_of(value) if isinstance(value, Scalar) else value)
         return bits
 
     def fill(self, number: int, arrays: Mapping[Line, Array]) -> None:
@@ -81,10 +80,6 @@ class PixelPlan:
                 values = arrays[line]
                 levels = np.fmin(np.fmax(values, 0), 1) * values.dtype.type(255) + values.dtype.type(0.5)
                 pixels |= levels.astype(np.uint32) * np.uint32(factor)
-
-
-def _level(value: float) -> int:
-    return 0 if math.isnan(value) else math.floor(min(max(value, 0.0), 1.0) * 255 + 0.5)
 
 
 def return_pixels(program: Emitter, values: Sequence[Value]) -> PixelPlan:

@@ -21,11 +21,12 @@ class ReferenceExecutor:
     """Makes kernels ready for the reference machine. `trace` is called with every instruction that is executed."""
 
     name = "vm"
+    widest = np.float64
 
     def __init__(self, trace: Trace | None = None) -> None:
         self._trace = trace
 
-    def translate(self, kernel: Kernel, packed: bool) -> None:
+    def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> None:
         if packed:
             channels(len(kernel.outputs))
 
@@ -35,6 +36,8 @@ class ReferenceExecutor:
 
 class ReferenceExecutable:
     """A kernel on the reference machine; see `Executable`."""
+
+    tier = 1
 
     def __init__(self, kernel: Kernel, trace: Trace | None = None) -> None:
         self.kernel = kernel

@@ -13,17 +13,21 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from weft.backends.cpu import EXECUTORS
+from weft.backends import llvm
+from weft.backends.cpu import EXECUTORS, executor_problem
 from weft.backends.hardware import cores
+from weft.backends.native import NativeExecutor
 from weft.backends.select import refused
-from weft.cli.console import Missing
+from weft.cli.console import Missing, say
 from weft.cli.options import SIZE, NumberRange
 from weft.cli.patch import compile_file, shipped_patches
+from weft.codegen.native.target import ISAS, TIERS, Isa
+from weft.errors import did_you_mean
 from weft.runtime.build import Build
-from weft.runtime.measure import Cost, Transfer, machine, measure, transfers
+from weft.runtime.measure import Cost, Transfer, Way, machine, measure, transfers
 
 # The slowest comes first, so that the bars grow shorter from line to line.
-_BACKENDS = ("vm", "vector")
+_BACKENDS = tuple(EXECUTORS)[::-1]
 _BAR = 20
 _COMPILES = 3
 
@@ -46,18 +50,19 @@ class _Row:
         return f"{width} samples" if self.cost.context == "audio" else f"{width}x{height}"
 
     def to_json(self) -> dict[str, Any]:
-        cost = self.cost
+        cost, way = self.cost, self.cost.way
         is_sound = cost.context == "audio"
         extent = {"block": cost.shape[1]} if is_sound else {"size": self.extent}
         speed = {"realtime_factor": _rounded(1 / self.budget_share)}
         return {
             "patch": self.patch,
             "context": cost.context,
-            "backend": cost.executor,
+            "backend": way.executor,
             **extent,
             "compile_ms": _rounded(self.compile_ms),
-            "threads": cost.threads,
-            "tier": "bytecode",
+            "threads": way.threads,
+            "tier": way.tier if way.is_native else "bytecode",
+            "isa": way.isa.name if way.isa else None,
             "estimated": cost.estimated,
             "first_ms": _rounded(cost.timing.first),
             "p50_ms": _rounded(cost.timing.p50),
@@ -73,6 +78,8 @@ class _Row:
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
 @click.option("--seconds", type=NumberRange(0), default=1.0, show_default=True, help="For each measurement.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="At most so many threads; default: all cores.")
+@click.option("--isa", "isas", metavar="NAMES", default="", help="Machine code also for these families of processors: "
+              f"{', '.join(ISAS)}.")
 @click.option("--json", "as_json", is_flag=True, help="The results as JSON on stdout.")
 def command(
     patches: Sequence[str],
@@ -80,19 +87,21 @@ def command(
     size: tuple[int, int] | None,
     seconds: float,
     threads: int | None,
+    isas: str,
     as_json: bool,
 ) -> None:
     """Measure FILEs (by default those in patches/bench) on every backend, with one thread and with several."""
-    runs = _runs(backends, threads or cores())
+    ways = _ways(_names(backends), _names(isas), threads or cores())
     settings = {"width": float(size[0]), "height": float(size[1])} if size else None
     builds = [(file, _compiled(file, settings)) for file in patches or _shipped()]
-    rows = [row for file, build in builds for row in _measured(file, build, runs, seconds)]
-    ways = transfers(min(seconds, 0.2))
+    rows = [row for file, build in builds for row in _measured(file, build, ways, seconds)]
+    routes = transfers(min(seconds, 0.2))
     if as_json:
         found = [row.to_json() for row in rows]
-        click.echo(json.dumps({"machine": machine(), "results": found, "transfers": [_way(w) for w in ways]}, indent=2))
+        result = {"machine": machine(), "results": found, "transfers": [_route(r) for r in routes]}
+        click.echo(json.dumps(result, indent=2))
     else:
-        _show(builds, rows, ways)
+        _show(builds, rows, routes)
 
 
 def _compiled(file: str, settings: Mapping[str, float] | None) -> Build:
@@ -112,25 +121,49 @@ def _shipped() -> list[str]:
     return [str(path) for path in found]
 
 
-def _runs(backends: str, threads: int) -> list[tuple[str, int]]:
-    """Each executor with the numbers of threads that it is measured with."""
-    runs: list[tuple[str, int]] = []
-    for name in filter(None, (part.strip() for part in backends.split(","))):
+def _names(listed: str) -> list[str]:
+    return [name for name in map(str.strip, listed.split(",")) if name]
+
+
+def _ways(backends: Sequence[str], isas: Sequence[str], threads: int) -> list[Way]:
+    """The ways to execute that are measured: with one thread and with several, machine code at each tier."""
+    ways: list[Way] = []
+    for name in backends:
         if name not in EXECUTORS:
             raise refused(name, _BACKENDS)
-        runs += [(name, count) for count in ((1,) if name == "vm" else sorted({1, threads}))]
-    return runs
+        problem = executor_problem(name)
+        if problem is not None:
+            say(f"{name} is left out: {problem}")
+            continue
+        counts = (1,) if name == "vm" else sorted({1, threads})
+        tiers = list(TIERS) if Way(name).is_native else [1]
+        ways += [Way(name, count, tier) for tier in tiers for count in counts]
+    for isa in isas:
+        ways += [Way(NativeExecutor.name, 1, tier, _isa(isa)) for tier in TIERS]
+    return ways
 
 
-def _measured(file: str, build: Build, runs: Sequence[tuple[str, int]], seconds: float) -> Iterator[_Row]:
+def _isa(name: str) -> Isa:
+    """A family of processors that this machine can stand for."""
+    if name not in ISAS:
+        raise click.UsageError(f'there is no code for "{name}" ({did_you_mean(name, ISAS) or ", ".join(ISAS)})')
+    problem = executor_problem(NativeExecutor.name)
+    if problem is None and not llvm.runs_here(ISAS[name]):
+        problem = f"this processor does not run code for {ISAS[name].title}"
+    if problem is not None:
+        raise Missing(problem)
+    return ISAS[name]
+
+
+def _measured(file: str, build: Build, ways: Sequence[Way], seconds: float) -> Iterator[_Row]:
     compile_ms = _text_to_bytecode(build)
     for context in dict.fromkeys(unit.subgraph.context for unit in build.units):
-        for executor, threads in runs:
-            # Only a picture is large enough to be shared among threads.
-            if threads > 1 and not build.contexts[context].sweeps_plane:
+        for way in ways:
+            # Only a picture is large enough to be shared among threads, or to be worth another tier.
+            if (way.threads > 1 or way.tier > 1) and not build.contexts[context].sweeps_plane:
                 continue
-            _tell(f"{Path(file).name} · {context} · {executor} × {threads}")
-            cost = measure(build, context, executor, threads, seconds)
+            _tell(f"{Path(file).name} · {context} · {_way_text(way)}")
+            cost = measure(build, context, way, seconds)
             if cost is not None:
                 yield _Row(Path(file).stem, compile_ms + cost.load_ms, cost)
 
@@ -144,12 +177,12 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def _way(way: Transfer) -> dict[str, Any]:
-    return {"from": way.source, "to": way.target, "mechanism": way.mechanism, "bytes": way.bytes,
-            "p50_us": _rounded(way.p50_us)}  # fmt: skip
+def _route(route: Transfer) -> dict[str, Any]:
+    return {"from": route.source, "to": route.target, "mechanism": route.mechanism, "bytes": route.bytes,
+            "p50_us": _rounded(route.p50_us)}  # fmt: skip
 
 
-def _show(builds: Sequence[tuple[str, Build]], rows: Sequence[_Row], ways: Sequence[Transfer]) -> None:
+def _show(builds: Sequence[tuple[str, Build]], rows: Sequence[_Row], routes: Sequence[Transfer]) -> None:
     facts = machine()
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(f"{facts['processor']} · {facts['simd']} · {facts['cores']} cores · Python {facts['python']}")
@@ -157,8 +190,10 @@ def _show(builds: Sequence[tuple[str, Build]], rows: Sequence[_Row], ways: Seque
     for file, build in builds:
         total = _text_to_bytecode(build)
         console.print(f"{Path(file).stem}: text → tree {build.parse_ms:.1f} ms, text → bytecode {total:.1f} ms")
-    for way in ways:
-        console.print(f"{way.source} → {way.target} by {way.mechanism}: {way.bytes} bytes in {way.p50_us:.1f} µs")
+    for route in routes:
+        console.print(
+            f"{route.source} → {route.target} by {route.mechanism}: {route.bytes} bytes in {route.p50_us:.1f} µs"
+        )
 
 
 def _table(rows: Sequence[_Row]) -> Table:
@@ -171,10 +206,16 @@ def _table(rows: Sequence[_Row]) -> Table:
     for row in rows:
         cost, timing = row.cost, row.cost.timing
         times = (_milliseconds(ms) for ms in (row.compile_ms, timing.first, timing.p50, timing.p95))
-        backend = f"{cost.executor} × {cost.threads}" if cost.threads > 1 else cost.executor
+        backend = _way_text(cost.way)
         share = _bar(row.budget_share) + " estimated" * cost.estimated
         table.add_row(row.patch, cost.context, backend, row.extent, *times, _speed(row), share)
     return table
+
+
+def _way_text(way: Way) -> str:
+    parts = [way.executor, f"tier {way.tier}" if way.is_native else "", f"for {way.isa.title}" if way.isa else ""]
+    parts.append(f"× {way.threads}" if way.threads > 1 else "")
+    return " ".join(filter(None, parts))
 
 
 def _milliseconds(value: float) -> str:

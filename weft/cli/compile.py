@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 import click
 
+from weft.backends.cpu import executor_problem
+from weft.backends.native import Listing, NativeExecutor
 from weft.cli import files
 from weft.cli.console import Missing, show
 from weft.cli.options import FILE
@@ -55,12 +57,31 @@ def _bytecode(compiled: _Compiled) -> str:
     return "\n".join(disassemble(kernel, shape) for kernel in kernels)
 
 
+def _llvm(compiled: _Compiled) -> str:
+    return "\n".join(listing.llvm for listing in _listings(compiled))
+
+
+def _asm(compiled: _Compiled) -> str:
+    return "\n".join(listing.assembly() for listing in _listings(compiled))
+
+
+def _listings(compiled: _Compiled) -> Iterator[Listing]:
+    """What becomes of each subgraph's kernel as machine code."""
+    problem = executor_problem(NativeExecutor.name)
+    if problem is not None:
+        raise Missing(f"there is no machine code: {problem}")
+    executor = NativeExecutor()
+    for unit in compiled.units:
+        packed = compiled.build.contexts[unit.subgraph.context].sweeps_plane and bool(unit.subgraph.sinks)
+        yield executor.listing(unit.kernel, packed)
+
+
 _STAGES: Mapping[str, Callable[[_Compiled], str]] = MappingProxyType(
-    {"ast": _ast, "graph": _graph, "ir": _ir, "bytecode": _bytecode}
+    {"ast": _ast, "graph": _graph, "ir": _ir, "bytecode": _bytecode, "llvm": _llvm, "asm": _asm}
 )
 
 # The compilers for these are not in this version.
-_LATER = ("llvm", "asm", "msl", "glsl")
+_LATER = ("msl", "glsl")
 
 
 def _dump_options(command: Callable[..., None]) -> Callable[..., None]:

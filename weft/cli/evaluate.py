@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import click
 
+from weft.backends.cpu import EXECUTORS, executor_problem
 from weft.backends.executor import Executor
 from weft.backends.interpreter import TraceEvent
 from weft.backends.select import refused
-from weft.backends.vector import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.cli.console import Missing, say, show
 from weft.cli.options import FILE, SIZE, probe
@@ -64,7 +64,7 @@ class _Answer:
 @click.option("--grid", type=SIZE, metavar="WxH", help="Over a picture of this size.")
 @click.option("--samples", type=click.IntRange(1, _MOST), help="So many samples of sound from the time of --at on.")
 @click.option("--ticks", type=click.IntRange(0), default=0, help="Advance state so many ticks before.")
-@click.option("--backend", metavar="NAME", help="vm or vector; by default vm, but vector where that would take long.")
+@click.option("--backend", metavar="NAME", help="vm, vector or native; by default vm, but vector where that is slow.")
 @click.option("--trace", is_flag=True, help="Every instruction and the stack behind it (vm only).")
 @click.option("--json", "as_json", is_flag=True, help="The values as JSON on stdout.")
 def command(
@@ -92,14 +92,18 @@ def command(
 
 def _check(query: _Query) -> None:
     """Raises for options that exclude each other, and for backends that this version lacks."""
-    if query.backend not in (None, "vm", "vector"):
-        raise refused(query.backend or "", ("vm", "vector"))
+    if query.backend is not None:
+        if query.backend not in EXECUTORS:
+            raise refused(query.backend, EXECUTORS)
+        problem = executor_problem(query.backend)
+        if problem is not None:
+            raise Missing(f"{query.backend} cannot be had: {problem}")
     if query.grid and query.samples:
         raise click.UsageError("--grid and --samples exclude each other")
     if (query.grid or query.samples) and len(query.places) > 1:
         raise click.UsageError("--grid and --samples take a single --at")
-    if query.trace and query.backend == "vector":
-        raise click.UsageError("--trace needs --backend vm: the vector machine has no single steps")
+    if query.trace and query.backend not in (None, "vm"):
+        raise click.UsageError(f"--trace needs --backend vm: {query.backend} has no single steps")
     if query.grid and math.prod(query.grid) > _MOST:
         raise click.UsageError(f"--grid has more than {_MOST:,} elements")
 
@@ -169,9 +173,7 @@ class _Evaluator:
         return alone.unit
 
     def _executor(self, trace: bool = False) -> Executor:
-        if self._backend == "vector":
-            return VectorExecutor()
-        return ReferenceExecutor(self._print_step if trace else None)
+        return ReferenceExecutor(self._print_step) if trace else EXECUTORS[self._backend]()
 
     def _print_step(self, event: TraceEvent) -> None:
         row, column = event.element

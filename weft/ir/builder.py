@@ -110,6 +110,8 @@ def _unchanged(name: str, args: tuple[Expr, ...]) -> Expr | None:
             return then if then is otherwise else None
         case "neg" if args[0].op == "neg":
             return args[0].args[0]
+        case "floor" if args[0].op == "floor":
+            return args[0]
         case _:
             return None
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from weft.contexts import ContextSpec
+from weft.ir import phases
 from weft.ir.builder import Builder, in_order
 from weft.ir.expr import Expr, Pool, SlotPlane
 from weft.ir.program import Lowered, StateSlot
@@ -95,6 +96,12 @@ def fold(lowered: Lowered, context: PassContext) -> Lowered:
     return rewrite(lowered, folded)
 
 
+def reduce_phases(lowered: Lowered, context: PassContext) -> Lowered:
+    """Keeps the arguments of periodic operations small: what they have from the frame alone is reduced to one turn."""
+    change = phases.rewriting(lowered, context.pool, context.spec)
+    return lowered if change is None else rewrite(lowered, change)
+
+
 def _remade(node: Expr, args: tuple[Expr, ...], pool: Pool) -> Expr:
     return node if args == node.args else pool.make(node.op, args, node.attr, pool.span(node))
 
@@ -103,6 +110,7 @@ PASSES: Sequence[Pass] = (
     Pass("settle_state", settle_state, always=True),
     Pass("expand", expand, always=True),
     Pass("fold", fold, always=False),
+    Pass("phases", reduce_phases, always=False),
 )
 
 
@@ -111,9 +119,10 @@ def run_passes(
     context: PassContext,
     optimise: bool = True,
     after: Callable[[str, Lowered], None] | None = None,
+    passes: Sequence[Pass] = PASSES,
 ) -> Lowered:
     """Applies the passes in order; `after` sees the result of each, by name."""
-    for step in PASSES:
+    for step in passes:
         if step.always or optimise:
             lowered = step.apply(lowered, context)
             if after is not None:

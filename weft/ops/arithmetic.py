@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 from weft.ops import formula as f
-from weft.ops import ieee
+from weft.ops import ieee, single
 from weft.ops.formula import Term
 from weft.ops.spec import OpSpec, params
 
@@ -88,22 +88,22 @@ def _sign(x: float) -> float:
 ROWS = (
     OpSpec(
         "add", "operator", params("a", "b"), "the sum of a and b",
-        fold=lambda a, b: a + b, vector="add",
+        fold=lambda a, b: a + b, vector="add", native="add",
         symbols=("+",), level=6, example="me@x + 0.1",
     ),
     OpSpec(
         "sub", "operator", params("a", "b"), "a less b",
-        fold=lambda a, b: a - b, vector="subtract",
+        fold=lambda a, b: a - b, vector="subtract", native="sub",
         symbols=("-",), level=6, example="me@x - 0.5",
     ),
     OpSpec(
         "mul", "operator", params("a", "b"), "the product of a and b",
-        fold=lambda a, b: a * b, vector="multiply",
+        fold=lambda a, b: a * b, vector="multiply", native="mul",
         symbols=("*",), level=7, example="me@x * 10",
     ),
     OpSpec(
         "div", "operator", params("a", "b"), "a divided by b; infinite or NaN when b is 0",
-        fold=ieee.divide, vector="divide",
+        fold=ieee.divide, vector="divide", native="div",
         symbols=("/",), level=7, example="me@x / 2", cost=4,
     ),
     OpSpec(
@@ -113,7 +113,7 @@ ROWS = (
     ),
     OpSpec(
         "neg", "operator", params("a"), "a with the other sign",
-        fold=lambda a: -a, vector="negative",
+        fold=lambda a: -a, vector="negative", native="neg",
         symbols=("-",), level=8, example="-me@x",
     ),
     OpSpec(
@@ -123,11 +123,11 @@ ROWS = (
     ),
     OpSpec(
         "power", "internal", params("a", "b"), "`a ^ b` where no product or root will do",
-        fold=ieee.power, vector=_vector_power, example="power(a, b)", cost=30,
+        fold=ieee.power, vector=_vector_power, native=single.power, example="power(a, b)", cost=30,
     ),
     OpSpec(
         "abs", "builtin", params("x"), "x without its sign",
-        fold=abs, vector="absolute", example="abs(me@x - 0.5)",
+        fold=abs, vector="absolute", native="abs", example="abs(me@x - 0.5)",
     ),
     OpSpec(
         "sign", "builtin", params("x"), "1 if x is positive, -1 if it is negative, 0 at 0",
@@ -136,12 +136,12 @@ ROWS = (
     ),
     OpSpec(
         "min", "builtin", params("a", "b"), "the smallest operand; NaN only if all are",
-        fold=lambda *xs: reduce(ieee.minimum, xs), vector="fmin",
+        fold=lambda *xs: reduce(ieee.minimum, xs), vector="fmin", native=single.minimum,
         variadic=True, example="min(me@x, me@y)",
     ),
     OpSpec(
         "max", "builtin", params("a", "b"), "the largest operand; NaN only if all are",
-        fold=lambda *xs: reduce(ieee.maximum, xs), vector="fmax",
+        fold=lambda *xs: reduce(ieee.maximum, xs), vector="fmax", native=single.maximum,
         variadic=True, example="max(me@x, me@y)",
     ),
 )  # fmt: skip

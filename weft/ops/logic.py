@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ops import formula as f
+from weft.ops import single
 from weft.ops.spec import OpSpec, params
 
 
@@ -25,32 +26,32 @@ def _vector_to_real(np: Any, out: Any, c: Any) -> None:
 ROWS = (
     OpSpec(
         "or", "operator", params("a", "b"), "1 if a or b is true, else 0",
-        fold=lambda a, b: float(a != 0 or b != 0), vector="logical_or",
+        fold=lambda a, b: float(a != 0 or b != 0), vector="logical_or", native="either",
         takes="truth", gives="truth", symbols=("or",), level=2, example="key@a or mouse@down",
     ),
     OpSpec(
         "and", "operator", params("a", "b"), "1 if a and b are true, else 0",
-        fold=lambda a, b: float(a != 0 and b != 0), vector="logical_and",
+        fold=lambda a, b: float(a != 0 and b != 0), vector="logical_and", native="both",
         takes="truth", gives="truth", symbols=("and",), level=3, example="me@x > 0.2 and me@x < 0.8",
     ),
     OpSpec(
         "not", "operator", params("a"), "1 if a is 0, else 0",
-        fold=lambda a: float(a == 0), vector="logical_not",
+        fold=lambda a: float(a == 0), vector="logical_not", native="negation",
         takes="truth", gives="truth", symbols=("not",), level=4, example="not key@space",
     ),
     OpSpec(
         "eq", "operator", params("a", "b"), "1 if a equals b, else 0",
-        fold=lambda a, b: float(a == b), vector="equal",
+        fold=lambda a, b: float(a == b), vector="equal", native="eq",
         gives="truth", symbols=("==", "==="), level=5, example="me@beat == 0",
     ),
     OpSpec(
         "ne", "operator", params("a", "b"), "1 if a differs from b, else 0; NaN differs from everything",
-        fold=lambda a, b: float(a != b), vector="not_equal",
+        fold=lambda a, b: float(a != b), vector="not_equal", native="ne",
         gives="truth", symbols=("!=",), level=5, example="me@beat != 0",
     ),
     OpSpec(
         "lt", "operator", params("a", "b"), "1 if a is less than b, else 0",
-        fold=lambda a, b: float(a < b), vector="less",
+        fold=lambda a, b: float(a < b), vector="less", native="lt",
         gives="truth", symbols=("<", "<<"), level=5, example="me@x < 0.5",
     ),
     OpSpec(
@@ -60,7 +61,7 @@ ROWS = (
     ),
     OpSpec(
         "le", "operator", params("a", "b"), "1 if a is at most b, else 0",
-        fold=lambda a, b: float(a <= b), vector="less_equal",
+        fold=lambda a, b: float(a <= b), vector="less_equal", native="le",
         gives="truth", symbols=("<=", "<<="), level=5, example="me@x <= 0.5",
     ),
     OpSpec(
@@ -70,12 +71,12 @@ ROWS = (
     ),
     OpSpec(
         "select", "builtin", params("c", "a", "b"), "a if c is true, else b; what the other side computes never leaks",
-        fold=lambda c, a, b: a if c != 0 else b, vector=_vector_select,
+        fold=lambda c, a, b: a if c != 0 else b, vector=_vector_select, native="select",
         takes=("truth", "real", "real"), example="select(me@x < 0.5, 0.2, 0.8)",
     ),
     OpSpec(
         "to_real", "internal", params("c"), "a truth as the real 1 or 0",
-        fold=lambda c: float(c != 0), vector=_vector_to_real,
+        fold=lambda c: float(c != 0), vector=_vector_to_real, native=single.truth_as_real,
         takes="truth", example="to_real(a < b)",
     ),
 )  # fmt: skip

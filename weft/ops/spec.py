@@ -36,8 +36,8 @@ def params(*names: str, **defaults: float) -> tuple[Param, ...]:
 class OpSpec:
     """One operator or builtin: everything that any part of weft knows about it.
 
-    A row either carries its form for every target (`vector`, …) or an `expand`, which rewrites it into other rows
-    before any target sees it.
+    A row either carries its form for every target (`vector`, `native`, …) or an `expand`, which rewrites it into other
+    rows before any target sees it.
     """
 
     name: str
@@ -52,6 +52,8 @@ class OpSpec:
     """For numpy: the name of a ufunc, or a function `(np, out, *args, *temps)` that leaves the result in `out`, which
     is none of the args. Works for float32 and float64; args may be of any shape that broadcasts to out's. `bits` are
     uint32 arrays, truths are bool arrays."""
+    native: str | Callable[..., Any] | None = None
+    """For machine code: the name of a method of `weft.ops.lanes.Lanes`, or a function `(lanes, *args) -> result`."""
     temps: int = 0
     """How many scratch arrays of out's shape and of the real type the `vector` function takes behind its args."""
     expand: Callable[..., Any] | None = None

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 
 from weft.ops import formula as f
-from weft.ops import ieee
+from weft.ops import ieee, single
 from weft.ops.spec import OpSpec, params
 
 ROWS = (
     OpSpec(
         "sin", "builtin", params("x"), "the sine of x radians",
-        fold=ieee.sin, vector="sin", example="sin(me@x * tau)", cost=10,
+        fold=ieee.sin, vector="sin", native=single.sine, example="sin(me@x * tau)", cost=10,
     ),
     OpSpec(
         "cos", "builtin", params("x"), "the cosine of x radians",
-        fold=ieee.cos, vector="cos", example="cos(me@time)", cost=10,
+        fold=ieee.cos, vector="cos", native=single.cosine, example="cos(me@time)", cost=10,
     ),
     OpSpec(
         "tan", "builtin", params("x"), "the tangent of x radians",
@@ -36,6 +36,6 @@ ROWS = (
     ),
     OpSpec(
         "atan2", "builtin", params("y", "x"), "the angle from -pi to pi of the direction (x, y)",
-        fold=math.atan2, vector="arctan2", example="atan2(me@y - 0.5, me@x - 0.5)", cost=20,
+        fold=math.atan2, vector="arctan2", native=single.arctangent, example="atan2(me@y - 0.5, me@x - 0.5)", cost=20,
     ),
 )  # fmt: skip

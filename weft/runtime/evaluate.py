@@ -189,11 +189,11 @@ class Evaluation:
         return memory
 
     def _memory(self, kernel: Kernel, shape: tuple[int, int]) -> StateMemory:
-        needed, free = bytes_needed(kernel, shape, np.float64), hardware.memory_free()
+        needed, free = bytes_needed(kernel, shape, self._executor.widest), hardware.memory_free()
         if free and needed > free:
             raise error("not-enough-memory", f"the strand would remember {needed / 1e9:.1f} GB, and "
                         f"{free / 1e9:.1f} GB are free", hint="--grid makes the picture smaller")  # fmt: skip
-        return StateMemory(kernel.slots, shape, np.float64)
+        return StateMemory(kernel.slots, shape, self._executor.widest)
 
     def _launch(
         self,

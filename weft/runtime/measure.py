@@ -12,15 +12,17 @@ from pathlib import Path
 import numpy as np
 
 import weft
-from weft.backends import hardware
+from weft.backends import hardware, llvm
 from weft.backends.base import Env
 from weft.backends.cpu import EXECUTORS
-from weft.backends.executor import Executable
+from weft.backends.executor import Executable, Executor
 from weft.backends.launch import Getter, Launch, Picture, Value, picture_coords
 from weft.backends.memory import StateMemory
+from weft.backends.native import NativeExecutor
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.codegen.base import Kernel
+from weft.codegen.native.target import Isa
 from weft.codegen.unit import Unit
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable
 from weft.errors import Source
@@ -55,12 +57,32 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """A way to execute kernels: an executor with so many threads; for machine code also how much is done for speed, and
+    for which family of processors (None: this very processor)."""
+
+    executor: str
+    threads: int = 1
+    tier: int = 1
+    isa: Isa | None = None
+
+    @property
+    def is_native(self) -> bool:
+        return self.executor == NativeExecutor.name
+
+    def loader(self) -> Executor:
+        """An executor of its own."""
+        if self.isa is not None:
+            return NativeExecutor(llvm.plainest(self.isa))
+        return EXECUTORS[self.executor]()
+
+
+@dataclass(frozen=True, slots=True)
 class Cost:
-    """What one context of a patch costs on one executor. `shape` (height, width) is what a tick computes."""
+    """What one context of a patch costs in one way. `shape` (height, width) is what a tick computes."""
 
     context: str
-    executor: str
-    threads: int
+    way: Way
     shape: tuple[int, int]
     load_ms: float
     timing: Timing
@@ -100,7 +122,7 @@ def timed(work: Callable[[], object], seconds: float) -> Timing:
     return Timing(times[0], float(np.percentile(later, 50)), float(np.percentile(later, 95)))
 
 
-def measure(program: Build, context: str, executor: str, threads: int, seconds: float) -> Cost | None:
+def measure(program: Build, context: str, way: Way, seconds: float) -> Cost | None:
     """What the subgraphs of one context cost in a tick, on their own: what they read of other contexts is a constant.
     None if the program has nothing in that context."""
     units = [unit for unit in program.units if unit.subgraph.context == context]
@@ -108,25 +130,34 @@ def measure(program: Build, context: str, executor: str, threads: int, seconds: 
         return None
     spec, settings = program.contexts[context], program.patch.settings
     whole = _shape(spec, settings)
-    shape = _reduced(whole) if executor == "vm" and spec.sweeps_plane else whole
+    shape = _reduced(whole) if way.executor == "vm" and spec.sweeps_plane else whole
+    loader = way.loader()
     started = time.perf_counter()
-    loader = EXECUTORS[executor]()
-    loaded = [loader.load(unit.kernel) for unit in units]
+    loaded = [_loaded(loader, unit, spec, way.tier) for unit in units]
     load_ms = (time.perf_counter() - started) * 1e3
-    rig = _Rig(program, spec, shape, threads)
+    rig = _Rig(program, spec, shape, way.threads)
     steps = [rig.step(unit, executable) for unit, executable in zip(units, loaded, strict=True)]
     timing = timed(lambda: [step() for step in steps], seconds)
     factor = (whole[0] * whole[1]) / (shape[0] * shape[1])
     return Cost(
         context=context,
-        executor=executor,
-        threads=threads,
+        way=way,
         shape=whole,
         load_ms=load_ms,
         timing=timing.scaled(factor),
         estimated=shape != whole,
         budget_ms=1e3 * whole[1] / settings["rate"] if spec.raster else 1e3 / (spec.rate or settings["fps"]),
     )
+
+
+def _loaded(loader: Executor, unit: Unit, spec: ContextSpec, tier: int) -> Executable:
+    packed = _shows(spec, unit)
+    return loader.load(unit.kernel, {packed: loader.translate(unit.kernel, packed, tier)})
+
+
+def _shows(spec: ContextSpec, unit: Unit) -> bool:
+    """Whether the outputs of a unit become pixels."""
+    return spec.sweeps_plane and bool(unit.subgraph.sinks)
 
 
 def _shape(spec: ContextSpec, settings: Mapping[str, float]) -> tuple[int, int]:
@@ -153,6 +184,7 @@ class _Rig:
         self._threads = threads
         self._tick_seconds = shape[1] / settings["rate"] if spec.raster else 1 / (spec.rate or settings["fps"])
         self._rate = settings["rate"]
+        self._centres = picture_coords(shape[1], shape[0])
         self._env = Env(
             width=int(settings["width"]),
             height=int(settings["height"]),
@@ -166,7 +198,7 @@ class _Rig:
         memory = StateMemory(kernel.slots, self._shape)
         pictures = {path: load_picture(Path(path)) for path in kernel.pictures}
         pixels = np.empty((*self._shape, 4), np.uint8)
-        shows = self._spec.sweeps_plane and bool(unit.subgraph.sinks)
+        shows = _shows(self._spec, unit)
         tick = 0
 
         def run() -> None:
@@ -182,10 +214,10 @@ class _Rig:
 
     def _launch(self, kernel: Kernel, tick: int, pictures: Mapping[str, Picture]) -> Launch:
         start = tick * self._tick_seconds
-        height, width = self._shape
+        width = self._shape[1]
         coords: dict[str, Value] = {"x": 0.5, "y": 0.5, "abstime": start, "channel": 0.0}
         if self._spec.sweeps_plane:
-            coords = picture_coords(width, height, start)
+            coords = {**self._centres, "abstime": start}
         elif self._spec.raster:
             coords["abstime"] = start + np.arange(width) / self._rate
         uniforms = {name: float(tick) if name == "absframe" else self._env.uniform(name) for name in kernel.uniforms}

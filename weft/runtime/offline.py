@@ -66,7 +66,10 @@ class Offline:
         settings = build.patch.settings
         size = (int(settings["width"]), int(settings["height"]))
         self._fps = settings["fps"]
-        self._swap: Swap = Stage(choices).prepare(build.playable, size)
+        stage = Stage(choices)
+        self._swap: Swap = stage.prepare(build.playable, size)
+        # The same tier for every frame, whichever are wanted: they may differ in how numbers are rounded.
+        self._swap.exchange(stage.improve(self._swap.improvable))
         self._check_display(build)
         self._env = Env(
             width=size[0],

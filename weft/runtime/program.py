@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from weft.backends.base import Backend, Env
 from weft.backends.launch import Picture
 from weft.backends.select import Choice
+from weft.codegen.unit import Unit
 from weft.errors import Diagnostic, error
 from weft.media.pictures import PictureError, load_picture
 from weft.runtime.build import Playable
@@ -33,6 +34,23 @@ class Swap:
     changed: tuple[str, ...]
     kept: tuple[str, ...]
     left_out: tuple[Diagnostic, ...] = ()
+
+    @property
+    def tier(self) -> int:
+        """The lowest tier among its subgraphs."""
+        return min((part.backend.tier(part.compiled) for part in self.runner.parts), default=1)
+
+    @property
+    def improvable(self) -> tuple[Unit, ...]:
+        """What still runs at the first tier, without its code."""
+        parts = (part for part in self.runner.parts if part.backend.tier(part.compiled) == 1)
+        return tuple(replace(part.unit, code=None) for part in parts)
+
+    def exchange(self, codes: Mapping[str, object]) -> None:
+        """Takes better code into use, given by the hashes of the units. May be called from any thread."""
+        for part in self.runner.parts:
+            if part.unit.hash in codes:
+                part.backend.exchange(part.compiled, codes[part.unit.hash])
 
 
 @dataclass
@@ -62,6 +80,16 @@ class Stage:
         parsing, graph, kernels = playable.took
         took = (parsing, graph, kernels + (time.perf_counter() - started) * 1e3)
         return replace(playable, units=tuple(units), took=took)
+
+    def improve(self, units: Iterable[Unit]) -> dict[str, object]:
+        """Code of the next tier for units, by their hashes, as far as their backends have such."""
+        codes = {}
+        for unit in units:
+            backend = self.backend(unit.subgraph.context)
+            code = backend.translate(unit, tier=2) if backend is not None else None
+            if code is not None:
+                codes[unit.hash] = code
+        return codes
 
     def prepare(self, playable: Playable, size: tuple[int, int], before: Swap | None = None) -> Swap:
         """Loads what the program before does not have already. Changes nothing that runs.

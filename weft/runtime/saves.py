@@ -11,7 +11,7 @@ from pathlib import Path
 
 from weft.runtime.compiling.compiler import Compiler, Made, Saved
 from weft.runtime.compiling.trial import NOT_A_NUMBER, Moment, mistakes
-from weft.runtime.compiling.worker import CompileWorker, Outcome, load
+from weft.runtime.compiling.worker import CompileWorker, Improvement, Outcome, load
 from weft.runtime.events import EventLog
 from weft.runtime.files import FileState, read_text
 from weft.runtime.program import Swap
@@ -113,6 +113,15 @@ class Saves:
     def take(self) -> list[Outcome]:
         """What has been finished since this was asked last, oldest first."""
         return self._worker.take()
+
+    def improve(self, outcome: Outcome) -> None:
+        """Has better code made for a program that plays."""
+        if outcome.swap is not None:
+            self._worker.improve(outcome.saved.hash, outcome.swap)
+
+    def improvements(self) -> list[Improvement]:
+        """What has been improved since this was asked last."""
+        return self._worker.improvements()
 
     def answered(self, outcome: Outcome) -> None:
         """Watches all that a text names, as it was compiled; of a refused text too, whose mistake may be in there."""

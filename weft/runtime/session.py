@@ -84,6 +84,8 @@ class Session:
         self._picture: Picture | None = None
         self._pending: Outcome | None = None
         """What was swapped in and has not drawn a frame yet."""
+        self._improvable: Outcome | None = None
+        """What plays, until it has drawn a frame and can be improved."""
         self._failure: tuple[Diagnostic, ...] = ()
         """What the program that plays failed with last."""
         self._loops_reported: set[str] = set()
@@ -152,6 +154,8 @@ class Session:
                 self._refuse(outcome)
             elif outcome is latest:
                 self._swap(outcome, outcome.swap)
+        for better in self._saves.improvements():
+            self.events.emit("tier", hash=better.hash, tier=better.tier, compile_ms=round(better.took, 3))
 
     def _refuse(self, outcome: Outcome) -> None:
         self._saves.answered(outcome)
@@ -179,6 +183,7 @@ class Session:
     def _enter(self, outcome: Outcome) -> None:
         """What changes with a new program besides the picture."""
         self._compile_ms = sum(outcome.took)
+        self._improvable = outcome
         self._failure = ()
         self._loops_reported.clear()
         self.notices.set_problems(outcome.diagnostics)
@@ -261,6 +266,9 @@ class Session:
         if shown is None and self._picture is None:
             screen.redraw()
             return True
+        if shown is not None and shown.values is self._picture:
+            screen.redraw()
+            return True
         black = np.zeros((self.size[1], self.size[0], 4), np.uint8)
         try:
             screen.present(black if shown is None else shown.values)
@@ -275,6 +283,9 @@ class Session:
     def _drew(self) -> None:
         """The program that plays has drawn a frame."""
         self.programs.drew()
+        if self._improvable is not None:
+            self._saves.improve(self._improvable)
+            self._improvable = None
         if self._pending is not None and self._pending.swap is not None:
             self._report_swap(self._pending, self._pending.swap, time.monotonic())
             self._pending = None
@@ -345,7 +356,7 @@ class Session:
             recompiled=[] if outcome.known else list(swap.changed),
             kept=list(swap.kept),
             cached=list(swap.changed) if outcome.known else [],
-            tier=1,
+            tier=swap.tier,
         )
         words = f"swapped in {latency:.0f} ms"
         count = len(swap.changed) + len(swap.kept)
@@ -369,7 +380,7 @@ class Session:
                 self._screen.toggle_fullscreen()
             case "screenshot":
                 if self._picture is not None:
-                    self._screenshots.take(self._picture)
+                    self._screenshots.take(self._picture.copy())
             case "errors":
                 self.notices.toggle_errors()
             case "figures":

@@ -11,18 +11,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Literal, TypeAlias
 
+from weft.codegen.unit import Unit
 from weft.errors import Diagnostic
 from weft.runtime.compiling.compiler import Made, Saved, Setup
 from weft.runtime.compiling.trial import Moment
 
 # How often, in seconds, somebody who waits for an answer looks up.
-_GLANCE = 0.05
+_GLANCE = 0.01
 
 # The path to weft is handed over: it need not be that of a plain `python`, nor be led astray by files beside a patch.
 _START = """\
@@ -48,12 +49,28 @@ class Request:
     known: frozenset[str] = frozenset()
 
 
-Content: TypeAlias = Literal["begun"] | Made | tuple[Diagnostic, ...]
+@dataclass(frozen=True)
+class Wish:
+    """Units that run already, for which there may be better code."""
+
+    number: int
+    units: tuple[Unit, ...]
+
+
+@dataclass(frozen=True)
+class Improved:
+    """Better code by the hashes of the units, and how many milliseconds it took."""
+
+    codes: Mapping[str, object]
+    took: float
+
+
+Content: TypeAlias = Literal["begun"] | Made | Improved | tuple[Diagnostic, ...]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """That a text is begun, what was made of it, or what is wrong with that when it is tried out."""
+    """That a text is begun, what was made of it, what is wrong with that when it is tried out; or better code."""
 
     number: int
     content: Content
@@ -93,11 +110,24 @@ class CompileProcess:
 
     def ask(self, saved: Saved, moment: Moment, known: frozenset[str]) -> None:
         """Hands over a text; what was asked before is not answered any more. Raises CompilerDiedError."""
-        self.start()
+        self._send(Request(self._next_number(), saved, moment, known))
+
+    def improve(self, units: tuple[Unit, ...], give_up: Callable[[], bool]) -> Improved | None:
+        """Better code for some units; None if it was given up, which leaves the process at it until it is done. Raises
+        CompilerDiedError."""
+        self._send(Wish(self._next_number(), units))
+        content = self._content(give_up, ends=False)
+        return content if isinstance(content, Improved) else None
+
+    def _next_number(self) -> int:
         self._number += 1
         self._began = None
+        return self._number
+
+    def _send(self, message: Request | Wish) -> None:
+        self.start()
         try:
-            self._open.send(Request(self._number, saved, moment, known))
+            self._open.send(message)
         except OSError as failure:
             self.end()
             raise CompilerDiedError(str(failure)) from failure
@@ -110,31 +140,29 @@ class CompileProcess:
     def made(self, give_up: Callable[[], bool]) -> Made | None:
         """What became of the text; None if it was given up, for which the process is ended. Raises
         CompilerDiedError."""
-        while (content := self._content(give_up)) is not None:
-            if isinstance(content, Made):
-                return content
-        return None
+        content = self._content(give_up)
+        return content if isinstance(content, Made) else None
 
     def verdict(self, give_up: Callable[[], bool]) -> tuple[Diagnostic, ...] | None:
         """What is wrong with the program that was made, when it was tried out. For None and errors see `made`."""
-        while (content := self._content(give_up)) is not None:
-            if isinstance(content, tuple):
-                return content
-        return None
+        content = self._content(give_up)
+        return content if isinstance(content, tuple) else None
 
-    def _content(self, give_up: Callable[[], bool]) -> Content | None:
-        """The next answer to what was asked last."""
+    def _content(self, give_up: Callable[[], bool], ends: bool = True) -> Content | None:
+        """The next answer to what was asked last. Giving up `ends` the process, or leaves it at its work."""
         try:
             while True:
                 while not self._open.poll(_GLANCE):
                     if give_up():
-                        self.end()
+                        if ends:
+                            self.end()
                         return None
                 answer: Answer = self._open.recv()
                 if answer.number != self._number:
                     continue
                 if answer.content == "begun":
                     self._began = time.monotonic()
+                    continue
                 return answer.content
         except (EOFError, OSError) as failure:
             self.end()

@@ -21,6 +21,9 @@ from weft.runtime.program import Stage, Swap
 # about as much.
 _PATIENCE = 0.5
 
+# Better code is asked for when no text has come for so many seconds: then nobody has to wait for it.
+_SETTLED = 0.25
+
 # Seconds that the thread has to end in.
 _LEAVE = 2.0
 
@@ -41,6 +44,15 @@ class Outcome:
     files: Mapping[Path, FileState] = field(default_factory=dict)
     took: tuple[float, float, float] = (0.0, 0.0, 0.0)
     known: bool = False
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """That the program of a text (by its hash) runs at a better tier, and how many milliseconds it took to make."""
+
+    hash: str
+    tier: int
+    took: float
 
 
 def load(saved: Saved, made: Made, stage: Stage, before: Swap | None, known: bool = False) -> Outcome:
@@ -105,6 +117,8 @@ class CompileWorker:
         self._condition = threading.Condition()
         self._waiting: Saved | None = None
         self._finished: list[Outcome] = []
+        self._improvable: tuple[str, Swap] | None = None
+        self._improved: list[Improvement] = []
         self._ended = False
         self._gave_up = False
         self._thread = threading.Thread(target=self._run, name="weft-compile", daemon=True)
@@ -120,11 +134,24 @@ class CompileWorker:
             self._waiting = saved
             self._condition.notify()
 
+    def improve(self, text: str, swap: Swap) -> None:
+        """Has better code made for a program that plays, made of the text of a hash, as soon as there is time for it,
+        and takes it into use."""
+        with self._condition:
+            self._improvable = (text, swap)
+            self._condition.notify()
+
     def take(self) -> list[Outcome]:
         """What has been finished since this was asked last, oldest first."""
         with self._condition:
             finished, self._finished = self._finished, []
             return finished
+
+    def improvements(self) -> list[Improvement]:
+        """What has been improved since this was asked last, oldest first."""
+        with self._condition:
+            improved, self._improved = self._improved, []
+            return improved
 
     def close(self) -> None:
         """Ends the thread and its process, whatever they are at."""
@@ -138,22 +165,43 @@ class CompileWorker:
         with suppress(CompilerDiedError):  # tried again with the first text
             self._process.start()
         try:
-            while (saved := self._next()) is not None:
-                outcome = self._attempt(saved)
-                if outcome is not None:
-                    with self._condition:
-                        self._finished.append(outcome)
-                    self._wake()
+            while (task := self._next()) is not None:
+                if isinstance(task, Saved):
+                    outcome = self._attempt(task)
+                    if outcome is not None:
+                        with self._condition:
+                            self._finished.append(outcome)
+                        self._wake()
+                else:
+                    self._better(*task)
         finally:
             self._process.end()
 
-    def _next(self) -> Saved | None:
-        """Waits for a text; None at the end."""
+    def _next(self) -> Saved | tuple[str, Swap] | None:
+        """Waits for a text, or, when none comes, for a program that can be improved; None at the end."""
         with self._condition:
             while self._waiting is None and not self._ended:
-                self._condition.wait()
+                heard = self._condition.wait(None if self._improvable is None else _SETTLED)
+                if not heard and self._improvable is not None:
+                    task, self._improvable = self._improvable, None
+                    return task
             saved, self._waiting = self._waiting, None
             return None if self._ended else saved
+
+    def _better(self, text: str, swap: Swap) -> None:
+        """Improves a program, unless a text comes meanwhile. Whatever goes wrong, the program goes on as it is."""
+        units = swap.improvable
+        if not units:
+            return
+        with suppress(Exception):
+            improved = self._process.improve(units, lambda: self._ended or self._waiting is not None)
+            if improved is not None and improved.codes:
+                started = time.perf_counter()
+                swap.exchange(improved.codes)
+                took = improved.took + (time.perf_counter() - started) * 1e3
+                with self._condition:
+                    self._improved.append(Improvement(text, swap.tier, took))
+                self._wake()
 
     def _attempt(self, saved: Saved) -> Outcome | None:
         """What becomes of a text; None if another one came meanwhile that should not wait for it."""

@@ -1,0 +1,262 @@
+"""Machine code on this processor: vectors and their ends, threads, tiers, and the boundary to it."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from tests.support.exprs import Exprs, image_slot, lowered
+from tests.support.kernels import agree, compiled, launch_of, run
+from tests.support.tolerances import LEVELS
+from weft.backends import llvm
+from weft.backends.launch import Launch, picture_coords
+from weft.backends.memory import StateMemory
+from weft.backends.native import NativeCode, NativeExecutor
+from weft.backends.native_call import Block
+from weft.backends.still import Pictures
+from weft.backends.vm import ReferenceExecutor
+from weft.codegen.base import Kernel
+from weft.codegen.native.layout import Layout, Word
+from weft.codegen.native.target import ISAS, TIERS
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.ir.program import Lowered
+from weft.runtime.build import build
+
+HERE = [isa for isa in ISAS.values() if llvm.runs_here(isa)]
+
+
+def kernel_of(text: str) -> Kernel:
+    (unit,) = build(Source("test.weft", text), ContextTable()).units
+    return unit.kernel
+
+
+def waves() -> Lowered:
+    """Channels of every rate, and memory."""
+    e = Exprs()
+    x, y, t = e.coord("x"), e.coord("y"), e.coord("abstime")
+    both = e("sin", x * 9 + y * 7 + t)
+    slots, updates = [image_slot("v/i")], {"v/i": both}
+    sampled = both * 0.5 + e.state("v/i", 1, y, x) * 0.5
+    return lowered(sampled, e("sin", x * 5) + y, e("cos", y), slots=slots, updates=updates)
+
+
+def pixels(executor, made, shape, ticks=2, threads=1, codes=None):
+    executable = executor.load(made, codes or {})
+    memory = StateMemory(made.slots, shape, executor.widest)
+    out = np.zeros((*shape, 4), np.uint8)
+    for tick in range(ticks):
+        executable.rgba8(memory, launch_of(shape, tick / 3, threads=threads), out)
+    return out
+
+
+def differ(a, b):
+    """By how many levels two pictures differ at most."""
+    return int(np.abs(a.astype(int) - b.astype(int)).max())
+
+
+@pytest.mark.parametrize("width", [*range(1, 20), 31, 32, 33, 63, 64, 65, 100])
+@pytest.mark.parametrize("height", [1, 3])
+def test_vectors_of_any_end(width, height):
+    made = compiled(waves())
+    expected = pixels(ReferenceExecutor(), made, (height, width))
+    for lanes in (4, 16):
+        assert differ(pixels(NativeExecutor(lanes=lanes), made, (height, width)), expected) <= LEVELS
+
+
+@pytest.mark.parametrize("threads", [2, 3, 50])
+def test_threads_make_the_same_picture(threads):
+    made, shape = compiled(waves()), (600, 800)
+    alone, shared = (pixels(NativeExecutor(), made, shape, threads=count) for count in (1, threads))
+    np.testing.assert_array_equal(shared, alone)
+
+
+@pytest.mark.parametrize("isa", HERE, ids=[isa.name for isa in HERE])
+@pytest.mark.parametrize("tier", TIERS)
+def test_each_family_of_processors_that_this_one_belongs_to(isa, tier):
+    made, shape = compiled(waves()), (7, 61)
+    executor = NativeExecutor(llvm.plainest(isa))
+    code = executor.translate(made, True, tier)
+    got = pixels(executor, made, shape, codes={True: code})
+    assert differ(got, pixels(ReferenceExecutor(), made, shape)) <= LEVELS
+
+
+def test_planes_are_neither_clamped_nor_freed_of_nan():
+    e = Exprs()
+    x, y = e.coord("x"), e.coord("y")
+    ir = lowered(x * y * 8 - 3, e("sqrt", x * y - 0.2), x / (y - y))
+    for machine in ("vm", "native"):
+        got = run(compiled(ir), machine, (3, 9))
+        assert got[0].min() < -2
+        assert np.isnan(got[1]).any()
+        assert np.isposinf(got[2]).all()
+    assert agree("native", run(compiled(ir), "native", (3, 9)), run(compiled(ir), "vm", (3, 9)))
+
+
+def test_what_is_not_a_number_is_black():
+    e = Exprs()
+    x, y = e.coord("x"), e.coord("y")
+    for nan in (e("sqrt", -1 - x * y), e("sqrt", -1 - x), e("sqrt", -1 - y), e("sqrt", e.uniform("u") - 1)):
+        made = compiled(lowered(nan, x * y * 0 + 2, x * y - 5, x * y * 0 + 1))
+        out = np.zeros((5, 9, 4), np.uint8)
+        NativeExecutor(lanes=4).load(made).rgba8(StateMemory(()), launch_of((5, 9), uniforms={"u": 0.0}), out)
+        assert (out == [0, 255, 0, 255]).all()
+
+
+LONG = (
+    "sin(me@x*20 + me@time)", "cos(me@y*3 - 2*me@time) * me@x", "fract(me@x*4 + me@time*0.7)",
+    "noise(me@x*4 + me@time, me@y*4)", "(me@x + me@y + me@time*3) % 0.8",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LONG)
+@pytest.mark.parametrize("seconds", [3600.4, 86400.0, 86400.0 * 7])
+def test_a_long_session_keeps_its_phases(text, seconds):
+    """A day or a week on, no picture is more than a level off."""
+    kernel = kernel_of(f"display({text})\n")
+    shape = (9, 64)
+    launch = Launch(shape, picture_coords(64, 9, seconds), dict.fromkeys(kernel.uniforms, 0.0))
+    pictures = []
+    for executor in (ReferenceExecutor(), NativeExecutor()):
+        out = np.zeros((*shape, 4), np.uint8)
+        executor.load(kernel).rgba8(StateMemory(()), launch, out)
+        pictures.append(out)
+    assert differ(*pictures) <= LEVELS
+
+
+# The boundary.
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros(12, np.float64), np.zeros(12, np.uint32), np.zeros(24, np.float32)[::2], np.zeros(11, np.float32),
+        np.zeros(13, np.float32), np.zeros(49, np.uint8)[1:].view(np.float32),
+    ],
+    ids=["doubles", "bits", "gaps", "short", "long", "not aligned"],
+)  # fmt: skip
+def test_no_other_array_gets_through(array):
+    block = Block(Layout(tuple(Word), (), 4, columns=False, rows=False))
+    block.set_array(Word.OUT, np.zeros(12, np.float32), np.float32, 12)
+    with pytest.raises(ValueError, match="machine code cannot be given"):
+        block.set_array(Word.OUT, array, np.float32, 12)
+
+
+def test_memory_of_another_size_is_refused():
+    made = compiled(waves())
+    executable = NativeExecutor().load(made)
+    with pytest.raises(ValueError, match="on state of"):
+        executable.planes(StateMemory(made.slots, (4, 40)), launch_of((4, 41)))
+    with pytest.raises(ValueError, match="machine code cannot be given"):
+        executable.planes(StateMemory(made.slots, (4, 40), np.float64), launch_of((4, 40)))
+
+
+# Tiers.
+
+
+def test_better_code_is_taken_into_use_under_running_launches():
+    """Code is exchanged again and again while threads are inside of it."""
+    made, executor, shape = compiled(waves()), NativeExecutor(), (360, 640)
+    codes = {tier: executor.translate(made, True, tier) for tier in TIERS}
+    assert all(isinstance(code, NativeCode) and code.tier == tier for tier, code in codes.items())
+    executable = executor.load(made, {True: codes[1]})
+    memory, out = StateMemory(made.slots, shape), np.zeros((*shape, 4), np.uint8)
+    executable.rgba8(memory, launch_of(shape), out)
+    expected, worst, failures = out.copy(), 0, []
+    done = threading.Event()
+
+    def exchange():
+        try:
+            for count in range(40):
+                executable.exchange(codes[2 - count % 2])
+        except Exception as failure:
+            failures.append(failure)
+        done.set()
+
+    thread = threading.Thread(target=exchange)
+    thread.start()
+    while not done.is_set():
+        executable.rgba8(memory, launch_of(shape, threads=2), out)
+        # The remembered picture is that of the first tick again and again.
+        worst = max(worst, differ(out[:, :, 2], expected[:, :, 2]))
+    thread.join()
+    assert not failures
+    assert worst <= LEVELS
+    assert executable.tier == 1
+
+
+def test_code_means_the_same_in_another_process():
+    made, shape = compiled(waves()), (5, 40)
+    executor = NativeExecutor()
+    code = pickle.loads(pickle.dumps(executor.translate(made, True)))
+    np.testing.assert_array_equal(pixels(executor, made, shape, codes={True: code}), pixels(executor, made, shape))
+
+
+# What stands still.
+
+
+def test_a_picture_in_which_nothing_moves_is_drawn_once():
+    kernel = kernel_of("display(me@x * mouse@x, me@y, 0)\n")
+    pictures, shape = Pictures(kernel), (4, 8)
+    coords = picture_coords(8, 4)
+
+    def launch(mouse, time):
+        return Launch(shape, {**coords, "abstime": time}, {"mouse@x": mouse})
+
+    first = pictures.place(launch(0.5, 0))
+    assert pictures.still(launch(0.5, 0)) is None
+    pictures.drew(launch(0.5, 0), first)
+    assert pictures.still(launch(0.5, 1)) is first
+    assert pictures.still(launch(0.6, 1)) is None
+    second = pictures.place(launch(0.6, 1))
+    assert second is not first
+    pictures.drew(launch(0.6, 1), second)
+    assert pictures.still(launch(0.6, 2)) is second
+    assert pictures.place(launch(0.7, 3)) is first
+
+
+@pytest.mark.parametrize("text", ["me@x * me@time", "prev(me@x)", "me@x * mouse@x"])
+def test_what_moves_is_drawn(text):
+    kernel = kernel_of(f"display({text})\n")
+    pictures, shape, coords = Pictures(kernel), (4, 8), picture_coords(8, 4)
+    launches = [Launch(shape, {**coords, "abstime": n}, {"mouse@x": n}) for n in (0.0, 1.0)]
+    pictures.drew(launches[0], pictures.place(launches[0]))
+    assert pictures.still(launches[1]) is None
+
+
+# Without LLVM.
+
+WITHOUT = """
+import sys
+sys.modules["llvmlite"] = None
+from weft.cli import main
+sys.argv = ["weft", *sys.argv[1:]]
+sys.exit(main())
+"""
+
+
+def weft_without_llvm(*arguments, cwd):
+    command = [sys.executable, "-c", WITHOUT, *arguments]
+    return subprocess.run(command, capture_output=True, check=False, text=True, cwd=cwd)
+
+
+def test_without_llvm_pictures_are_drawn_by_the_vector_machine(tmp_path):
+    (tmp_path / "a.weft").write_text("me<width> = 64\nme<height> = 36\ndisplay(sin(me@x * 9 + me@time))\n")
+    done = weft_without_llvm("run", "a.weft", "--headless", "--frames", "3", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "visual vector" in done.stderr
+    listed = weft_without_llvm("devices", cwd=tmp_path)
+    assert "cpu_visual (vector), the fastest here; native is faster, but llvmlite is not installed" in listed.stdout
+
+
+def test_without_llvm_machine_code_that_is_asked_for_is_missing(tmp_path):
+    (tmp_path / "a.weft").write_text("display(me@x)\n")
+    for arguments in (["eval", "a.weft", "me@x", "--backend", "native"], ["compile", "a.weft", "--dump-asm"],
+                      ["run", "a.weft", "--headless", "--frames", "1", "--backend", "visual=native"]):  # fmt: skip
+        done = weft_without_llvm(*arguments, cwd=tmp_path)
+        assert (done.returncode, "llvmlite" in done.stderr) == (3, True), arguments

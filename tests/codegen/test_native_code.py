@@ -1,0 +1,122 @@
+"""Machine code for every family of processors, as far as it can be read without running it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.support.exprs import Exprs, image_slot, lowered, number_slot
+from tests.support.kernels import compiled
+from weft.backends import llvm
+from weft.codegen.native.module import emit, suits
+from weft.codegen.native.target import ISAS, TIERS, Isa
+from weft.ir.program import Lowered
+from weft.ops import OPS
+from weft.ops.formula import Term
+
+ISA = pytest.mark.parametrize("isa", ISAS.values(), ids=list(ISAS))
+TIER = pytest.mark.parametrize("tier", TIERS.values(), ids=[f"tier {number}" for number in TIERS])
+
+# How a function of a library would be called.
+CALL = re.compile(r"^\s*(callq?|bl|blr|jmp\s+\S*@PLT)\b.*$", re.MULTILINE)
+
+
+def operands(e: Exprs, name: str) -> list[Term]:
+    """Operands that differ at each element, of the types that a row takes."""
+    row, x = OPS[name], e.coord("x") * e.coord("y")
+    found = []
+    for n in range(len(row.params)):
+        kinds = {"real": x * (n + 3.7), "truth": e("lt", x, n + 0.3), "bits": e("bits_of", x * n)}
+        found.append(kinds[row.type_of_operand(n)])
+    return found
+
+
+def everything() -> Lowered:
+    """A program with every row, loops of both kinds, and all that is read and remembered."""
+    e = Exprs()
+    x, y = e.coord("x"), e.coord("y")
+    values = [e(name, *operands(e, name)) for name, row in OPS.items() if row.expand is None]
+    as_reals = [e("bits_top", v) if OPS[v.value.op].gives == "bits" else v for v in values]
+    values = [e("select", v, 0.25, 0.75) if OPS[v.value.op].gives == "truth" else v for v in as_reals]
+    steps = e.loop(0, (1, x * 5), [0], [e.carried(0) + e("sin", e.index(0) * y)])
+    same = e.loop(0, (1, e.uniform("n")), [y], [e.carried(0) * x])
+    memory = [e.state("v/i", 1 + 2 * x), e.state("v/i", 1, y, x), e.state("v/n", x * 3), e.state("v/i", 2)]
+    pictures = [e.picture("p", x * y, y + x, plane) for plane in range(4)]
+    total = sum((v * 0.1 for v in (*values, *steps, *same, *memory, *pictures)), e.number(0))
+    slots = [image_slot("v/i", depth=3), number_slot("v/n", depth=4)]
+    return lowered(total, x, y, slots=slots, updates={"v/i": total, "v/n": e.uniform("n")})
+
+
+def assembly(ir: Lowered, isa: Isa, level: int, lanes: int) -> str:
+    kernel = compiled(ir)
+    assert suits(kernel)
+    return llvm.assembly(emit(kernel, True, isa, lanes).text, llvm.plainest(isa), level)
+
+
+@ISA
+@TIER
+def test_nothing_is_called(isa, tier):
+    """No vector leaves for a library: not even where a processor lacks an instruction."""
+    code = assembly(everything(), isa, tier.level, isa.lanes * tier.registers)
+    assert CALL.findall(code) == []
+
+
+@ISA
+def test_a_call_would_be_seen(isa):
+    module = emit(compiled(lowered(Exprs().coord("x"))), True, isa, 4)
+    text = module.text + """
+        declare <4 x float> @llvm.cos.v4f32(<4 x float>)
+        define <4 x float> @f(<4 x float> %x) {
+          %y = call <4 x float> @llvm.cos.v4f32(<4 x float> %x)
+          ret <4 x float> %y
+        }
+    """
+    assert CALL.findall(llvm.assembly(text, llvm.plainest(isa), 2))
+
+
+def heavy(e: Exprs, x: Term, seed: float) -> Term:
+    for step in range(4):
+        x = e("sin", x * (seed + step))
+    return x
+
+
+def test_a_choice_of_the_frame_is_a_branch():
+    e = Exprs()
+    x, y = e.coord("x"), e.coord("y")
+    shared = heavy(e, x * y, 5)
+    chosen = e("select", e.uniform("c"), heavy(e, x * y, 1) + shared, heavy(e, x + y, 2) * shared)
+    module = emit(compiled(lowered(chosen)), True, ISAS["avx2"], 8)
+    body = module.text
+    then, otherwise, behind = (body.index(f"\n{label}") for label in ("then", "else", "chosen"))
+    sines = [found.start() for found in re.finditer(r"splat \(i32 31\)", body)]
+    # Four sines before the branch, for both, and four on each side.
+    stretches = ((0, then), (then, otherwise), (otherwise, behind))
+    assert [sum(start < at < end for at in sines) for start, end in stretches] == [4, 4, 4]
+
+
+@pytest.mark.parametrize("condition", ["varying", "cheap"])
+def test_other_choices_are_none(condition):
+    e = Exprs()
+    x, y = e.coord("x"), e.coord("y")
+    c = e("lt", x, y) if condition == "varying" else e.uniform("c")
+    sides = [heavy(e, x * y, n) for n in (1, 2)] if condition == "varying" else [x * y, x + y]
+    text = emit(compiled(lowered(e("select", c, *sides))), True, ISAS["avx2"], 8).text
+    assert "then" not in text
+
+
+def test_rows_and_columns_are_computed_apart():
+    e = Exprs()
+    x, y = e.coord("x"), e.coord("y")
+    text = emit(compiled(lowered(e("sin", x) + e("sin", y), x, y)), True, ISAS["avx2"], 8).text
+    elements, columns, rows = (text[text.index(f"@{name}(") :] for name in ("elements", "columns", "rows"))
+    # The phase's sign is taken once in each sine.
+    assert "splat (i32 31)" not in elements[: -len(columns)]
+    assert columns[: -len(rows)].count("splat (i32 31)") == rows.count("splat (i32 31)") == 1
+
+
+def test_what_other_machines_run():
+    e = Exprs()
+    assert suits(compiled(lowered(e.strand("a@b", e.uniform("u")))))
+    assert not suits(compiled(lowered(e.strand("a@b", e.coord("x")))))
+    assert not suits(compiled(lowered(e.coord("abstime"), context="audio")))

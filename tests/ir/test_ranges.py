@@ -1,0 +1,65 @@
+"""What is said of values beforehand holds when they are computed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.exprs import Exprs, lowered
+from tests.support.kernels import compiled, run
+from tests.support.random_exprs import EXACT_OPS, SMOOTH_OPS, Garden
+from weft.ir.ranges import Finiteness, bound, remainder_of
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_what_is_known_is_true(data):
+    garden = Garden(data.draw, (*EXACT_OPS, *SMOOTH_OPS), levels=2)
+    e = garden.builder
+    leaves = [e.coord(name) for name in ("x", "y", "abstime")] + [e.uniform("u")]
+    grown = [term for term in garden.grow(leaves, 10) if not reads_more(term)]
+    finite = Finiteness(anywhere=False)
+    values = run(compiled(lowered(*grown)), shape=(2, 3), abstime=-7.5, uniforms={"u": 0.0})
+    for term, value in zip(grown, values, strict=True):
+        assert not finite.of(term.value) or np.isfinite(value).all()
+        assert (np.abs(value[~np.isnan(value)]) <= bound(term.value)).all()
+
+
+def reads_more(term) -> bool:
+    return any(node.op in ("strand", "picture", "state") for node in lowered(term).nodes())
+
+
+def test_what_is_finite():
+    e, finite = Exprs(), Finiteness(anywhere=False)
+    x, u = e.coord("x"), e.uniform("u")
+    sure = [x * u - 3, x / 4, u / e.uniform("height"), e("hypot", x, u), e("select", e("lt", 1 / u, 2), x, u),
+            e("bits_top", e("bits_of", 1 / u)), e("to_real", e("lt", 1 / u, 2))]  # fmt: skip
+    unsure = [1 / u, x / 0, e("sqrt", x), e("exp", u), e("log", x), e.strand("a@b"), x * math.inf, e("sin", 1 / u)]
+    assert all(finite.of(term.value) for term in sure)
+    assert not any(finite.of(term.value) for term in unsure)
+    assert not Finiteness(anywhere=True).of((x * u).value)
+
+
+def test_how_large_it_gets():
+    e = Exprs()
+    u = e.uniform("u")
+    known = [(3 * e("sin", u) - 2, 5), (e("fract", u) * e("mod", u, 4), 4), (-e("abs", e("cos", u)), 1),
+             (e("min", e("sin", u), 7), 7), (e("select", u, 2, e("sin", u)), 2), (u * 0, 0)]  # fmt: skip
+    assert [bound(term.value) for term, _ in known] == [size for _, size in known]
+    assert [bound(term.value) for term in (u, e("exp", e("sin", u)), e.number(math.nan))] == [math.inf] * 3
+
+
+def test_remainders():
+    e = Exprs()
+    u, v = e.uniform("u"), e.uniform("v")
+
+    def period(term):
+        found = remainder_of(term.value)
+        return found and found.period
+
+    assert [period(u - e("floor", u)), period(e("mod", u, 4)), period(u - 3 * e("floor", u / 3))] == [1, 4, 3]
+    others = [u - e("floor", v), u - e("floor", u / 3) * 4, u - e("floor", u / v) * v, u - e("floor", u / 1e9) * 1e9]
+    assert [period(term) for term in others] == [None] * 4

@@ -1,0 +1,332 @@
+"""Machine code: kernels as functions of the processor, over vectors, on one thread or several."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends import llvm
+from weft.backends.bands import BandPool
+from weft.backends.executor import NOTHING, Executable, check
+from weft.backends.interpreter import Interpreter, Machine
+from weft.backends.launch import Launch, Reals, Value
+from weft.backends.llvm import Functions, Processor
+from weft.backends.memory import StateMemory
+from weft.backends.native_call import Block, call, call_at_once
+from weft.backends.pixels import channels, check_picture, level
+from weft.backends.vector import VectorExecutor
+from weft.backends.vm import ReferenceExecutable
+from weft.codegen.base import Kernel
+from weft.codegen.native.functions import COLUMNS, ELEMENTS, ROWS
+from weft.codegen.native.layout import Cell, Head, History, Layout, Line, PictureWord, Ring, Scalar, Word
+from weft.codegen.native.module import Module, emit, suits
+from weft.codegen.native.target import TIERS
+from weft.codegen.opcodes import row_of
+from weft.ir.rates import Rate
+
+# How many sizes of launch a kernel is kept ready for.
+_STAGES = 4
+_ONCE = (Rate.CONSTANT, Rate.FRAME)
+
+# With less to do than so many additions, waking a thread takes longer than its help is worth.
+_WORTH_A_THREAD = 20_000_000
+# Bands for each thread: one that is held up leaves the rest to the others.
+_BANDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCode:
+    """A kernel as an object file for this machine, and how its functions are called. It can be pickled."""
+
+    layout: Layout
+    code: bytes
+    tier: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A kernel in LLVM's language, for people, and for whom it becomes machine code."""
+
+    llvm: str
+    processor: Processor
+    level: int
+
+    def assembly(self) -> str:
+        return llvm.assembly(self.llvm, self.processor, self.level)
+
+
+class NativeExecutor:
+    """Makes kernels ready as machine code; those that cannot be go to the vector machine."""
+
+    name = "native"
+    widest = np.float32
+
+    def __init__(self, processor: Processor | None = None, lanes: int | None = None) -> None:
+        """Code for this machine, or for a plainer one of its like. `lanes` fixes the width of vectors, which else
+        depends on the processor and the tier."""
+        self._processor = processor
+        self._lanes = lanes
+        self._vector = VectorExecutor()
+        self._pool = BandPool()
+
+    @property
+    def processor(self) -> Processor:
+        found = self._processor or llvm.host()
+        assert found is not None, "checked before a native executor is made"
+        return found
+
+    def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> object | None:
+        if not suits(kernel):
+            return self._vector.translate(kernel, packed, tier)
+        # Planes are for reading numbers off, and for contexts of a single element, which are not compiled at all.
+        return self.code(kernel, packed, tier) if packed and tier in TIERS else None
+
+    def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
+        """A kernel for pictures at least as wide as a vector, or `narrow`, for any."""
+        module = self._module(kernel, packed, tier, narrow)
+        return NativeCode(module.layout, llvm.machine_code(module.text, self.processor, TIERS[tier].level), tier)
+
+    def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
+        isa = self.processor.isa
+        lanes = self._lanes or isa.lanes * TIERS[tier].registers
+        return emit(kernel, packed, isa, 1 if narrow else lanes)
+
+    def listing(self, kernel: Kernel, packed: bool, tier: int = max(TIERS)) -> Listing:
+        """A kernel as it becomes machine code."""
+        text = f"; {kernel.name}: runs on the vector machine\n"
+        if suits(kernel):
+            text = f"; {kernel.name}\n{self._module(kernel, packed, tier).text}"
+        return Listing(text, self.processor, TIERS[tier].level)
+
+    def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
+        if not suits(kernel):
+            return self._vector.load(kernel, codes)
+        return NativeExecutable(kernel, self, codes, self._pool)
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """Code that is linked."""
+
+    layout: Layout
+    functions: Functions
+    tier: int
+
+
+class NativeExecutable:
+    """A kernel as machine code; see `Executable`.
+
+    Whoever runs it holds the lock, and every thread is back before it is let go of; so nobody is inside of code that is
+    exchanged for better code.
+    """
+
+    def __init__(
+        self, kernel: Kernel, executor: NativeExecutor, codes: Mapping[bool, object], pool: BandPool
+    ) -> None:
+        self.kernel = kernel
+        self._executor = executor
+        self._pool = pool
+        once = tuple(section for section in kernel.sections if section.rate in _ONCE)
+        self._interpreter = Interpreter(replace(kernel, sections=once))
+        self._work = sum(_cost(*instruction) for instruction in kernel.section(Rate.ELEMENT).code)
+        self._lock = threading.Lock()
+        self._programs: dict[tuple[bool, bool], _Program] = {}
+        self._stages: dict[tuple[bool, tuple[int, int]], _Stage] = {}
+        for packed, code in codes.items():
+            if isinstance(code, NativeCode):
+                self._programs[packed, False] = _linked(code)
+
+    @property
+    def tier(self) -> int:
+        """That of the code which pictures are made with."""
+        program = self._programs.get((True, False))
+        return program.tier if program else 1
+
+    def exchange(self, code: NativeCode) -> None:
+        """Takes better code into use for pictures, from the next launch on."""
+        program = _linked(code)
+        with self._lock:
+            self._programs[True, False] = program
+            self._stages = {key: stage for key, stage in self._stages.items() if not key[0]}
+
+    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+        if launch.shape == (1, 1):
+            return self._single.planes(memory, launch)
+        check(self.kernel, memory, launch)
+        out = np.empty((len(self.kernel.outputs), *launch.shape), np.float32)
+        self._run(memory, launch, out, packed=False)
+        return out
+
+    @functools.cached_property
+    def _single(self) -> ReferenceExecutable:
+        """For one element: numbers, in double precision, and nothing has to be compiled for them."""
+        return ReferenceExecutable(self.kernel)
+
+    def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
+        channels(len(self.kernel.outputs))
+        check(self.kernel, memory, launch)
+        check_picture(out, launch.shape)
+        self._run(memory, launch, out.view(np.uint32), packed=True)
+
+    def _run(self, memory: StateMemory, launch: Launch, out: npt.NDArray[Any], packed: bool) -> None:
+        with self._lock:
+            with np.errstate(all="ignore"):
+                machine = self._interpreter.begin(memory, launch)
+            stage = self._stage(packed, launch.shape)
+            stage.prepare(machine, out)
+            stage.run(self._threads(launch), self._pool)
+        memory.advance()
+        if machine.loop_stopped or stage.loop_stopped:
+            launch.loop_stopped()
+        stage.release()
+
+    def _threads(self, launch: Launch) -> int:
+        height, width = launch.shape
+        return min(launch.threads, height) if height * width * self._work >= _WORTH_A_THREAD else 1
+
+    def _stage(self, packed: bool, shape: tuple[int, int]) -> _Stage:
+        """What a size of launch needs; that of the last few is kept."""
+        key = (packed, shape)
+        stage = self._stages.pop(key, None) or _Stage(self.kernel, self._program(packed, shape[1]), shape)
+        self._stages[key] = stage
+        while len(self._stages) > _STAGES:
+            del self._stages[next(iter(self._stages))]
+        return stage
+
+    def _program(self, packed: bool, width: int) -> _Program:
+        program = self._programs.get((packed, False)) or self._made(packed, narrow=False)
+        return program if width >= program.layout.lanes else self._made(packed, narrow=True)
+
+    def _made(self, packed: bool, narrow: bool) -> _Program:
+        if (packed, narrow) not in self._programs:
+            self._programs[packed, narrow] = _linked(self._executor.code(self.kernel, packed, 1, narrow))
+        return self._programs[packed, narrow]
+
+
+def _linked(code: NativeCode) -> _Program:
+    layout = code.layout
+    names = [ELEMENTS, *([COLUMNS] if layout.columns else ()), *([ROWS] if layout.rows else ())]
+    return _Program(layout, Functions(code.code, tuple(names)), code.tier)
+
+
+def _cost(op: str, operand: Any) -> int:
+    row = row_of(op, operand)
+    return row.cost if row else 1
+
+
+class _Stage:
+    """A kernel's code with the memory that it needs for one size of picture."""
+
+    def __init__(self, kernel: Kernel, program: _Program, shape: tuple[int, int]) -> None:
+        self._kernel = kernel
+        self._program = program
+        self._layout = layout = program.layout
+        self._shape = height, width = shape
+        self._block = block = Block(layout)
+        block.set_number(Word.WIDTH, width)
+        block.set_number(Word.HEIGHT, height)
+        self._scalars = np.zeros(len(layout.scalars), np.uint32)
+        block.set_array(Word.SCALARS, self._scalars, np.uint32, len(layout.scalars))
+        self._reals = self._scalars.view(np.float32)
+        self._lines: dict[Line, tuple[npt.NDArray[np.float32], Value | None]] = {}
+        """The coordinates, with what each was filled from."""
+        for field in layout.fields:
+            if isinstance(field, Line):
+                length = max(width if field.rate == Rate.COLUMN else height, layout.lanes)
+                array = np.zeros(length, np.float32)
+                block.set_array(field, array, np.float32, length)
+                if field.source == "coord":
+                    self._lines[field] = (array, None)
+
+    @property
+    def loop_stopped(self) -> bool:
+        return bool(self._block.number(Word.STOPPED))
+
+    def prepare(self, machine: Machine, out: npt.NDArray[Any]) -> None:
+        """Fills in what is given for one launch."""
+        block = self._block
+        block.set_array(Word.OUT, out, out.dtype.type, out.size)
+        block.set_number(Word.STOPPED, 0)
+        block.set_number(Word.BASE, self._base(machine))
+        for at, scalar in enumerate(self._layout.scalars):
+            value = _value_of(machine, scalar)
+            if scalar.kind == "real":
+                self._reals[at] = value
+            else:
+                self._scalars[at] = int(value)
+        for field in self._layout.fields:
+            self._give(field, machine)
+
+    def _give(self, field: object, machine: Machine) -> None:
+        block, memory, launch = self._block, machine.memory, machine.launch
+        height, width = self._shape
+        match field:
+            case Line("coord", str(name)):
+                self._fill_line(field, launch.coords[name])
+            case Cell(slot, plane, k):
+                cell = memory.ring(slot)[memory.cell(slot, k), plane]
+                block.set_array(field, cell, np.float32, height * width)
+            case Ring(slot):
+                ring = memory.ring(slot)
+                block.set_array(field, ring, np.float32, ring.size)
+            case Head(slot):
+                block.set_number(field, memory.cell(slot))
+            case History(slot, plane):
+                depth = self._kernel.slot(slot).depth
+                ticks = memory.ring(slot)[memory.cell(slot, np.arange(depth + 1)), plane]
+                block.set_array(field, ticks.astype(np.float32), np.float32, depth + 1)
+            case PictureWord(path, what):
+                picture = launch.pictures[path]
+                if what == "pixels":
+                    block.set_array(field, np.ascontiguousarray(picture), np.float32, picture.size)
+                else:
+                    block.set_number(field, picture.shape[1 if what == "width" else 0])
+
+    def _fill_line(self, line: Line, given: Value) -> None:
+        array, before = self._lines[line]
+        if given is before:
+            return
+        count = np.size(given)
+        array[:count] = given
+        array[count:] = array[count - 1]
+        self._lines[line] = (array, given)
+
+    def _base(self, machine: Machine) -> int:
+        """The bits that all pixels of this launch share."""
+        bits = self._layout.base
+        for factor, source in self._layout.levels:
+            bits |= factor * level(_value_of(machine, source) if isinstance(source, Scalar) else source)
+        return bits
+
+    def run(self, threads: int, pool: BandPool) -> None:
+        """Computes the lines, then the elements."""
+        functions, block = self._program.functions, self._block
+        if self._layout.columns:
+            call(functions, COLUMNS, block)
+        if self._layout.rows:
+            call(functions, ROWS, block)
+        height = self._shape[0]
+        block.set_number(Word.BAND, max(1, height // (threads * _BANDS)) if threads > 1 else height)
+        call_at_once(functions, ELEMENTS, block, threads, pool)
+
+    def release(self) -> None:
+        """Lets go of what belongs to the caller."""
+        owned = (Word, Cell, Ring, PictureWord)
+        self._block.release(*(f for f in self._layout.fields if isinstance(f, owned) and f is not Word.SCALARS))
+
+
+def _value_of(machine: Machine, scalar: Scalar) -> float:
+    match scalar:
+        case Scalar("uniform", str(name)):
+            return machine.launch.uniforms[name]
+        case Scalar("coord", str(name)):
+            return machine.coords[name]
+        case Scalar("local", int(number)):
+            return machine.locals[number]
+    raise LookupError(f"{scalar} is given nowhere")

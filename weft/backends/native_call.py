@@ -1,0 +1,69 @@
+"""The boundary to machine code: the one place where addresses of arrays are handed to it.
+
+Machine code checks nothing. So whatever an address is taken of is checked here, once for each array: its type, that it
+has no gaps, its alignment, and that it is as long as the code will believe.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.bands import BandPool
+from weft.backends.llvm import Functions
+from weft.codegen.native.layout import Field, Layout, Word
+
+_ITEM = 4
+
+
+class Block:
+    """The words that the functions of a kernel are given, and the arrays that these point to."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._words = np.zeros(len(layout.fields), np.int64)
+        self._places = {field: at for at, field in enumerate(layout.fields)}
+        self._held: dict[Field, npt.NDArray[Any]] = {}
+        self.address = self._words.ctypes.data
+
+    def set_number(self, field: Field, number: int) -> None:
+        self._words[self._places[field]] = number
+
+    def number(self, field: Field) -> int:
+        return int(self._words[self._places[field]])
+
+    def set_array(self, field: Field, array: npt.NDArray[Any], dtype: type[np.generic], length: int) -> None:
+        """Points a word to an array of `length` elements of 4 bytes, which is kept until another one takes its place.
+        Raises ValueError if it is anything else."""
+        if self._held.get(field) is array:
+            return
+        fits = array.dtype == dtype and array.flags.c_contiguous and array.flags.aligned and array.size == length
+        if not fits or array.itemsize != _ITEM:
+            raise ValueError(
+                f"{field}: machine code cannot be given {array.size} × {array.dtype}, "
+                f"{'without' if array.flags.c_contiguous else 'with'} gaps, for {length} × {np.dtype(dtype)}"
+            )
+        self._held[field] = array
+        self._words[self._places[field]] = array.ctypes.data
+
+    def release(self, *fields: Field) -> None:
+        """Lets go of arrays that belong to somebody else."""
+        for field in fields:
+            self._held.pop(field, None)
+
+
+def call(functions: Functions, name: str, block: Block) -> None:
+    """Runs one function in this thread."""
+    functions[name](block.address)
+
+
+def call_at_once(functions: Functions, name: str, block: Block, threads: int, pool: BandPool) -> None:
+    """Runs one function in several threads at once, which share its work; comes back when all are done."""
+    block.set_number(Word.NEXT, 0)
+    if threads == 1:
+        functions[name](block.address)
+    else:
+        pool.run(lambda number: functions[name](block.address), threads)
+
+

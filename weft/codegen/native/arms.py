@@ -1,0 +1,97 @@
+"""Which values only one side of a choice needs that is the same in all lanes: these are computed behind a branch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from weft.codegen.native.nodes import Body, Node
+from weft.ops import OPS
+
+# What a branch has to save at least, in additions: below, computing both sides is as fast.
+_WORTH_A_BRANCH = 24
+
+# Rough costs of what is not in the table of operators and builtins, in additions.
+_COSTS = {"loop": 200, "picture": 40, "sample": 40, "state": 4, "result": 0, "carried": 0, "index": 0}
+
+
+@dataclass(eq=False, slots=True)
+class Arm:
+    """One side of a choice (1: where its condition holds, 2: where not) within the arm around it."""
+
+    choice: Node
+    side: int
+    around: Arm | None
+    depth: int
+    cost: int = 0
+    """Of what it alone needs."""
+
+
+def arms(nodes: Sequence[Node], roots: Iterable[Node]) -> dict[Node, Arm | None]:
+    """Where each of these nodes is computed that the roots need: on every way (None), or within an arm. The others are
+    left out. Operands stand before their users."""
+    homes: dict[Node, Arm | None] = {}
+    known: dict[tuple[Node, int], Arm] = {}
+
+    def use(node: Node, place: Arm | None) -> None:
+        homes[node] = _common(homes[node], place) if node in homes else place
+
+    for root in roots:
+        use(root, None)
+    for node in reversed(nodes):
+        if node not in homes:
+            continue
+        home = homes[node]
+        branches = node.op == "select" and not node.args[0].varies
+        for at, arg in enumerate(node.args):
+            place = home
+            if branches and at:
+                depth = home.depth + 1 if home else 0
+                place = known[node, at] = Arm(node, at, home, depth)
+            use(arg, place)
+        for needed in _needed_within(node):
+            use(needed, home)
+    return _settled(nodes, homes, known)
+
+
+def _settled(
+    nodes: Sequence[Node], homes: dict[Node, Arm | None], known: dict[tuple[Node, int], Arm]
+) -> dict[Node, Arm | None]:
+    """Takes back the arms that are not worth a branch."""
+    for node in nodes:
+        arm = homes.get(node)
+        while arm is not None:
+            arm.cost += _cost(node)
+            arm = arm.around
+
+    def settled(arm: Arm | None) -> Arm | None:
+        while arm is not None and sum(known[arm.choice, side].cost for side in (1, 2)) < _WORTH_A_BRANCH:
+            arm = arm.around
+        return arm
+
+    return {node: settled(homes[node]) for node in nodes if node in homes}
+
+
+def _cost(node: Node) -> int:
+    return OPS[node.op].cost if node.op in OPS else _COSTS.get(node.op, 1)
+
+
+def _needed_within(node: Node) -> Iterator[Node]:
+    """What the body of a loop uses, whoever has computed it."""
+    if node.op == "loop" and isinstance(node.attr, Body):
+        for inner in node.attr.nodes:
+            yield from inner.args
+            yield from _needed_within(inner)
+        yield from node.attr.following
+
+
+def _common(a: Arm | None, b: Arm | None) -> Arm | None:
+    """The innermost arm around both."""
+    while a is not b:
+        if a is None or b is None:
+            return None
+        if a.depth >= b.depth:
+            a = a.around
+        else:
+            b = b.around
+    return a

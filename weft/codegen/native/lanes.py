@@ -1,0 +1,217 @@
+"""`Lanes` over LLVM's language: each method appends an instruction to the text that is being written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from weft.codegen.native.target import Isa
+from weft.codegen.native.types import SCALARS, Value, bits_text, real_text, vector
+from weft.ops.spec import ValueType
+
+# Lets a product and a sum become one instruction. Nothing more: other liberties would break the reduction of phases,
+# or what NaN and infinity mean.
+_FUSE = "contract "
+
+# Above this, every real is whole; up to it, all whole numbers fit into 32 bits.
+_ALL_WHOLE = 2.0**23
+
+
+class LlvmLanes:
+    """Appends to `text`, which others may exchange for another stretch of the program."""
+
+    def __init__(self, isa: Isa, lanes: int) -> None:
+        self.isa = isa
+        self.lanes = lanes
+        self.text: list[str] = []
+        self.declared: set[str] = set()
+        self._types: dict[ValueType, str] = {kind: vector(lanes, kind) for kind in SCALARS}
+        self._count = 0
+
+    # Text.
+
+    def name(self, what: str = "v") -> str:
+        """A name that nothing has yet."""
+        self._count += 1
+        return f"%{what}{self._count}"
+
+    def put(self, instruction: str) -> str:
+        """Appends an instruction that gives something; returns its name."""
+        self._count += 1
+        name = f"%v{self._count}"
+        self.text.append(f"  {name} = {instruction}")
+        return name
+
+    def do(self, instruction: str) -> None:
+        """Appends an instruction that gives nothing."""
+        self.text.append(f"  {instruction}")
+
+    def type(self, kind: ValueType) -> str:
+        return self._types[kind]
+
+    def call(self, function: str, kind: ValueType, *args: Value, flags: str = "") -> Value:
+        """Calls one of LLVM's functions on vectors of one kind."""
+        of = self._types[kind]
+        name = f"@llvm.{function}.v{self.lanes}{'f32' if kind == 'real' else 'i32'}"
+        self.declared.add(f"declare {of} {name}({', '.join([of] * len(args))})")
+        return Value(self.put(f"call {flags}{of} {name}({', '.join(f'{of} {a.text}' for a in args)})"), kind)
+
+    def _binary(self, op: str, kind: ValueType, a: Value, b: Value) -> Value:
+        return Value(self.put(f"{op} {self._types[kind]} {a.text}, {b.text}"), kind)
+
+    # Constants.
+
+    def real(self, value: float, /) -> Value:
+        return Value(f"splat (float {real_text(value)})", "real", value)
+
+    def bits(self, value: int, /) -> Value:
+        return Value(f"splat (i32 {bits_text(value)})", "bits")
+
+    def known(self, x: Value, /) -> float | None:
+        return x.number
+
+    def truth(self, value: bool, /) -> Value:
+        return Value(f"splat (i1 {str(value).lower()})", "truth")
+
+    def each(self, texts: Sequence[str], kind: ValueType) -> Value:
+        """A constant that is another one in each lane."""
+        return Value(f"<{', '.join(f'{SCALARS[kind]} {text}' for text in texts)}>", kind)
+
+    # Reals.
+
+    @property
+    def fused(self) -> bool:
+        return self.isa.fused
+
+    def add(self, a: Value, b: Value, /) -> Value:
+        return self._binary(f"fadd {_FUSE}", "real", a, b)
+
+    def sub(self, a: Value, b: Value, /) -> Value:
+        return self._binary(f"fsub {_FUSE}", "real", a, b)
+
+    def mul(self, a: Value, b: Value, /) -> Value:
+        return self._binary(f"fmul {_FUSE}", "real", a, b)
+
+    def div(self, a: Value, b: Value, /) -> Value:
+        if b.number is not None and _has_exact_reciprocal(b.number):
+            return self.mul(a, self.real(1 / b.number))
+        return self._binary("fdiv", "real", a, b)
+
+    def neg(self, x: Value, /) -> Value:
+        return Value(self.put(f"fneg {self._types['real']} {x.text}"), "real")
+
+    def abs(self, x: Value, /) -> Value:
+        return self.call("fabs", "real", x)
+
+    def sqrt(self, x: Value, /) -> Value:
+        return self.call("sqrt", "real", x)
+
+    def fma(self, a: Value, b: Value, c: Value, /) -> Value:
+        if self.isa.fused:
+            return self.call("fma", "real", a, b, c)
+        # Without fusing, or the processor's own function would be called for each lane.
+        product = self._binary("fmul", "real", a, b)
+        return self._binary("fadd", "real", product, c)
+
+    def floor(self, x: Value, /) -> Value:
+        if self.isa.rounds:
+            return self.call("floor", "real", x)
+        whole = self.real_of(self.whole(x))
+        below = self._binary("fsub", "real", whole, self.select(self.lt(x, whole), self.real(1), self.real(0)))
+        # What is already whole, infinite or NaN stays; so does the sign of a zero.
+        small = self.lt(self.abs(x), self.real(_ALL_WHOLE))
+        sign = self.bits_and(self.bits_in(x), self.bits(0x8000_0000))
+        return self.select(small, self.real_in(self.bits_or(self.bits_in(below), sign)), x)
+
+    def lesser(self, a: Value, b: Value, /) -> Value:
+        return self.select(self._compare("olt", a, b), a, b)
+
+    def greater(self, a: Value, b: Value, /) -> Value:
+        return self.select(self._compare("ogt", a, b), a, b)
+
+    # Truths.
+
+    def _compare(self, how: str, a: Value, b: Value) -> Value:
+        return Value(self.put(f"fcmp {how} {self._types['real']} {a.text}, {b.text}"), "truth")
+
+    def eq(self, a: Value, b: Value, /) -> Value:
+        return self._compare("oeq", a, b)
+
+    def ne(self, a: Value, b: Value, /) -> Value:
+        return self._compare("une", a, b)
+
+    def lt(self, a: Value, b: Value, /) -> Value:
+        return self._compare("olt", a, b)
+
+    def le(self, a: Value, b: Value, /) -> Value:
+        return self._compare("ole", a, b)
+
+    def both(self, a: Value, b: Value, /) -> Value:
+        return self._binary("and", "truth", a, b)
+
+    def either(self, a: Value, b: Value, /) -> Value:
+        return self._binary("or", "truth", a, b)
+
+    def negation(self, a: Value, /) -> Value:
+        return self._binary("xor", "truth", a, self.truth(True))
+
+    def select(self, c: Value, a: Value, b: Value, /) -> Value:
+        of = self._types[a.kind]
+        return Value(self.put(f"select {self._types['truth']} {c.text}, {of} {a.text}, {of} {b.text}"), a.kind)
+
+    def as_real(self, x: Value) -> Value:
+        """A truth as 1 or 0; a real as it is."""
+        return self.select(x, self.real(1), self.real(0)) if x.kind == "truth" else x
+
+    # Bits.
+
+    def bits_add(self, a: Value, b: Value, /) -> Value:
+        return self._binary("add", "bits", a, b)
+
+    def bits_sub(self, a: Value, b: Value, /) -> Value:
+        return self._binary("sub", "bits", a, b)
+
+    def bits_mul(self, a: Value, b: Value, /) -> Value:
+        return self._binary("mul", "bits", a, b)
+
+    def bits_and(self, a: Value, b: Value, /) -> Value:
+        return self._binary("and", "bits", a, b)
+
+    def bits_or(self, a: Value, b: Value, /) -> Value:
+        return self._binary("or", "bits", a, b)
+
+    def bits_xor(self, a: Value, b: Value, /) -> Value:
+        return self._binary("xor", "bits", a, b)
+
+    def bits_shl(self, a: Value, n: Value, /) -> Value:
+        return self._binary("shl", "bits", a, n)
+
+    def bits_shr(self, a: Value, n: Value, /) -> Value:
+        return self._binary("lshr", "bits", a, n)
+
+    # From one to another.
+
+    def _convert(self, op: str, x: Value, kind: ValueType) -> Value:
+        return Value(self.put(f"{op} {self._types[x.kind]} {x.text} to {self._types[kind]}"), kind)
+
+    def bits_in(self, x: Value, /) -> Value:
+        return self._convert("bitcast", x, "bits")
+
+    def real_in(self, a: Value, /) -> Value:
+        return self._convert("bitcast", a, "real")
+
+    def whole(self, x: Value, /) -> Value:
+        # What does not fit is any number, but one: without `freeze`, each use of it might see another.
+        converted = self._convert("fptosi", x, "bits")
+        return Value(self.put(f"freeze {self._types['bits']} {converted.text}"), "bits")
+
+    def real_of(self, a: Value, /) -> Value:
+        return self._convert("sitofp", a, "real")
+
+
+def _has_exact_reciprocal(x: float) -> bool:
+    """Whether x is a power of two whose reciprocal is in the range of single precision."""
+    if x == 0 or not math.isfinite(x):
+        return False
+    mantissa, exponent = math.frexp(x)
+    return abs(mantissa) == 0.5 and abs(exponent) < 120

@@ -1,0 +1,124 @@
+"""The interface between machine code and whoever runs it: what the code finds in the block of arguments.
+
+The block is a row of 64-bit words: addresses, extents, and the counter from which threads take their bands of rows. A
+`Layout` says what stands in each word; code and caller both follow it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal, TypeAlias
+
+from weft.ir.rates import Rate
+from weft.ops.spec import ValueType
+
+
+class Word(Enum):
+    """Words that mean the same in every block."""
+
+    OUT = "out"
+    """Where pixels go [height, width], 4 bytes each; or planes [outputs, height, width], reals."""
+    WIDTH = "width"
+    HEIGHT = "height"
+    BAND = "band"
+    """How many rows a thread takes at once."""
+    NEXT = "next"
+    """The band that is taken next. Threads count it up."""
+    STOPPED = "stopped"
+    """Set to 1 when a loop met its limit."""
+    SCALARS = "scalars"
+    """Where the scalars of the launch are, 4 bytes each, in the order of `Layout.scalars`."""
+    BASE = "base"
+    """The bits that all pixels of a launch share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Where the numbers are that change by column or by row, 4 bytes each: a coordinate, a local, or parts of pixels.
+    A line is as long as the picture is wide or high, but never shorter than a vector."""
+
+    source: Literal["coord", "local", "pixels"]
+    key: str | int
+    rate: Rate
+    kind: ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Where a plane of an image slot is [height, width], as it was k ticks ago; k = 0 is what this tick writes."""
+
+    slot: str
+    plane: int
+    k: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """Where all cells of an image slot are."""
+
+    slot: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Which cell of a ring this tick writes."""
+
+    slot: str
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Where the last values of a plane of a slot are that is one number a tick: reals, the one k ticks ago at k."""
+
+    slot: str
+    plane: int
+
+
+@dataclass(frozen=True, slots=True)
+class PictureWord:
+    """A picture: where its pixels are [height, width, 4], reals; or one of its extents."""
+
+    path: str
+    what: Literal["pixels", "width", "height"]
+
+
+Field: TypeAlias = Word | Line | Cell | Ring | Head | History | PictureWord
+
+_ADDRESSES = frozenset({Word.OUT, Word.SCALARS})
+
+
+def is_address(field: Field) -> bool:
+    """Whether a word holds an address; else it is a number."""
+    match field:
+        case Word():
+            return field in _ADDRESSES
+        case PictureWord(_, what):
+            return what == "pixels"
+        case Head():
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A number that is the same in a whole launch: a uniform, a coordinate, or a local."""
+
+    source: Literal["uniform", "coord", "local"]
+    key: str | int
+    kind: ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the code of a kernel is given. `levels` are the channels that are the same in all pixels of a launch: each
+    with its factor in a pixel. `base` is what of a pixel is always the same."""
+
+    fields: tuple[Field, ...]
+    scalars: tuple[Scalar, ...]
+    lanes: int
+    columns: bool
+    """Whether there is a function for what changes by column."""
+    rows: bool
+    base: int = 0
+    levels: tuple[tuple[int, Scalar | float], ...] = ()

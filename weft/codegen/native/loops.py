@@ -1,0 +1,156 @@
+"""Writes loops. A loop with the same bounds in all lanes is one of single numbers; in any other, each lane leaves at a
+step of its own, and the loop ends when all have left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from weft.codegen.base import LOOP_STEPS, NEST_STEPS
+from weft.codegen.native.nodes import Body, Node
+from weft.codegen.native.types import Value
+from weft.codegen.native.writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The labels of a loop, and the names of what its steps hand on."""
+
+    head: str
+    step: str
+    behind: str
+    count: str
+    active: str
+    carried: tuple[str, ...]
+
+
+def write_loop(w: Writer, node: Node, write_body: Callable[[Body], None]) -> None:
+    """Writes a loop; `write_body` writes what its body computes. What it carries is kept for `result`."""
+    body: Body = node.attr
+    first, last, *starts = (w.value(arg) for arg in node.args)
+    names = _names(w, len(starts))
+    if body.outermost and body.nested:
+        _allow_steps(w, body)
+    outer_mask = w.find("mask") if body.masked else None
+    before = w.block
+    w.jump(names.head)
+    w.label(names.head)
+    phis = len(w.text)
+    carried = [Value(name, "real") for name in names.carried]
+    with w.scope():
+        count = w.put(f"sitofp i32 {names.count} to float")
+        step = _masked_step if body.masked else _step
+        go = step(w, body, names, first, last, count)
+        for place, value in zip(body.carried, carried, strict=True):
+            w.keep(place, value)
+        write_body(body)
+        following = [w.value(value) for value in body.following]
+        if body.masked:
+            following = [w.select(go, new, old) for new, old in zip(following, carried, strict=True)]
+            active = w.put(f"sext {w.type('truth')} {go.text} to {w.type('bits')}")
+        counted = w.put(f"add i32 {names.count}, 1")
+    latch = w.block
+    w.jump(names.head)
+    entering = [f"  {names.count} = phi i32 [ 0, %{before} ], [ {counted}, %{latch} ]"]
+    if body.masked:
+        start = outer_mask.text if outer_mask is not None else "splat (i32 -1)"
+        entering.append(f"  {names.active} = phi {w.type('bits')} [ {start}, %{before} ], [ {active}, %{latch} ]")
+    entering += [
+        f"  {value.text} = phi {w.type('real')} [ {start.text}, %{before} ], [ {new.text}, %{latch} ]"
+        for value, start, new in zip(carried, starts, following, strict=True)
+    ]
+    w.text[phis:phis] = entering
+    w.label(names.behind)
+    for k, value in enumerate(carried):
+        w.keep((node, k), value)
+
+
+def _names(w: Writer, carried: int) -> _Names:
+    number = w.name("").lstrip("%")
+    return _Names(
+        f"head{number}", f"step{number}", f"behind{number}",
+        w.name("count"), w.name("active"), tuple(w.name("carried") for _ in range(carried)),
+    )  # fmt: skip
+
+
+def _allow_steps(w: Writer, body: Body) -> None:
+    """Gives a nest of loops its steps: for each lane, if they may leave at different ones."""
+    of = w.type("bits") if body.masked else "i32"
+    with w.writing(w.entry):
+        w.budget = w.put(f"alloca {of}")
+    w.do(f"store {of} {w.bits(NEST_STEPS).text if body.masked else NEST_STEPS}, ptr {w.budget}")
+
+
+def _step(w: Writer, body: Body, names: _Names, first: Value, last: Value, count: str) -> Value:
+    """Goes on with the body, unless the loop is over for all lanes together."""
+    index = w.put(f"fadd float {w.first(first)}, {count}")
+    goes_on = w.put(f"fcmp ole float {index}, {w.first(last)}")
+    allowed = w.put(f"icmp ult i32 {names.count}, {LOOP_STEPS}")
+    if body.nested:
+        left = w.put(f"load i32, ptr {w.budget}")
+        allowed = w.put(f"and i1 {allowed}, {w.put(f'icmp sgt i32 {left}, 0')}")
+    go = w.put(f"and i1 {goes_on}, {allowed}")
+    end = f"{names.behind}.end"
+    w.branch(go, names.step, end)
+    _stop(w, end, goes_on, names.behind)
+    w.label(names.step)
+    if body.nested:
+        w.do(f"store i32 {w.put(f'sub i32 {left}, 1')}, ptr {w.budget}")
+    if body.index is not None:
+        w.keep(body.index, w.splat(index, "real"))
+    return Value(go, "truth")
+
+
+def _masked_step(w: Writer, body: Body, names: _Names, first: Value, last: Value, count: str) -> Value:
+    """Goes on with the body, unless all lanes have left the loop. Gives the lanes that take part."""
+    index = w.add(first, w.splat(count, "real"))
+    active = Value(w.put(f"icmp ne {w.type('bits')} {names.active}, zeroinitializer"), "truth")
+    wanting = w.both(w.le(index, last), active)
+    below_limit = w.put(f"icmp ult i32 {names.count}, {LOOP_STEPS}")
+    go = w.both(wanting, w.splat(below_limit, "truth"))
+    if body.nested:
+        of = w.type("bits")
+        left = Value(w.put(f"load {of}, ptr {w.budget}"), "bits")
+        go = w.both(go, Value(w.put(f"icmp sgt {of} {left.text}, zeroinitializer"), "truth"))
+    checked, end = f"{names.step}.checked", f"{names.behind}.end"
+    _stop_if_any(w, w.both(wanting, w.negation(go)), checked)
+    w.branch(_any(w, go), names.step, end)
+    w.label(end)
+    w.jump(names.behind)
+    w.label(names.step)
+    if body.nested:
+        taken = Value(w.put(f"zext {w.type('truth')} {go.text} to {of}"), "bits")
+        w.do(f"store {of} {w.bits_sub(left, taken).text}, ptr {w.budget}")
+    if body.index is not None:
+        w.keep(body.index, index)
+    mask = w.put(f"sext {w.type('truth')} {go.text} to {w.type('bits')}")
+    w.keep("mask", Value(mask, "bits"))
+    return go
+
+
+def _any(w: Writer, truths: Value) -> str:
+    """Whether one holds in any lane."""
+    together = w.put(f"bitcast {w.type('truth')} {truths.text} to i{w.lanes}")
+    return w.put(f"icmp ne i{w.lanes} {together}, 0")
+
+
+def _stop_if_any(w: Writer, blocked: Value, checked: str) -> None:
+    """Notes that a loop met its limit, if that was so in any lane."""
+    stop = f"{checked}.stop"
+    w.branch(_any(w, blocked), stop, checked)
+    _note_stop(w, stop, checked)
+    w.label(checked)
+
+
+def _stop(w: Writer, end: str, goes_on: str, behind: str) -> None:
+    """The end of a loop, which would have gone on if it had not met its limit."""
+    stop = f"{end}.stop"
+    w.label(end)
+    w.branch(goes_on, stop, behind)
+    _note_stop(w, stop, behind)
+
+
+def _note_stop(w: Writer, stop: str, behind: str) -> None:
+    w.label(stop)
+    w.do(f"store i64 1, ptr {w.stopped()}, align 8")
+    w.jump(behind)

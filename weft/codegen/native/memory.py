@@ -1,0 +1,155 @@
+"""Writes what reads and stores state, and what samples pictures: bilinearly, clamped at the edge, with pixel centres at
+(i + ½) / width. A coordinate that is NaN reads the first row or column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from weft.codegen.base import Kernel
+from weft.codegen.native.layout import Cell, Field, Head, History, PictureWord, Ring, Word
+from weft.codegen.native.nodes import Node, Store
+from weft.codegen.native.types import Value
+from weft.codegen.native.writer import Writer
+from weft.ir.program import StateSlot
+
+# The channels of a picture lie side by side.
+_CHANNELS = 4
+
+
+def write_state(w: Writer, kernel: Kernel, node: Node) -> Value:
+    """A slot k ticks ago, at this element."""
+    slot, plane, (k,) = kernel.slot(node.attr.slot), node.attr.plane, node.args
+    if not slot.image:
+        history, ticks = w.word(History(slot.key, plane)), _ticks_back(w, slot, k)
+        if k.varies:
+            return w.gather(history, ticks)
+        return w.load_splat(history, w.put(f"sext i32 {w.first(ticks)} to i64"), "real")
+    address = _plane(w, slot, plane, k)
+    if address is not None:
+        return w.load(address, "%pixel", "real")
+    pixels = w.each([str(lane) for lane in range(w.lanes)], "bits")
+    first = w.splat(w.put("trunc i64 %pixel to i32"), "bits")
+    return _far_gather(w, slot, plane, k, w.bits_add(first, pixels))
+
+
+def write_store(w: Writer, store: Store) -> None:
+    """Stores what a slot will have been one tick ago."""
+    w.store(w.value(store.value), w.word(Cell(store.place.slot, store.place.plane, 0)), "%pixel")
+
+
+def write_sample(w: Writer, kernel: Kernel, node: Node) -> Value:
+    """An image slot k ticks ago, sampled."""
+    slot, plane, (k, x, y) = kernel.slot(node.attr.slot), node.attr.plane, node.args
+    address = _plane(w, slot, plane, k)
+
+    def read(at: Value) -> Value:
+        return _far_gather(w, slot, plane, k, at) if address is None else w.gather(address, at)
+
+    return _between_four(w, _Raster(Word.WIDTH, Word.HEIGHT, 1), x, y, read)
+
+
+def write_picture(w: Writer, node: Node) -> Value:
+    """A channel of a picture, sampled."""
+    path, channel = node.attr
+    raster = _Raster(PictureWord(path, "width"), PictureWord(path, "height"), _CHANNELS)
+    address = w.element(w.word(PictureWord(path, "pixels")), str(channel))
+    x, y = node.args
+    return _between_four(w, raster, x, y, lambda at: w.gather(address, at))
+
+
+# Ticks.
+
+
+def _ticks_back(w: Writer, slot: StateSlot, k: Node) -> Value:
+    """How many whole ticks a read goes back: k rounded down and clamped to 1…depth; 1 for NaN."""
+    return w.whole(w.lesser(w.greater(w.value(k), w.real(1)), w.real(slot.depth)))
+
+
+def _plane(w: Writer, slot: StateSlot, plane: int, k: Node) -> str | None:
+    """Where an image slot was k ticks ago; None if that is another place for each lane."""
+    if k.op == "const":
+        return w.word(Cell(slot.key, plane, int(min(k.attr, slot.depth)) if k.attr >= 1 else 1))
+    if k.varies:
+        return None
+    ticks = w.put(f"sext i32 {w.first(_ticks_back(w, slot, k))} to i64")
+    cell = w.put(f"sub i64 {w.word(Head(slot.key))}, {ticks}")
+    wrapped = w.put(f"add i64 {cell}, {slot.depth + 1}")
+    is_before = w.put(f"icmp slt i64 {cell}, 0")
+    cell = w.put(f"select i1 {is_before}, i64 {wrapped}, i64 {cell}")
+    number = w.put(f"add i64 {w.put(f'mul i64 {cell}, {slot.planes}')}, {plane}")
+    size = w.put(f"mul i64 {w.word(Word.WIDTH)}, {w.word(Word.HEIGHT)}")
+    return w.element(w.word(Ring(slot.key)), w.put(f"mul i64 {number}, {size}"))
+
+
+def _far_gather(w: Writer, slot: StateSlot, plane: int, k: Node, at: Value) -> Value:
+    """Elements of the images that a slot was k ticks ago, another k for each lane. A ring of pictures can have more
+    elements than 32 bits count."""
+    wide, bits = f"<{w.lanes} x i64>", w.type("bits")
+    cell = w.bits_sub(w.splat(w.put(f"trunc i64 {w.word(Head(slot.key))} to i32"), "bits"), _ticks_back(w, slot, k))
+    is_before = Value(w.put(f"icmp slt {bits} {cell.text}, zeroinitializer"), "truth")
+    cell = w.select(is_before, w.bits_add(cell, w.bits(slot.depth + 1)), cell)
+    number = w.bits_add(w.bits_mul(cell, w.bits(slot.planes)), w.bits(plane))
+    size = w.bits_mul(w.word_as_bits(Word.WIDTH), w.word_as_bits(Word.HEIGHT))
+    widened = [w.put(f"sext {bits} {value.text} to {wide}") for value in (number, size, at)]
+    start = w.put(f"mul {wide} {widened[0]}, {widened[1]}")
+    return w.gather(w.word(Ring(slot.key)), Value(w.put(f"add {wide} {start}, {widened[2]}"), "bits"), wide)
+
+
+# Places.
+
+
+@dataclass(frozen=True, slots=True)
+class _Raster:
+    """Where the extents of a picture stand, and how many reals lie between neighbours in a row."""
+
+    width: Field
+    height: Field
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Located:
+    """The pixels at or before a coordinate and behind it, in memory, and how far on towards that it lies, 0…1."""
+
+    near: Value
+    far: Value
+    across: Value
+
+
+def _between_four(w: Writer, raster: _Raster, x: Node, y: Node, read: Callable[[Value], Value]) -> Value:
+    """What lies between the four pixels around a place."""
+    columns = _locate(w, x, raster.width, w.bits(raster.stride))
+    step = w.word_as_bits(raster.width)
+    if raster.stride > 1:
+        step = w.bits_mul(step, w.bits(raster.stride))
+    rows = _locate(w, y, raster.height, step)
+    upper, lower = (
+        _mix(w, read(w.bits_add(row, columns.near)), read(w.bits_add(row, columns.far)), columns.across)
+        for row in (rows.near, rows.far)
+    )
+    return _mix(w, upper, lower, rows.across)
+
+
+def _mix(w: Writer, a: Value, b: Value, t: Value) -> Value:
+    return w.add(a, w.mul(w.sub(b, a), t))
+
+
+def _locate(w: Writer, coordinate: Node, size: Field, stride: Value) -> _Located:
+    # The planes of one picture are sampled at the same places.
+    keys = [(coordinate, size, part) for part in ("near", "far", "across")]
+    found = [w.find(key) for key in keys]
+    near, far, across = found
+    if near is None or far is None or across is None:
+        extent = w.word_as_real(size)
+        place = w.sub(w.mul(w.value(coordinate), extent), w.real(0.5))
+        place = w.lesser(w.greater(place, w.real(0)), w.sub(extent, w.real(1)))
+        whole = w.whole(place)
+        across = w.sub(place, w.real_of(whole))
+        behind = w.bits_add(whole, w.bits(1))
+        is_inside = Value(w.put(f"icmp slt {w.type('bits')} {behind.text}, {w.word_as_bits(size).text}"), "truth")
+        near = w.bits_mul(whole, stride)
+        far = w.bits_mul(w.select(is_inside, behind, whole), stride)
+        for key, value in zip(keys, (near, far, across), strict=True):
+            w.keep(key, value)
+    return _Located(near, far, across)

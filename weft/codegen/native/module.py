@@ -1,0 +1,128 @@
+"""From a kernel to a module of LLVM's language, and what its functions find in the block of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from weft.codegen.base import Kernel
+from weft.codegen.native.functions import COLUMNS, ROWS, band_function, line_function
+from weft.codegen.native.layout import Layout, Line, Word
+from weft.codegen.native.memory import write_store
+from weft.codegen.native.nodes import Graph, Node
+from weft.codegen.native.pixels import Channels, pack, plan_channels
+from weft.codegen.native.reader import read
+from weft.codegen.native.section import write_nodes
+from weft.codegen.native.target import Isa
+from weft.codegen.native.types import Value
+from weft.codegen.native.writer import Places, Writer
+from weft.ir.rates import Rate
+
+# What each rate of line is called, and how long it is.
+_LINES = {Rate.COLUMN: (COLUMNS, Word.WIDTH), Rate.ROW: (ROWS, Word.HEIGHT)}
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """The text of a module, and the interface of its functions."""
+
+    text: str
+    layout: Layout
+
+
+def suits(kernel: Kernel) -> bool:
+    """Whether a kernel can become a module: a picture whose elements need nothing of each other, and call nobody."""
+    calls = any(
+        instruction.op == "LOAD_STRAND" and section.rate > Rate.FRAME for section, _, instruction in kernel.walk()
+    )
+    by_element = kernel.tick == "element" or any(rate == Rate.ELEMENT for _, rate in kernel.coords)
+    return kernel.sweep == "grid" and not by_element and not calls
+
+
+def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int) -> Module:
+    """The module of a kernel that `suits`, with outputs as planes or `packed` as pixels, for vectors of so many lanes.
+
+    Raises ValueError if the outputs cannot be packed.
+    """
+    places = Places()
+    graph = read(kernel, Rate.ELEMENT)
+    channels = plan_channels(graph.outputs) if packed else None
+    elements = Writer(isa, lanes, places, Rate.COLUMN)
+    _write_elements(elements, kernel, graph, channels)
+    writers, functions, sections = [elements], band_function(elements), set[Rate]()
+    for rate, (name, extent) in _LINES.items():
+        writer = Writer(isa, lanes, places, rate)
+        if _write_line(writer, kernel, rate, channels):
+            functions += line_function(writer, name, extent)
+            writers.append(writer)
+            sections.add(rate)
+    declared = set[str]().union(*(writer.declared for writer in writers))
+    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
+    return Module(
+        "\n".join([*sorted(declared), *functions, attributes, ""]),
+        Layout(
+            places.fields, places.scalars, lanes, Rate.COLUMN in sections, Rate.ROW in sections,
+            channels.base if channels else 0, tuple(channels.levels) if channels else (),
+        ),
+    )  # fmt: skip
+
+
+def _write_elements(w: Writer, kernel: Kernel, graph: Graph, channels: Channels | None) -> None:
+    roots = [store.value for store in graph.stores]
+    roots += [node for _, node in channels.elements] if channels else graph.outputs
+    write_nodes(w, kernel, graph.nodes, roots)
+    for store in graph.stores:
+        write_store(w, store)
+    if channels is None:
+        _store_planes(w, [w.value(node) for node in graph.outputs])
+    else:
+        _store_pixels(w, channels)
+
+
+def _store_planes(w: Writer, outputs: Sequence[Value]) -> None:
+    with w.writing(w.entry):
+        size = w.put(f"mul i64 {w.word(Word.WIDTH)}, {w.word(Word.HEIGHT)}")
+    for number, value in enumerate(outputs):
+        with w.writing(w.entry):
+            plane = w.element(w.word(Word.OUT), w.put(f"mul i64 {size}, {number}"))
+        w.store(w.as_real(value), plane, "%pixel")
+
+
+def _store_pixels(w: Writer, channels: Channels) -> None:
+    parts = [w.value(Node("line", (), "bits", line)) for line in map(channels.line, _LINES) if line is not None]
+    packed = pack(w, [(factor, w.value(node)) for factor, node in channels.elements])
+    if packed is not None:
+        parts.append(packed)
+    if not channels.lines:
+        # Else the lines hold it already.
+        parts.append(w.word_as_bits(Word.BASE))
+    together = reduce(w.bits_or, parts)
+    w.store(together, w.word(Word.OUT), "%pixel")
+
+
+def _write_line(w: Writer, kernel: Kernel, rate: Rate, channels: Channels | None) -> bool:
+    """Writes what the elements read of a rarer section, and packs what of the pixels changes as rarely; False if there
+    is nothing to write."""
+    wanted = [f for f in w.places.fields if isinstance(f, Line) and f.rate == rate and f.source == "local"]
+    packed = channels.line(rate) if channels else None
+    if not wanted and packed is None:
+        return False
+    graph = read(kernel, rate)
+    sources = [line for _, line in channels.lines[rate]] if channels and packed else []
+    nodes = {line: _source(graph, line) for line in (*wanted, *sources)}
+    write_nodes(w, kernel, graph.nodes, nodes.values())
+    for line in wanted:
+        w.store(w.value(nodes[line]), w.word(line), "%x")
+    if channels and packed:
+        bits = pack(w, [(factor, w.value(nodes[line])) for factor, line in channels.lines[rate]])
+        assert bits is not None
+        w.store(w.bits_or(bits, w.word_as_bits(Word.BASE)), w.word(packed), "%x")
+    return True
+
+
+def _source(graph: Graph, line: Line) -> Node:
+    """What a line holds, in the section that computes it."""
+    if line.source == "local" and isinstance(line.key, int):
+        return graph.locals[line.key]
+    return Node("line", (), line.kind, line, varies=True)

@@ -1,0 +1,61 @@
+"""The families of processors that code is emitted for, and how wide its vectors are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+_LANE_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Isa:
+    """A family of processors, as far as it changes what is emitted. `cpu` and `triple` are LLVM's names of its plainest
+    member and of a system that it is found in."""
+
+    name: str
+    title: str
+    triple: str
+    cpu: str
+    bits: int
+    """The width of its vector registers."""
+    fused: bool
+    """Whether a product and a sum are one instruction, rounded once."""
+    rounds: bool
+    """Whether it rounds to whole numbers by an instruction."""
+
+    @property
+    def lanes(self) -> int:
+        """How many reals a register holds."""
+        return self.bits // _LANE_BITS
+
+
+ISAS: Mapping[str, Isa] = MappingProxyType(
+    {
+        isa.name: isa
+        for isa in (
+            Isa("avx512", "AVX-512", "x86_64-unknown-linux-gnu", "x86-64-v4", 512, fused=True, rounds=True),
+            Isa("avx2", "AVX2 and FMA", "x86_64-unknown-linux-gnu", "x86-64-v3", 256, fused=True, rounds=True),
+            Isa("sse2", "SSE2", "x86_64-unknown-linux-gnu", "x86-64", 128, fused=False, rounds=False),
+            Isa("neon", "NEON", "aarch64-unknown-linux-gnu", "generic", 128, fused=True, rounds=True),
+        )
+    }
+)
+"""From the widest to the narrowest on each architecture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """How much is done for speed: registers to a value, and LLVM's level of code generation."""
+
+    number: int
+    registers: int
+    level: int
+
+
+TIERS: Mapping[int, Tier] = MappingProxyType(
+    # One register to a value and no search for a better order of instructions: on screen at once. Two to a value keep
+    # the units for arithmetic busy while results are on their way.
+    {tier.number: tier for tier in (Tier(1, registers=1, level=0), Tier(2, registers=2, level=2))}
+)

@@ -1,0 +1,230 @@
+"""Writes one function: what it is given, what it has computed so far, and where its text goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from weft.codegen.native.lanes import LlvmLanes
+from weft.codegen.native.layout import Field, Line, Scalar, Word, is_address
+from weft.codegen.native.nodes import Node
+from weft.codegen.native.target import Isa
+from weft.codegen.native.types import SCALARS, Value
+from weft.ir.rates import Rate
+from weft.ops.spec import ValueType
+
+# In memory, a truth takes as much as the others.
+_STORED: Mapping[ValueType, ValueType] = {"real": "real", "truth": "bits", "bits": "bits"}
+
+
+class Places:
+    """The words of the block of arguments, and the scalars, that the functions of one kernel ask for."""
+
+    def __init__(self) -> None:
+        self._fields: dict[Field, int] = {}
+        self._scalars: dict[Scalar, int] = {}
+        for word in Word:
+            self.field(word)
+
+    def field(self, field: Field) -> int:
+        """The number of a word of the block."""
+        return self._fields.setdefault(field, len(self._fields))
+
+    def scalar(self, scalar: Scalar) -> int:
+        """The place of a scalar among the others."""
+        return self._scalars.setdefault(scalar, len(self._scalars))
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(self._fields)
+
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        return tuple(self._scalars)
+
+
+class Writer(LlvmLanes):
+    """One function over a picture, or over a line of it.
+
+    Its text has three stretches: `entry` runs once, `outer` once a row, and `text` for each vector. `along` is the rate
+    of the lines that are read a vector at once, at `%x`; those of rows are read at `%y`.
+    """
+
+    def __init__(self, isa: Isa, lanes: int, places: Places, along: Rate) -> None:
+        super().__init__(isa, lanes)
+        self.places = places
+        self.along = along
+        self.entry: list[str] = []
+        self.outer: list[str] = []
+        self.block = "vector"
+        """The label of the block that is being written."""
+        self.budget = ""
+        """Where the nest of loops around this place counts the steps that it may still make."""
+        self._words: dict[Field, str] = {}
+        self._before: dict[object, Value] = {}
+        """What was computed in `entry` or `outer`."""
+        self._scopes: list[dict[object, Value]] = [{}]
+        """What was computed for this vector, by the blocks around this place, the innermost last."""
+
+    @contextmanager
+    def writing(self, text: list[str]) -> Iterator[None]:
+        """Appends to another stretch meanwhile."""
+        before, self.text = self.text, text
+        try:
+            yield
+        finally:
+            self.text = before
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """A stretch that may be left out: what it computes is not there behind it."""
+        self._scopes.append({})
+        try:
+            yield
+        finally:
+            self._scopes.pop()
+
+    def label(self, name: str) -> None:
+        """Begins a block."""
+        self.text.append(f"{name}:")
+        self.block = name
+
+    def branch(self, condition: str, then: str, otherwise: str) -> None:
+        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}")
+
+    def jump(self, label: str) -> None:
+        self.do(f"br label %{label}")
+
+    # What was computed.
+
+    def find(self, key: object) -> Value | None:
+        """What was kept under a key in this block or one around it."""
+        for scope in reversed(self._scopes):
+            if key in scope:
+                return scope[key]
+        return None
+
+    def keep(self, key: object, value: Value) -> Value:
+        """Keeps a value for the rest of this block."""
+        self._scopes[-1][key] = value
+        return value
+
+    def value(self, node: Node) -> Value:
+        """What a node is. It must have been computed, unless it is given."""
+        match node.op:
+            case "const":
+                return self.real(node.attr)
+            case "bits":
+                return self.bits(node.attr)
+            case "scalar":
+                return self._scalar(node.attr)
+            case "line":
+                return self._line(node.attr)
+        found = self.find(node)
+        if found is None:
+            raise LookupError(f"{node.op} is used before it is computed")
+        return found
+
+    def carried(self, result: Node) -> Value:
+        """What a loop carried behind its last step."""
+        found = self.find((result.args[0], result.attr))
+        if found is None:
+            raise LookupError("the result of a loop is used before the loop")
+        return found
+
+    # What is given.
+
+    def stopped(self) -> str:
+        """Where it is noted that a loop met its limit."""
+        return self.put(f"getelementptr i64, ptr %block, i64 {self.places.field(Word.STOPPED)}")
+
+    def word(self, field: Field) -> str:
+        """What stands in a word of the block: an address or a number of 64 bits, loaded once."""
+        name = self._words.get(field)
+        if name is None:
+            with self.writing(self.entry):
+                place = self.put(f"getelementptr i64, ptr %block, i64 {self.places.field(field)}")
+                name = self.put(f"load {'ptr' if is_address(field) else 'i64'}, ptr {place}, align 8")
+            self._words[field] = name
+        return name
+
+    def word_as_real(self, field: Field) -> Value:
+        """A number of the block, in every lane."""
+        return self._once(("real", field), lambda: self._word_in_lanes(field, "sitofp", "real"))
+
+    def word_as_bits(self, field: Field) -> Value:
+        return self._once(("bits", field), lambda: self._word_in_lanes(field, "trunc", "bits"))
+
+    def _word_in_lanes(self, field: Field, convert: str, kind: ValueType) -> Value:
+        return self.splat(self.put(f"{convert} i64 {self.word(field)} to {SCALARS[kind]}"), kind)
+
+    def _scalar(self, scalar: Scalar) -> Value:
+        def load() -> Value:
+            return self.load_splat(self.word(Word.SCALARS), str(self.places.scalar(scalar)), scalar.kind)
+
+        return self._once(scalar, load)
+
+    def _line(self, line: Line) -> Value:
+        address = self.word(line)
+        if line.rate == self.along:
+            return self.find(line) or self.keep(line, self.load(address, "%x", line.kind))
+        if line not in self._before:
+            with self.writing(self.outer):
+                self._before[line] = self.load_splat(address, "%y", line.kind)
+        return self._before[line]
+
+    def _once(self, key: object, compute: Callable[[], Value]) -> Value:
+        """What is computed before all else, if it is asked for."""
+        if key not in self._before:
+            with self.writing(self.entry):
+                self._before[key] = compute()
+        return self._before[key]
+
+    # Memory.
+
+    def splat(self, number: str, kind: ValueType) -> Value:
+        """A number in every lane."""
+        of = self.type(kind)
+        first = self.put(f"insertelement {of} poison, {SCALARS[kind]} {number}, i64 0")
+        return Value(self.put(f"shufflevector {of} {first}, {of} poison, <{self.lanes} x i32> zeroinitializer"), kind)
+
+    def first(self, value: Value) -> str:
+        """The number in the first lane."""
+        return self.put(f"extractelement {self.type(value.kind)} {value.text}, i64 0")
+
+    def element(self, address: str, index: str) -> str:
+        """The address of an element of 4 bytes."""
+        return self.put(f"getelementptr i32, ptr {address}, i64 {index}")
+
+    def load(self, address: str, index: str, kind: ValueType) -> Value:
+        """The vector from an element on."""
+        stored = _STORED[kind]
+        place = self.element(address, index)
+        return self._read(Value(self.put(f"load {self.type(stored)}, ptr {place}, align 4"), stored), kind)
+
+    def load_splat(self, address: str, index: str, kind: ValueType) -> Value:
+        """One element, in every lane."""
+        stored = _STORED[kind]
+        number = self.put(f"load {SCALARS[stored]}, ptr {self.element(address, index)}, align 4")
+        return self._read(self.splat(number, stored), kind)
+
+    def _read(self, stored: Value, kind: ValueType) -> Value:
+        if kind != "truth":
+            return stored
+        return Value(self.put(f"icmp ne {self.type('bits')} {stored.text}, zeroinitializer"), "truth")
+
+    def store(self, value: Value, address: str, index: str) -> None:
+        """Writes a vector from an element on."""
+        if value.kind == "truth":
+            value = Value(self.put(f"zext {self.type('truth')} {value.text} to {self.type('bits')}"), "bits")
+        place = self.element(address, index)
+        self.do(f"store {self.type(value.kind)} {value.text}, ptr {place}, align 4")
+
+    def gather(self, address: str, index: Value, of: str | None = None) -> Value:
+        """Reals from an element for each lane. `of` is the type of the index, if it is not bits."""
+        places = self.put(f"getelementptr float, ptr {address}, {of or self.type('bits')} {index.text}")
+        reals, pointers, truths = self.type("real"), f"<{self.lanes} x ptr>", self.type("truth")
+        name = f"@llvm.masked.gather.v{self.lanes}f32.v{self.lanes}p0"
+        self.declared.add(f"declare {reals} {name}({pointers}, i32 immarg, {truths}, {reals})")
+        args = f"{pointers} {places}, i32 4, {truths} {self.truth(True).text}, {reals} poison"
+        return Value(self.put(f"call {reals} {name}({args})"), "real")

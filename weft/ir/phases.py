@@ -1,0 +1,364 @@
+"""Phases: takes what changes with the frame alone out of the arguments of periodic operations, and brings it down to
+one turn in the frame section, which has double precision. docs/algorithms.md has the formulas, under "Phases".
+
+What is left at the elements stays small however long a performance lasts. An argument that is taken apart is put
+together again by rates, so that the terms of a column, of a row and of the frame are each summed in their own section.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from weft.contexts import ContextSpec
+from weft.ir.builder import Builder, in_order
+from weft.ir.expr import Expr, Pool
+from weft.ir.program import Lowered
+from weft.ir.ranges import Finiteness, Remainder, bound, remainder_of
+from weft.ir.rates import Rate, rates
+from weft.ops import formula as f
+from weft.ops.formula import Term
+
+# 2π as a sum: the first part has so few digits that its product with any number of turns up to 2⁴⁵ is exact.
+_TURN, _TURN_REST = 201 / 32, 1.9353071795864769e-3
+
+# Single precision still tells a millionth apart below this: what stays so small needs no reduction.
+_SMALL = 8.0
+
+_PERIODIC = frozenset({"sin", "cos", "floor"})
+_CHANGING = _PERIODIC | {"sub", "bits_of", "bits_mul", "bits_add"}
+_LINEAR = frozenset({"add", "sub", "neg", "mul", "div", "floor"})
+
+Split: TypeAlias = "tuple[Expr | None, ...]"
+"""A sum, by the rates of its terms: one expression for each rate, None where there is no such term. What mentions
+variables of loops counts as an element's."""
+
+_NOTHING: Split = (None,) * len(Rate)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """`⌊A + U⌋` as `whole + turns`, where `turns` changes with the frame alone, and is None if U is small as it is. In
+    a remainder, `argument` is what whole turns are taken from. It is NaN where U is not finite, and so is `whole`."""
+
+    argument: Expr
+    whole: Expr
+    turns: Expr | None
+    settled: Expr | None
+    """The floor as one number, where it is needed; None if it has to be computed as it was, since U may be infinite."""
+    finite: bool
+    """Whether A is finite for sure."""
+
+
+def rewriting(lowered: Lowered, pool: Pool, spec: ContextSpec) -> Callable[[Expr, tuple[Expr, ...]], Expr] | None:
+    """How to rewrite each expression, given its new operands; None if there is nothing to do. Expressions have to come
+    in their order, operands first."""
+    nodes = lowered.nodes()
+    periodic = {node.args[0] for node in nodes if node.op in _PERIODIC}
+    rate = rates(periodic, spec, {slot.key: slot for slot in lowered.slots}) if periodic else {}
+    moving = _moving(rate)
+    if periodic.isdisjoint(moving):
+        return None
+    remainders = {node: found for node in nodes if node.op == "sub" and (found := remainder_of(node)) is not None}
+    taken = {found.whole for found in remainders.values()} | {n.args[0] for n in nodes if n.op == "bits_of"}
+    finite = Finiteness(anywhere=bool(lowered.exposed))
+    return _Phases(Builder(pool), rate, moving, remainders, taken, _shared(nodes), finite).change
+
+
+def _shared(nodes: list[Expr]) -> set[Expr]:
+    """The expressions with several users."""
+    seen: set[Expr] = set()
+    shared: set[Expr] = set()
+    for node in nodes:
+        shared.update(seen.intersection(node.args))
+        seen.update(node.args)
+    return shared
+
+
+def _moving(rate: dict[Expr, Rate]) -> set[Expr]:
+    """The expressions in which something that varies with the frame alone is added to something else, and what splits
+    into such sums."""
+    moving: set[Expr] = set()
+    for node, own in rate.items():
+        if node.op not in _LINEAR or (own <= Rate.FRAME and not node.free):
+            continue
+        joins = node.op in ("add", "sub") and any(not arg.free and rate[arg] == Rate.FRAME for arg in node.args)
+        if joins or not moving.isdisjoint(node.args):
+            moving.add(node)
+    return moving
+
+
+@dataclass(slots=True)
+class _Phases:
+    """One run of the pass. `rate` has what is below the arguments of periodic operations, `moving` those in which a
+    term varies with the frame alone, `remainders` the differences that are remainders, `shared` what is used more than
+    once. `taken` has the floors that remainders and bits are made of: what else uses them has to see them change at the
+    same places."""
+
+    builder: Builder
+    rate: dict[Expr, Rate]
+    moving: set[Expr]
+    remainders: dict[Expr, Remainder]
+    taken: set[Expr]
+    shared: set[Expr]
+    finite: Finiteness
+    _new: dict[Expr, Expr] = field(default_factory=dict)
+    _whole_of: dict[Expr, Remainder] = field(init=False)
+    """The remainder that each floor belongs to, the larger one if there are two."""
+    _splits: dict[Expr, Split] = field(default_factory=dict)
+    _cells: dict[Expr, _Cell | None] = field(default_factory=dict)
+    _bit_sums: dict[Expr, tuple[Expr, Expr | None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._whole_of = {}
+        for found in self.remainders.values():
+            if found.argument is not found.whole.args[0] or found.whole not in self._whole_of:
+                self._whole_of[found.whole] = found
+
+    def change(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
+        """The expression with all its phases reduced; `args` are its operands' replacements."""
+        made: Expr | None = None
+        if node.op in _CHANGING:
+            self.builder.at(self.builder.pool.span(node))
+            made = self._changed(node)
+        if made is None:
+            made = node if args == node.args else self._remade(node, args)
+        self._new[node] = made
+        return made
+
+    def _remade(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
+        pool = self.builder.pool
+        return pool.make(node.op, in_order(node.op, args), node.attr, pool.span(node))
+
+    def _changed(self, node: Expr) -> Expr | None:
+        match node.op:
+            case "sin" | "cos" if node.args[0] in self.moving:
+                angle = self._angle(node.args[0])
+                return None if angle is None else self._made(node.op, angle)
+            case "floor" if (cell := self._cell(node)) is not None:
+                return cell.settled
+            case "bits_of" | "bits_mul" | "bits_add":
+                return self._bits(node)
+            case "sub" if node in self.remainders and (cell := self._cell(self.remainders[node].whole)) is not None:
+                return self._remainder(self.remainders[node], cell)
+            case _:
+                return None
+
+    # --- periodic operations --------------------------------------------------------------------------------------
+
+    def _angle(self, argument: Expr) -> Expr | None:
+        """A + U as A + U′, with U′ within half a turn."""
+        split = self._split(argument)
+        if not _is_moving(split):
+            return None
+        steady, constant = self._steady(split)
+        if bound(steady) > _SMALL:
+            u = Term(self.builder, steady)
+            turns = f.floor(u * (1 / math.tau) + 0.5)
+            steady = _value(u - turns * _TURN - turns * _TURN_REST)
+        return self._joined(split, steady, constant)
+
+    def _cell(self, whole: Expr) -> _Cell | None:
+        """What becomes of a floor, None if it stays as it is."""
+        if whole not in self._cells:
+            found = self._whole_of.get(whole) or Remainder(whole, whole.args[0], 1.0)
+            split = self._split(found.argument) if found.argument in self.moving else _NOTHING
+            self._cells[whole] = self._made_cell(found, split) if _is_moving(split) else None
+        return self._cells[whole]
+
+    def _made_cell(self, found: Remainder, split: Split) -> _Cell:
+        steady, constant = self._steady(split)
+        if bound(steady) <= _SMALL:
+            argument, whole = self._shifted(found, split, steady, constant)
+            return _Cell(argument, whole, None, whole, True)
+        u, period = Term(self.builder, steady), found.period
+        turns = f.floor(u / period) if period != 1 else f.floor(u)
+        rest = u - (turns * period if period != 1 else turns)
+        argument, whole = self._shifted(found, split, _value(rest), constant)
+        settled = None
+        if found.whole in self.taken and self.finite.of(steady) and (constant is None or self.finite.of(constant)):
+            settled = self._made("add", whole, _value(turns))
+        finite = all(self.finite.of(term) for term in split[Rate.COLUMN :] if term is not None)
+        return _Cell(argument, whole, _value(turns), settled, finite)
+
+    def _shifted(self, found: Remainder, split: Split, steady: Expr, constant: Expr | None) -> tuple[Expr, Expr]:
+        """The argument of a remainder with other steady terms, and the floor of its quotient."""
+        argument = self._joined(split, steady, constant)
+        quotient = found.whole.args[0]
+        if quotient is found.argument:
+            return argument, self._made("floor", argument)
+        args = [argument if arg is found.argument else arg for arg in quotient.args]
+        return argument, self._made("floor", self._made(quotient.op, *args))
+
+    def _remainder(self, found: Remainder, cell: _Cell) -> Expr:
+        if found.argument is found.whole.args[0]:
+            return self._made("sub", cell.whole.args[0], cell.whole)
+        return self._made("sub", cell.argument, self._made("mul", cell.whole, self.builder.const(found.period)))
+
+    def _bits(self, node: Expr) -> Expr | None:
+        """Bits of a floor modulo 2³², and what sums and products with constants make of them: what varies with the
+        frame alone is a term of its own all the way."""
+        terms = self._bit_terms(node)
+        if terms is None:
+            return None
+        self._bit_sums[node] = terms
+        varying, turns = terms
+        return varying if turns is None else self._made("bits_add", varying, turns)
+
+    def _bit_terms(self, node: Expr) -> tuple[Expr, Expr | None] | None:
+        first = node.args[0]
+        if node.op == "bits_of":
+            cell = self._cell(first) if first.op == "floor" else None
+            return None if cell is None else self._cell_bits(cell)
+        varying, turns = self._bit_sums.get(first, (first, None))
+        constant = node.args[1]
+        if turns is None or constant.op != "bits":
+            return None
+        if node.op == "bits_mul":
+            varying = self._made("bits_mul", varying, constant)
+        return varying, self._made(node.op, turns, constant)
+
+    def _cell_bits(self, cell: _Cell) -> tuple[Expr, Expr | None]:
+        """The bits of both parts of a floor. Their sum is 0 where A or U is not finite."""
+        bits = self._made("bits_of", cell.whole)
+        if cell.turns is None:
+            return bits, None
+        turns = self._made("bits_of", cell.turns)
+        if cell.finite:
+            return bits, turns
+        known = self._made("eq", self._made("sub", cell.whole, cell.whole), self.builder.const(0.0))
+        known = self._made("bits_of", self._made("to_real", known))
+        return self._made("bits_add", bits, self._made("bits_mul", turns, known)), None
+
+    # --- sums -----------------------------------------------------------------------------------------------------
+
+    def _steady(self, split: Split) -> tuple[Expr, Expr | None]:
+        """The terms that vary with the frame alone, and a constant that is small enough to be added when they are
+        reduced: one reduction then serves the channels of a colour."""
+        frame, constant = split[Rate.FRAME], split[Rate.CONSTANT]
+        assert frame is not None
+        if constant is None or bound(constant) <= _SMALL:
+            return frame, constant
+        return self._total("add", frame, constant), None
+
+    def _joined(self, split: Split, steady: Expr, constant: Expr | None) -> Expr:
+        """The sum of the terms of columns, rows and elements, and of the steady ones, each rate by itself first."""
+        column, row, element = split[Rate.COLUMN :]
+        if constant is not None:
+            steady = self._total("add", steady, constant)
+        if row is not None:
+            row = self._total("add", row, steady)
+        elif column is not None:
+            column = self._total("add", column, steady)
+        else:
+            row = steady
+        # What no loop changes stays together, so that it can be summed before the loop.
+        terms = (column, row, element) if element is not None and element.free else (element, column, row)
+        total, *others = [term for term in terms if term is not None]
+        for term in others:
+            total = self._total("add", total, term)
+        return total
+
+    def _split(self, root: Expr) -> Split:
+        todo = [root]
+        while todo:
+            node = todo[-1]
+            missing = [] if node in self._splits else [a for a in self._summands(node) if a not in self._splits]
+            if missing:
+                todo += missing
+                continue
+            todo.pop()
+            if node not in self._splits:
+                self._splits[node] = self._split_sum(node)
+        return self._splits[root]
+
+    def _summands(self, node: Expr) -> tuple[Expr, ...]:
+        """The operands that are split to split an expression; none for what stays as it is, such as a column's terms
+        that nothing of the frame is added to."""
+        if node in self.remainders or (not node.free and node not in self.moving and self.rate[node] < Rate.ELEMENT):
+            return ()
+        if node.op in ("add", "sub", "neg"):
+            return node.args
+        if node.op == "floor":
+            found = self._whole_of.get(node)
+            return node.args if found is None else (found.argument,)
+        factor = self._factor(node)
+        return () if factor is None else tuple([arg for arg in node.args if arg is not factor])
+
+    def _split_sum(self, node: Expr) -> Split:
+        """The split of an expression whose summands are split."""
+        summands = [self._splits[arg] for arg in self._summands(node)]
+        if node.op == "floor":
+            cell = self._cell(node)
+            return self._leaf(node) if cell is None else self._leaf(node, cell.whole, cell.turns)
+        if not self._is_worth(node, summands):
+            return self._leaf(node)
+        if len(summands) == 2:
+            first, second = summands
+            return tuple([self._sum(node.op, a, b) for a, b in zip(first, second, strict=True)])
+        return tuple([None if a is None else self._scaled(node, a) for a in summands[0]])
+
+    def _is_worth(self, node: Expr, summands: list[Split]) -> bool:
+        """Whether to take a sum apart: for what varies with the frame alone, or for terms that need not be added at
+        every element, unless others add them there anyway."""
+        if not summands:
+            return False
+        there = [any(terms) for terms in zip(*summands, strict=True)]
+        return sum(there) > 1 and (there[Rate.FRAME] or not there[Rate.ELEMENT] or node not in self.shared)
+
+    def _leaf(self, node: Expr, value: Expr | None = None, turns: Expr | None = None) -> Split:
+        """An expression that is not taken apart, or `value` in its place and `turns` with it."""
+        terms = list(_NOTHING)
+        terms[Rate.FRAME] = turns
+        terms[Rate.ELEMENT if node.free else self.rate[node]] = self._new[node] if value is None else value
+        return tuple(terms)
+
+    def _is_steady(self, node: Expr) -> bool:
+        return not node.free and self.rate[node] <= Rate.FRAME
+
+    def _factor(self, node: Expr) -> Expr | None:
+        """The steady factor of a product, or the steady divisor of a quotient."""
+        if node.op == "mul":
+            return next((arg for arg in node.args if self._is_steady(arg)), None)
+        return node.args[1] if node.op == "div" and self._is_steady(node.args[1]) else None
+
+    def _sum(self, op: str, a: Expr | None, b: Expr | None) -> Expr | None:
+        """A sum or difference of what is there."""
+        if a is not None and b is not None:
+            return self._total(op, a, b)
+        return self._made("neg", b) if b is not None and op == "sub" else a or b
+
+    def _total(self, op: str, a: Expr, b: Expr) -> Expr:
+        """A sum or difference, without signs that are not needed."""
+        if b.op == "neg":
+            return self._made("sub" if op == "add" else "add", a, b.args[0])
+        if a.op == "neg" and op == "add":
+            return self._made("sub", b, a.args[0])
+        return self._made(op, a, b)
+
+    def _scaled(self, node: Expr, term: Expr) -> Expr:
+        """What a product, a quotient or a negation makes of one term."""
+        factor = self._factor(node)
+        if factor is None:
+            return term.args[0] if term.op == "neg" else self._made("neg", term)
+        if term.op == "neg":
+            return self._made("neg", self._made(node.op, term.args[0], self._new[factor]))
+        return self._made(node.op, term, self._new[factor])
+
+    def _made(self, op: str, *args: Expr) -> Expr:
+        """A primitive row applied, as the pass `fold` would leave it."""
+        builder = self.builder
+        return builder.simplified(op, args) or builder.pool.make(op, in_order(op, args), None, builder.span)
+
+
+def _is_moving(split: Split) -> bool:
+    """Whether some terms vary with the frame alone and others do not."""
+    return split[Rate.FRAME] is not None and any(split[Rate.COLUMN :])
+
+
+def _value(term: Term) -> Expr:
+    value = term.value
+    assert isinstance(value, Expr)
+    return value

@@ -1,0 +1,124 @@
+"""What can be known of the values of expressions beforehand: whether they are finite, and how large they get."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from weft.graph.settings import LIVE
+from weft.ir.expr import Expr, topological
+from weft.ops import OPS
+
+# Remainders of other periods are not looked for.
+_PERIODS = (2.0**-20, 2.0**20)
+
+# How far down it is looked for what keeps a value small.
+_DEPTH = 6
+
+# Finite if their operands are, apart from what is too large for any real.
+_KEEPS_FINITE = frozenset({"add", "sub", "mul", "neg", "abs", "floor", "min", "max", "sin", "cos", "atan2", "select"})
+
+
+class Remainder(NamedTuple):
+    """The parts of `argument − period · ⌊argument / period⌋`. `whole` is the floor."""
+
+    whole: Expr
+    argument: Expr
+    period: float
+
+
+def remainder_of(node: Expr) -> Remainder | None:
+    """The parts of a difference, if it is a remainder of a constant period."""
+    argument, taken = node.args
+    if taken.op == "floor" and taken.args[0] is argument:
+        return Remainder(taken, argument, 1.0)
+    if taken.op == "mul":
+        for whole, period in (taken.args, taken.args[::-1]):
+            if whole.op == "floor" and _is_quotient(whole.args[0], argument, _number(period)):
+                return Remainder(whole, argument, _number(period))
+    return None
+
+
+def _is_quotient(node: Expr, argument: Expr, period: float) -> bool:
+    if not _PERIODS[0] <= abs(period) <= _PERIODS[1] or argument not in node.args:
+        return False
+    if node.op == "div":
+        return node.args[0] is argument and _number(node.args[1]) == period
+    return node.op == "mul" and any(_number(arg) == 1 / period for arg in node.args)
+
+
+def _number(node: Expr) -> float:
+    """The number of a constant; NaN, which equals nothing, for everything else."""
+    return node.attr if node.op == "const" and isinstance(node.attr, float) else math.nan
+
+
+def bound(node: Expr, depth: int = _DEPTH) -> float:
+    """What the size of a value never exceeds unless it is NaN, as far as a look at the topmost operations shows."""
+    if depth == 0:
+        return math.inf
+    if node.op == "const":
+        size = abs(_number(node))
+        return math.inf if math.isnan(size) else size
+    if node.op in ("sin", "cos", "to_real"):
+        return 1.0
+    if node.op == "sub" and (found := remainder_of(node)) is not None:
+        return abs(found.period)
+    match node.op, [bound(arg, depth - 1) for arg in node.args]:
+        case "add" | "sub", [a, b]:
+            return a + b
+        case "neg" | "abs", [a]:
+            return a
+        case "mul", [a, b]:
+            return a * b if a and b else 0.0
+        case ("min" | "max", [a, b]) | ("select", [_, a, b]):
+            return max(a, b)
+        case _:
+            return math.inf
+
+
+@dataclass(slots=True)
+class Finiteness:
+    """Tells which expressions are finite for sure, leaving aside what is too large for any real. With `anywhere`,
+    coordinates may be any number."""
+
+    anywhere: bool
+    _known: dict[Expr, bool] = field(default_factory=dict)
+
+    def of(self, value: Expr) -> bool:
+        """Whether an expression is finite for sure."""
+        if value not in self._known:
+            for node in topological([value], self._known):
+                self._known[node] = self._is_finite(node)
+        return self._known[value]
+
+    def _is_finite(self, node: Expr) -> bool:
+        if node.op in ("const", "coord", "uniform", "bits"):
+            return math.isfinite(_number(node)) if node.op == "const" else not (node.op == "coord" and self.anywhere)
+        row = OPS.get(node.op)
+        if row is None:
+            return False
+        if row.gives != "real" or row.takes in ("truth", "bits"):
+            return True
+        if not all(self._known[arg] for arg in node.args):
+            return False
+        if node.op == "div":
+            return _divides(node.args[1])
+        return node.op in _KEEPS_FINITE or (node.op == "sqrt" and _is_square(node.args[0]))
+
+
+def _divides(node: Expr) -> bool:
+    """Whether a finite divisor is never 0: a number, or a size of the picture."""
+    return _number(node) != 0 if node.op == "const" else node.op == "uniform" and node.attr in LIVE
+
+
+def _is_square(node: Expr) -> bool:
+    """Whether it is a sum of squares."""
+    todo = [node]
+    while todo:
+        term = todo.pop()
+        if term.op == "add":
+            todo += term.args
+        elif term.op != "mul" or term.args[0] is not term.args[1]:
+            return False
+    return True

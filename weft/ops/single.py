@@ -1,0 +1,243 @@
+"""Functions of real numbers in single precision, as instructions on lanes. docs/algorithms.md tells how they work.
+
+No tables, no branches, no calls: each is a reduction of its operand to a small interval, a polynomial there, and the
+way back. The polynomials are in `weft.ops.polynomials`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeVar
+
+from weft.ops import polynomials
+from weft.ops.lanes import Lanes
+
+V = TypeVar("V")
+
+# Added to a number of size up to 2²², it leaves the nearest whole number in the lowest bits of the sum.
+_SHIFTER = 1.5 * 2.0**23
+
+# Up to here the polynomials of sine and cosine hold: π/2, and what rounding in the reduction may add.
+_LARGEST_ANGLE = math.pi / 2 * 1.005
+
+# Such that the sum's lowest bits are the exponent's bits of half the power of two.
+_EXPONENT_SHIFTER = _SHIFTER + 126
+
+_LN_2 = math.log(2)
+_SMALLEST_NORMAL = 2.0**-126
+_SMALLEST = 2.0**-149
+_SIGN_BIT = 0x8000_0000
+_EXPONENT_BITS = 0xFF80_0000
+_BITS_OF_TWO_THIRDS = 0x3F2A_AAAB
+
+
+def _split(value: float, *digits: int) -> tuple[float, ...]:
+    """Numbers of so many binary digits, each next one smaller, that add up to the value."""
+    parts = []
+    for count in digits:
+        mantissa, exponent = math.frexp(value)
+        parts.append(math.ldexp(round(math.ldexp(mantissa, count)), exponent - count))
+        value -= parts[-1]
+    return tuple(parts)
+
+
+# Products with whole numbers of up to 13 digits are exact in all parts but the last, fused or not.
+_PI_FUSED = _split(math.pi, 24, 24)
+_PI_UNFUSED = _split(math.pi, 11, 11, 24)
+
+_LN_2_PARTS = _split(_LN_2, 15, 24)  # for whole numbers of up to 9 digits
+
+
+def sine(lanes: Lanes[V], x: V) -> V:
+    """Within 2e-7 where |x| is at most 10⁴; between −1 and 1 for every finite x, NaN for the others."""
+    rest, sign = _half_turns(lanes, x)
+    # Of a huge x nothing is known but that its sine is within −1…1.
+    rest = _flip(lanes, _between(lanes, -_LARGEST_ANGLE, rest, _LARGEST_ANGLE), sign)
+    square = lanes.mul(rest, rest)
+    return lanes.fma(lanes.mul(rest, square), _polynomial(lanes, square, polynomials.SINE), rest)
+
+
+def cosine(lanes: Lanes[V], x: V) -> V:
+    """Within 2.5e-7 where |x| is at most 10⁴; between −1 and 1 for every finite x, NaN for the others."""
+    rest, sign = _half_turns(lanes, x)
+    square = lanes.lesser(lanes.real(_LARGEST_ANGLE**2), lanes.mul(rest, rest))  # NaN passes: the second operand
+    value = lanes.fma(square, _polynomial(lanes, square, polynomials.COSINE), lanes.real(1))
+    return _flip(lanes, value, sign)
+
+
+def _half_turns(lanes: Lanes[V], x: V) -> tuple[V, V]:
+    """x less whole multiples of π, within −π/2…π/2 unless x is huge; and in the highest bit whether these are odd."""
+    shifted = lanes.fma(x, lanes.real(1 / math.pi), lanes.real(_SHIFTER))
+    turns = lanes.sub(shifted, lanes.real(_SHIFTER))
+    rest = x
+    for part in _PI_FUSED if lanes.fused else _PI_UNFUSED:
+        rest = lanes.fma(turns, lanes.real(-part), rest)
+    return rest, lanes.bits_shl(lanes.bits_in(shifted), lanes.bits(31))
+
+
+def _between(lanes: Lanes[V], low: float, x: V, high: float) -> V:
+    """x, kept between two constants. NaN passes: it is the second operand."""
+    return lanes.greater(lanes.real(low), lanes.lesser(lanes.real(high), x))
+
+
+def _flip(lanes: Lanes[V], x: V, sign: V) -> V:
+    """x with the other sign where the highest bit is set: the only one that may be."""
+    return lanes.real_in(lanes.bits_xor(lanes.bits_in(x), sign))
+
+
+def _polynomial(lanes: Lanes[V], x: V, coefficients: tuple[float, ...]) -> V:
+    """c₀ + c₁·x + c₂·x² + …"""
+    *others, last = coefficients
+    total = lanes.real(last)
+    for coefficient in reversed(others):
+        total = lanes.fma(total, x, lanes.real(coefficient))
+    return total
+
+
+def exponential(lanes: Lanes[V], x: V) -> V:
+    """Within 2.5 units in the last place; 0 below 2⁻¹²⁵."""
+    x = _between(lanes, -87.4, x, 89)
+    shifted = lanes.fma(x, lanes.real(1 / _LN_2), lanes.real(_EXPONENT_SHIFTER))
+    octaves = lanes.sub(shifted, lanes.real(_EXPONENT_SHIFTER))
+    rest = x
+    for part in _LN_2_PARTS:
+        rest = lanes.fma(octaves, lanes.real(-part), rest)
+    return _scaled(lanes, rest, polynomials.POWER_OF_E, shifted)
+
+
+def exponential_2(lanes: Lanes[V], x: V) -> V:
+    """Within 2.5 units in the last place, exact for whole x; 0 below 2⁻¹²⁵."""
+    x = _between(lanes, -126, x, 128)
+    shifted = lanes.add(x, lanes.real(_EXPONENT_SHIFTER))
+    rest = lanes.sub(x, lanes.sub(shifted, lanes.real(_EXPONENT_SHIFTER)))
+    return _scaled(lanes, rest, polynomials.POWER_OF_2, shifted)
+
+
+def _scaled(lanes: Lanes[V], rest: V, coefficients: tuple[float, ...], shifted: V) -> V:
+    """`(1 + rest·P(rest)) · 2ⁿ`, where `shifted` is n plus the shifter for exponents, and n is from −126 to 129.
+
+    It is computed as twice the value times half the power, since there is no 2¹²⁸ by which a value below 1 could be
+    multiplied. For n = −126 half the power is 0, for n = 129 it is infinite.
+    """
+    doubled = lanes.fma(rest, _polynomial(lanes, rest, tuple(2 * c for c in coefficients)), lanes.real(2))
+    return lanes.mul(doubled, lanes.real_in(lanes.bits_shl(lanes.bits_in(shifted), lanes.bits(23))))
+
+
+def logarithm(lanes: Lanes[V], x: V) -> V:
+    """Within 2 units in the last place."""
+    octaves, rest = _logarithm_parts(lanes, x)
+    return _logarithm_of_any(lanes, x, lanes.fma(octaves, lanes.real(_LN_2), rest))
+
+
+def logarithm_2(lanes: Lanes[V], x: V) -> V:
+    """Within 3 units in the last place, exact for powers of two."""
+    octaves, rest = _logarithm_parts(lanes, x)
+    return _logarithm_of_any(lanes, x, lanes.fma(rest, lanes.real(1 / _LN_2), octaves))
+
+
+def _logarithm_parts(lanes: Lanes[V], x: V) -> tuple[V, V]:
+    """n and ln m, where x = m · 2ⁿ with m from 2/3 to 4/3. Both are finite and mean nothing for other x than positive
+    finite ones."""
+    is_small = lanes.lt(x, lanes.real(_SMALLEST_NORMAL))
+    bits = lanes.bits_in(lanes.select(is_small, lanes.mul(x, lanes.real(2.0**23)), x))
+    exponent = lanes.bits_and(lanes.bits_sub(bits, lanes.bits(_BITS_OF_TWO_THIRDS)), lanes.bits(_EXPONENT_BITS))
+    moved = lanes.select(is_small, lanes.real(-23), lanes.real(0))
+    octaves = lanes.fma(lanes.real_of(exponent), lanes.real(2.0**-23), moved)
+    rest = lanes.sub(lanes.real_in(lanes.bits_sub(bits, exponent)), lanes.real(1))
+    square = lanes.mul(rest, rest)
+    return octaves, lanes.fma(square, _polynomial(lanes, rest, polynomials.LOGARITHM), rest)
+
+
+def _logarithm_of_any(lanes: Lanes[V], x: V, value: V) -> V:
+    """The value where x is positive and finite, otherwise what the logarithm is there."""
+    infinity, zero = lanes.real(math.inf), lanes.real(0)
+    value = lanes.select(lanes.lt(x, infinity), value, infinity)
+    other = lanes.select(lanes.eq(x, zero), lanes.real(-math.inf), lanes.real(math.nan))
+    return lanes.select(lanes.lt(zero, x), value, other)
+
+
+def power(lanes: Lanes[V], a: V, b: V) -> V:
+    """`a ^ b`: exact where |a| is a power of two and b is whole, else with an error of 3·2⁻²⁴ of the result for each
+    octave between it and 1, and once more; 0 below 2⁻¹²⁵."""
+    zero, one = lanes.real(0), lanes.real(1)
+    # Beyond these every power but that of 1 is 0 or infinite; these are even like all such numbers, and are 32 bits.
+    limited = _between(lanes, -2e9, b, 2e9)
+    integer = lanes.whole(limited)
+    is_whole = lanes.eq(lanes.real_of(integer), limited)
+    exponent = lanes.select(lanes.either(is_whole, lanes.le(zero, a)), limited, lanes.real(math.nan))
+
+    value = _power_of_positive(lanes, lanes.abs(a), exponent)
+    odd = lanes.select(is_whole, lanes.bits_shl(integer, lanes.bits(31)), lanes.bits(0))
+    value = _flip(lanes, value, lanes.bits_and(lanes.bits_in(a), odd))
+    return lanes.select(lanes.either(lanes.eq(b, zero), lanes.eq(a, one)), one, value)
+
+
+def _power_of_positive(lanes: Lanes[V], a: V, b: V) -> V:
+    """`a ^ b` for a ≥ 0 and finite b, except where b is 0."""
+    octaves, rest = _logarithm_parts(lanes, a)
+    logarithm = lanes.fma(rest, lanes.real(1 / _LN_2), octaves)
+    logarithm = lanes.select(lanes.lt(a, lanes.real(math.inf)), logarithm, a)  # a is infinite, or NaN
+    logarithm = lanes.select(lanes.eq(a, lanes.real(0)), lanes.real(-math.inf), logarithm)
+
+    # The logarithm has too few digits for a large power. It settles by how many octaves to scale; what is then left
+    # comes from its two parts.
+    shifted = lanes.add(_between(lanes, -126, lanes.mul(b, logarithm), 129), lanes.real(_EXPONENT_SHIFTER))
+    left = lanes.fma(b, octaves, lanes.sub(lanes.real(_EXPONENT_SHIFTER), shifted))
+    left = lanes.fma(lanes.mul(b, rest), lanes.real(1 / _LN_2), left)
+    # Beyond the limits of the octaves it is anything. There the polynomial only has to be finite or positive.
+    return _scaled(lanes, lanes.greater(lanes.real(-1), left), polynomials.POWER_OF_2, shifted)
+
+
+def arctangent(lanes: Lanes[V], y: V, x: V) -> V:
+    """The angle of (x, y), within 3.5 units in the last place."""
+    width, height = lanes.abs(x), lanes.abs(y)
+    # Of a NaN and a number, each gives another one.
+    larger, smaller = lanes.greater(width, height), lanes.lesser(height, width)
+    larger = lanes.greater(lanes.real(_SMALLEST), larger)  # 0 / 0 shall be 0
+    ratio = lanes.select(lanes.eq(smaller, larger), lanes.real(1), lanes.div(smaller, larger))  # and ∞ / ∞ shall be 1
+
+    square = lanes.mul(ratio, ratio)
+    angle = lanes.fma(lanes.mul(ratio, square), _polynomial(lanes, square, polynomials.ARCTANGENT), ratio)
+    angle = lanes.select(lanes.lt(width, height), lanes.sub(lanes.real(math.pi / 2), angle), angle)
+    points_left = lanes.lt(lanes.real_of(lanes.bits_in(x)), lanes.real(0))  # also where x is −0
+    angle = lanes.select(points_left, lanes.sub(lanes.real(math.pi), angle), angle)
+    return _flip(lanes, angle, lanes.bits_and(lanes.bits_in(y), lanes.bits(_SIGN_BIT)))
+
+
+def minimum(lanes: Lanes[V], a: V, b: V) -> V:
+    """The smaller; of a number and a NaN the number. A constant is no NaN."""
+    if lanes.known(a) is not None:
+        a, b = b, a
+    if lanes.known(b) is not None:
+        return lanes.lesser(a, b)
+    return lanes.select(lanes.ne(b, b), a, lanes.lesser(a, b))
+
+
+def maximum(lanes: Lanes[V], a: V, b: V) -> V:
+    """The larger; of a number and a NaN the number. A constant is no NaN."""
+    if lanes.known(a) is not None:
+        a, b = b, a
+    if lanes.known(b) is not None:
+        return lanes.greater(a, b)
+    return lanes.select(lanes.ne(b, b), a, lanes.greater(a, b))
+
+
+def truth_as_real(lanes: Lanes[V], c: V) -> V:
+    return lanes.select(c, lanes.real(1), lanes.real(0))
+
+
+def bits_of(lanes: Lanes[V], x: V) -> V:
+    """x modulo 2³²: what is left of it after whole turns of 2³², from −2³¹ up to 2³¹, which is exact.
+
+    The number just below 2³¹ is half a turn but for so little that adding a half would make it a whole one. Less 64 it
+    loses one digit more; no other number that matters is changed so.
+    """
+    turns = lanes.floor(lanes.fma(lanes.sub(x, lanes.real(64)), lanes.real(2.0**-32), lanes.real(0.5)))
+    rest = lanes.fma(turns, lanes.real(-(2.0**32)), x)
+    # Left out are NaN, where x is not finite, and −2³², where turns had no digit for the half and was rounded up.
+    usable = lanes.le(lanes.real(-(2.0**31)), rest)
+    return lanes.whole(lanes.select(usable, rest, lanes.real(0)))
+
+
+def bits_top(lanes: Lanes[V], a: V) -> V:
+    return lanes.real_of(lanes.bits_shr(a, lanes.bits(8)))
