@@ -110,7 +110,7 @@ def test_what_is_not_a_number_is_black():
 
 LONG = (
     "sin(me@x*20 + me@time)", "cos(me@y*3 - 2*me@time) * me@x", "fract(me@x*4 + me@time*0.7)",
-    "noise(me@x*4 + me@time, me@y*4)", "(me@x + me@y + me@time*3) % 0.8",
+    "noise(me@x*4 + me@time, me@y*4)", "simplex(me@x*4 + me@time, me@y*4)", "(me@x + me@y + me@time*3) % 0.8",
 )  # fmt: skip
 
 

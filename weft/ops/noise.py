@@ -118,8 +118,10 @@ def _expand_fbm(x: Term, y: Term, z: Term, octaves: Term) -> Term:
 def _expand_simplex(x: Term, y: Term, z: Term) -> Term:
     skew = (x + y + z) * (1 / 3)
     i, j, k = f.floor(x + skew), f.floor(y + skew), f.floor(z + skew)
-    unskew = (i + j + k) * (1 / 6)
-    dx, dy, dz = x - i + unskew, y - j + unskew, z - k + unskew
+    # The same as x − i + (i + j + k) / 6, from remainders, which are exact however far away the cell is.
+    rest_x, rest_y, rest_z = x + skew - i, y + skew - j, z + skew - k
+    unskew = (rest_x + rest_y + rest_z) * (1 / 6)
+    dx, dy, dz = rest_x - unskew, rest_y - unskew, rest_z - unskew
 
     # The way from the first corner to the last goes along the largest distance first, along the smallest last.
     x_over_y, x_over_z, y_over_z = f.ge(dx, dy), f.ge(dx, dz), f.ge(dy, dz)

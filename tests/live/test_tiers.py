@@ -1,0 +1,71 @@
+"""Tiers under a running performance: at once, and then better from the background."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.live.performance import Performance
+from tests.support.tolerances import LEVELS
+from weft.backends.base import Env
+from weft.backends.registry import load_registry
+from weft.backends.select import choose
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.runtime.build import build
+from weft.runtime.coordinator import main_picture
+from weft.runtime.program import Stage
+
+WAVES = "me<width> = 96\nme<height> = 54\ndisplay(sin(me@x * {} + me@time), me@y, prev(me@x))\n"
+
+
+@pytest.fixture
+def patch(tmp_path: Path) -> Path:
+    return tmp_path / "patch.weft"
+
+
+def test_the_better_tier_takes_over_and_an_undo_has_it_at_once(patch: Path) -> None:
+    patch.write_text(WAVES.format(3))
+    with Performance(patch, "--headless") as performance:
+        first = performance.wait_for("tier")
+        assert (first["tier"], first["hash"]) == (2, performance.hash)
+        assert first["compile_ms"] > 0
+        performance.save(WAVES.format(5))
+        assert performance.wait_for("swap")["tier"] == 1
+        assert performance.wait_for("tier", 2)["hash"] == performance.hash
+        performance.save(WAVES.format(3))
+        undone = performance.wait_for("swap", 2)
+        assert (undone["tier"], undone["recompiled"]) == (2, [])
+
+
+def test_what_has_no_better_tier_goes_on_as_it_is(patch: Path) -> None:
+    patch.write_text(WAVES.format(3))
+    with Performance(patch, "--headless", "--backend", "vector", "--duration", "1.5") as performance:
+        assert performance.ended() == 0
+        names = [event["event"] for event in performance.events]
+    assert "tier" not in names
+    assert names[-1] == "stopped"
+
+
+def test_a_stage_improves_what_runs() -> None:
+    registry = load_registry()
+    stage = Stage(choose(registry, ["visual"], "native"))
+    made = build(Source("test.weft", WAVES.format(3)), ContextTable())
+    swap = stage.prepare(stage.translate(made.playable), made.playable.size)
+    pictures = []
+    for tick in range(2):
+        result = main_picture(swap.runner.run(Env(96, 54, tick, 1.5, 1 / 60)))
+        assert result is not None
+        pictures.append(result.values.copy())
+        assert swap.tier == tick + 1
+        if tick == 0:
+            assert [unit.hash for unit in swap.improvable] == [unit.hash for unit in made.units]
+            swap.exchange(stage.improve(swap.improvable))
+            assert swap.improvable == ()
+    apart = np.abs(pictures[0][:, :, :2].astype(int) - pictures[1][:, :, :2])
+    assert apart.max() <= LEVELS
+    # The memory of the first tick is still there.
+    assert not pictures[0][:, :, 2].any()
+    assert pictures[1][:, :, 2].any()
