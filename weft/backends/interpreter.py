@@ -90,6 +90,8 @@ class Interpreter:
                 rate: tuple(map(partial(alter, rate), kernel.section(rate).code, steps))
                 for rate, steps in self._steps.items()
             }
+        self._straight = {s.rate for s in kernel.sections if not any(op == "LOOP" for op, _ in s.code)}
+        """The sections that run from front to back."""
         self._constants: tuple[object, list[float]] = (None, [])
 
     def begin(self, memory: StateMemory, launch: Launch) -> Machine:
@@ -116,6 +118,10 @@ class Interpreter:
         steps = self._steps.get(rate, ())
         if self._trace is not None:
             self._run_traced(rate, machine, steps)
+            return
+        if rate in self._straight:
+            for step in steps:
+                step(machine)
             return
         at, end = 0, len(steps)
         while at < end:

@@ -101,6 +101,10 @@ class Functions:
 
 def _parsed(text: str, processor: Processor, level: int) -> tuple[Any, Any]:
     llvm = _llvm()
+    if processor.triple.partition("-")[0] != llvm.get_process_triple().partition("-")[0]:
+        # Another architecture can be compiled for, to look at.
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(processor.triple)
     machine = target.create_target_machine(
         cpu=processor.cpu, features=processor.features, opt=level, reloc="pic", codemodel="small"
@@ -115,6 +119,6 @@ def _parsed(text: str, processor: Processor, level: int) -> tuple[Any, Any]:
 def _llvm() -> Any:
     import llvmlite.binding as llvm
 
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
     return llvm

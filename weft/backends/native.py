@@ -24,7 +24,7 @@ from weft.backends.vector import VectorExecutor
 from weft.backends.vm import ReferenceExecutable
 from weft.codegen.base import Kernel
 from weft.codegen.native.functions import COLUMNS, ELEMENTS, ROWS
-from weft.codegen.native.layout import Cell, Head, History, Layout, Line, PictureWord, Ring, Scalar, Word
+from weft.codegen.native.layout import Cell, Field, Head, History, Layout, Line, PictureWord, Ring, Scalar, Word
 from weft.codegen.native.module import Module, emit, suits
 from weft.codegen.native.target import TIERS
 from weft.codegen.opcodes import row_of
@@ -136,6 +136,8 @@ class NativeExecutable:
         self._interpreter = Interpreter(replace(kernel, sections=once))
         self._work = sum(_cost(*instruction) for instruction in kernel.section(Rate.ELEMENT).code)
         self._lock = threading.Lock()
+        self._checked: tuple[object, ...] = ()
+        """The parts of the last launch that was found to fit."""
         self._programs: dict[tuple[bool, bool], _Program] = {}
         self._stages: dict[tuple[bool, tuple[int, int]], _Stage] = {}
         for packed, code in codes.items():
@@ -158,7 +160,6 @@ class NativeExecutable:
     def planes(self, memory: StateMemory, launch: Launch) -> Reals:
         if launch.shape == (1, 1):
             return self._single.planes(memory, launch)
-        check(self.kernel, memory, launch)
         out = np.empty((len(self.kernel.outputs), *launch.shape), np.float32)
         self._run(memory, launch, out, packed=False)
         return out
@@ -170,12 +171,15 @@ class NativeExecutable:
 
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
         channels(len(self.kernel.outputs))
-        check(self.kernel, memory, launch)
         check_picture(out, launch.shape)
         self._run(memory, launch, out.view(np.uint32), packed=True)
 
     def _run(self, memory: StateMemory, launch: Launch, out: npt.NDArray[Any], packed: bool) -> None:
         with self._lock:
+            given = _parts(memory, launch)
+            if given != self._checked:
+                check(self.kernel, memory, launch)
+                self._checked = given
             with np.errstate(all="ignore"):
                 machine = self._interpreter.begin(memory, launch)
             stage = self._stage(packed, launch.shape)
@@ -209,6 +213,15 @@ class NativeExecutable:
         return self._programs[packed, narrow]
 
 
+def _parts(memory: StateMemory, launch: Launch) -> tuple[object, ...]:
+    """What decides whether a launch fits: with the same parts, another one does as well. Arrays count by their shapes,
+    which is all that is looked at."""
+    return (
+        id(memory), launch.shape, tuple(map(np.shape, launch.coords.values())), *launch.coords, *launch.uniforms,
+        *launch.strands, *launch.pictures,
+    )  # fmt: skip
+
+
 def _linked(code: NativeCode) -> _Program:
     layout = code.layout
     names = [ELEMENTS, *([COLUMNS] if layout.columns else ()), *([ROWS] if layout.rows else ())]
@@ -234,6 +247,10 @@ class _Stage:
         self._scalars = np.zeros(len(layout.scalars), np.uint32)
         block.set_array(Word.SCALARS, self._scalars, np.uint32, len(layout.scalars))
         self._reals = self._scalars.view(np.float32)
+        placed = list(enumerate(layout.scalars))
+        self._real_scalars = [scalar for _, scalar in placed if scalar.kind == "real"]
+        self._real_places = np.array([at for at, scalar in placed if scalar.kind == "real"], np.intp)
+        self._other_scalars = [(at, scalar) for at, scalar in placed if scalar.kind != "real"]
         self._lines: dict[Line, tuple[npt.NDArray[np.float32], Value | None]] = {}
         """The coordinates, with what each was filled from."""
         for field in layout.fields:
@@ -243,6 +260,10 @@ class _Stage:
                 block.set_array(field, array, np.float32, length)
                 if field.source == "coord":
                     self._lines[field] = (array, None)
+        kept = [field for field in layout.fields if isinstance(field, Line) and field not in self._lines]
+        self._changing = [field for field in layout.fields if not isinstance(field, Word) and field not in kept]
+        """What may be another thing in each launch."""
+        self._borrowed = [field for field in self._changing if not isinstance(field, Line)]
 
     @property
     def loop_stopped(self) -> bool:
@@ -254,21 +275,18 @@ class _Stage:
         block.set_array(Word.OUT, out, out.dtype.type, out.size)
         block.set_number(Word.STOPPED, 0)
         block.set_number(Word.BASE, self._base(machine))
-        for at, scalar in enumerate(self._layout.scalars):
-            value = _value_of(machine, scalar)
-            if scalar.kind == "real":
-                self._reals[at] = value
-            else:
-                self._scalars[at] = int(value)
-        for field in self._layout.fields:
+        self._reals[self._real_places] = [_value_of(machine, scalar) for scalar in self._real_scalars]
+        for at, scalar in self._other_scalars:
+            self._scalars[at] = int(_value_of(machine, scalar))
+        for field in self._changing:
             self._give(field, machine)
 
-    def _give(self, field: object, machine: Machine) -> None:
+    def _give(self, field: Field, machine: Machine) -> None:
         block, memory, launch = self._block, machine.memory, machine.launch
         height, width = self._shape
         match field:
-            case Line("coord", str(name)):
-                self._fill_line(field, launch.coords[name])
+            case Line(_, name):
+                self._fill_line(field, launch.coords[str(name)])
             case Cell(slot, plane, k):
                 cell = memory.ring(slot)[memory.cell(slot, k), plane]
                 block.set_array(field, cell, np.float32, height * width)
@@ -317,8 +335,7 @@ class _Stage:
 
     def release(self) -> None:
         """Lets go of what belongs to the caller."""
-        owned = (Word, Cell, Ring, PictureWord)
-        self._block.release(*(f for f in self._layout.fields if isinstance(f, owned) and f is not Word.SCALARS))
+        self._block.release(Word.OUT, *self._borrowed)
 
 
 def _value_of(machine: Machine, scalar: Scalar) -> float:

@@ -1,0 +1,60 @@
+"""What a participant is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+# A picture: [height, width, 4], bytes: red, green, blue, alpha.
+Picture: TypeAlias = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A kernel, ready to be drawn. `draw` writes the picture of a time, in seconds, into memory and comes back when all
+    of it is there; `picture` says what was drawn last, and is not measured."""
+
+    draw: Callable[[float], None]
+    picture: Callable[[], Picture]
+
+
+class Peer(Protocol):
+    """A way to draw the kernels. A process uses one peer, with one number of threads, so a peer may set up its library
+    for the whole process."""
+
+    @property
+    def name(self) -> str: ...
+
+    def available(self) -> str | None:
+        """Why it cannot be measured here, with the command that would help; None if it can. Imports nothing large."""
+        ...
+
+    def version(self) -> str:
+        """What has drawn, in words. Asked after `prepare`."""
+        ...
+
+    def prepare(self, kernel: str, width: int, height: int, threads: int) -> Prepared:
+        """Compiles a kernel (`v1`, …) from its text, without anything left of earlier calls."""
+        ...
+
+
+def missing(package: str, requirement: str = "") -> str | None:
+    """Why a package cannot be used; None if it is installed."""
+    if find_spec(package) is not None:
+        return None
+    return f"{package} is not installed: pip install {requirement or package}"
+
+
+def versions(*packages: str) -> str:
+    return ", ".join(f"{package} {version(package)}" for package in packages)
+
+
+def blank(width: int, height: int) -> Picture:
+    """A picture to draw into, opaque."""
+    return np.full((height, width, 4), 255, np.uint8)

@@ -1,0 +1,22 @@
+"""All participants."""
+
+from __future__ import annotations
+
+from benchmarks.peers import (
+    c_peer,
+    halide_peer,
+    numba_peer,
+    numexpr_peer,
+    numpy_peer,
+    opengl_peer,
+    taichi_peer,
+    weft_peer,
+)
+from benchmarks.peers.peer import Peer
+
+_MODULES = (weft_peer, c_peer, halide_peer, numba_peer, opengl_peer, taichi_peer, numpy_peer, numexpr_peer)
+
+PEERS: dict[str, Peer] = {peer.name: peer for module in _MODULES for peer in module.PEERS}
+
+# Who is measured against the others.
+OURS = tuple(peer.name for peer in weft_peer.PEERS)

@@ -1,0 +1,202 @@
+"""The reference with its numbers rounded to single precision and moved by a unit in the last place: how far may the
+values of a program lie from the reference, if nothing is wrong but the digits that single precision lacks?
+
+The sections that run at every column, row and element are computed with each number in them rounded, and, where it was
+not one of single precision already, moved by -1, 0 or 1 units in the last place at random: what instructions give, and
+what comes from outside (constants, coordinates, uniforms, values of the rarer sections, pictures, state). What comes
+from outside is the same number wherever it is used within one run. What single precision holds exactly does not move:
+`0.5 + 0.25` is the same on every machine, and a program that computes with such numbers only has one right answer.
+Truths and bits do not move either, nor do the sections that run once in a launch, which every machine computes in
+double precision. The sections of columns and rows a machine may compute in either: every other run leaves them as they
+are, and rounds what elements take from them. What was moved in one tick is what later ticks remember.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from array import array
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from weft.backends.interpreter import Interpreter, Machine, Step
+from weft.backends.launch import Launch, Reals
+from weft.backends.memory import StateMemory, ticks_back
+from weft.codegen.base import Instruction, Kernel
+from weft.codegen.opcodes import row_of
+from weft.ir.expr import PicturePlane, SlotPlane
+from weft.ir.rates import Rate
+
+_SMALLEST_NORMAL = 2.0**-126
+
+# Relative to any number between 0.6 and 1.3 units in its last place, upwards as well as downwards: rounds to one unit.
+_UNIT = 1.25 * 2.0**-24
+
+# How often the same movements come again; a prime, so that they meet other instructions then.
+_PERIOD = 4099
+
+
+class Movement:
+    """How the numbers of one run move. The first two runs only round."""
+
+    def __init__(self) -> None:
+        self._single = array("f", [0.0])
+        self.begin(0)
+
+    def begin(self, seed: int) -> None:
+        """Starts another run."""
+        choices = random.Random(seed).choices((1 - _UNIT, 1.0, 1 + _UNIT), k=_PERIOD) if seed > 1 else [1.0]
+        self._factors = itertools.cycle(choices)
+        self._given: dict[float, float] = {}
+
+    def result(self, x: float) -> float:
+        """A number that was computed."""
+        single = self._single
+        single[0] = x
+        rounded = single[0]
+        if rounded == x or math.isnan(x):
+            return rounded
+        single[0] = rounded * next(self._factors)
+        # Machines may take what is too small for a normal number as 0.
+        return single[0] if abs(rounded) >= _SMALLEST_NORMAL or next(self._factors) >= 1 else 0.0
+
+    def given(self, x: float) -> float:
+        """A number from outside: the same one in the whole run."""
+        found = self._given.get(x)
+        if found is None:
+            found = self._given[x] = self.result(x)
+        return found
+
+
+class MovedReference:
+    """The reference for a grid kernel whose state advances once a launch, with its numbers moving."""
+
+    def __init__(self, kernel: Kernel, movement: Movement | None = None) -> None:
+        assert kernel.sweep == "grid", kernel.name
+        assert kernel.tick == "launch", kernel.name
+        self.kernel = kernel
+        self._movement = movement or Movement()
+        rates = ((Rate.COLUMN, Rate.ROW, Rate.ELEMENT), (Rate.ELEMENT,))
+        self._interpreters = [Interpreter(kernel, alter=partial(self._altered, moving)) for moving in rates]
+        self._locals = {r: [n for n, local in enumerate(kernel.locals) if local.rate == r] for r in Rate}
+        self._looks_around = any(instruction.op == "SAMPLE_STATE" for _, _, instruction in kernel.walk())
+
+    def play(self, launches: Sequence[Launch], elements: Sequence[tuple[int, int]], seed: int) -> Reals:
+        """The outputs at some elements (row, column) in launches that follow one another: an array [launches, outputs,
+        elements]. Each seed is another run."""
+        self._movement.begin(seed)
+        interpreter = self._interpreters[seed % 2]
+        shape = launches[0].shape
+        memory = StateMemory(self.kernel.slots, shape, np.float64)
+        # A program that looks at what others remember needs them all.
+        computed = [*np.ndindex(shape)] if self._looks_around else elements
+        wanted = [computed.index(element) for element in elements] if self._looks_around else slice(None)
+        found = np.empty((len(launches), len(self.kernel.outputs), len(computed)))
+        with np.errstate(all="ignore"):
+            for at, launch in enumerate(launches):
+                self._launch(interpreter, interpreter.begin(memory, launch), computed, found[at])
+                memory.advance()
+        return found[:, :, wanted]
+
+    def _launch(
+        self, interpreter: Interpreter, machine: Machine, elements: Sequence[tuple[int, int]], out: Reals
+    ) -> None:
+        columns: dict[int, list[float]] = {}
+        rows: dict[int, list[float]] = {}
+        for number, (row, column) in enumerate(elements):
+            machine.row, machine.column = row, column
+            for rate, at, known in ((Rate.COLUMN, column, columns), (Rate.ROW, row, rows)):
+                self._set_coordinates(machine, rate, at)
+                if at not in known:
+                    interpreter.run(rate, machine)
+                    known[at] = list(machine.locals)
+                for local in self._locals[rate]:
+                    machine.locals[local] = known[at][local]
+            interpreter.run(Rate.ELEMENT, machine)
+            out[:, number] = machine.stack
+            machine.stack.clear()
+
+    def _set_coordinates(self, machine: Machine, rate: Rate, at: int) -> None:
+        for name, changes in self.kernel.coords:
+            if changes == rate:
+                given = np.asarray(machine.launch.coords[name])
+                machine.coords[name] = float(given[at] if given.ndim else given)
+
+    # --- steps ----------------------------------------------------------------------------------------------------
+
+    def _altered(self, moving: Sequence[Rate], rate: Rate, instruction: Instruction, step: Step) -> Step:
+        """The step of an instruction, with its number moved behind it."""
+        if rate not in moving:
+            return step
+        op, operand = instruction
+        row = row_of(op, operand)
+        if row is not None:
+            return _behind(step, self._movement.result) if row.gives == "real" else step
+        if op == "LOAD_LOCAL" and isinstance(operand, int):
+            local = self.kernel.locals[operand]
+            return _behind(step, self._movement.given) if local.type == "real" and local.rate != rate else step
+        if op in ("PUSH", "LOAD_COORD", "LOAD_UNIFORM", "LOAD_STATE"):
+            return _behind(step, self._movement.given)
+        if op in ("LOAD_STRAND", "LOAD_INDEX"):
+            return _behind(step, self._movement.result)
+        if isinstance(operand, PicturePlane):
+            return self._sample_picture(operand)
+        if isinstance(operand, SlotPlane) and op == "SAMPLE_STATE":
+            return self._sample_state(operand)
+        return step
+
+    def _sample_picture(self, place: PicturePlane) -> Step:
+        def step(machine: Machine) -> None:
+            y, x = machine.stack.pop(), machine.stack.pop()
+            plane = machine.launch.pictures[place.picture][:, :, place.plane]
+            machine.stack.append(sample(plane, x, y, self._movement.result))
+
+        return step
+
+    def _sample_state(self, place: SlotPlane) -> Step:
+        depth = self.kernel.slot(place.slot).depth
+
+        def step(machine: Machine) -> None:
+            y, x, k = machine.stack.pop(), machine.stack.pop(), machine.stack.pop()
+            cell = machine.memory.cell(place.slot, ticks_back(k, depth))
+            plane = machine.memory.ring(place.slot)[cell][place.plane]
+            machine.stack.append(sample(plane, x, y, self._movement.result))
+
+        return step
+
+
+def _behind(step: Step, move: Callable[[float], float]) -> Step:
+    """A step that leaves a number on the stack, which is then moved."""
+
+    def moving(machine: Machine) -> None:
+        step(machine)
+        machine.stack[-1] = move(machine.stack[-1])
+
+    return moving
+
+
+def sample(plane: Any, x: float, y: float, move: Callable[[float], float]) -> float:
+    """The value of a plane [height, width] at a place, as `weft.backends.sampling` has it, with every step moved."""
+    height, width = plane.shape
+    column, across = _located(x, width, move)
+    row, down = _located(y, height, move)
+    right, below = min(column + 1, width - 1), min(row + 1, height - 1)
+
+    def between(a: float, b: float, t: float) -> float:
+        return move(a + move(move(b - a) * t))
+
+    upper = between(float(plane[row, column]), float(plane[row, right]), across)
+    lower = between(float(plane[below, column]), float(plane[below, right]), across)
+    return between(upper, lower, down)
+
+
+def _located(coordinate: float, size: int, move: Callable[[float], float]) -> tuple[int, float]:
+    position = move(move(coordinate * size) - 0.5)
+    if not position > 0:
+        return 0, 0.0
+    position = min(position, size - 1.0)
+    return int(position), position - int(position)

@@ -1,0 +1,238 @@
+"""The rule of parity: a machine's pictures are those of the reference, but for what single precision makes of them.
+
+A *value* is an output of one element in one tick as it is, or one of the four bytes of its pixel. It is *near* if it
+lies within `GENERATED` of the reference, or within a level of 255. Every value that is not near must be *explained*, by
+the reference itself: `moved.MovedReference` plays the program again, with each number rounded to single precision and
+moved by a unit in the last place or not at all, by chance. The reference and these runs span an interval for each
+value. A value is explained if it lies within that interval, widened on both sides by the interval's own width and by
+`GENERATED`.
+
+- A well-conditioned value moves by some units in the last place, so its interval is hardly wider than the tolerance,
+  and nothing but rounding fits into it.
+- A value beside a hard edge has some runs on either side of it, and the interval spans both sides. Its neighbours, all
+  of whose runs are on one side, have to be near as before.
+- A value that depends on digits which single precision does not have (a hash of a day in samples) has runs all over its
+  range, so that whatever lies within the range is explained. What lies outside of it is not.
+- Widening by the width itself is for what chance leaves out: rounding errors that all have one sign, and a library's
+  sine, which may be wrong by more than half a unit.
+- The alpha of a pixel that no output gives is opaque, to the bit.
+- NaN is explained by a run that is NaN, an infinity by a run that is the same one; a run that is infinite leaves the
+  interval open on that side.
+
+There are as many runs as it takes, up to 200. What is then not explained is a difference that somebody has to look at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.support.parity.cases import Case
+from tests.support.parity.moved import MovedReference
+from tests.support.tolerances import GENERATED, LEVELS
+from weft.backends.executor import Executor
+from weft.backends.launch import Reals
+from weft.backends.memory import StateMemory
+from weft.backends.pixels import channels, pack
+
+# After how many runs to look what they explain: a few do for nearly all values. A value that they do not explain is
+# tried with many, and some elements with such values are enough to tell a failure by.
+_FEW, _MANY, _ENOUGH = (3, 8, 24), (24, 64, 200), 4
+
+_Numbers: TypeAlias = npt.NDArray[np.intp]
+
+
+class Difference(NamedTuple):
+    """A value that is neither near nor explained. `channel` is that of the pixel, or None for an output as it is; `low`
+    and `high` are what the runs of the output span (of a pixel's alpha, if no output gives it, the `output` is -1)."""
+
+    tick: int
+    output: int
+    row: int
+    column: int
+    channel: int | None
+    reference: float
+    candidate: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        what = f"output {self.output}" + ("" if self.channel is None else f", byte {self.channel} of the pixel")
+        return (
+            f"tick {self.tick}, row {self.row}, column {self.column}, {what}: {self.candidate!r}, not "
+            f"{self.reference!r}; moved, the output of the reference is {self.low!r} … {self.high!r}"
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a comparison found: how many bytes a picture has, how many of them are not near in each tick, how many
+    values were explained, and some of those that were not, if there are any."""
+
+    values: int
+    off: tuple[int, ...]
+    explained: int
+    unexplained: tuple[Difference, ...]
+
+
+@dataclass(frozen=True)
+class _Suspects:
+    """Values that are not near: for each its place, what the candidate has there, and what the reference has. `channel`
+    is -1 for outputs as they are."""
+
+    tick: _Numbers
+    output: _Numbers
+    row: _Numbers
+    column: _Numbers
+    channel: _Numbers
+    candidate: Reals
+    reference: Reals
+
+    def only(self, which: npt.NDArray[np.bool_]) -> _Suspects:
+        return _Suspects(*(getattr(self, field.name)[which] for field in fields(self)))
+
+    @property
+    def elements(self) -> list[tuple[int, int]]:
+        """Where each lies: row and column."""
+        return list(zip(self.row.tolist(), self.column.tolist(), strict=True))
+
+
+def compare(case: Case, executor: Executor) -> Outcome:
+    """Holds what an executor shows against the reference."""
+    planes, levels = _played(case, executor)
+    expected = _levels(case.expected)
+    off = np.abs(levels - expected) > LEVELS
+    if len(case.kernel.outputs) < 4:
+        off[:, 3] = levels[:, 3] != expected[:, 3]
+    suspects = _suspects(case, planes, levels, expected, off)
+    count = len(suspects.tick)
+    unexplained: tuple[Difference, ...] = ()
+    moved = MovedReference(case.kernel)
+    suspects = suspects.only(~_tried(case, moved, suspects, _FEW).explained)
+    while len(suspects.tick) and not unexplained:
+        elements = suspects.elements
+        first = set(sorted(set(elements))[:_ENOUGH])
+        chosen = np.array([element in first for element in elements])
+        unexplained = _tried(case, moved, suspects.only(chosen), _MANY).differences
+        if not unexplained:
+            suspects = suspects.only(~chosen)
+    return Outcome(off[0].size, tuple(map(int, off.sum(axis=(1, 2, 3)))), count - len(suspects.tick), unexplained)
+
+
+def _played(case: Case, executor: Executor) -> tuple[Reals, Reals]:
+    """What a machine shows: outputs [launches, outputs, height, width], and bytes [launches, 4, height, width]."""
+    executable = executor.load(case.kernel)
+    for_planes, for_pixels = (StateMemory(case.kernel.slots, launch.shape) for launch in case.launches[:2])
+    planes, levels = [], []
+    for launch in case.launches:
+        planes.append(np.array(executable.planes(for_planes, launch), np.float64))
+        pixels = np.zeros((*launch.shape, 4), np.uint8)
+        executable.rgba8(for_pixels, launch, pixels)
+        levels.append(np.moveaxis(pixels, -1, 0).astype(np.float64))
+    return np.stack(planes), np.stack(levels)
+
+
+def _levels(planes: Reals) -> Reals:
+    """The bytes of outputs: [launches, 4, height, width]."""
+    pixels = np.zeros((len(planes), *planes.shape[2:], 4), np.uint8)
+    for launch, picture in zip(planes, pixels, strict=True):
+        pack(launch, picture)
+    return np.moveaxis(pixels, -1, 1).astype(np.float64)
+
+
+def _suspects(case: Case, planes: Reals, levels: Reals, expected: Reals, off: npt.NDArray[np.bool_]) -> _Suspects:
+    tick, output, row, column = np.nonzero(~GENERATED.agreement(planes, case.expected))
+    at = (tick, output, row, column)
+    packed_tick, channel, packed_row, packed_column = packed_at = np.nonzero(off)
+    shown = channels(len(case.kernel.outputs))
+    output_of = np.array((*shown, -1)[:4])
+    return _Suspects(
+        tick=np.concatenate([tick, packed_tick]),
+        output=np.concatenate([output, output_of[channel]]),
+        row=np.concatenate([row, packed_row]),
+        column=np.concatenate([column, packed_column]),
+        channel=np.concatenate([np.full_like(tick, -1), channel]),
+        candidate=np.concatenate([planes[at], levels[packed_at]]),
+        reference=np.concatenate([case.expected[at], expected[packed_at]]),
+    )
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What runs [runs, values] say of values: the first is the reference itself."""
+
+    suspects: _Suspects
+    runs: Reals
+    explained: npt.NDArray[np.bool_]
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """The values that are not explained."""
+        s = self.suspects
+        low, high = np.fmin.reduce(self.runs), np.fmax.reduce(self.runs)
+        return tuple(
+            Difference(
+                tick=int(s.tick[k]),
+                output=int(s.output[k]),
+                row=int(s.row[k]),
+                column=int(s.column[k]),
+                channel=None if s.channel[k] < 0 else int(s.channel[k]),
+                reference=float(s.reference[k]),
+                candidate=float(s.candidate[k]),
+                low=float(low[k]),
+                high=float(high[k]),
+            )
+            for k in np.flatnonzero(~self.explained)
+        )
+
+
+def _tried(case: Case, moved: MovedReference, suspects: _Suspects, looks: tuple[int, ...]) -> _Trial:
+    """Makes runs until they explain all values, or there is no further look at them."""
+    if not len(suspects.tick):
+        return _Trial(suspects, np.empty((1, 0)), np.empty(0, bool))
+    elements = sorted(set(suspects.elements))
+    number = {element: at for at, element in enumerate(elements)}
+    at = (suspects.tick, suspects.output, np.array([number[element] for element in suspects.elements]))
+    launches = case.launches[: int(suspects.tick.max()) + 1]
+
+    def values(planes: Reals) -> Reals:
+        """Those that are suspect, from outputs [launches, outputs, elements]. Behind the last output stands the alpha
+        that no output gives."""
+        opaque = np.ones((len(planes), 1, planes.shape[2]))
+        return np.asarray(np.concatenate([planes, opaque], axis=1)[at])
+
+    rows, columns = zip(*elements, strict=True)
+    made = [values(case.expected[: len(launches)][:, :, rows, columns])]
+    for look in looks:
+        while len(made) <= look:
+            made.append(values(moved.play(launches, elements, seed=len(made) - 1)))
+        runs = np.stack(made)
+        explained = _explained(runs, suspects)
+        if explained.all():
+            break
+    return _Trial(suspects, runs, explained)
+
+
+def _explained(runs: Reals, suspects: _Suspects) -> npt.NDArray[np.bool_]:
+    """Whether runs [runs, values], of which the first is the reference itself, explain each value."""
+    candidate = suspects.candidate
+    with np.errstate(all="ignore"):
+        finite = np.where(np.isfinite(runs), runs, np.nan)
+        least, greatest = np.fmin.reduce(finite), np.fmax.reduce(finite)
+        size = np.fmax(np.abs(least), np.abs(greatest))
+        margin = np.nan_to_num(greatest - least + GENERATED.relative * size) + GENERATED.absolute
+        low, high = np.fmin.reduce(runs) - margin, np.fmax.reduce(runs) + margin
+        no_number = np.isnan(runs).any(axis=0)
+        within = np.isfinite(candidate) & (low <= candidate) & (candidate <= high)
+        real = np.where(np.isnan(candidate), no_number, within | (runs == candidate).any(axis=0))
+        level = (_level(low) - LEVELS <= candidate) & (candidate <= _level(high) + LEVELS)
+        level |= no_number & (candidate <= LEVELS)
+        level &= suspects.output >= 0
+    return np.asarray(np.where(suspects.channel < 0, real, level))
+
+
+def _level(values: Reals) -> Reals:
+    return np.asarray(np.floor(np.fmin(np.fmax(values, 0.0), 1.0) * 255 + 0.5))

@@ -1,0 +1,316 @@
+"""Generated programs show on every machine what the reference shows, but for what single precision makes of them; and
+the rule that says so finds what is wrong with a machine.
+
+`WEFT_PARITY=20000` tries so many programs, others than usual.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from itertools import takewhile
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.support.parity.author import program
+from tests.support.parity.cases import Case, case_of, case_of_seed
+from tests.support.parity.moved import MovedReference, Movement
+from tests.support.parity.pieces import FIELDS, INPUTS, PLACES
+from tests.support.parity.recipes import RECIPES, STATE_RECIPES, WRITTEN, check_complete
+from tests.support.parity.rule import Outcome, compare
+from tests.support.parity.shrink import report, shrunk
+from tests.support.tolerances import OFF_SHARE
+from weft.backends.executor import NOTHING, Executable, Executor
+from weft.backends.launch import Launch, Reals
+from weft.backends.memory import StateMemory
+from weft.backends.vector import VectorExecutor
+from weft.codegen.base import Instruction, Kernel
+from weft.ops.state import STATE
+
+EXECUTORS: Mapping[str, Callable[[], Executor]] = {"vector": VectorExecutor}
+
+CHUNK = 100
+ASKED = int(os.environ.get("WEFT_PARITY", "0"))
+FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 2000)
+
+# The executors of a chunk stand together and run in one process, which has its programs only once.
+CHUNKS = [
+    pytest.param(name, start, id=f"{name}-{start}", marks=pytest.mark.xdist_group(f"programs from {start}"))
+    for start in range(FIRST, FIRST + COUNT, CHUNK)
+    for name in EXECUTORS
+]
+
+programs_of_chunk = lru_cache(CHUNK)(case_of_seed)
+
+
+@pytest.mark.parametrize(("name", "start"), CHUNKS)
+def test_generated_programs_show_what_the_reference_shows(name: str, start: int) -> None:
+    executor = EXECUTORS[name]()
+    failures: list[tuple[int, Case, Outcome]] = []
+    values = off = 0
+    for seed in range(start, min(start + CHUNK, FIRST + COUNT)):
+        case = programs_of_chunk(seed)
+        outcome = compare(case, executor)
+        values, off = values + outcome.values, off + outcome.off[0]
+        if outcome.unexplained:
+            failures.append((seed, case, outcome))
+    if failures:
+        seed, case, outcome = failures[0]
+        seeds = [seed for seed, _, _ in failures]
+        pytest.fail(f"programs {seeds}\n" + report(case, executor, outcome, f"program {seed} on {name}"), pytrace=False)
+    assert off <= OFF_SHARE * values, f"{off} of {values} bytes are more than a level off soon after the start"
+
+
+# --- the generator ------------------------------------------------------------------------------------------------
+
+
+def test_a_row_without_a_recipe_is_told() -> None:
+    with pytest.raises(KeyError, match="swirl"):
+        check_complete([*WRITTEN, "swirl"], RECIPES)
+
+
+def test_programs_are_the_same_every_time() -> None:
+    assert [program(seed) for seed in range(20)] == [program(seed) for seed in range(20)]
+    assert len({program(seed) for seed in range(200)}) == 200
+
+
+def test_programs_use_everything() -> None:
+    text = "\n".join(map(program, range(700)))
+    calls = {name for row in WRITTEN.values() for name in row.call_names} | STATE.keys() | {"load"}
+    assert calls - set(re.findall(r"\b(\w+)\(", text)) == set()
+    symbols = {symbol for row in WRITTEN.values() for symbol in row.symbols}
+    assert symbols - set(re.findall(r"(?<=[\s(])(?:[-+*/%^<>=!]+|or|and|not)(?=[\s\w(])", text)) == set()
+    for piece in (*PLACES, *FIELDS, *INPUTS):
+        assert piece.text in text
+    for form in ("(if ", "#slider", "#toggle", "#xy", "#color", "me<loop>", "<2>(", "::c", ">[", " ~ ", "lo: ", "j in"):
+        assert form in text
+    assert STATE_RECIPES.keys() == STATE.keys()
+
+
+def test_most_outputs_vary_and_are_numbers() -> None:
+    outputs = [plane for seed in range(40) for plane in programs_of_chunk(seed).expected[0]]
+    finite = [plane for plane in outputs if np.isfinite(plane).mean() > 0.9]
+    assert len(finite) > 0.9 * len(outputs)
+    assert sum(np.unique(plane).size > 3 for plane in finite) > 0.6 * len(finite)
+
+
+# --- the rule -----------------------------------------------------------------------------------------------------
+
+
+class Still(Movement):
+    """Numbers neither rounded nor moved."""
+
+    def result(self, x: float) -> float:
+        return x
+
+
+def test_the_moved_reference_is_the_reference_where_nothing_moves() -> None:
+    for seed in range(30):
+        case = programs_of_chunk(seed)
+        moved = MovedReference(case.kernel, Still())
+        elements = [(1, 5), (0, 36), (2, 0)]
+        rows, columns = zip(*elements, strict=True)
+        np.testing.assert_array_equal(
+            moved.play(case.launches, elements, seed), case.expected[:, :, rows, columns], case.text
+        )
+
+
+def test_movement_is_a_unit_in_the_last_place_and_leaves_exact_numbers_alone() -> None:
+    movement = Movement()
+    movement.begin(3)
+    for exact in (0.5, 3.0, -7.25, 0.0, 2.0**-149, np.inf):
+        assert movement.result(exact) == exact
+    for x in (0.1, 1 / 3, 1e10 + 1, -123.456, 1.9999999, 1.00000001, 3e-39):
+        near, below, above = np.float32(x), np.float32(-1e30), np.float32(1e30)
+        units = {float(near), float(np.nextafter(near, below)), float(np.nextafter(near, above))}
+        found = {movement.result(x) for _ in range(100)}
+        assert found <= units | ({0.0} if abs(x) < 2.0**-126 else set()), x
+        assert len(found) >= 2 or abs(x) < 2.0**-126
+    assert movement.result(1e39) == np.inf
+    assert len({movement.given(0.1) for _ in range(100)}) == 1
+
+
+class Flawed(VectorExecutor):
+    """The vector machine, with something wrong: of the kernel it is given, of its launches, or of what it shows."""
+
+    def __init__(
+        self,
+        kernel: Callable[[Kernel], Kernel] = lambda kernel: kernel,
+        launch: Callable[[Launch], Launch] = lambda launch: launch,
+        planes: Callable[[Reals], Reals] = lambda planes: planes,
+        pixels: Callable[[npt.NDArray[np.uint8]], None] = lambda pixels: None,
+    ) -> None:
+        super().__init__()
+        self._kernel, self._flaws = kernel, (launch, planes, pixels)
+
+    def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
+        return FlawedExecutable(super().load(self._kernel(kernel)), *self._flaws)
+
+
+class FlawedExecutable:
+    tier = 1
+
+    def __init__(
+        self,
+        sound: Executable,
+        launch: Callable[[Launch], Launch],
+        planes: Callable[[Reals], Reals],
+        pixels: Callable[[npt.NDArray[np.uint8]], None],
+    ) -> None:
+        self.kernel = sound.kernel
+        self._sound, self._launch, self._planes, self._pixels = sound, launch, planes, pixels
+
+    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+        return self._planes(self._sound.planes(memory, self._launch(launch)))
+
+    def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
+        self._sound.rgba8(memory, self._launch(launch), out)
+        self._pixels(out)
+
+
+def rewritten(kernel: Kernel, rewrite: Callable[[Instruction], tuple[Instruction, ...]]) -> Kernel:
+    """The kernel with other instructions in place of each in its sections for columns, rows and elements."""
+    return replace(
+        kernel,
+        sections=tuple(
+            replace(section, code=tuple(new for old in section.code for new in rewrite(old)))
+            if section.rate >= 2
+            else section
+            for section in kernel.sections
+        ),
+    )
+
+
+def instead(old: Instruction, *new: Instruction) -> Callable[[Kernel], Kernel]:
+    return lambda kernel: rewritten(kernel, lambda found: new if found == old else (found,))
+
+
+def behind(old: Instruction, *new: Instruction) -> Callable[[Kernel], Kernel]:
+    return instead(old, old, *new)
+
+
+def swap_channels(pixels: npt.NDArray[np.uint8]) -> None:
+    pixels[..., :3] = pixels[..., 2::-1].copy()
+
+
+def brighten(pixels: npt.NDArray[np.uint8]) -> None:
+    pixels[..., 1] += 2
+
+
+def clear(pixels: npt.NDArray[np.uint8]) -> None:
+    pixels[..., 3] = 254
+
+
+def repeat_the_tail(planes: Reals) -> Reals:
+    planes[..., 32:] = planes[..., 27:32]
+    return planes
+
+
+ADD, LESS, LESS_OR_EQUAL = Instruction("ADD"), Instruction("LT"), Instruction("LE")
+SINE, MULTIPLY = Instruction("CALL", "sin"), Instruction("MUL")
+
+FLAWS = {
+    "cosine for sine": ("display(sin(me@x * 4 + me@y))", Flawed(instead(SINE, Instruction("CALL", "cos")))),
+    "a sine that is a little large": (
+        "display(sin(me@x * 4 + me@y))", Flawed(behind(SINE, Instruction("PUSH", 1.0001), MULTIPLY)),
+    ),
+    "difference for sum": ("display(me@x * 0.3 + me@y)", Flawed(instead(ADD, Instruction("SUB")))),
+    "less for at most": ("display(me@px <= me@py)", Flawed(instead(LESS_OR_EQUAL, LESS))),
+    "a tick too late": (
+        "display(delay(me@x * fract(me@frame * 0.37), 1, 3))",
+        Flawed(launch=lambda launch: replace(launch, uniforms={"absframe": launch.uniforms["absframe"] + 1})),
+    ),
+    "one tick back for two": (
+        "v = delay(fract(me@frame * 0.37) + me@x * me@y, 2, 3)\ndisplay(v)",
+        Flawed(instead(Instruction("PUSH", 2.0), Instruction("PUSH", 1.0))),
+    ),
+    "red and blue swapped": ("display(me@x, 0.5, me@y)", Flawed(planes=lambda planes: planes[::-1])),
+    "red and blue of pixels swapped": ("display(me@x, 0.5, me@y)", Flawed(pixels=swap_channels)),
+    "two levels too bright": ("display(me@x * 0.9, me@y * 0.9, 0.5)", Flawed(pixels=brighten)),
+    "alpha": ("display(me@x, me@y, 0.5)", Flawed(pixels=clear)),
+    "the end of a row": ("display(hash(me@px, me@py))", Flawed(planes=repeat_the_tail)),
+    "pictures a pixel off": (
+        'load("grain.png")::img<r, g, b, a>\ndisplay(img@g)',
+        Flawed(launch=lambda launch: replace(
+            launch, pictures={path: np.roll(picture, 1, axis=1) for path, picture in launch.pictures.items()}
+        )),
+    ),
+    "a loop too short": (
+        "spindle f(n) :: o { out o = me@y\n for i in (0 to n) { o += sin(me@x + i) } }\ndisplay(f(me@px / 9) / 9)",
+        Flawed(lambda kernel: rewritten(kernel, lambda found: (
+            (Instruction("PUSH", 0.75), ADD, found) if found == Instruction("LOAD_INDEX", 0) else (found,)
+        ))),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "flawed"), FLAWS.values(), ids=FLAWS.keys())
+def test_what_is_wrong_with_a_machine_is_not_explained(text: str, flawed: Flawed) -> None:
+    case = case_of(text + "\n")
+    assert compare(case, VectorExecutor()).unexplained == ()
+    assert compare(case, flawed).unexplained
+
+
+@pytest.mark.parametrize(
+    ("row", "flaw"),
+    [
+        (Instruction("CALL", "sin"), Instruction("CALL", "cos")),
+        (Instruction("CALL", "max"), Instruction("CALL", "min")),
+        (Instruction("SUB"), Instruction("ADD")),
+        (Instruction("LT"), Instruction("EQ")),
+        (Instruction("CALL", "floor"), Instruction("CALL", "abs")),
+    ],
+    ids=lambda instruction: str(instruction.operand or instruction.op),
+)
+def test_a_wrong_row_is_found_by_the_first_generated_programs(row: Instruction, flaw: Instruction) -> None:
+    flawed = Flawed(instead(row, flaw))
+    cases = (case for case in map(programs_of_chunk, range(40)) if flawed.load(case.kernel).kernel != case.kernel)
+    missed = list(takewhile(lambda case: not compare(case, flawed).unexplained, cases))
+    assert len(missed) < 4
+
+
+def test_a_hard_edge_is_explained_on_both_sides_and_nothing_beyond() -> None:
+    case = case_of("display(fract((me@x + me@y) * 3e5) * 0.5)\n")
+    outcome = compare(case, VectorExecutor())
+    assert outcome.explained > 10
+    assert not outcome.unexplained
+    assert compare(case, Flawed(planes=lambda planes: planes + 1.1)).unexplained
+
+
+def test_what_is_explained_of_one_value_does_not_excuse_its_neighbours() -> None:
+    text = "a = fract((me@x + me@y) * 3e5)\ndisplay(a, me@x * 0.7, 0.5)\n"
+    outcome = compare(case_of(text), Flawed(behind(Instruction("PUSH", 0.7), Instruction("PUSH", 1.01), MULTIPLY)))
+    assert {difference.output for difference in outcome.unexplained} == {1}
+
+
+def test_memory_moves_on_from_moved_numbers() -> None:
+    """A difference of the last digit that grows from tick to tick is explained, since the reference's grows as well."""
+    text = "t<v> = fract(prev(t@v) * 1000 + me@x + 0.1)\ndisplay(t@v)\n"
+    moments = tuple(tick / 60 for tick in range(6))
+    outcome = compare(case_of(text, moments), VectorExecutor())
+    assert outcome.off[-1] > 0
+    assert not outcome.unexplained
+
+
+def test_a_failing_program_is_made_small_and_told() -> None:
+    flawed = Flawed(instead(SINE, Instruction("CALL", "cos")))
+    text = "a = me@x * 2\nb = me@y\ndisplay(mix(a, (sin((b + a)) * 0.5), 0.5), (b * 0.25), 0.5)\n"
+    case = case_of(text)
+    told = report(case, flawed, compare(case, flawed), "program 7")
+    assert told.startswith("program 7")
+    assert text in told
+    small = told.partition("A smaller program that does the same:\n")[2]
+    assert "sin(" in small
+    assert "0.25" not in small
+    assert re.search(r"tick 0, row \d, column \d+, output 0: .* not .*; moved", small)
+
+
+def test_shrinking_ends_with_what_is_needed() -> None:
+    text = "spindle f(a) :: o {\n  out o = a\n}\nx = (f((1 + 2)))\ndisplay((3 * (4 + x)), (5 - (6)))\n"
+    assert "(6)" in shrunk(text, lambda smaller: "(6)" in smaller)
+    assert len(shrunk(text, lambda smaller: "display" in smaller and "(6)" in smaller)) < len("display(0, (6))\n") + 4
