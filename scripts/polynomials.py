@@ -82,6 +82,14 @@ POLYNOMIALS: Mapping[str, Polynomial] = MappingProxyType({
     "COSINE": Polynomial(
         np.cos, _one, np.square, np.square, 0, _ANGLE, 4, False, 1e-7, "cos x = 1 + x²·P(x²), |x| ≤ π/2",
     ),
+    "SINE_OF_HALF_TURNS": Polynomial(
+        lambda x: np.sin(np.pi * x), np.zeros_like, _same, np.square, 0, 0.5, 5, False, 3e-8,
+        "sin πx = x·P(x²), |x| ≤ ½",
+    ),
+    "COSINE_OF_HALF_TURNS": Polynomial(
+        lambda x: np.cos(np.pi * x), _one, np.square, np.square, 0, 0.5, 4, False, 1e-7,
+        "cos πx = 1 + x²·P(x²), |x| ≤ ½",
+    ),
     "POWER_OF_2": Polynomial(
         np.exp2, _one, _same, _same, -_HALF_OCTAVE, _HALF_OCTAVE, 5, True, 1.2e-7, "2^x = 1 + x·P(x), |x| ≤ ½",
     ),

@@ -19,12 +19,13 @@ EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -2.5, 2.0, 3.0, -7.0, 1e-3, 100.0
 
 # The largest finite operands in double precision. Beyond, the row itself overflows or has no digits left.
 _LIMITS_DOUBLE: Mapping[str, float] = {
-    "tan": 1e6, "sinh": 700, "cosh": 700, "mod": 1e100, **dict.fromkeys(NOISES, 1e6), "hash": 1e300,
+    "tan": 1e6, "sinpi": 1, "cospi": 1, "sinh": 700, "cosh": 700, "mod": 1e100, **dict.fromkeys(NOISES, 1e6),
+    "hash": 1e300,
 }  # fmt: skip
 
-# The same in single precision. Near its poles tan has few digits; where mix and mod cancel, the operands' are lost.
+# The same in single precision. Half turns are multiplied by π before numpy takes their sine, and rounded with that. Near its poles tan has few digits; where mix and mod cancel, the operands' are lost.
 _LIMITS_SINGLE: Mapping[str, float] = {
-    "sin": 1e4, "cos": 1e4, "tan": 1.4, "exp": 80, "sinh": 80, "cosh": 80, "mix": 10, "mod": 1e3,
+    "sin": 1e4, "cos": 1e4, "sinpi": 1, "cospi": 1, "tan": 1.4, "exp": 80, "sinh": 80, "cosh": 80, "mix": 10, "mod": 1e3,
     **dict.fromkeys(NOISES, 50),
 }  # fmt: skip
 

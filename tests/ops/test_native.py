@@ -70,7 +70,15 @@ def test_small_angles_keep_their_digits(fused):
 
 
 @fused_and_not
-@pytest.mark.parametrize("name", ["sin", "cos"])
+@pytest.mark.parametrize("name", ["sinpi", "cospi"])
+def test_half_turns_of_any_number(name, fused):
+    x = any_reals(20_000, 6)
+    x = np.concatenate([x, np.random.default_rng(7).uniform(-1e5, 1e5, 20_000).astype(np.float32)])
+    assert ANGLE.agreement(native(OPS[name], fused, x), folded(OPS[name], x)).all()
+
+
+@fused_and_not
+@pytest.mark.parametrize("name", ["sin", "cos", "sinpi", "cospi"])
 def test_angles_of_any_size_stay_within_one(name, fused):
     x = any_reals(100_000, 2)
     x = np.concatenate([x, np.random.default_rng(3).uniform(-1e8, 1e8, 100_000).astype(np.float32)])

@@ -67,6 +67,9 @@ class NumpyLanes:
     def floor(self, x: Array, /) -> Array:
         return np.floor(*_reals(x))
 
+    def nearest(self, x: Array, /) -> Array:
+        return np.rint(*_reals(x))
+
     def lesser(self, a: Array, b: Array, /) -> Array:
         a, b = _reals(a, b)
         return np.where(a < b, a, b)

@@ -94,7 +94,7 @@ class NativeExecutor:
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa = self.processor.isa
-        lanes = self._lanes or isa.lanes * TIERS[tier].registers
+        lanes = self._lanes or TIERS[tier].lanes(isa, len(kernel.section(Rate.ELEMENT).code))
         return emit(kernel, packed, isa, 1 if narrow else lanes)
 
     def listing(self, kernel: Kernel, packed: bool, tier: int = max(TIERS)) -> Listing:

@@ -70,6 +70,10 @@ class Builder:
             made = self.pool.make(name, (made, arg), None, self.span)
         return made
 
+    def folded(self, name: str, /, *args: Expr) -> Expr:
+        """A primitive row applied to operands, as the pass `fold` would leave it."""
+        return self.simplified(name, args) or self.pool.make(name, in_order(name, args), None, self.span)
+
     def constant_of(self, value: Expr, /) -> float | None:
         return self.constants.of(value)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from weft.contexts import ContextSpec
-from weft.ir import phases
+from weft.ir import phases, waves
 from weft.ir.builder import Builder, in_order
 from weft.ir.expr import Expr, Pool, SlotPlane
 from weft.ir.program import Lowered, StateSlot
-from weft.ir.rates import Varies, variation
+from weft.ir.rates import Varies, rates, variation
 from weft.ops import OPS
 
 
@@ -102,6 +102,16 @@ def reduce_phases(lowered: Lowered, context: PassContext) -> Lowered:
     return lowered if change is None else rewrite(lowered, change)
 
 
+def turn_waves(lowered: Lowered, context: PassContext) -> Lowered:
+    """Counts the arguments of sines and cosines in half turns, and makes kindred ones of one sine and one cosine."""
+    nodes = lowered.nodes()
+    arguments = {node.args[0] for node in nodes if node.op in ("sin", "cos")}
+    if not arguments:
+        return lowered
+    change = waves.rewriting(nodes, context.pool, rates(arguments, context.spec, {s.key: s for s in lowered.slots}))
+    return lowered if change is None else rewrite(lowered, change)
+
+
 def _remade(node: Expr, args: tuple[Expr, ...], pool: Pool) -> Expr:
     return node if args == node.args else pool.make(node.op, args, node.attr, pool.span(node))
 
@@ -111,6 +121,7 @@ PASSES: Sequence[Pass] = (
     Pass("expand", expand, always=True),
     Pass("fold", fold, always=False),
     Pass("phases", reduce_phases, always=False),
+    Pass("waves", turn_waves, always=False),
 )
 
 

@@ -348,9 +348,7 @@ class _Phases:
         return self._made(node.op, term, self._new[factor])
 
     def _made(self, op: str, *args: Expr) -> Expr:
-        """A primitive row applied, as the pass `fold` would leave it."""
-        builder = self.builder
-        return builder.simplified(op, args) or builder.pool.make(op, in_order(op, args), None, builder.span)
+        return self.builder.folded(op, *args)
 
 
 def _is_moving(split: Split) -> bool:

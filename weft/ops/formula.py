@@ -168,6 +168,8 @@ log = _unary("log")
 log2 = _unary("log2")
 sin = _unary("sin")
 cos = _unary("cos")
+sinpi = _unary("sinpi")
+cospi = _unary("cospi")
 
 min = _binary("min")
 max = _binary("max")

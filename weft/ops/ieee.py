@@ -42,6 +42,16 @@ def cos(x: float) -> float:
     return math.cos(x) if math.isfinite(x) else NAN
 
 
+def sinpi(x: float) -> float:
+    """sin πx. The remainder is exact."""
+    return math.sin(math.pi * math.remainder(x, 2)) if math.isfinite(x) else NAN
+
+
+def cospi(x: float) -> float:
+    """cos πx."""
+    return math.cos(math.pi * math.remainder(x, 2)) if math.isfinite(x) else NAN
+
+
 def tan(x: float) -> float:
     return math.tan(x) if math.isfinite(x) else NAN
 

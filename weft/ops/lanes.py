@@ -42,6 +42,9 @@ class Lanes(Protocol[V]):
 
     def floor(self, x: V, /) -> V: ...
 
+    def nearest(self, x: V, /) -> V:
+        """The nearest whole number; of two the even one."""
+
     def lesser(self, a: V, b: V, /) -> V:
         """`a if a < b else b`: b where either is NaN."""
 

@@ -65,6 +65,29 @@ def cosine(lanes: Lanes[V], x: V) -> V:
     return _flip(lanes, value, sign)
 
 
+def sine_of_half_turns(lanes: Lanes[V], x: V) -> V:
+    """sin πx, within 2e-7; NaN where x is not finite. The rest is exact however large x is, and 0 where all digits of x
+    are whole."""
+    rest, square, sign = _within_half_turn(lanes, x)
+    return lanes.mul(_flip(lanes, rest, sign), _polynomial(lanes, square, polynomials.SINE_OF_HALF_TURNS))
+
+
+def cosine_of_half_turns(lanes: Lanes[V], x: V) -> V:
+    """cos πx, within 3e-7; NaN where x is not finite."""
+    _, square, sign = _within_half_turn(lanes, x)
+    value = lanes.fma(square, _polynomial(lanes, square, polynomials.COSINE_OF_HALF_TURNS), lanes.real(1))
+    return _flip(lanes, value, sign)
+
+
+def _within_half_turn(lanes: Lanes[V], x: V) -> tuple[V, V, V]:
+    """What is left of x after whole half turns, −½…½, and its square; and in the highest bit whether these were odd:
+    where there are too many to count them, nothing is left, and their number does not matter."""
+    turns = lanes.nearest(x)
+    rest = lanes.sub(x, turns)
+    sign = lanes.bits_shl(lanes.whole(turns), lanes.bits(31))
+    return rest, lanes.mul(rest, rest), sign
+
+
 def _half_turns(lanes: Lanes[V], x: V) -> tuple[V, V]:
     """x less whole multiples of π, within −π/2…π/2 unless x is huge; and in the highest bit whether these are odd."""
     shifted = lanes.fma(x, lanes.real(1 / math.pi), lanes.real(_SHIFTER))

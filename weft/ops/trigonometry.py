@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from weft.ops import formula as f
 from weft.ops import ieee, single
 from weft.ops.spec import OpSpec, params
+
+
+def _vector_sinpi(np: Any, out: Any, x: Any) -> None:
+    np.multiply(x, math.pi, out=out)
+    np.sin(out, out=out)
+
+
+def _vector_cospi(np: Any, out: Any, x: Any) -> None:
+    np.multiply(x, math.pi, out=out)
+    np.cos(out, out=out)
+
 
 ROWS = (
     OpSpec(
@@ -16,6 +28,14 @@ ROWS = (
     OpSpec(
         "cos", "builtin", params("x"), "the cosine of x radians",
         fold=ieee.cos, vector="cos", native=single.cosine, example="cos(me@time)", cost=10,
+    ),
+    OpSpec(
+        "sinpi", "internal", params("x"), "the sine of x half turns",
+        fold=ieee.sinpi, vector=_vector_sinpi, native=single.sine_of_half_turns, example="sinpi(x)", cost=8,
+    ),
+    OpSpec(
+        "cospi", "internal", params("x"), "the cosine of x half turns",
+        fold=ieee.cospi, vector=_vector_cospi, native=single.cosine_of_half_turns, example="cospi(x)", cost=8,
     ),
     OpSpec(
         "tan", "builtin", params("x"), "the tangent of x radians",

@@ -123,6 +123,14 @@ class LlvmLanes:
         sign = self.bits_and(self.bits_in(x), self.bits(0x8000_0000))
         return self.select(small, self.real_in(self.bits_or(self.bits_in(below), sign)), x)
 
+    def nearest(self, x: Value, /) -> Value:
+        if self.isa.rounds:
+            return self.call("roundeven", "real", x)
+        # The sum has no digits behind the point. What is larger is whole, infinite or NaN, and stays.
+        shifter = self.real(1.5 * _ALL_WHOLE)
+        near = self._binary("fsub", "real", self._binary("fadd", "real", x, shifter), shifter)
+        return self.select(self.lt(self.abs(x), self.real(_ALL_WHOLE / 2)), near, x)
+
     def lesser(self, a: Value, b: Value, /) -> Value:
         return self.select(self._compare("olt", a, b), a, b)
 

@@ -11,7 +11,7 @@ from weft.codegen.native.functions import COLUMNS, ROWS, band_function, line_fun
 from weft.codegen.native.layout import Layout, Line, Word
 from weft.codegen.native.memory import write_store
 from weft.codegen.native.nodes import Graph, Node
-from weft.codegen.native.pixels import Channels, pack, plan_channels
+from weft.codegen.native.pixels import Channels, Level, pack, plan_channels
 from weft.codegen.native.reader import read
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.target import Isa
@@ -70,7 +70,7 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int) -> Module:
 
 def _write_elements(w: Writer, kernel: Kernel, graph: Graph, channels: Channels | None) -> None:
     roots = [store.value for store in graph.stores]
-    roots += [node for _, node in channels.elements] if channels else graph.outputs
+    roots += [level.base for level in channels.elements] if channels else graph.outputs
     write_nodes(w, kernel, graph.nodes, roots)
     for store in graph.stores:
         write_store(w, store)
@@ -91,7 +91,7 @@ def _store_planes(w: Writer, outputs: Sequence[Value]) -> None:
 
 def _store_pixels(w: Writer, channels: Channels) -> None:
     parts = [w.value(Node("line", (), "bits", line)) for line in map(channels.line, _LINES) if line is not None]
-    packed = pack(w, [(factor, w.value(node)) for factor, node in channels.elements])
+    packed = pack(w, channels.elements)
     if packed is not None:
         parts.append(packed)
     if not channels.lines:
@@ -109,13 +109,14 @@ def _write_line(w: Writer, kernel: Kernel, rate: Rate, channels: Channels | None
     if not wanted and packed is None:
         return False
     graph = read(kernel, rate)
-    sources = [line for _, line in channels.lines[rate]] if channels and packed else []
-    nodes = {line: _source(graph, line) for line in (*wanted, *sources)}
-    write_nodes(w, kernel, graph.nodes, nodes.values())
-    for line in wanted:
-        w.store(w.value(nodes[line]), w.word(line), "%x")
-    if channels and packed:
-        bits = pack(w, [(factor, w.value(nodes[line])) for factor, line in channels.lines[rate]])
+    sources = channels.lines[rate] if channels and packed else []
+    levels = [Level.of(factor, _source(graph, line), channels.opaque) for factor, line in sources] if channels else []
+    nodes = {line: _source(graph, line) for line in wanted}
+    write_nodes(w, kernel, graph.nodes, [*nodes.values(), *(level.base for level in levels)])
+    for line, node in nodes.items():
+        w.store(w.value(node), w.word(line), "%x")
+    if packed:
+        bits = pack(w, levels)
         assert bits is not None
         w.store(w.bits_or(bits, w.word_as_bits(Word.BASE)), w.word(packed), "%x")
     return True

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from weft.codegen.native.layout import Line, Scalar
 from weft.codegen.native.nodes import Node
+from weft.codegen.native.ranges import affine, interval
 from weft.codegen.native.types import Value
 from weft.codegen.native.writer import Writer
 from weft.ir.rates import Rate
@@ -28,7 +29,11 @@ class Channels:
     base: int
     levels: list[tuple[int, Scalar | float]] = field(default_factory=list)
     lines: dict[Rate, list[tuple[int, Line]]] = field(default_factory=dict)
-    elements: list[tuple[int, Node]] = field(default_factory=list)
+    elements: list[Level] = field(default_factory=list)
+
+    @property
+    def opaque(self) -> bool:
+        return bool(self.base)
 
     def line(self, rate: Rate) -> Line | None:
         """The packed part of the pixels that changes by column or by row, if there is one."""
@@ -51,17 +56,43 @@ def plan_channels(outputs: Sequence[Node]) -> Channels:
             case "line":
                 plan.lines.setdefault(node.attr.rate, []).append((factor, node.attr))
             case _:
-                plan.elements.append((factor, node))
+                plan.elements.append(Level.of(factor, node, plan.opaque))
     return plan
 
 
-def pack(w: Writer, channels: Sequence[tuple[int, Value]]) -> Value | None:
-    """The bits of some channels together."""
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A channel on its way into a pixel: `scale · base + offset`, rounded down, is its level of 0…255. It has to be
+    clamped unless it lies there anyway."""
+
+    factor: int
+    base: Node
+    scale: float
+    offset: float
+    clamped: bool
+
+    @classmethod
+    def of(cls, factor: int, node: Node, opaque: bool) -> Level:
+        """The level of a value. What a value ends in joins the scale of the levels."""
+        found = affine(node)
+        low, high = interval(node)
+        # NaN becomes a number with nothing but its highest bit set, where it is not clamped: only alpha could see that.
+        clamped = not (opaque and low > _LOWEST and high < _HIGHEST)
+        return cls(factor, found.base, found.scale * LEVELS, found.offset * LEVELS + 0.5, clamped)
+
+
+# Values whose levels are rounded to 0 and to 255, with some room for what was rounded before.
+_LOWEST, _HIGHEST = -0.001, 1.001
+
+
+def pack(w: Writer, levels: Sequence[Level]) -> Value | None:
+    """The bits of some channels together. Their bases have been computed."""
     packed: Value | None = None
-    for factor, given in channels:
-        shown = w.lesser(w.greater(w.as_real(given), w.real(0)), w.real(1))
-        level = w.whole(w.fma(shown, w.real(LEVELS), w.real(0.5)))
-        bits = _scaled(w, level, factor)
+    for each in levels:
+        level = w.fma(w.as_real(w.value(each.base)), w.real(each.scale), w.real(each.offset))
+        if each.clamped:
+            level = w.lesser(w.greater(level, w.real(0)), w.real(LEVELS))
+        bits = _scaled(w, w.whole(level), each.factor)
         packed = bits if packed is None else w.bits_or(packed, bits)
     return packed
 

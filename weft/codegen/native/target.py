@@ -47,15 +47,31 @@ ISAS: Mapping[str, Isa] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """How much is done for speed: registers to a value, and LLVM's level of code generation."""
+    """How much is done for speed: registers to a value, in a short kernel and in any other, and LLVM's level of code
+    generation."""
 
     number: int
+    registers_short: int
     registers: int
     level: int
 
+    def lanes(self, isa: Isa, instructions: int) -> int:
+        """How wide vectors should be, for so many instructions at every element."""
+        return isa.lanes * (self.registers_short if instructions <= _SHORT else self.registers)
+
+
+# In a kernel of up to so many instructions few values are needed at once, so that there are registers for each to have
+# several.
+_SHORT = 64
 
 TIERS: Mapping[int, Tier] = MappingProxyType(
-    # One register to a value and no search for a better order of instructions: on screen at once. Two to a value keep
+    # One register to a value and no search for a better order of instructions: on screen at once. More to a value keep
     # the units for arithmetic busy while results are on their way.
-    {tier.number: tier for tier in (Tier(1, registers=1, level=0), Tier(2, registers=2, level=2))}
+    {
+        tier.number: tier
+        for tier in (
+            Tier(1, registers_short=1, registers=1, level=0),
+            Tier(2, registers_short=4, registers=2, level=2),
+        )
+    }
 )

@@ -1,0 +1,92 @@
+"""Between which numbers a value lies, as far as its last few operations show; NaN aside."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from weft.codegen.native.nodes import Node
+
+_DEPTH = 6
+
+
+class Interval(NamedTuple):
+    low: float
+    high: float
+
+
+_ANYWHERE = Interval(-math.inf, math.inf)
+_WAVES = ("sin", "cos", "sinpi", "cospi")
+
+
+class Affine(NamedTuple):
+    """A value as `scale · base + offset`."""
+
+    base: Node
+    scale: float
+    offset: float
+
+
+def affine(node: Node) -> Affine:
+    """A value without the sums and products with constants that it ends in."""
+    known = [arg.attr if arg.op == "const" else None for arg in node.args]
+    match node.op, node.args, known:
+        case "add", (a, _), (_, float(c)):
+            return _moved(affine(a), 1, c)
+        case "add", (_, b), (float(c), _):
+            return _moved(affine(b), 1, c)
+        case "sub", (a, _), (_, float(c)):
+            return _moved(affine(a), 1, -c)
+        case "sub", (_, b), (float(c), _):
+            return _moved(affine(b), -1, c)
+        case ("mul", (a, _), (_, float(c))) | ("mul", (_, a), (float(c), _)):
+            return _moved(affine(a), c, 0)
+        case "div", (a, _), (_, float(c)) if c:
+            return _moved(affine(a), 1 / c, 0)
+    return Affine(node, 1.0, 0.0)
+
+
+def _moved(value: Affine, factor: float, offset: float) -> Affine:
+    return Affine(value.base, value.scale * factor, value.offset * factor + offset)
+
+
+def interval(node: Node, depth: int = _DEPTH) -> Interval:
+    """Where a value lies."""
+    if node.op == "const":
+        return Interval(node.attr, node.attr)
+    if node.op in _WAVES:
+        return Interval(-1, 1)
+    if node.op == "to_real" or node.kind == "truth":
+        return Interval(0, 1)
+    if depth == 0:
+        return _ANYWHERE
+    if node.op in ("add", "sub") and (size := _turned(node)) is not None:
+        return Interval(-size, size)
+    match node.op, [interval(arg, depth - 1) for arg in node.args]:
+        case "add", [a, b]:
+            return Interval(a.low + b.low, a.high + b.high)
+        case "sub", [a, b]:
+            return Interval(a.low - b.high, a.high - b.low)
+        case "mul", [a, b] if _ANYWHERE not in (a, b):
+            ends = [x * y for x in a for y in b]
+            return Interval(min(ends), max(ends))
+        case "min", [a, b]:
+            return Interval(min(a.low, b.low), min(a.high, b.high))
+        case "max", [a, b]:
+            return Interval(max(a.low, b.low), max(a.high, b.high))
+        case "select", [_, a, b]:
+            return Interval(min(a.low, b.low), max(a.high, b.high))
+    return _ANYWHERE
+
+
+def _turned(node: Node) -> float | None:
+    """How large a sum of a sine and a cosine of one angle gets, each with a factor."""
+    (first, a, _), (second, b, _) = (affine(arg) for arg in node.args)
+    if {first.op, second.op} == {"sinpi", "cospi"} and first.args == second.args and _is_plain(node):
+        return math.hypot(a, b)
+    return None
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether no constant is added to the operands."""
+    return all(affine(arg).offset == 0 for arg in node.args)
