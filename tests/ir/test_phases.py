@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.chosen_passes import AS_WRITTEN, WITHOUT_PHASES, kernel_by
+from tests.support.chosen_passes import AS_WRITTEN, UP_TO_PHASES, WITHOUT_PHASES, kernel_by
 from tests.support.exprs import Exprs, lowered, number_slot
 from tests.support.kernels import MACHINES, compiled, launch_of, run
 from tests.support.tolerances import EXACT, PHASE, PIXEL
@@ -23,7 +23,7 @@ from weft.codegen.base import Kernel
 from weft.codegen.bytecode import compile_points
 from weft.contexts import COMPUTE, VISUAL
 from weft.ir.expr import StrandRef
-from weft.ir.passes import PASSES, PassContext, run_passes
+from weft.ir.passes import PassContext, run_passes
 from weft.ir.program import Lowered
 from weft.ir.verify import verify
 from weft.ops.formula import Term
@@ -40,7 +40,7 @@ def e():
     return Exprs()
 
 
-def passed(e: Exprs, *terms, passes=PASSES, spec=VISUAL, **fields) -> Lowered:
+def passed(e: Exprs, *terms, passes=UP_TO_PHASES, spec=VISUAL, **fields) -> Lowered:
     ir = run_passes(lowered(*terms, context=spec.name, **fields), PassContext(e.pool, spec), passes=passes)
     verify(ir)
     return ir
@@ -61,7 +61,7 @@ def work(kernel: Kernel, section: str) -> list[str]:
 
 
 def test_one_sum_is_left_at_the_elements():
-    kernel = kernel_by("display(sin(10 * (me@x + me@y) + 0.7 * me@time))")
+    kernel = kernel_by("display(sin(10 * (me@x + me@y) + 0.7 * me@time))", UP_TO_PHASES)
     assert work(kernel, "element") == ["ADD", "sin"]
     assert work(kernel, "column") == ["MUL"]
     assert work(kernel, "row") == ["MUL", "ADD"]
@@ -69,7 +69,7 @@ def test_one_sum_is_left_at_the_elements():
 
 
 def test_channels_share_one_reduction():
-    kernel = kernel_by("display(sin(me@x * me@y + me@time + <0, 2, 4>))")
+    kernel = kernel_by("display(sin(me@x * me@y + me@time + <0, 2, 4>))", UP_TO_PHASES)
     assert work(kernel, "frame").count("floor") == 1
     assert sorted(work(kernel, "element")) == ["ADD"] * 3 + ["MUL"] + ["sin"] * 3
 
@@ -93,7 +93,7 @@ def test_channels_share_one_reduction():
     ],
 )
 def test_the_elements_have_no_more_to_do(text):
-    plain, kernel = kernel_by(f"display({text})", WITHOUT_PHASES), kernel_by(f"display({text})")
+    plain, kernel = kernel_by(f"display({text})", WITHOUT_PHASES), kernel_by(f"display({text})", UP_TO_PHASES)
     assert work(plain, "frame") != work(kernel, "frame")
     assert len(work(kernel, "element")) <= len(work(plain, "element"))
 
@@ -103,7 +103,7 @@ def test_what_loops_change_stays_in_them():
     spindle waves(n) :: o { for i in (1 to n) { o += sin(me@x * i + 3 * me@y + me@time) / i } }
     display(waves(20))
     """
-    kernel = kernel_by(text)
+    kernel = kernel_by(text, UP_TO_PHASES)
     assert work(kernel, "row") == ["MUL", "ADD"]
     assert work(kernel, "frame").count("floor") == 1
     loop = work(kernel, "element")
@@ -123,7 +123,7 @@ def test_what_loops_change_stays_in_them():
     ],
 )
 def test_what_has_no_phase_is_left_alone(text):
-    assert kernel_by(f"display({text})") == kernel_by(f"display({text})", WITHOUT_PHASES)
+    assert kernel_by(f"display({text})", UP_TO_PHASES) == kernel_by(f"display({text})", WITHOUT_PHASES)
 
 
 def test_variables_of_loops_are_no_phase(e):
@@ -147,14 +147,14 @@ def test_rates_are_those_of_the_context(e):
 
 
 def test_what_stays_small_is_not_reduced():
-    kernel = kernel_by("display(sin(me@x * me@y * 8 + 3 * sin(me@time) + fract(me@time)))")
+    kernel = kernel_by("display(sin(me@x * me@y * 8 + 3 * sin(me@time) + fract(me@time)))", UP_TO_PHASES)
     assert work(kernel, "frame").count("floor") == 1
     assert work(kernel, "element") == ["MUL", "MUL", "ADD", "sin"]
 
 
 def test_guards_only_where_something_may_be_infinite():
     def guarded(text):
-        return "EQ" in work(kernel_by(f"display(hash({text}))"), "element")
+        return "EQ" in work(kernel_by(f"display(hash({text}))", UP_TO_PHASES), "element")
 
     assert not guarded("me@x * me@y * 8 + me@time")
     assert not guarded("hypot(me@x - 0.5, me@y) * me@aspect / 3 + me@time")
@@ -186,7 +186,7 @@ def test_what_is_not_finite(e, varying, steady):
         return [a + u + 0.5, (0.5 - (a + u)) * k, (a + u + 0.25) / k, e.coord("x") * 0 + u * k]
 
     terms = [form for term in sums() for form in forms(e, term)]
-    plain, reduced = (compiled(passed(e, *terms, passes=passes)) for passes in (AS_WRITTEN, PASSES))
+    plain, reduced = (compiled(passed(e, *terms, passes=passes)) for passes in (AS_WRITTEN, UP_TO_PHASES))
     assert plain != reduced
     for factor in (1.0, -4.0, 0.0, math.inf, math.nan):
         given = {"a@b": lambda x, y: x * 0 + varying, "u@v": lambda: steady, "k@v": lambda factor=factor: factor}
@@ -206,7 +206,7 @@ def test_cells_are_whole_numbers_of_any_size(e, steady):
 def test_small_phases_stay_as_they_are_to_the_bit(e):
     x, y, u = e.coord("x"), e.coord("y"), e.uniform("u")
     terms = [e("sin", x * y + u), e("cos", u - x * y), e("fract", x * y + u), e("mod", x * y + u, 3)]
-    kernels = [compiled(passed(e, *terms, passes=passes)) for passes in (AS_WRITTEN, PASSES)]
+    kernels = [compiled(passed(e, *terms, passes=passes)) for passes in (AS_WRITTEN, UP_TO_PHASES)]
     for u in (0.0, 1e-300, 0.1, 0.7, 0.999):
         plain, reduced = (run(kernel, shape=(3, 4), uniforms={"u": u}) for kernel in kernels)
         assert EXACT.agreement(reduced, plain).all()
@@ -218,7 +218,7 @@ def test_points_have_times_of_their_own(e):
     fields = {"exposed": {"a@b": value}}
     plain, reduced = (
         compile_points(passed(e, passes=passes, **fields), StrandRef("a", "b"), VISUAL)
-        for passes in (AS_WRITTEN, PASSES)
+        for passes in (AS_WRITTEN, UP_TO_PHASES)
     )
     assert plain != reduced
     places = {"x": np.array([0.1, 0.7, 3.0]), "y": np.array([0.2, -4.0, 9.0]), "abstime": np.array([0.0, 7.25, LATE])}
@@ -297,7 +297,8 @@ def test_it_means_the_same(data, time, u):
     e = Exprs()
     sums = Sums(data.draw, e, time)
     terms, sizes = zip(*[sums.wave(), sums.wave(), sums.loop()], strict=True)
-    plain, reduced = (compiled(passed(e, *terms, passes=passes), passes is PASSES) for passes in (AS_WRITTEN, PASSES))
+    plain = compiled(passed(e, *terms, passes=AS_WRITTEN), optimise=False)
+    reduced = compiled(passed(e, *terms))
     got, expected = (run(kernel, shape=(2, 3), abstime=time, uniforms={"u": u}) for kernel in (reduced, plain))
     for one, other, size in zip(got, expected, sizes, strict=True):
         assert PHASE.scaled(1 + size).agreement(one, other).all()
@@ -328,6 +329,7 @@ def test_a_day_does_not_show_in_single_precision(text):
 
     shape = (9, 13)
     exact = pixels(kernel_by(f"display({text})", AS_WRITTEN), MACHINES["vm"])
-    with_it, without = (pixels(kernel_by(f"display({text})", p), VectorExecutor()) for p in (PASSES, WITHOUT_PHASES))
+    choices = (UP_TO_PHASES, WITHOUT_PHASES)
+    with_it, without = (pixels(kernel_by(f"display({text})", passes), VectorExecutor()) for passes in choices)
     assert PIXEL.agreement(with_it, exact).all()
     assert not PIXEL.agreement(without, exact).all()

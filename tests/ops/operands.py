@@ -23,10 +23,11 @@ _LIMITS_DOUBLE: Mapping[str, float] = {
     "hash": 1e300,
 }  # fmt: skip
 
-# The same in single precision. Half turns are multiplied by π before numpy takes their sine, and rounded with that. Near its poles tan has few digits; where mix and mod cancel, the operands' are lost.
+# The same in single precision. Half turns are multiplied by π before numpy takes their sine, and rounded with that.
+# Near its poles tan has few digits; where mix and mod cancel, the operands' are lost.
 _LIMITS_SINGLE: Mapping[str, float] = {
-    "sin": 1e4, "cos": 1e4, "sinpi": 1, "cospi": 1, "tan": 1.4, "exp": 80, "sinh": 80, "cosh": 80, "mix": 10, "mod": 1e3,
-    **dict.fromkeys(NOISES, 50),
+    "sin": 1e4, "cos": 1e4, "sinpi": 1, "cospi": 1, "tan": 1.4, "exp": 80, "sinh": 80, "cosh": 80, "mix": 10,
+    "mod": 1e3, **dict.fromkeys(NOISES, 50),
 }  # fmt: skip
 
 _EXACT = {

@@ -16,7 +16,8 @@ from weft.ir.passes import PASSES, Pass, PassContext, run_passes
 from weft.ir.program import Lowered
 from weft.syntax.parser import parse
 
-WITHOUT_PHASES = [step for step in PASSES if step.name != "phases"]
+UP_TO_PHASES = [step for step in PASSES if step.name != "waves"]
+WITHOUT_PHASES = [step for step in UP_TO_PHASES if step.name != "phases"]
 AS_WRITTEN = [step for step in PASSES if step.always]
 
 

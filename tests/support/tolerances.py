@@ -83,5 +83,7 @@ GENERATED = Tolerance(relative=2e-5, absolute=2e-6)
 # How many of the 255 levels of a pixel a value may be off: rounding puts some on the other side of a half.
 LEVELS = 1
 
-# Of all bytes of generated pictures soon after the start, how many may be more than a level off, if they are explained.
+# Of the bytes of a picture, how many may be more than a level off; and of generated programs, how many may show a first
+# picture of which more are off, if that is explained: some ask for digits that single precision does not have.
 OFF_SHARE = 0.001
+BEYOND_SHARE = 0.05
