@@ -24,25 +24,30 @@ from tests.support.parity.pieces import FIELDS, INPUTS, PLACES
 from tests.support.parity.recipes import RECIPES, STATE_RECIPES, WRITTEN, check_complete
 from tests.support.parity.rule import Outcome, compare
 from tests.support.parity.shrink import report, shrunk
-from tests.support.tolerances import OFF_SHARE
+from tests.support.tolerances import BEYOND_SHARE, OFF_SHARE
 from weft.backends.executor import NOTHING, Executable, Executor
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
+from weft.backends.native import NativeExecutor
 from weft.backends.vector import VectorExecutor
 from weft.codegen.base import Instruction, Kernel
 from weft.ops.state import STATE
 
-EXECUTORS: Mapping[str, Callable[[], Executor]] = {"vector": VectorExecutor}
+EXECUTORS: Mapping[str, Callable[[], Executor]] = {"native": NativeExecutor, "vector": VectorExecutor}
 
 CHUNK = 100
 ASKED = int(os.environ.get("WEFT_PARITY", "0"))
 FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 2000)
+
+# The vector machine changes rarely: as a rule it is tried with fewer programs.
+COUNTS = {"native": COUNT, "vector": ASKED or 500}
 
 # The executors of a chunk stand together and run in one process, which has its programs only once.
 CHUNKS = [
     pytest.param(name, start, id=f"{name}-{start}", marks=pytest.mark.xdist_group(f"programs from {start}"))
     for start in range(FIRST, FIRST + COUNT, CHUNK)
     for name in EXECUTORS
+    if start - FIRST < COUNTS[name]
 ]
 
 programs_of_chunk = lru_cache(CHUNK)(case_of_seed)
@@ -52,18 +57,18 @@ programs_of_chunk = lru_cache(CHUNK)(case_of_seed)
 def test_generated_programs_show_what_the_reference_shows(name: str, start: int) -> None:
     executor = EXECUTORS[name]()
     failures: list[tuple[int, Case, Outcome]] = []
-    values = off = 0
-    for seed in range(start, min(start + CHUNK, FIRST + COUNT)):
+    beyond = 0
+    for seed in range(start, min(start + CHUNK, FIRST + COUNTS[name])):
         case = programs_of_chunk(seed)
         outcome = compare(case, executor)
-        values, off = values + outcome.values, off + outcome.off[0]
+        beyond += outcome.off[0] > OFF_SHARE * outcome.values
         if outcome.unexplained:
             failures.append((seed, case, outcome))
     if failures:
         seed, case, outcome = failures[0]
         seeds = [seed for seed, _, _ in failures]
         pytest.fail(f"programs {seeds}\n" + report(case, executor, outcome, f"program {seed} on {name}"), pytrace=False)
-    assert off <= OFF_SHARE * values, f"{off} of {values} bytes are more than a level off soon after the start"
+    assert beyond <= BEYOND_SHARE * CHUNK, f"{beyond} of {CHUNK} first pictures differ, even if that is explained"
 
 
 # --- the generator ------------------------------------------------------------------------------------------------
@@ -113,7 +118,7 @@ def test_the_moved_reference_is_the_reference_where_nothing_moves() -> None:
     for seed in range(30):
         case = programs_of_chunk(seed)
         moved = MovedReference(case.kernel, Still())
-        elements = [(1, 5), (0, 36), (2, 0)]
+        elements = [(1, 5), (0, 36), (1, 0)]
         rows, columns = zip(*elements, strict=True)
         np.testing.assert_array_equal(
             moved.play(case.launches, elements, seed), case.expected[:, :, rows, columns], case.text
@@ -212,12 +217,12 @@ def repeat_the_tail(planes: Reals) -> Reals:
 
 
 ADD, LESS, LESS_OR_EQUAL = Instruction("ADD"), Instruction("LT"), Instruction("LE")
-SINE, MULTIPLY = Instruction("CALL", "sin"), Instruction("MUL")
+POWER, MULTIPLY = Instruction("CALL", "exp"), Instruction("MUL")
 
 FLAWS = {
-    "cosine for sine": ("display(sin(me@x * 4 + me@y))", Flawed(instead(SINE, Instruction("CALL", "cos")))),
-    "a sine that is a little large": (
-        "display(sin(me@x * 4 + me@y))", Flawed(behind(SINE, Instruction("PUSH", 1.0001), MULTIPLY)),
+    "powers of 2 for those of e": ("display(exp(me@x - me@y))", Flawed(instead(POWER, Instruction("CALL", "exp2")))),
+    "powers that are a little large": (
+        "display(exp(me@x - me@y))", Flawed(behind(POWER, Instruction("PUSH", 1.0001), MULTIPLY)),
     ),
     "difference for sum": ("display(me@x * 0.3 + me@y)", Flawed(instead(ADD, Instruction("SUB")))),
     "less for at most": ("display(me@px <= me@py)", Flawed(instead(LESS_OR_EQUAL, LESS))),
@@ -259,7 +264,7 @@ def test_what_is_wrong_with_a_machine_is_not_explained(text: str, flawed: Flawed
 @pytest.mark.parametrize(
     ("row", "flaw"),
     [
-        (Instruction("CALL", "sin"), Instruction("CALL", "cos")),
+        (POWER, Instruction("CALL", "exp2")),
         (Instruction("CALL", "max"), Instruction("CALL", "min")),
         (Instruction("SUB"), Instruction("ADD")),
         (Instruction("LT"), Instruction("EQ")),
@@ -298,14 +303,14 @@ def test_memory_moves_on_from_moved_numbers() -> None:
 
 
 def test_a_failing_program_is_made_small_and_told() -> None:
-    flawed = Flawed(instead(SINE, Instruction("CALL", "cos")))
-    text = "a = me@x * 2\nb = me@y\ndisplay(mix(a, (sin((b + a)) * 0.5), 0.5), (b * 0.25), 0.5)\n"
+    flawed = Flawed(instead(POWER, Instruction("CALL", "exp2")))
+    text = "a = me@x * 2\nb = me@y\ndisplay(mix(a, (exp((b + a)) * 0.5), 0.5), (b * 0.25), 0.5)\n"
     case = case_of(text)
     told = report(case, flawed, compare(case, flawed), "program 7")
     assert told.startswith("program 7")
     assert text in told
     small = told.partition("A smaller program that does the same:\n")[2]
-    assert "sin(" in small
+    assert "exp(" in small
     assert "0.25" not in small
     assert re.search(r"tick 0, row \d, column \d+, output 0: .* not .*; moved", small)
 

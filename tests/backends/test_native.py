@@ -129,6 +129,21 @@ def test_a_long_session_keeps_its_phases(text, seconds):
     assert differ(*pictures) <= LEVELS
 
 
+def test_nan_as_a_constant_is_left_out_of_a_minimum():
+    e = Exprs()
+    x, nan = e.coord("x") * e.coord("y"), e("acos", 2)
+    ir = lowered(e("min", x, nan), e("max", nan, x), e("min", nan, x))
+    expected = run(compiled(ir), "vm", (3, 9))
+    assert agree("native", run(compiled(ir), "native", (3, 9)), expected)
+    assert not np.isnan(expected).any()
+
+
+def test_what_is_too_large_for_single_precision_is_infinite():
+    e = Exprs()
+    made = compiled(lowered(e.coord("x") * e.coord("y") + e("exp", e.uniform("u"))))
+    assert np.isposinf(run(made, "native", (3, 9), uniforms={"u": 300.0})).all()
+
+
 # The boundary.
 
 

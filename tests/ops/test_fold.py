@@ -148,3 +148,9 @@ def test_remainder_has_the_sign_of_the_divisor_and_less_than_its_size(a, b):
 @given(a=st.integers(-(2**24), 2**24), b=st.integers(-5000, 5000).filter(bool))
 def test_remainder_of_whole_numbers_is_exact(a, b):
     assert OPS["mod"].fold(float(a), float(b)) == a % b
+
+
+def test_whole_zeros_keep_their_signs():
+    """As they do in every machine: a quotient tells them apart."""
+    assert [math.copysign(1, OPS[name].fold(-0.0)) for name in ("floor", "ceil", "round", "trunc")] == [-1] * 4
+    assert math.copysign(1, OPS["ceil"].fold(0.0)) == 1

@@ -30,7 +30,7 @@ class NumpyLanes:
         return np.asarray(value, np.float32)
 
     def known(self, x: Array, /) -> float | None:
-        return float(x) if x.ndim == 0 and x.dtype == np.float32 else None
+        return float(x) if x.ndim == 0 and x.dtype == np.float32 and not np.isnan(x) else None
 
     def bits(self, value: int, /) -> Array:
         return np.asarray(value & 0xFFFF_FFFF, np.uint32)

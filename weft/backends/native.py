@@ -180,10 +180,10 @@ class NativeExecutable:
             if given != self._checked:
                 check(self.kernel, memory, launch)
                 self._checked = given
+            stage = self._stage(packed, launch.shape)
             with np.errstate(all="ignore"):
                 machine = self._interpreter.begin(memory, launch)
-            stage = self._stage(packed, launch.shape)
-            stage.prepare(machine, out)
+                stage.prepare(machine, out)
             stage.run(self._threads(launch), self._pool)
         memory.advance()
         if machine.loop_stopped or stage.loop_stopped:

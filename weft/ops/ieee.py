@@ -17,7 +17,8 @@ def divide(a: float, b: float) -> float:
 
 
 def floor(x: float) -> float:
-    return float(math.floor(x)) if math.isfinite(x) else x
+    # Whole as it is: infinite, NaN, or a zero, which keeps its sign.
+    return float(math.floor(x)) if x and math.isfinite(x) else x
 
 
 def minimum(a: float, b: float) -> float:

@@ -25,7 +25,7 @@ class Lanes(Protocol[V]):
         """A constant of 32 bits; negative ones as their complement."""
 
     def known(self, x: V, /) -> float | None:
-        """The number that a real is, if it is a constant."""
+        """The number that a real is, if it is a constant, and not NaN."""
 
     # Reals.
 

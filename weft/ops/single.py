@@ -228,7 +228,7 @@ def arctangent(lanes: Lanes[V], y: V, x: V) -> V:
 
 
 def minimum(lanes: Lanes[V], a: V, b: V) -> V:
-    """The smaller; of a number and a NaN the number. A constant is no NaN."""
+    """The smaller; of a number and a NaN the number."""
     if lanes.known(a) is not None:
         a, b = b, a
     if lanes.known(b) is not None:
@@ -237,7 +237,7 @@ def minimum(lanes: Lanes[V], a: V, b: V) -> V:
 
 
 def maximum(lanes: Lanes[V], a: V, b: V) -> V:
-    """The larger; of a number and a NaN the number. A constant is no NaN."""
+    """The larger; of a number and a NaN the number."""
     if lanes.known(a) is not None:
         a, b = b, a
     if lanes.known(b) is not None:

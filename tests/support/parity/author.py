@@ -41,7 +41,7 @@ class Author:
     """Writes one program. `left` is what its remaining parts may cost, in additions."""
 
     rng: random.Random
-    left: float = 60
+    left: float = 45
     expensive: bool = True
     """Whether an expensive row may still be written."""
     lines: list[str] = field(default_factory=list)

@@ -15,8 +15,8 @@ from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.runtime.build import build
 
-# Odd, and wide enough for some vectors of 16 with a rest behind them.
-SHAPE = (3, 37)
+# Two rows, each of some vectors of 16 with a rest behind them.
+SHAPE = (2, 37)
 
 # Two ticks in a row, and leaps to an hour and to a day later: as many as a generated program remembers.
 MOMENTS = (0.7, 0.7 + 1 / 60, 3600.5, 86400.01)
@@ -81,5 +81,3 @@ def _launch(kernel: Kernel, given: dict[str, float], tick: int, time: float, sha
         uniforms={name: float(values.get(name, 0)) for name in kernel.uniforms},
         pictures=dict.fromkeys(kernel.pictures, picture()),
     )
-
-

@@ -28,8 +28,8 @@ PLACES = (
     Piece("(me@y + me@x * 3)", Interval(0, 4), 3),
 )  # fmt: skip
 FIELDS = (
-    *_fields(px=(0, 36), py=(0, 2), time=(0, 4), abstime=(0, 4), beat=(0, 3), measure=(0, 3), beatphase=(0, 1),
-             measurephase=(0, 1), aspect=(12, 13), channel=(0, 1), width=(30, 40), height=(2, 4), bpm=(60, 140)),
+    *_fields(px=(0, 36), py=(0, 1), time=(0, 4), abstime=(0, 4), beat=(0, 3), measure=(0, 3), beatphase=(0, 1),
+             measurephase=(0, 1), aspect=(18, 19), channel=(0, 1), width=(30, 40), height=(1, 3), bpm=(60, 140)),
     Piece("(me@time % 4)", Interval(0, 4)), Piece("fract(me@time * 0.3)"), Piece("sin(me@time)", Interval(-1, 1)),
     Piece("(me@frame % 7)", Interval(0, 6)), Piece("hash(me@absframe)"), Piece("(me@sample % 1000)", Interval(0, 999)),
     Piece("(me@abssample * 1e-6)", Interval(0, 4)),
@@ -43,7 +43,7 @@ CONSTANTS = (Piece("pi", Interval(3.1, 3.2)), Piece("tau", Interval(6.2, 6.3)), 
 # What a map may put in for each coordinate; maps of the time stay away from memory.
 MAPS_OF_PLACES = (("me@x",), ("me@y",), ("me@x", "me@y"), ("me@px",), ("me@py",), ("me@px", "me@y"))
 MAPS_OF_TIME = (("me@time",), ("me@x", "me@time"), ("me@frame",), ("me@beat",), ("me@beatphase",), ("me@channel",))
-MAPPED = {"me@px": Interval(0, 36), "me@py": Interval(0, 2), "me@time": Interval(0, 4), "me@frame": Interval(0, 200),
+MAPPED = {"me@px": Interval(0, 36), "me@py": UNIT, "me@time": Interval(0, 4), "me@frame": Interval(0, 200),
           "me@beat": Interval(0, 4)}  # fmt: skip
 
 PARAMETERS = (

@@ -38,8 +38,8 @@ from weft.backends.launch import Reals
 from weft.backends.memory import StateMemory
 from weft.backends.pixels import channels, pack
 
-# After how many runs to look what they explain: a few do for nearly all values. A value that they do not explain is
-# tried with many, and some elements with such values are enough to tell a failure by.
+# After how many runs to look what they explain: a few do for nearly all values. What they do not explain is tried with
+# many, beginning with so many elements: where something is wrong these are enough to tell it by.
 _FEW, _MANY, _ENOUGH = (3, 8, 24), (24, 64, 200), 4
 
 _Numbers: TypeAlias = npt.NDArray[np.intp]
@@ -112,13 +112,15 @@ def compare(case: Case, executor: Executor) -> Outcome:
     unexplained: tuple[Difference, ...] = ()
     moved = MovedReference(case.kernel)
     suspects = suspects.only(~_tried(case, moved, suspects, _FEW).explained)
+    enough = _ENOUGH
     while len(suspects.tick) and not unexplained:
         elements = suspects.elements
-        first = set(sorted(set(elements))[:_ENOUGH])
+        first = set(sorted(set(elements))[:enough])
         chosen = np.array([element in first for element in elements])
         unexplained = _tried(case, moved, suspects.only(chosen), _MANY).differences
         if not unexplained:
             suspects = suspects.only(~chosen)
+        enough *= 8
     return Outcome(off[0].size, tuple(map(int, off.sum(axis=(1, 2, 3)))), count - len(suspects.tick), unexplained)
 
 

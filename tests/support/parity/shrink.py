@@ -3,6 +3,7 @@ program still fails."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
@@ -11,19 +12,20 @@ from tests.support.parity.rule import Outcome, compare
 from weft.backends.executor import Executor
 from weft.errors import WeftError
 
-_TRIES = 400
+# A failing test has to end before it is stopped.
+_SECONDS = 40.0
 
 
-def shrunk(text: str, fails: Callable[[str], bool], tries: int = _TRIES) -> str:
-    """A smaller text that still fails, found greedily in at most so many tries. `fails` is asked about texts of any
+def shrunk(text: str, fails: Callable[[str], bool], seconds: float = _SECONDS) -> str:
+    """A smaller text that still fails, found greedily in about so many seconds. `fails` is asked about texts of any
     kind, ill-formed ones included."""
+    end = time.monotonic() + seconds
     improved = True
     while improved:
         improved = False
         for smaller in _smaller(text):
-            if tries == 0:
+            if time.monotonic() > end:
                 return text
-            tries -= 1
             if fails(smaller):
                 text, improved = smaller, True
                 break

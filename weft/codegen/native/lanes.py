@@ -68,7 +68,7 @@ class LlvmLanes:
         return Value(f"splat (i32 {bits_text(value)})", "bits")
 
     def known(self, x: Value, /) -> float | None:
-        return x.number
+        return None if x.number is None or math.isnan(x.number) else x.number
 
     def truth(self, value: bool, /) -> Value:
         return Value(f"splat (i1 {str(value).lower()})", "truth")

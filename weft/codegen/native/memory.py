@@ -42,11 +42,14 @@ def write_sample(w: Writer, kernel: Kernel, node: Node) -> Value:
     """An image slot k ticks ago, sampled."""
     slot, plane, (k, x, y) = kernel.slot(node.attr.slot), node.attr.plane, node.args
     address = _plane(w, slot, plane, k)
+    raster = _Raster(Word.WIDTH, Word.HEIGHT, 1)
+    if address is not None and not y.varies and w.lanes > 1:
+        return _between_rows(w, raster, x, y, address)
 
     def read(at: Value) -> Value:
         return _far_gather(w, slot, plane, k, at) if address is None else w.gather(address, at)
 
-    return _between_four(w, _Raster(Word.WIDTH, Word.HEIGHT, 1), x, y, read)
+    return _between_four(w, raster, x, y, read)
 
 
 def write_picture(w: Writer, node: Node) -> Value:
@@ -119,11 +122,7 @@ class _Located:
 
 def _between_four(w: Writer, raster: _Raster, x: Node, y: Node, read: Callable[[Value], Value]) -> Value:
     """What lies between the four pixels around a place."""
-    columns = _locate(w, x, raster.width, w.bits(raster.stride))
-    step = w.word_as_bits(raster.width)
-    if raster.stride > 1:
-        step = w.bits_mul(step, w.bits(raster.stride))
-    rows = _locate(w, y, raster.height, step)
+    columns, rows = _locate_both(w, raster, x, y)
     upper, lower = (
         _mix(w, read(w.bits_add(row, columns.near)), read(w.bits_add(row, columns.far)), columns.across)
         for row in (rows.near, rows.far)
@@ -131,8 +130,61 @@ def _between_four(w: Writer, raster: _Raster, x: Node, y: Node, read: Callable[[
     return _mix(w, upper, lower, rows.across)
 
 
+def _between_rows(w: Writer, raster: _Raster, x: Node, y: Node, address: str) -> Value:
+    """The same where all lanes lie between the same rows. As a rule, neighbours in a vector then read neighbours in
+    memory, which are loaded as they lie."""
+    columns, rows = _locate_both(w, raster, x, y)
+    number = w.name("").lstrip("%")
+    side, apart, behind = f"side{number}", f"apart{number}", f"behind{number}"
+    places = [w.element(address, _as_index(w, row)) for row in (rows.near, rows.far)]
+    w.branch(_lie_side_by_side(w, x, columns), side, apart)
+    ways: dict[str, list[Value]] = {}
+    w.label(side)
+    first = _as_index(w, columns.near)
+    ends = first, w.put(f"add i64 {first}, 1")
+    ways[w.block] = [w.load(place, end, "real") for place in places for end in ends]
+    w.jump(behind)
+    w.label(apart)
+    ways[w.block] = [w.gather(place, column) for place in places for column in (columns.near, columns.far)]
+    w.jump(behind)
+    w.label(behind)
+    four = [
+        Value(w.put(f"phi {w.type('real')} {', '.join(f'[ {v[at].text}, %{b} ]' for b, v in ways.items())}"), "real")
+        for at in range(4)
+    ]
+    upper, lower = (_mix(w, left, right, columns.across) for left, right in (four[:2], four[2:]))
+    return _mix(w, upper, lower, rows.across)
+
+
+def _as_index(w: Writer, offset: Value) -> str:
+    """What all lanes, or the first of them, have for an index."""
+    return w.put(f"sext i32 {w.first(offset)} to i64")
+
+
+def _lie_side_by_side(w: Writer, x: Node, columns: _Located) -> str:
+    """Whether each lane reads the pixel behind the one that the lane before it reads, and none the last of a row."""
+    found = w.find((x, "side by side"))
+    if found is None:
+        lanes = w.each([str(lane) for lane in range(w.lanes)], "bits")
+        expected = w.bits_add(w.splat(w.first(columns.near), "bits"), lanes)
+        bits = w.type("bits")
+        follows = Value(w.put(f"icmp eq {bits} {columns.near.text}, {expected.text}"), "truth")
+        has_next = Value(w.put(f"icmp ne {bits} {columns.near.text}, {columns.far.text}"), "truth")
+        together = w.put(f"bitcast {w.type('truth')} {w.both(follows, has_next).text} to i{w.lanes}")
+        found = w.keep((x, "side by side"), Value(w.put(f"icmp eq i{w.lanes} {together}, -1"), "truth"))
+    return found.text
+
+
 def _mix(w: Writer, a: Value, b: Value, t: Value) -> Value:
     return w.add(a, w.mul(w.sub(b, a), t))
+
+
+def _locate_both(w: Writer, raster: _Raster, x: Node, y: Node) -> tuple[_Located, _Located]:
+    """Where a place lies across and down."""
+    step = w.word_as_bits(raster.width)
+    if raster.stride > 1:
+        step = w.bits_mul(step, w.bits(raster.stride))
+    return _locate(w, x, raster.width, w.bits(raster.stride)), _locate(w, y, raster.height, step)
 
 
 def _locate(w: Writer, coordinate: Node, size: Field, stride: Value) -> _Located:
