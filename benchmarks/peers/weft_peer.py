@@ -41,10 +41,10 @@ class WeftPeer:
         executor = self.way.loader()
         executable = executor.load(unit.kernel, {True: executor.translate(unit.kernel, True, self.way.tier)})
         memory = StateMemory(unit.kernel.slots, (height, width))
-        out = blank(width, height)
+        out, centres = blank(width, height), picture_coords(width, height)
 
         def draw(time: float) -> None:
-            launch = Launch((height, width), picture_coords(width, height, time), threads=threads)
+            launch = Launch((height, width), {**centres, "abstime": time}, threads=threads)
             executable.rgba8(memory, launch, out)
 
         return Prepared(draw, lambda: out)

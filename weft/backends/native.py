@@ -37,7 +37,7 @@ _ONCE = (Rate.CONSTANT, Rate.FRAME)
 # With less to do than so many additions, waking a thread takes longer than its help is worth.
 _WORTH_A_THREAD = 20_000_000
 # Bands for each thread: one that is held up leaves the rest to the others.
-_BANDS = 8
+_BANDS = 64
 
 
 @dataclass(frozen=True, slots=True)
