@@ -171,6 +171,14 @@ def test_memory_of_another_size_is_refused():
         executable.planes(StateMemory(made.slots, (4, 40), np.float64), launch_of((4, 40)))
 
 
+def test_a_picture_without_alpha_is_refused():
+    e = Exprs()
+    made = compiled(lowered(e.picture("p", e.coord("x"), e.coord("y"))))
+    for picture in (np.zeros((3, 3, 3), np.float32), np.zeros((3, 3, 4))):
+        with pytest.raises(ValueError, match="machine code cannot be given"):
+            NativeExecutor().load(made).planes(StateMemory(()), launch_of((3, 9), pictures={"p": picture}))
+
+
 # Tiers.
 
 

@@ -164,9 +164,9 @@ class Backend(ABC):
         and runs faster: `exchange` takes it; None where there is none."""
         return None
 
-    def tier(self, compiled: Compiled) -> int:
-        """How much was done for the speed of a subgraph, from 1."""
-        return 1
+    def tier(self, compiled: Compiled) -> int | None:
+        """How much was done for the speed of a subgraph, from 1; None where there is only one way."""
+        return None
 
     def exchange(self, compiled: Compiled, code: object) -> None:
         """Takes what `translate` gave for a higher tier into use, from the next tick on."""

@@ -137,8 +137,8 @@ class CpuBackend(Backend):
             return CpuCode(grid) if grid is not None else None
         return CpuCode(grid, {ref: self._executor.translate(kernel, False) for ref, kernel in unit.points.items()})
 
-    def tier(self, compiled: Compiled) -> int:
-        return compiled.grid.tier if isinstance(compiled, CpuCompiled) else 1
+    def tier(self, compiled: Compiled) -> int | None:
+        return compiled.grid.tier if isinstance(compiled, CpuCompiled) else None
 
     def exchange(self, compiled: Compiled, code: object) -> None:
         if isinstance(compiled, CpuCompiled) and isinstance(code, CpuCode):

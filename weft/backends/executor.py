@@ -22,8 +22,8 @@ class Executable(Protocol):
     kernel: Kernel
 
     @property
-    def tier(self) -> int:
-        """How much was done for the speed of its pictures, from 1."""
+    def tier(self) -> int | None:
+        """How much was done for the speed of its pictures, from 1; None where there is only one way."""
         ...
 
     def planes(self, memory: StateMemory, launch: Launch) -> Reals:

@@ -100,19 +100,25 @@ class Functions:
 
 
 def _parsed(text: str, processor: Processor, level: int) -> tuple[Any, Any]:
+    """The compiler for a processor, and a module for it to compile."""
+    machine = _compiler(processor, level)
+    module = _llvm().parse_assembly(text)
+    module.triple = processor.triple
+    module.data_layout = str(machine.target_data)
+    return machine, module
+
+
+@functools.cache
+def _compiler(processor: Processor, level: int) -> Any:
     llvm = _llvm()
     if processor.triple.partition("-")[0] != llvm.get_process_triple().partition("-")[0]:
         # Another architecture can be compiled for, to look at.
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(processor.triple)
-    machine = target.create_target_machine(
+    return target.create_target_machine(
         cpu=processor.cpu, features=processor.features, opt=level, reloc="pic", codemodel="small"
     )
-    module = llvm.parse_assembly(text)
-    module.triple = processor.triple
-    module.data_layout = str(machine.target_data)
-    return machine, module
 
 
 @functools.cache

@@ -14,17 +14,17 @@ import numpy.typing as npt
 from weft.backends import llvm
 from weft.backends.bands import BandPool
 from weft.backends.executor import NOTHING, Executable, check
-from weft.backends.interpreter import Interpreter, Machine
-from weft.backends.launch import Launch, Reals, Value
+from weft.backends.interpreter import Interpreter
+from weft.backends.launch import Launch, Reals
 from weft.backends.llvm import Functions, Processor
 from weft.backends.memory import StateMemory
-from weft.backends.native_call import Block, call, call_at_once
-from weft.backends.pixels import channels, check_picture, level
+from weft.backends.native_stage import Program, Stage
+from weft.backends.pixels import channels, check_picture
 from weft.backends.vector import VectorExecutor
 from weft.backends.vm import ReferenceExecutable
 from weft.codegen.base import Kernel
 from weft.codegen.native.functions import COLUMNS, ELEMENTS, ROWS
-from weft.codegen.native.layout import Cell, Field, Head, History, Layout, Line, PictureWord, Ring, Scalar, Word
+from weft.codegen.native.layout import Layout
 from weft.codegen.native.module import Module, emit, suits
 from weft.codegen.native.target import TIERS
 from weft.codegen.opcodes import row_of
@@ -36,8 +36,6 @@ _ONCE = (Rate.CONSTANT, Rate.FRAME)
 
 # With less to do than so many additions, waking a thread takes longer than its help is worth.
 _WORTH_A_THREAD = 20_000_000
-# Bands for each thread: one that is held up leaves the rest to the others.
-_BANDS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +108,6 @@ class NativeExecutor:
         return NativeExecutable(kernel, self, codes, self._pool)
 
 
-@dataclass(frozen=True, slots=True)
-class _Program:
-    """Code that is linked."""
-
-    layout: Layout
-    functions: Functions
-    tier: int
-
-
 class NativeExecutable:
     """A kernel as machine code; see `Executable`.
 
@@ -138,17 +127,17 @@ class NativeExecutable:
         self._lock = threading.Lock()
         self._checked: tuple[object, ...] = ()
         """The parts of the last launch that was found to fit."""
-        self._programs: dict[tuple[bool, bool], _Program] = {}
-        self._stages: dict[tuple[bool, tuple[int, int]], _Stage] = {}
+        self._programs: dict[tuple[bool, bool], Program] = {}
+        self._stages: dict[tuple[bool, tuple[int, int]], Stage] = {}
         for packed, code in codes.items():
             if isinstance(code, NativeCode):
                 self._programs[packed, False] = _linked(code)
 
     @property
-    def tier(self) -> int:
-        """That of the code which pictures are made with."""
+    def tier(self) -> int | None:
+        """That of the code which pictures are made with, if any has been."""
         program = self._programs.get((True, False))
-        return program.tier if program else 1
+        return program.tier if program else None
 
     def exchange(self, code: NativeCode) -> None:
         """Takes better code into use for pictures, from the next launch on."""
@@ -194,20 +183,20 @@ class NativeExecutable:
         height, width = launch.shape
         return min(launch.threads, height) if height * width * self._work >= _WORTH_A_THREAD else 1
 
-    def _stage(self, packed: bool, shape: tuple[int, int]) -> _Stage:
+    def _stage(self, packed: bool, shape: tuple[int, int]) -> Stage:
         """What a size of launch needs; that of the last few is kept."""
         key = (packed, shape)
-        stage = self._stages.pop(key, None) or _Stage(self.kernel, self._program(packed, shape[1]), shape)
+        stage = self._stages.pop(key, None) or Stage(self.kernel, self._program(packed, shape[1]), shape)
         self._stages[key] = stage
         while len(self._stages) > _STAGES:
             del self._stages[next(iter(self._stages))]
         return stage
 
-    def _program(self, packed: bool, width: int) -> _Program:
+    def _program(self, packed: bool, width: int) -> Program:
         program = self._programs.get((packed, False)) or self._made(packed, narrow=False)
         return program if width >= program.layout.lanes else self._made(packed, narrow=True)
 
-    def _made(self, packed: bool, narrow: bool) -> _Program:
+    def _made(self, packed: bool, narrow: bool) -> Program:
         if (packed, narrow) not in self._programs:
             self._programs[packed, narrow] = _linked(self._executor.code(self.kernel, packed, 1, narrow))
         return self._programs[packed, narrow]
@@ -222,128 +211,12 @@ def _parts(memory: StateMemory, launch: Launch) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _linked(code: NativeCode) -> _Program:
+def _linked(code: NativeCode) -> Program:
     layout = code.layout
     names = [ELEMENTS, *([COLUMNS] if layout.columns else ()), *([ROWS] if layout.rows else ())]
-    return _Program(layout, Functions(code.code, tuple(names)), code.tier)
+    return Program(layout, Functions(code.code, tuple(names)), code.tier)
 
 
 def _cost(op: str, operand: Any) -> int:
     row = row_of(op, operand)
     return row.cost if row else 1
-
-
-class _Stage:
-    """A kernel's code with the memory that it needs for one size of picture."""
-
-    def __init__(self, kernel: Kernel, program: _Program, shape: tuple[int, int]) -> None:
-        self._kernel = kernel
-        self._program = program
-        self._layout = layout = program.layout
-        self._shape = height, width = shape
-        self._block = block = Block(layout)
-        block.set_number(Word.WIDTH, width)
-        block.set_number(Word.HEIGHT, height)
-        self._scalars = np.zeros(len(layout.scalars), np.uint32)
-        block.set_array(Word.SCALARS, self._scalars, np.uint32, len(layout.scalars))
-        self._reals = self._scalars.view(np.float32)
-        placed = list(enumerate(layout.scalars))
-        self._real_scalars = [scalar for _, scalar in placed if scalar.kind == "real"]
-        self._real_places = np.array([at for at, scalar in placed if scalar.kind == "real"], np.intp)
-        self._other_scalars = [(at, scalar) for at, scalar in placed if scalar.kind != "real"]
-        self._lines: dict[Line, tuple[npt.NDArray[np.float32], Value | None]] = {}
-        """The coordinates, with what each was filled from."""
-        for field in layout.fields:
-            if isinstance(field, Line):
-                length = max(width if field.rate == Rate.COLUMN else height, layout.lanes)
-                array = np.zeros(length, np.float32)
-                block.set_array(field, array, np.float32, length)
-                if field.source == "coord":
-                    self._lines[field] = (array, None)
-        kept = [field for field in layout.fields if isinstance(field, Line) and field not in self._lines]
-        self._changing = [field for field in layout.fields if not isinstance(field, Word) and field not in kept]
-        """What may be another thing in each launch."""
-        self._borrowed = [field for field in self._changing if not isinstance(field, Line)]
-
-    @property
-    def loop_stopped(self) -> bool:
-        return bool(self._block.number(Word.STOPPED))
-
-    def prepare(self, machine: Machine, out: npt.NDArray[Any]) -> None:
-        """Fills in what is given for one launch."""
-        block = self._block
-        block.set_array(Word.OUT, out, out.dtype.type, out.size)
-        block.set_number(Word.STOPPED, 0)
-        block.set_number(Word.BASE, self._base(machine))
-        self._reals[self._real_places] = [_value_of(machine, scalar) for scalar in self._real_scalars]
-        for at, scalar in self._other_scalars:
-            self._scalars[at] = int(_value_of(machine, scalar))
-        for field in self._changing:
-            self._give(field, machine)
-
-    def _give(self, field: Field, machine: Machine) -> None:
-        block, memory, launch = self._block, machine.memory, machine.launch
-        height, width = self._shape
-        match field:
-            case Line(_, name):
-                self._fill_line(field, launch.coords[str(name)])
-            case Cell(slot, plane, k):
-                cell = memory.ring(slot)[memory.cell(slot, k), plane]
-                block.set_array(field, cell, np.float32, height * width)
-            case Ring(slot):
-                ring = memory.ring(slot)
-                block.set_array(field, ring, np.float32, ring.size)
-            case Head(slot):
-                block.set_number(field, memory.cell(slot))
-            case History(slot, plane):
-                depth = self._kernel.slot(slot).depth
-                ticks = memory.ring(slot)[memory.cell(slot, np.arange(depth + 1)), plane]
-                block.set_array(field, ticks.astype(np.float32), np.float32, depth + 1)
-            case PictureWord(path, what):
-                picture = launch.pictures[path]
-                if what == "pixels":
-                    block.set_array(field, np.ascontiguousarray(picture), np.float32, picture.size)
-                else:
-                    block.set_number(field, picture.shape[1 if what == "width" else 0])
-
-    def _fill_line(self, line: Line, given: Value) -> None:
-        array, before = self._lines[line]
-        if given is before:
-            return
-        count = np.size(given)
-        array[:count] = given
-        array[count:] = array[count - 1]
-        self._lines[line] = (array, given)
-
-    def _base(self, machine: Machine) -> int:
-        """The bits that all pixels of this launch share."""
-        bits = self._layout.base
-        for factor, source in self._layout.levels:
-            bits |= factor * level(_value_of(machine, source) if isinstance(source, Scalar) else source)
-        return bits
-
-    def run(self, threads: int, pool: BandPool) -> None:
-        """Computes the lines, then the elements."""
-        functions, block = self._program.functions, self._block
-        if self._layout.columns:
-            call(functions, COLUMNS, block)
-        if self._layout.rows:
-            call(functions, ROWS, block)
-        height = self._shape[0]
-        block.set_number(Word.BAND, max(1, height // (threads * _BANDS)) if threads > 1 else height)
-        call_at_once(functions, ELEMENTS, block, threads, pool)
-
-    def release(self) -> None:
-        """Lets go of what belongs to the caller."""
-        self._block.release(Word.OUT, *self._borrowed)
-
-
-def _value_of(machine: Machine, scalar: Scalar) -> float:
-    match scalar:
-        case Scalar("uniform", str(name)):
-            return machine.launch.uniforms[name]
-        case Scalar("coord", str(name)):
-            return machine.coords[name]
-        case Scalar("local", int(number)):
-            return machine.locals[number]
-    raise LookupError(f"{scalar} is given nowhere")

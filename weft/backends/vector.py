@@ -64,7 +64,7 @@ def _one_by_one(kernel: Kernel) -> bool:
 class VectorExecutable:
     """A kernel on the vector machine; see `Executable`."""
 
-    tier = 1
+    tier = None
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ class ReferenceExecutor:
 class ReferenceExecutable:
     """A kernel on the reference machine; see `Executable`."""
 
-    tier = 1
+    tier = None
 
     def __init__(self, kernel: Kernel, trace: Trace | None = None) -> None:
         self.kernel = kernel

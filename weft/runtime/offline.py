@@ -67,9 +67,10 @@ class Offline:
         size = (int(settings["width"]), int(settings["height"]))
         self._fps = settings["fps"]
         stage = Stage(choices)
-        self._swap: Swap = stage.prepare(build.playable, size)
-        # The same tier for every frame, whichever are wanted: they may differ in how numbers are rounded.
-        self._swap.exchange(stage.improve(self._swap.improvable))
+        # The best tier from the first frame on, whichever are wanted: tiers may differ in how they round numbers.
+        codes = stage.improve(build.units)
+        units = tuple(replace(unit, code=codes.get(unit.hash)) for unit in build.units)
+        self._swap: Swap = stage.prepare(replace(build.playable, units=units), size)
         self._check_display(build)
         self._env = Env(
             width=size[0],

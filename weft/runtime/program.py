@@ -37,8 +37,9 @@ class Swap:
 
     @property
     def tier(self) -> int:
-        """The lowest tier among its subgraphs."""
-        return min((part.backend.tier(part.compiled) for part in self.runner.parts), default=1)
+        """The lowest tier among its subgraphs, as far as they have any."""
+        tiers = (part.backend.tier(part.compiled) for part in self.runner.parts)
+        return min((tier for tier in tiers if tier is not None), default=1)
 
     @property
     def improvable(self) -> tuple[Unit, ...]:
@@ -82,7 +83,7 @@ class Stage:
         return replace(playable, units=tuple(units), took=took)
 
     def improve(self, units: Iterable[Unit]) -> dict[str, object]:
-        """Code of the next tier for units, by their hashes, as far as their backends have such."""
+        """Code of the second tier for units, by their hashes, as far as their backends have such."""
         codes = {}
         for unit in units:
             backend = self.backend(unit.subgraph.context)

@@ -13,6 +13,9 @@ from typing import Literal, TypeAlias
 from weft.ir.rates import Rate
 from weft.ops.spec import ValueType
 
+CHANNELS = 4
+"""The reals of a pixel of a picture lie side by side: red, green, blue and alpha."""
+
 
 class Word(Enum):
     """Words that mean the same in every block."""

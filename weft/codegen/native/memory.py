@@ -7,14 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from weft.codegen.base import Kernel
-from weft.codegen.native.layout import Cell, Field, Head, History, PictureWord, Ring, Word
+from weft.codegen.native.layout import CHANNELS, Cell, Field, Head, History, PictureWord, Ring, Word
 from weft.codegen.native.nodes import Node, Store
 from weft.codegen.native.types import Value
 from weft.codegen.native.writer import Writer
 from weft.ir.program import StateSlot
-
-# The channels of a picture lie side by side.
-_CHANNELS = 4
 
 
 def write_state(w: Writer, kernel: Kernel, node: Node) -> Value:
@@ -55,7 +52,7 @@ def write_sample(w: Writer, kernel: Kernel, node: Node) -> Value:
 def write_picture(w: Writer, node: Node) -> Value:
     """A channel of a picture, sampled."""
     path, channel = node.attr
-    raster = _Raster(PictureWord(path, "width"), PictureWord(path, "height"), _CHANNELS)
+    raster = _Raster(PictureWord(path, "width"), PictureWord(path, "height"), CHANNELS)
     address = w.element(w.word(PictureWord(path, "pixels")), str(channel))
     x, y = node.args
     return _between_four(w, raster, x, y, lambda at: w.gather(address, at))

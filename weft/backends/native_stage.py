@@ -1,0 +1,161 @@
+"""A linked kernel with the memory that it needs for one size of picture, and how a launch is handed to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.bands import BandPool
+from weft.backends.interpreter import Machine
+from weft.backends.launch import Value
+from weft.backends.llvm import Functions
+from weft.backends.native_call import Block, call, call_at_once
+from weft.backends.pixels import level
+from weft.codegen.base import Kernel
+from weft.codegen.native.functions import COLUMNS, ELEMENTS, ROWS
+from weft.codegen.native.layout import (
+    CHANNELS,
+    Cell,
+    Field,
+    Head,
+    History,
+    Layout,
+    Line,
+    PictureWord,
+    Ring,
+    Scalar,
+    Word,
+)
+from weft.ir.rates import Rate
+
+# Bands for each thread: one that is held up leaves the rest to the others.
+_BANDS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Code that is linked."""
+
+    layout: Layout
+    functions: Functions
+    tier: int
+
+
+class Stage:
+    """A kernel's code with the memory that it needs for one size of picture."""
+
+    def __init__(self, kernel: Kernel, program: Program, shape: tuple[int, int]) -> None:
+        self._kernel = kernel
+        self._program = program
+        self._layout = layout = program.layout
+        self._shape = height, width = shape
+        self._block = block = Block(layout)
+        block.set_number(Word.WIDTH, width)
+        block.set_number(Word.HEIGHT, height)
+        self._scalars = np.zeros(len(layout.scalars), np.uint32)
+        block.set_array(Word.SCALARS, self._scalars, np.uint32, len(layout.scalars))
+        self._reals = self._scalars.view(np.float32)
+        placed = list(enumerate(layout.scalars))
+        self._real_scalars = [scalar for _, scalar in placed if scalar.kind == "real"]
+        self._real_places = np.array([at for at, scalar in placed if scalar.kind == "real"], np.intp)
+        self._other_scalars = [(at, scalar) for at, scalar in placed if scalar.kind != "real"]
+        self._lines: dict[Line, tuple[npt.NDArray[np.float32], Value | None]] = {}
+        """The coordinates, with what each was filled from."""
+        for field in layout.fields:
+            if isinstance(field, Line):
+                length = max(width if field.rate == Rate.COLUMN else height, layout.lanes)
+                array = np.zeros(length, np.float32)
+                block.set_array(field, array, np.float32, length)
+                if field.source == "coord":
+                    self._lines[field] = (array, None)
+        kept = [field for field in layout.fields if isinstance(field, Line) and field not in self._lines]
+        self._changing = [field for field in layout.fields if not isinstance(field, Word) and field not in kept]
+        """What may be another thing in each launch."""
+        self._borrowed = [field for field in self._changing if not isinstance(field, Line)]
+
+    @property
+    def loop_stopped(self) -> bool:
+        return bool(self._block.number(Word.STOPPED))
+
+    def prepare(self, machine: Machine, out: npt.NDArray[Any]) -> None:
+        """Fills in what is given for one launch."""
+        block = self._block
+        block.set_array(Word.OUT, out, out.dtype.type, out.size)
+        block.set_number(Word.STOPPED, 0)
+        block.set_number(Word.BASE, self._base(machine))
+        self._reals[self._real_places] = [_value_of(machine, scalar) for scalar in self._real_scalars]
+        for at, scalar in self._other_scalars:
+            self._scalars[at] = int(_value_of(machine, scalar))
+        for field in self._changing:
+            self._give(field, machine)
+
+    def _give(self, field: Field, machine: Machine) -> None:
+        block, memory, launch = self._block, machine.memory, machine.launch
+        height, width = self._shape
+        match field:
+            case Line(_, name):
+                self._fill_line(field, launch.coords[str(name)])
+            case Cell(slot, plane, k):
+                cell = memory.ring(slot)[memory.cell(slot, k), plane]
+                block.set_array(field, cell, np.float32, height * width)
+            case Ring(slot):
+                ring = memory.ring(slot)
+                block.set_array(field, ring, np.float32, ring.size)
+            case Head(slot):
+                block.set_number(field, memory.cell(slot))
+            case History(slot, plane):
+                depth = self._kernel.slot(slot).depth
+                ticks = memory.ring(slot)[memory.cell(slot, np.arange(depth + 1)), plane]
+                block.set_array(field, ticks.astype(np.float32), np.float32, depth + 1)
+            case PictureWord(path, what):
+                picture = launch.pictures[path]
+                if what == "pixels":
+                    pixels = picture.shape[0] * picture.shape[1]
+                    block.set_array(field, np.ascontiguousarray(picture), np.float32, pixels * CHANNELS)
+                else:
+                    block.set_number(field, picture.shape[1 if what == "width" else 0])
+
+    def _fill_line(self, line: Line, given: Value) -> None:
+        array, before = self._lines[line]
+        if given is before:
+            return
+        count = np.size(given)
+        array[:count] = given
+        array[count:] = array[count - 1]
+        self._lines[line] = (array, given)
+
+    def _base(self, machine: Machine) -> int:
+        """The bits that all pixels of this launch share."""
+        bits = self._layout.base
+        for factor, source in self._layout.levels:
+            bits |= factor * level(_value_of(machine, source) if isinstance(source, Scalar) else source)
+        return bits
+
+    def run(self, threads: int, pool: BandPool) -> None:
+        """Computes the lines, then the elements."""
+        functions, block = self._program.functions, self._block
+        if self._layout.columns:
+            call(functions, COLUMNS, block)
+        if self._layout.rows:
+            call(functions, ROWS, block)
+        height = self._shape[0]
+        block.set_number(Word.BAND, max(1, height // (threads * _BANDS)) if threads > 1 else height)
+        call_at_once(functions, ELEMENTS, block, threads, pool)
+
+    def release(self) -> None:
+        """Lets go of what belongs to the caller."""
+        self._block.release(Word.OUT, *self._borrowed)
+
+
+def _value_of(machine: Machine, scalar: Scalar) -> float:
+    match scalar:
+        case Scalar("uniform", str(name)):
+            return machine.launch.uniforms[name]
+        case Scalar("coord", str(name)):
+            return machine.coords[name]
+        case Scalar("local", int(number)):
+            return machine.locals[number]
+    raise LookupError(f"{scalar} is given nowhere")
