@@ -166,7 +166,7 @@ def test_a_loop_that_is_stopped_is_told(weft):
     assert "loop" in done.stderr
 
 
-@pytest.mark.parametrize("backend", ["native", "gl", "metal"])
+@pytest.mark.parametrize("backend", ["gl", "metal"])
 def test_a_backend_of_a_later_version(weft, backend):
     done = weft("eval", "plain.weft", "a", "--backend", backend, code=3)
     assert done.stderr.count("\n") == 1

@@ -120,3 +120,5 @@ def test_what_other_machines_run():
     assert suits(compiled(lowered(e.strand("a@b", e.uniform("u")))))
     assert not suits(compiled(lowered(e.strand("a@b", e.coord("x")))))
     assert not suits(compiled(lowered(e.coord("abstime"), context="audio")))
+    huge = sum((e("exp", e.coord("x") * n) for n in range(2000)), e.number(0))
+    assert not suits(compiled(lowered(huge)))

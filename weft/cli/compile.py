@@ -80,6 +80,8 @@ _STAGES: Mapping[str, Callable[[_Compiled], str]] = MappingProxyType(
     {"ast": _ast, "graph": _graph, "ir": _ir, "bytecode": _bytecode, "llvm": _llvm, "asm": _asm}
 )
 
+_MACHINE_CODE = ("llvm", "asm")
+
 # The compilers for these are not in this version.
 _LATER = ("msl", "glsl")
 
@@ -112,11 +114,17 @@ def command(file: str, dumps: tuple[str, ...], context: str | None, level: str, 
     compiled = _Compiled(build, units)
     wanted = [name for name in _STAGES if name in dumps]
     if folder is not None:
-        _write(compiled, wanted or list(_STAGES), folder, Path(file).stem)
+        _write(compiled, wanted or _available(), folder, Path(file).stem)
     elif wanted:
         click.echo("\n".join(_headed(name, compiled, len(wanted) > 1) for name in wanted), nl=False)
     else:
         click.echo("\n".join(_summary(file, compiled)))
+
+
+def _available() -> list[str]:
+    """The stages that this machine has."""
+    has_machine_code = executor_problem(NativeExecutor.name) is None
+    return [name for name in _STAGES if has_machine_code or name not in _MACHINE_CODE]
 
 
 def _check_context(context: str | None) -> None:

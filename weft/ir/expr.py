@@ -24,6 +24,7 @@ knowing where it stands, and two equal loops are one.
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
@@ -111,6 +112,11 @@ class Pool:
             if span is not None:
                 self._spans[node] = span
         return node
+
+    def lift_limit(self) -> None:
+        """Lets the pool grow as it must: passes that are only for speed make no more than a few times of what is there,
+        and no program shall fail for their sake."""
+        self._limit = sys.maxsize
 
     def const(self, value: float, span: Span | None = None) -> Expr:
         return self.make("const", (), float(value), span)

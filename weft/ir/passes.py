@@ -135,6 +135,8 @@ def run_passes(
     """Applies the passes in order; `after` sees the result of each, by name."""
     for step in passes:
         if step.always or optimise:
+            if not step.always:
+                context.pool.lift_limit()
             lowered = step.apply(lowered, context)
             if after is not None:
                 after(step.name, lowered)

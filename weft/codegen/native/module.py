@@ -31,8 +31,15 @@ class Module:
     layout: Layout
 
 
+# Of more instructions, LLVM makes machine code in seconds. Nobody waits so long on stage.
+_MOST_INSTRUCTIONS = 6000
+
+
 def suits(kernel: Kernel) -> bool:
-    """Whether a kernel can become a module: a picture whose elements need nothing of each other, and call nobody."""
+    """Whether a kernel should become a module: that of a picture whose elements need nothing of each other, and call
+    nobody, unless it is huge."""
+    if sum(len(section.code) for section in kernel.sections) > _MOST_INSTRUCTIONS:
+        return False
     calls = any(
         instruction.op == "LOAD_STRAND" and section.rate > Rate.FRAME for section, _, instruction in kernel.walk()
     )
