@@ -6,14 +6,17 @@ import pickle
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.kernels import agree, compiled, launch_of, run
 from tests.support.tolerances import LEVELS
-from weft.backends import llvm
+from weft.backends import llvm, native
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.native import NativeCode, NativeExecutor
@@ -144,6 +147,55 @@ def test_what_is_too_large_for_single_precision_is_infinite():
     assert np.isposinf(run(made, "native", (3, 9), uniforms={"u": 300.0})).all()
 
 
+WAVES = (
+    "sin(d * 9)", "cos(d * 9 + me@time)", "sin(log(d - 0.3))", "sqrt(d - 0.5)", "d", "1.5", "acos(2)", "(1 / 0)",
+    "0.25", "d * 1e37",
+)  # fmt: skip
+SHAPES = (
+    "{} * 0.5 + 0.5", "max({}, {})", "min({}, {} * 2 + 1)", "({} - 0.1) * 1e37", "{} * (1 / 0)", "({} + {}) / 2",
+    "{} / 1e-37", "clamp({} + {}, 0, 1)", "if d > 0.2 then {} else {}", "-{}", "0.5 - {} * {}",
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_levels_are_those_of_the_reference_whatever_they_end_in(data):
+    """Sums and products at the end of a value join the scale of its levels, and what lies within 0…1 is not clamped."""
+    def value(depth):
+        if depth == 0:
+            return f"({data.draw(st.sampled_from(WAVES))})"
+        shape = data.draw(st.sampled_from(SHAPES))
+        return f"({shape.format(*(value(depth - 1) for _ in range(shape.count('{}'))))})"
+
+    channels = ", ".join(value(data.draw(st.integers(1, 2))) for _ in range(data.draw(st.sampled_from([1, 3, 4]))))
+    kernel = kernel_of(f"d = me@x * me@y\ndisplay({channels})\n")
+    launch = Launch((3, 17), picture_coords(17, 3, 0.7), dict.fromkeys(kernel.uniforms, 0.0))
+    pictures = []
+    for executor in (ReferenceExecutor(), NativeExecutor(lanes=8)):
+        out = np.zeros((3, 17, 4), np.uint8)
+        executor.load(kernel).rgba8(StateMemory(()), launch, out)
+        pictures.append(out)
+    # At a hard edge single precision may fall on the other side.
+    apart = np.abs(pictures[0].astype(int) - pictures[1])
+    assert (apart > LEVELS).sum() <= 4, channels
+
+
+def test_all_loops_of_a_nest_share_their_steps_lane_by_lane():
+    """Also an inner one whose own bounds are the same in all lanes."""
+    text = """
+        spindle steps(n, m) :: v {
+          v = 0
+          for i in (1 to n) { for j in (1 to m) { v += 1 } v += 0.001 }
+        }
+        display(steps(select(me@x * me@y < 0.2, 2, 70), mouse@x), 0, 0)
+    """
+    kernel = kernel_of(text)
+    launch = Launch((3, 17), picture_coords(17, 3), dict.fromkeys(kernel.uniforms, 1000.0))
+    machines = ReferenceExecutor(), NativeExecutor(lanes=8)
+    expected, got = (machine.load(kernel).planes(StateMemory(()), launch) for machine in machines)
+    assert np.abs(got - expected).max() < 0.5
+
+
 # The boundary.
 
 
@@ -156,10 +208,34 @@ def test_what_is_too_large_for_single_precision_is_infinite():
     ids=["doubles", "bits", "gaps", "short", "long", "not aligned"],
 )  # fmt: skip
 def test_no_other_array_gets_through(array):
-    block = Block(Layout(tuple(Word), (), 4, columns=False, rows=False))
+    block = Block(Layout(tuple(Word), (), 4, work=1, columns=False, rows=False))
     block.set_array(Word.OUT, np.zeros(12, np.float32), np.float32, 12)
     with pytest.raises(ValueError, match="machine code cannot be given"):
         block.set_array(Word.OUT, array, np.float32, 12)
+
+
+def test_what_is_written_must_be_writable():
+    made = compiled(lowered(Exprs().coord("x")))
+    out = np.zeros((3, 9, 4), np.uint8)
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        NativeExecutor().load(made).rgba8(StateMemory(()), launch_of((3, 9)), out)
+
+
+def test_memory_of_other_slots_is_refused():
+    e = Exprs()
+    x, deep, shallow = e.coord("x"), image_slot("v/i", depth=7), image_slot("v/i", depth=1)
+    made = compiled(lowered(e.state("v/i", 1 + x * 9), slots=[deep], updates={"v/i": x}))
+    with pytest.raises(ValueError, match="lacks v/i"):
+        NativeExecutor().load(made).planes(StateMemory([shallow], (3, 9)), launch_of((3, 9)))
+
+
+def test_an_empty_picture_is_refused():
+    e = Exprs()
+    made = compiled(lowered(e.picture("p", e.coord("x"), e.coord("y"))))
+    launch = launch_of((3, 9), pictures={"p": np.zeros((0, 3, 4), np.float32)})
+    with pytest.raises(ValueError, match="lacks p"):
+        NativeExecutor().load(made).planes(StateMemory(()), launch)
 
 
 def test_memory_of_another_size_is_refused():
@@ -218,6 +294,17 @@ def test_code_means_the_same_in_another_process():
     executor = NativeExecutor()
     code = pickle.loads(pickle.dumps(executor.translate(made, True)))
     np.testing.assert_array_equal(pixels(executor, made, shape, codes={True: code}), pixels(executor, made, shape))
+
+
+def test_what_llvm_does_not_take_runs_on_the_vector_machine(monkeypatch):
+    """No program is known that LLVM refuses: it is handed one that it must."""
+    made, shape = compiled(waves()), (5, 40)
+    expected = pixels(NativeExecutor(), made, shape)
+    emitted = native.emit
+    monkeypatch.setattr(native, "emit", lambda *args: replace(emitted(*args), text="this is no language of LLVM's"))
+    executor = NativeExecutor()
+    assert differ(pixels(executor, made, shape, codes={True: executor.translate(made, True)}), expected) <= LEVELS
+    assert differ(pixels(executor, made, shape), expected) <= LEVELS
 
 
 # What stands still.

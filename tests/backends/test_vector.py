@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import threading
 
 import numpy as np
@@ -233,3 +234,18 @@ def test_a_launch_has_to_fit(executor):
         executable.planes(memory, wrong)
     with pytest.raises(ValueError, match="0×2 elements"):
         executable.planes(memory, Launch((2, 0), {**wrong.coords}, **inputs))
+
+
+def test_an_interruption_waits_for_the_threads():
+    """What they work on is theirs until then."""
+    finished = threading.Event()
+
+    def work(number):
+        if number:
+            _thread.interrupt_main()
+            threading.Event().wait(0.3)  # long enough for the other one to be interrupted meanwhile
+            finished.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        BandPool().run(work, 2)
+    assert finished.is_set()

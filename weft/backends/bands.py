@@ -37,7 +37,7 @@ class BandPool:
         for number in range(1, workers):
             self._jobs.put(partial(self._report, work, number, results))
         self._report(work, 0, results)
-        raised = [results.get() for _ in range(workers)]
+        raised = [_awaited(results) for _ in range(workers)]
         for exception in raised:
             if exception is not None:
                 raise exception
@@ -58,6 +58,19 @@ class BandPool:
             thread = threading.Thread(target=_serve, args=(self._jobs,), name="weft-band", daemon=True)
             self._threads.append(thread)
             thread.start()
+
+
+def _awaited(results: _Results) -> BaseException | None:
+    """What one of the threads raised. Whatever interrupts the wait is raised when it is over: what the threads work on
+    is theirs until then."""
+    interruption: BaseException | None = None
+    while True:
+        try:
+            raised = results.get()
+        except BaseException as exception:
+            interruption = exception
+        else:
+            return raised or interruption
 
 
 def _serve(jobs: _Jobs) -> None:

@@ -140,8 +140,8 @@ class Backend(ABC):
     """Runs the subgraphs of one context on one kind of device.
 
     The process that compiles has backends of its own, for `translate` and, in the trial of a program, for
-    `compile_subgraph` and `try_out`. `compile_subgraph` may be called from any thread and changes nothing that runs;
-    all else is called from the thread that runs the context.
+    `compile_subgraph` and `try_out`. `compile_subgraph`, `tier` and `exchange` may be called from any thread; all else
+    is called from the thread that runs the context.
     """
 
     name: ClassVar[str]

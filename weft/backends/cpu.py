@@ -164,7 +164,9 @@ class CpuBackend(Backend):
     ) -> npt.NDArray[Any]:
         launch = self.launch(compiled, env, coordinator)
         if raw and isinstance(compiled, CpuCompiled):
-            return compiled.grid.planes(compiled.memory, launch)
+            # A few small frames: to make machine code of them anew would take longer.
+            plain = compiled.grid if self._executor.name == "vm" else VectorExecutor().load(compiled.unit.kernel)
+            return plain.planes(compiled.memory, launch)
         # A picture that stands still takes as long as any other when it is drawn.
         out = np.empty((*launch.shape, 4), np.uint8) if self.packed else None
         return compiled.run(compiled.memory, launch, out=out)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
 from weft.codegen.base import Kernel
+from weft.ir.program import StateSlot
 from weft.ir.rates import Rate
 
 
@@ -72,12 +73,19 @@ def check(kernel: Kernel, memory: StateMemory, launch: Launch) -> None:
     missing += [name for name in kernel.uniforms if name not in launch.uniforms]
     missing += [str(ref) for ref in kernel.strands if ref not in launch.strands]
     missing += [path for path in kernel.pictures if path not in launch.pictures]
-    missing += [slot.key for slot in kernel.slots if slot.key not in memory.slots]
+    missing += [slot.key for slot in kernel.slots if not _remembers(memory, slot)]
+    missing += [path for path in kernel.pictures if path in launch.pictures and not launch.pictures[path].size]
     if missing:
         raise ValueError(f"{kernel.name}: the launch lacks {', '.join(missing)}")
     _check_shape(kernel, memory, launch)
     for name, rate in kernel.coords:
         _check_coordinate(kernel, launch, name, rate)
+
+
+def _remembers(memory: StateMemory, slot: StateSlot) -> bool:
+    """Whether memory has room for all that a slot keeps."""
+    found = memory.slots.get(slot.key)
+    return found is not None and (found.depth, found.planes, found.image) == (slot.depth, slot.planes, slot.image)
 
 
 def _check_shape(kernel: Kernel, memory: StateMemory, launch: Launch) -> None:

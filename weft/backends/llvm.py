@@ -11,14 +11,6 @@ from typing import Any
 
 from weft.codegen.native.target import ISAS, Isa
 
-# What a processor must have of each family; the first that fits is taken.
-_FEATURES = {
-    "avx512": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
-    "avx2": ("avx2", "fma"),
-    "sse2": ("sse2",),
-    "neon": ("neon",),
-}
-
 
 def problem() -> str | None:
     """Why there is no machine code on this machine, and how to get it; None if there is."""
@@ -50,11 +42,16 @@ def plainest(isa: Isa) -> Processor:
 def host() -> Processor | None:
     """The processor of this machine; None if nothing is emitted for its like. Raises whatever llvmlite does."""
     llvm = _llvm()
-    features = llvm.get_host_cpu_features()
-    for name, wanted in _FEATURES.items():
-        if all(features.get(feature, False) for feature in wanted):
-            return Processor(ISAS[name], llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten())
+    features, triple = llvm.get_host_cpu_features(), llvm.get_process_triple()
+    for isa in ISAS.values():
+        if _architecture(triple) == _architecture(isa.triple) and all(features.get(each) for each in isa.features):
+            return Processor(isa, triple, llvm.get_host_cpu_name(), features.flatten())
     return None
+
+
+def _architecture(triple: str) -> str:
+    name = triple.partition("-")[0]
+    return "aarch64" if name == "arm64" else name
 
 
 def runs_here(isa: Isa) -> bool:
@@ -62,15 +59,21 @@ def runs_here(isa: Isa) -> bool:
     here = host()
     if here is None:
         return False
-    names = list(ISAS)
-    same = ISAS[isa.name].triple == here.isa.triple
-    return same and names.index(isa.name) >= names.index(here.isa.name)
+    order = list(ISAS.values())
+    return isa.triple == here.isa.triple and order.index(isa) >= order.index(here.isa)
+
+
+class Failure(Exception):  # noqa: N818 - what failed is LLVM
+    """LLVM did not take a program, and says why."""
 
 
 def machine_code(text: str, processor: Processor, level: int) -> bytes:
-    """An object file from the text of a module; `level` is LLVM's, from 0 (quickly made) to 3."""
-    machine, module = _parsed(text, processor, level)
-    code: bytes = machine.emit_object(module)
+    """An object file from the text of a module; `level` is LLVM's, from 0 (quickly made) to 3. Raises `Failure`."""
+    try:
+        machine, module = _parsed(text, processor, level)
+        code: bytes = machine.emit_object(module)
+    except RuntimeError as failure:
+        raise Failure(str(failure)) from failure
     return code
 
 
@@ -111,7 +114,7 @@ def _parsed(text: str, processor: Processor, level: int) -> tuple[Any, Any]:
 @functools.cache
 def _compiler(processor: Processor, level: int) -> Any:
     llvm = _llvm()
-    if processor.triple.partition("-")[0] != llvm.get_process_triple().partition("-")[0]:
+    if _architecture(processor.triple) != _architecture(llvm.get_process_triple()):
         # Another architecture can be compiled for, to look at.
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()

@@ -21,21 +21,18 @@ from weft.backends.memory import StateMemory
 from weft.backends.native_stage import Program, Stage
 from weft.backends.pixels import channels, check_picture
 from weft.backends.vector import VectorExecutor
+from weft.backends.vector_stage import Code
 from weft.backends.vm import ReferenceExecutable
 from weft.codegen.base import Kernel
 from weft.codegen.native.functions import COLUMNS, ELEMENTS, ROWS
 from weft.codegen.native.layout import Layout
-from weft.codegen.native.module import Module, emit, suits
+from weft.codegen.native.module import Module, emit, is_improvable, suits
 from weft.codegen.native.target import TIERS
-from weft.codegen.opcodes import row_of
 from weft.ir.rates import Rate
 
 # How many sizes of launch a kernel is kept ready for.
 _STAGES = 4
 _ONCE = (Rate.CONSTANT, Rate.FRAME)
-
-# With less to do than so many additions, waking a thread takes longer than its help is worth.
-_WORTH_A_THREAD = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,12 @@ class NativeExecutor:
         if not suits(kernel):
             return self._vector.translate(kernel, packed, tier)
         # Planes are for reading numbers off, and for contexts of a single element, which are not compiled at all.
-        return self.code(kernel, packed, tier) if packed and tier in TIERS else None
+        if not packed or tier not in TIERS or (tier > 1 and not is_improvable(kernel)):
+            return None
+        try:
+            return self.code(kernel, packed, tier)
+        except llvm.Failure:
+            return self._vector.translate(kernel, packed, tier)
 
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
         """A kernel for pictures at least as wide as a vector, or `narrow`, for any."""
@@ -102,8 +104,12 @@ class NativeExecutor:
             text = f"; {kernel.name}\n{self._module(kernel, packed, tier).text}"
         return Listing(text, self.processor, TIERS[tier].level)
 
+    def plain(self, kernel: Kernel) -> Executable:
+        """A kernel on the vector machine."""
+        return self._vector.load(kernel)
+
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
-        if not suits(kernel):
+        if not suits(kernel) or isinstance(codes.get(True), Code):
             return self._vector.load(kernel, codes)
         return NativeExecutable(kernel, self, codes, self._pool)
 
@@ -123,7 +129,6 @@ class NativeExecutable:
         self._pool = pool
         once = tuple(section for section in kernel.sections if section.rate in _ONCE)
         self._interpreter = Interpreter(replace(kernel, sections=once))
-        self._work = sum(_cost(*instruction) for instruction in kernel.section(Rate.ELEMENT).code)
         self._lock = threading.Lock()
         self._checked: tuple[object, ...] = ()
         """The parts of the last launch that was found to fit."""
@@ -150,7 +155,10 @@ class NativeExecutable:
         if launch.shape == (1, 1):
             return self._single.planes(memory, launch)
         out = np.empty((len(self.kernel.outputs), *launch.shape), np.float32)
-        self._run(memory, launch, out, packed=False)
+        try:
+            self._run(memory, launch, out, packed=False)
+        except llvm.Failure:
+            return self._plain.planes(memory, launch)
         return out
 
     @functools.cached_property
@@ -161,7 +169,15 @@ class NativeExecutable:
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
         channels(len(self.kernel.outputs))
         check_picture(out, launch.shape)
-        self._run(memory, launch, out.view(np.uint32), packed=True)
+        try:
+            self._run(memory, launch, out.view(np.uint32), packed=True)
+        except llvm.Failure:
+            self._plain.rgba8(memory, launch, out)
+
+    @functools.cached_property
+    def _plain(self) -> Executable:
+        """For what LLVM does not take."""
+        return self._executor.plain(self.kernel)
 
     def _run(self, memory: StateMemory, launch: Launch, out: npt.NDArray[Any], packed: bool) -> None:
         with self._lock:
@@ -173,15 +189,11 @@ class NativeExecutable:
             with np.errstate(all="ignore"):
                 machine = self._interpreter.begin(memory, launch)
                 stage.prepare(machine, out)
-            stage.run(self._threads(launch), self._pool)
+            stage.run(launch.threads, self._pool)
         memory.advance()
         if machine.loop_stopped or stage.loop_stopped:
             launch.loop_stopped()
         stage.release()
-
-    def _threads(self, launch: Launch) -> int:
-        height, width = launch.shape
-        return min(launch.threads, height) if height * width * self._work >= _WORTH_A_THREAD else 1
 
     def _stage(self, packed: bool, shape: tuple[int, int]) -> Stage:
         """What a size of launch needs; that of the last few is kept."""
@@ -206,7 +218,8 @@ def _parts(memory: StateMemory, launch: Launch) -> tuple[object, ...]:
     """What decides whether a launch fits: with the same parts, another one does as well. Arrays count by their shapes,
     which is all that is looked at."""
     return (
-        id(memory), launch.shape, tuple(map(np.shape, launch.coords.values())), *launch.coords, *launch.uniforms,
+        id(memory), memory.shape, launch.shape, tuple(map(np.shape, launch.coords.values())), *launch.coords,
+        *memory.slots.values(), *launch.uniforms,
         *launch.strands, *launch.pictures,
     )  # fmt: skip
 
@@ -217,6 +230,3 @@ def _linked(code: NativeCode) -> Program:
     return Program(layout, Functions(code.code, tuple(names)), code.tier)
 
 
-def _cost(op: str, operand: Any) -> int:
-    row = row_of(op, operand)
-    return row.cost if row else 1

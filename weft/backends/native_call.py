@@ -15,8 +15,6 @@ from weft.backends.bands import BandPool
 from weft.backends.llvm import Functions
 from weft.codegen.native.layout import Field, Layout, Word
 
-_ITEM = 4
-
 
 class Block:
     """The words that the functions of a kernel are given, and the arrays that these point to."""
@@ -33,17 +31,27 @@ class Block:
     def number(self, field: Field) -> int:
         return int(self._words[self._places[field]])
 
-    def set_array(self, field: Field, array: npt.NDArray[Any], dtype: type[np.generic], length: int) -> None:
-        """Points a word to an array of `length` elements of 4 bytes, which is kept until another one takes its place.
-        Raises ValueError if it is anything else."""
+    def set_array(
+        self, field: Field, array: npt.NDArray[Any], dtype: type[np.generic], length: int, writes: bool = False
+    ) -> None:
+        """Points a word to an array of `length` elements, which is kept until another one takes its place. Raises
+        ValueError if it is anything else, or cannot be written to where the code `writes`."""
         if self._held.get(field) is array:
             return
-        fits = array.dtype == dtype and array.flags.c_contiguous and array.flags.aligned and array.size == length
-        if not fits or array.itemsize != _ITEM:
-            raise ValueError(
-                f"{field}: machine code cannot be given {array.size} × {array.dtype}, "
-                f"{'without' if array.flags.c_contiguous else 'with'} gaps, for {length} × {np.dtype(dtype)}"
+        flags = array.flags
+        problems = [
+            words
+            for holds, words in (
+                (array.dtype != dtype or array.size != length, f"{length} × {np.dtype(dtype)} are needed"),
+                (not flags.c_contiguous, "it has gaps"),
+                (not flags.aligned, "it is not aligned"),
+                (writes and not flags.writeable, "it is read-only"),
             )
+            if holds
+        ]
+        if problems:
+            given = f"{array.size} × {array.dtype}"
+            raise ValueError(f"{field}: machine code cannot be given {given}: {', '.join(problems)}")
         self._held[field] = array
         self._words[self._places[field]] = array.ctypes.data
 

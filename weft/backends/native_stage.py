@@ -31,6 +31,9 @@ from weft.codegen.native.layout import (
 )
 from weft.ir.rates import Rate
 
+# With less to do than so many additions, waking a thread takes longer than its help is worth.
+_WORTH_A_THREAD = 10_000_000
+
 # Bands for each thread: one that is held up leaves the rest to the others.
 _BANDS = 64
 
@@ -83,7 +86,9 @@ class Stage:
     def prepare(self, machine: Machine, out: npt.NDArray[Any]) -> None:
         """Fills in what is given for one launch."""
         block = self._block
-        block.set_array(Word.OUT, out, out.dtype.type, out.size)
+        height, width = self._shape
+        outputs = len(self._kernel.outputs) if out.dtype == np.float32 else 1
+        block.set_array(Word.OUT, out, out.dtype.type, outputs * height * width, writes=True)
         block.set_number(Word.STOPPED, 0)
         block.set_number(Word.BASE, self._base(machine))
         self._reals[self._real_places] = [_value_of(machine, scalar) for scalar in self._real_scalars]
@@ -100,16 +105,13 @@ class Stage:
                 self._fill_line(field, launch.coords[str(name)])
             case Cell(slot, plane, k):
                 cell = memory.ring(slot)[memory.cell(slot, k), plane]
-                block.set_array(field, cell, np.float32, height * width)
+                block.set_array(field, cell, np.float32, height * width, writes=k == 0)
             case Ring(slot):
-                ring = memory.ring(slot)
-                block.set_array(field, ring, np.float32, ring.size)
+                block.set_array(field, memory.ring(slot), np.float32, self._values(slot) * height * width)
+            case History(slot):
+                block.set_array(field, memory.ring(slot), np.float64, self._values(slot))
             case Head(slot):
                 block.set_number(field, memory.cell(slot))
-            case History(slot, plane):
-                depth = self._kernel.slot(slot).depth
-                ticks = memory.ring(slot)[memory.cell(slot, np.arange(depth + 1)), plane]
-                block.set_array(field, ticks.astype(np.float32), np.float32, depth + 1)
             case PictureWord(path, what):
                 picture = launch.pictures[path]
                 if what == "pixels":
@@ -117,6 +119,11 @@ class Stage:
                     block.set_array(field, np.ascontiguousarray(picture), np.float32, pixels * CHANNELS)
                 else:
                     block.set_number(field, picture.shape[1 if what == "width" else 0])
+
+    def _values(self, key: str) -> int:
+        """How many values, or images, the ring of a slot holds."""
+        slot = self._kernel.slot(key)
+        return (slot.depth + 1) * slot.planes
 
     def _fill_line(self, line: Line, given: Value) -> None:
         array, before = self._lines[line]
@@ -134,14 +141,15 @@ class Stage:
             bits |= factor * level(_value_of(machine, source) if isinstance(source, Scalar) else source)
         return bits
 
-    def run(self, threads: int, pool: BandPool) -> None:
-        """Computes the lines, then the elements."""
+    def run(self, most: int, pool: BandPool) -> None:
+        """Computes the lines, then the elements, with so many threads at most."""
         functions, block = self._program.functions, self._block
+        height, width = self._shape
+        threads = min(most, height) if height * width * self._layout.work >= _WORTH_A_THREAD else 1
         if self._layout.columns:
             call(functions, COLUMNS, block)
         if self._layout.rows:
             call(functions, ROWS, block)
-        height = self._shape[0]
         block.set_number(Word.BAND, max(1, height // (threads * _BANDS)) if threads > 1 else height)
         call_at_once(functions, ELEMENTS, block, threads, pool)
 

@@ -300,6 +300,8 @@ class Session:
             self._report(text, problems)
             self.say("the version before goes on" if went_back else "it is tried again with every frame")
         self._failure = () if went_back else problems
+        # What comes next is presented, also if it is drawn where the last picture was.
+        self._picture = None
         self._screen.set_patch_keys(self.patch_keys)
         self._screen.redraw()
 

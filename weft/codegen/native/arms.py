@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from weft.codegen.native.costs import cost
 from weft.codegen.native.nodes import Body, Node
-from weft.ops import OPS
 
 # What a branch has to save at least, in additions: below, computing both sides is as fast.
 _WORTH_A_BRANCH = 24
-
-# Rough costs of what is not in the table of operators and builtins, in additions.
-_COSTS = {"loop": 200, "picture": 40, "sample": 40, "state": 4, "result": 0, "carried": 0, "index": 0}
 
 
 @dataclass(eq=False, slots=True)
@@ -61,7 +58,7 @@ def _settled(
     for node in nodes:
         arm = homes.get(node)
         while arm is not None:
-            arm.cost += _cost(node)
+            arm.cost += cost(node)
             arm = arm.around
 
     def settled(arm: Arm | None) -> Arm | None:
@@ -70,10 +67,6 @@ def _settled(
         return arm
 
     return {node: settled(homes[node]) for node in nodes if node in homes}
-
-
-def _cost(node: Node) -> int:
-    return OPS[node.op].cost if node.op in OPS else _COSTS.get(node.op, 1)
 
 
 def _needed_within(node: Node) -> Iterator[Node]:

@@ -72,10 +72,9 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Where the last values of a plane of a slot are that is one number a tick: reals, the one k ticks ago at k."""
+    """Where all cells of a slot are that is one number a tick [depth + 1, planes]: in double precision."""
 
     slot: str
-    plane: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +119,8 @@ class Layout:
     fields: tuple[Field, ...]
     scalars: tuple[Scalar, ...]
     lanes: int
+    work: int
+    """What an element costs, in additions."""
     columns: bool
     """Whether there is a function for what changes by column."""
     rows: bool

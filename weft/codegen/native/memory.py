@@ -18,10 +18,7 @@ def write_state(w: Writer, kernel: Kernel, node: Node) -> Value:
     """A slot k ticks ago, at this element."""
     slot, plane, (k,) = kernel.slot(node.attr.slot), node.attr.plane, node.args
     if not slot.image:
-        history, ticks = w.word(History(slot.key, plane)), _ticks_back(w, slot, k)
-        if k.varies:
-            return w.gather(history, ticks)
-        return w.load_splat(history, w.put(f"sext i32 {w.first(ticks)} to i64"), "real")
+        return w.gather_wide(w.word(History(slot.key)), _cell_numbers(w, slot, plane, k))
     address = _plane(w, slot, plane, k)
     if address is not None:
         return w.load(address, "%pixel", "real")
@@ -86,14 +83,19 @@ def _far_gather(w: Writer, slot: StateSlot, plane: int, k: Node, at: Value) -> V
     """Elements of the images that a slot was k ticks ago, another k for each lane. A ring of pictures can have more
     elements than 32 bits count."""
     wide, bits = f"<{w.lanes} x i64>", w.type("bits")
-    cell = w.bits_sub(w.splat(w.put(f"trunc i64 {w.word(Head(slot.key))} to i32"), "bits"), _ticks_back(w, slot, k))
-    is_before = Value(w.put(f"icmp slt {bits} {cell.text}, zeroinitializer"), "truth")
-    cell = w.select(is_before, w.bits_add(cell, w.bits(slot.depth + 1)), cell)
-    number = w.bits_add(w.bits_mul(cell, w.bits(slot.planes)), w.bits(plane))
+    number = _cell_numbers(w, slot, plane, k)
     size = w.bits_mul(w.word_as_bits(Word.WIDTH), w.word_as_bits(Word.HEIGHT))
     widened = [w.put(f"sext {bits} {value.text} to {wide}") for value in (number, size, at)]
     start = w.put(f"mul {wide} {widened[0]}, {widened[1]}")
     return w.gather(w.word(Ring(slot.key)), Value(w.put(f"add {wide} {start}, {widened[2]}"), "bits"), wide)
+
+
+def _cell_numbers(w: Writer, slot: StateSlot, plane: int, k: Node) -> Value:
+    """Which of the planes in a ring is that of k ticks ago."""
+    cell = w.bits_sub(w.splat(w.put(f"trunc i64 {w.word(Head(slot.key))} to i32"), "bits"), _ticks_back(w, slot, k))
+    is_before = Value(w.put(f"icmp slt {w.type('bits')} {cell.text}, zeroinitializer"), "truth")
+    cell = w.select(is_before, w.bits_add(cell, w.bits(slot.depth + 1)), cell)
+    return w.bits_add(w.bits_mul(cell, w.bits(slot.planes)), w.bits(plane))
 
 
 # Places.

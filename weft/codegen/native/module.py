@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from weft.codegen.base import Kernel
+from weft.codegen.native.costs import costs
 from weft.codegen.native.functions import COLUMNS, ROWS, band_function, line_function
 from weft.codegen.native.layout import Layout, Line, Word
 from weft.codegen.native.memory import write_store
@@ -34,6 +35,9 @@ class Module:
 # Of more instructions, LLVM makes machine code in seconds. Nobody waits so long on stage.
 _MOST_INSTRUCTIONS = 6000
 
+# Of more, the second tier takes so long that a save would have to wait for it.
+_MOST_TO_IMPROVE = 3000
+
 
 def suits(kernel: Kernel) -> bool:
     """Whether a kernel should become a module: that of a picture whose elements need nothing of each other, and call
@@ -45,6 +49,11 @@ def suits(kernel: Kernel) -> bool:
     )
     by_element = kernel.tick == "element" or any(rate == Rate.ELEMENT for _, rate in kernel.coords)
     return kernel.sweep == "grid" and not by_element and not calls
+
+
+def is_improvable(kernel: Kernel) -> bool:
+    """Whether a kernel that `suits` is small enough for the second tier."""
+    return sum(len(section.code) for section in kernel.sections) <= _MOST_TO_IMPROVE
 
 
 def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int) -> Module:
@@ -69,7 +78,7 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int) -> Module:
     return Module(
         "\n".join([*sorted(declared), *functions, attributes, ""]),
         Layout(
-            places.fields, places.scalars, lanes, Rate.COLUMN in sections, Rate.ROW in sections,
+            places.fields, places.scalars, lanes, costs(graph.nodes), Rate.COLUMN in sections, Rate.ROW in sections,
             channels.base if channels else 0, tuple(channels.levels) if channels else (),
         ),
     )  # fmt: skip

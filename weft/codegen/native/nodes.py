@@ -77,7 +77,7 @@ def mark_varying(nodes: Sequence[Node]) -> None:
         if node.op == "loop":
             _mark_loop(node, node.attr)
             # Lanes that leave one loop of a nest early have steps left for the others.
-            if node.attr.outermost and not node.attr.masked and _has_masked(node.attr.nodes):
+            if node.attr.outermost and (node.attr.masked or _has_masked(node.attr.nodes)):
                 _mask(node)
                 _mark_loop(node, node.attr)
         elif node.op == "result":

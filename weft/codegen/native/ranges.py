@@ -27,22 +27,32 @@ class Affine(NamedTuple):
     offset: float
 
 
+# Beyond these, what is moved into a scale would overflow, or lose its digits, before the base can make up for it.
+_LEAST, _MOST = 1e-6, 1e6
+
+
 def affine(node: Node) -> Affine:
-    """A value without the sums and products with constants that it ends in."""
+    """A value without the sums and products with constants that it ends in, as far as these are of usual sizes."""
+    found = _affine(node)
+    usual = _LEAST < abs(found.scale) < _MOST and abs(found.offset) < _MOST
+    return found if usual else Affine(node, 1.0, 0.0)
+
+
+def _affine(node: Node) -> Affine:
     known = [arg.attr if arg.op == "const" else None for arg in node.args]
     match node.op, node.args, known:
         case "add", (a, _), (_, float(c)):
-            return _moved(affine(a), 1, c)
+            return _moved(_affine(a), 1, c)
         case "add", (_, b), (float(c), _):
-            return _moved(affine(b), 1, c)
+            return _moved(_affine(b), 1, c)
         case "sub", (a, _), (_, float(c)):
-            return _moved(affine(a), 1, -c)
+            return _moved(_affine(a), 1, -c)
         case "sub", (_, b), (float(c), _):
-            return _moved(affine(b), -1, c)
+            return _moved(_affine(b), -1, c)
         case ("mul", (a, _), (_, float(c))) | ("mul", (_, a), (float(c), _)):
-            return _moved(affine(a), c, 0)
+            return _moved(_affine(a), c, 0)
         case "div", (a, _), (_, float(c)) if c:
-            return _moved(affine(a), 1 / c, 0)
+            return _moved(_affine(a), 1 / c, 0)
     return Affine(node, 1.0, 0.0)
 
 
@@ -53,7 +63,7 @@ def _moved(value: Affine, factor: float, offset: float) -> Affine:
 def interval(node: Node, depth: int = _DEPTH) -> Interval:
     """Where a value lies."""
     if node.op == "const":
-        return Interval(node.attr, node.attr)
+        return Interval(node.attr, node.attr) if math.isfinite(node.attr) else _ANYWHERE
     if node.op in _WAVES:
         return Interval(-1, 1)
     if node.op == "to_real" or node.kind == "truth":
@@ -70,13 +80,22 @@ def interval(node: Node, depth: int = _DEPTH) -> Interval:
         case "mul", [a, b] if _ANYWHERE not in (a, b):
             ends = [x * y for x in a for y in b]
             return Interval(min(ends), max(ends))
-        case "min", [a, b]:
-            return Interval(min(a.low, b.low), min(a.high, b.high))
-        case "max", [a, b]:
-            return Interval(max(a.low, b.low), max(a.high, b.high))
+        case ("min" | "max"), [a, b]:
+            return _chosen(node, a, b)
         case "select", [_, a, b]:
             return Interval(min(a.low, b.low), max(a.high, b.high))
     return _ANYWHERE
+
+
+def _chosen(node: Node, a: Interval, b: Interval) -> Interval:
+    """The smaller or larger of two. Where one is NaN it is the other, wherever that lies. A constant is no NaN."""
+    sure = [Interval(arg.attr, arg.attr) for arg in node.args if arg.op == "const" and arg.attr == arg.attr]
+    low, high = min(a.low, b.low), max(a.high, b.high)
+    if sure and node.op == "max":
+        low = max(low, sure[0].low)
+    elif sure:
+        high = min(high, sure[0].high)
+    return Interval(low, high)
 
 
 def _turned(node: Node) -> float | None:

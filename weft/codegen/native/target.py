@@ -24,6 +24,8 @@ class Isa:
     """Whether a product and a sum are one instruction, rounded once."""
     rounds: bool
     """Whether it rounds to whole numbers by an instruction."""
+    features: tuple[str, ...] = ()
+    """What a processor of the family must have besides its architecture, by LLVM's names."""
 
     @property
     def lanes(self) -> int:
@@ -31,14 +33,17 @@ class Isa:
         return self.bits // _LANE_BITS
 
 
+_INTEL = "x86_64-unknown-linux-gnu"
+_AVX512 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+
 ISAS: Mapping[str, Isa] = MappingProxyType(
     {
         isa.name: isa
         for isa in (
-            Isa("avx512", "AVX-512", "x86_64-unknown-linux-gnu", "x86-64-v4", 512, fused=True, rounds=True),
-            Isa("avx2", "AVX2 and FMA", "x86_64-unknown-linux-gnu", "x86-64-v3", 256, fused=True, rounds=True),
-            Isa("sse2", "SSE2", "x86_64-unknown-linux-gnu", "x86-64", 128, fused=False, rounds=False),
-            Isa("neon", "NEON", "aarch64-unknown-linux-gnu", "generic", 128, fused=True, rounds=True),
+            Isa("avx512", "AVX-512", _INTEL, "x86-64-v4", 512, True, True, _AVX512),
+            Isa("avx2", "AVX2 and FMA", _INTEL, "x86-64-v3", 256, True, True, ("avx2", "fma")),
+            Isa("sse2", "SSE2", _INTEL, "x86-64", 128, False, False),
+            Isa("neon", "NEON", "aarch64-unknown-linux-gnu", "generic", 128, True, True),
         )
     }
 )

@@ -223,8 +223,17 @@ class Writer(LlvmLanes):
     def gather(self, address: str, index: Value, of: str | None = None) -> Value:
         """Reals from an element for each lane. `of` is the type of the index, if it is not bits."""
         places = self.put(f"getelementptr float, ptr {address}, {of or self.type('bits')} {index.text}")
-        reals, pointers, truths = self.type("real"), f"<{self.lanes} x ptr>", self.type("truth")
-        name = f"@llvm.masked.gather.v{self.lanes}f32.v{self.lanes}p0"
+        return Value(self._gathered(places, "float", "f32"), "real")
+
+    def gather_wide(self, address: str, index: Value) -> Value:
+        """The same from numbers in double precision."""
+        places = self.put(f"getelementptr double, ptr {address}, {self.type('bits')} {index.text}")
+        found = self._gathered(places, "double", "f64")
+        return Value(self.put(f"fptrunc <{self.lanes} x double> {found} to {self.type('real')}"), "real")
+
+    def _gathered(self, places: str, kind: str, suffix: str) -> str:
+        reals, pointers, truths = f"<{self.lanes} x {kind}>", f"<{self.lanes} x ptr>", self.type("truth")
+        name = f"@llvm.masked.gather.v{self.lanes}{suffix}.v{self.lanes}p0"
         self.declared.add(f"declare {reals} {name}({pointers}, i32 immarg, {truths}, {reals})")
         args = f"{pointers} {places}, i32 4, {truths} {self.truth(True).text}, {reals} poison"
-        return Value(self.put(f"call {reals} {name}({args})"), "real")
+        return self.put(f"call {reals} {name}({args})")

@@ -189,19 +189,26 @@ class CompileWorker:
             return None if self._ended else saved
 
     def _better(self, text: str, swap: Swap) -> None:
-        """Improves a program, unless a text comes meanwhile. Whatever goes wrong, the program goes on as it is."""
+        """Improves a program, unless a text comes meanwhile. If the process dies of it, the program stays as it is."""
         units = swap.improvable
         if not units:
             return
-        with suppress(Exception):
+        try:
             improved = self._process.improve(units, lambda: self._ended or self._waiting is not None)
-            if improved is not None and improved.codes:
-                started = time.perf_counter()
-                swap.exchange(improved.codes)
-                took = improved.took + (time.perf_counter() - started) * 1e3
-                with self._condition:
-                    self._improved.append(Improvement(text, swap.tier, took))
-                self._wake()
+        except CompilerDiedError:
+            return
+        if improved is None:
+            with self._condition:
+                # Later, unless something else plays by then.
+                self._improvable = self._improvable or (text, swap)
+            return
+        if improved.codes:
+            started = time.perf_counter()
+            swap.exchange(improved.codes)
+            took = improved.took + (time.perf_counter() - started) * 1e3
+            with self._condition:
+                self._improved.append(Improvement(text, swap.tier, took))
+            self._wake()
 
     def _attempt(self, saved: Saved) -> Outcome | None:
         """What becomes of a text; None if another one came meanwhile that should not wait for it."""
