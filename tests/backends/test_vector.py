@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _thread
+import signal
 import threading
 
 import numpy as np
@@ -242,7 +242,7 @@ def test_an_interruption_waits_for_the_threads():
 
     def work(number):
         if number:
-            _thread.interrupt_main()
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
             threading.Event().wait(0.3)  # long enough for the other one to be interrupted meanwhile
             finished.set()
 
