@@ -40,6 +40,20 @@ def test_the_better_tier_takes_over_and_an_undo_has_it_at_once(patch: Path) -> N
         assert (undone["tier"], undone["recompiled"]) == (2, [])
 
 
+def test_a_save_with_a_mistake_takes_no_tier_away(patch: Path) -> None:
+    """Also when it comes while the better one is made."""
+    heavy = " + ".join(f"fbm(me@x * {n}, me@y, me@time) + voronoi(me@x, me@y * {n})" for n in (2,))
+    good = f"me<width> = 96\nme<height> = 54\ndisplay({heavy})\n"
+    patch.write_text(good)
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        good_hash = performance.hash
+        for number in range(4):
+            performance.save(good + "oops(\n" * (number + 1))
+            performance.wait_for("error", number + 1)
+        assert performance.wait_for("tier")["hash"] == good_hash
+
+
 def test_what_has_no_better_tier_goes_on_as_it_is(patch: Path) -> None:
     patch.write_text(WAVES.format(3))
     with Performance(patch, "--headless", "--backend", "vector", "--duration", "1.5") as performance:
