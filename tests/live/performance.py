@@ -76,6 +76,13 @@ class Performance:
             time.sleep(0.005)
         raise AssertionError(f"no event {name!r} in time; events: {self.events}\n{self.stderr}")
 
+    def wait_for_words(self, words: str) -> None:
+        """Waits until something is said to the player. Events come by another way, and may be earlier."""
+        deadline = time.monotonic() + PATIENCE
+        while words not in self.stderr:
+            assert time.monotonic() < deadline, f"nobody said {words!r}:\n{self.stderr}"
+            time.sleep(0.005)
+
     def ended(self) -> int:
         """Waits for the end, and gives the exit code."""
         return self.process.wait(PATIENCE)

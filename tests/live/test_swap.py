@@ -89,7 +89,7 @@ def test_a_bad_save_leaves_running_what_runs(patch: Path, text: str | bytes, cod
         performance.save(text)
         error = performance.wait_for("error")
         assert code in [d["code"] for d in error["diagnostics"]]
-        assert "the last good version goes on" in performance.stderr
+        performance.wait_for_words("the last good version goes on")
         seen = len([e for e in performance.events if e["event"] == "compute"])
         performance.wait_for("compute", seen + 1)
         performance.save(COUNTING)
@@ -101,7 +101,7 @@ def test_a_patch_that_starts_broken_plays_once_it_is_mended(patch: Path) -> None
     patch.write_text("display(me@x")
     with Performance(patch, "--headless") as performance:
         performance.wait_for("error")
-        assert "mend the file and save it" in performance.stderr
+        performance.wait_for_words("mend the file and save it")
         performance.save(COUNTING)
         performance.wait_for("swap")
         performance.wait_for("compute")
@@ -149,7 +149,7 @@ def test_a_session_ends_with_its_limits_and_signals(patch: Path) -> None:
         assert performance.events[-1]["reason"] == "interrupted"
     with Performance(patch.with_name("missing.weft"), "--headless") as performance:
         assert performance.ended() == 3
-        assert "missing.weft cannot be read" in performance.stderr
+        performance.wait_for_words("missing.weft cannot be read")
 
 
 def test_what_has_no_backend_yet_is_said_in_a_line_and_left_out(patch: Path) -> None:
