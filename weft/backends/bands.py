@@ -10,7 +10,25 @@ from queue import SimpleQueue
 from typing import TypeAlias
 
 _Jobs: TypeAlias = "SimpleQueue[Callable[[], None] | None]"
-_Results: TypeAlias = "SimpleQueue[BaseException | None]"
+
+
+class _Outcome:
+    """What became of one share of the work. To wait for it again after an interruption does no harm."""
+
+    def __init__(self) -> None:
+        self.raised: BaseException | None = None
+        self.is_there = False
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def arrive(self, raised: BaseException | None) -> None:
+        self.raised = raised
+        self.is_there = True
+        self._lock.release()
+
+    def wait(self) -> None:
+        while not self.is_there:
+            self._lock.acquire()
 
 
 class BandPool:
@@ -33,16 +51,27 @@ class BandPool:
                 work(number)
             return
         self._start(workers - 1)
-        results: _Results = SimpleQueue()
-        for number in range(1, workers):
-            self._jobs.put(partial(self._report, work, number, results))
-        self._report(work, 0, results)
-        raised = [_awaited(results) for _ in range(workers)]
-        for exception in raised:
-            if exception is not None:
-                raise exception
+        others = [_Outcome() for _ in range(workers - 1)]
+        for number, outcome in enumerate(others, 1):
+            self._jobs.put(partial(self._report, work, number, outcome))
+        own = _Outcome()
+        raised: BaseException | None = None
+        # An interruption is raised when all are done: what the threads work on is theirs until then.
+        while not all(outcome.is_there for outcome in (own, *others)):
+            try:
+                if not own.is_there:
+                    self._report(work, 0, own)
+                for outcome in others:
+                    outcome.wait()
+            except BaseException as exception:
+                raised = exception
+                own.is_there = True
+        for outcome in (own, *others):
+            raised = raised or outcome.raised
+        if raised is not None:
+            raise raised
 
-    def _report(self, work: Callable[[int], None], number: int, results: _Results) -> None:
+    def _report(self, work: Callable[[int], None], number: int, outcome: _Outcome) -> None:
         self._here.working = True
         raised: BaseException | None = None
         try:
@@ -51,26 +80,13 @@ class BandPool:
             raised = exception
         finally:
             self._here.working = False
-            results.put(raised)
+            outcome.arrive(raised)
 
     def _start(self, count: int) -> None:
         while len(self._threads) < count:
             thread = threading.Thread(target=_serve, args=(self._jobs,), name="weft-band", daemon=True)
             self._threads.append(thread)
             thread.start()
-
-
-def _awaited(results: _Results) -> BaseException | None:
-    """What one of the threads raised. Whatever interrupts the wait is raised when it is over: what the threads work on
-    is theirs until then."""
-    interruption: BaseException | None = None
-    while True:
-        try:
-            raised = results.get()
-        except BaseException as exception:
-            interruption = exception
-        else:
-            return raised or interruption
 
 
 def _serve(jobs: _Jobs) -> None:
