@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "library.md"
 _OPENING = """\
 # The library
 
-Seven files of spindles ship with weft, written in weft (`weft/std/`). A patch takes one in with a line at its top:
+Ten files of spindles ship with weft, written in weft (`weft/std/`). A patch takes one in with a line at its top:
 
 ```weft
 #use std.coord
@@ -29,7 +29,7 @@ picture<r, g, b> = tint * shape
 display(picture)
 ```
 
-All seven can be used together. What a patch does not call costs nothing while it plays. A spindle of the patch's own
+All ten can be used together. What a patch does not call costs nothing while it plays. A spindle of the patch's own
 takes the place of one of the library's with the same name, and a warning says so. `weft help star` tells of a single
 spindle: its parameters, its range, and an example to paste.
 

@@ -7,6 +7,9 @@ size, the polynomial is the best for these points; then points where the error i
 
 Its coefficients are then rounded to single precision, and moved by single digits as long as that makes the largest
 error smaller: what one has lost in rounding, others can make up for.
+
+In double precision there is no arithmetic at hand in which such a search could be made: these take the function's value
+at the zeros of a Chebyshev polynomial, which is nearly as good, and are computed in decimal numbers of many digits.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, getcontext
 from types import MappingProxyType
 
 import numpy as np
@@ -106,6 +110,88 @@ POLYNOMIALS: Mapping[str, Polynomial] = MappingProxyType({
 })  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class DoublePolynomial:
+    """What a table in double precision stands for: `function(u) ≈ Σ table[i] · u^i` from 0 to 1."""
+
+    function: Callable[[Decimal], Decimal]
+    count: int
+    bound: float
+    """What the error stays below between the points."""
+    doc: str
+
+
+_DIGITS = 60
+
+
+def _series(first: Decimal, next_term: Callable[[Decimal, int], Decimal]) -> Decimal:
+    """A sum of terms, each made of the one before it, until they are too small to count."""
+    total, term, n = Decimal(0), first, 1
+    while abs(term) > Decimal(10) ** -_DIGITS:
+        total, term, n = total + term, next_term(term, n), n + 1
+    return total
+
+
+def _arctangent_of_reciprocal(k: int) -> Decimal:
+    return _series(Decimal(1) / k, lambda term, n: -term * (2 * n - 1) / (2 * n + 1) / (k * k))
+
+
+def _pi() -> Decimal:
+    return 16 * _arctangent_of_reciprocal(5) - 4 * _arctangent_of_reciprocal(239)
+
+
+def _sine_of_turn(u: Decimal) -> Decimal:
+    """sin πx / (x · (1 − x²)) for u = x² between 0 and 1."""
+    x = u.sqrt()
+    angle = _pi() * x
+    sine = _series(angle, lambda term, n: -term * angle * angle / (2 * n) / (2 * n + 1))
+    return sine / (x * (1 - u))
+
+
+DOUBLE_POLYNOMIALS: Mapping[str, DoublePolynomial] = MappingProxyType({
+    "SINE_OF_TURN": DoublePolynomial(_sine_of_turn, 10, 1e-16, "sin πx = x·(1 − x²)·P(x²), |x| ≤ 1"),
+})
+
+
+def double_table(polynomial: DoublePolynomial) -> tuple[float, ...]:
+    """Its coefficients, the constant one first."""
+    getcontext().prec = _DIGITS
+    return tuple(map(float, _coefficients(polynomial)))
+
+
+def double_error(polynomial: DoublePolynomial) -> float:
+    """The largest error at some points between, with coefficients that are not rounded."""
+    getcontext().prec = _DIGITS
+    coefficients = _coefficients(polynomial)
+    points = [(Decimal(k) + Decimal("0.5")) / 500 for k in range(500)]
+    return float(max(abs(_value(coefficients, u) - polynomial.function(u)) for u in points))
+
+
+def _value(coefficients: Sequence[Decimal], u: Decimal) -> Decimal:
+    total = Decimal(0)
+    for coefficient in reversed(coefficients):
+        total = total * u + coefficient
+    return total
+
+
+def _coefficients(polynomial: DoublePolynomial) -> list[Decimal]:
+    """Of the polynomial through the function's values at the zeros, by Newton's divided differences."""
+    count = polynomial.count
+    zeros = [Decimal(0.5 - 0.5 * math.cos(math.pi * (k + 0.5) / count)) for k in range(count)]
+    differences = [polynomial.function(zero) for zero in zeros]
+    for order in range(1, count):
+        for k in range(count - 1, order - 1, -1):
+            differences[k] = (differences[k] - differences[k - 1]) / (zeros[k] - zeros[k - order])
+    found = [differences[-1]]
+    for k in range(count - 2, -1, -1):
+        # found · (u − zero) + difference
+        found = [Decimal(0), *found]
+        for i in range(len(found) - 1):
+            found[i] -= found[i + 1] * zeros[k]
+        found[0] += differences[k]
+    return found
+
+
 def table(polynomial: Polynomial) -> tuple[float, ...]:
     """Its coefficients, the constant one first, each a number of single precision."""
     found = [np.float32(c) for c in best(polynomial)]
@@ -153,6 +239,8 @@ def module() -> str:
     for name, polynomial in POLYNOMIALS.items():
         numbers = ", ".join(str(np.float32(c)) for c in table(polynomial))
         lines += [f"# {polynomial.doc}", f"{name} = ({numbers})"]
+    for name, double in DOUBLE_POLYNOMIALS.items():
+        lines += [f"# {double.doc}; in double precision", f"{name} = {double_table(double)}"]
     return "\n".join(lines)
 
 

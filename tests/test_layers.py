@@ -26,10 +26,12 @@ LAYERS = (
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
 
 DEVICE_LIBRARIES = ("glfw", "OpenGL", "pyaudio", "metalcompute", "llvmlite", "av", "soundfile", "mido",
-                    "watchdog")  # fmt: skip
+                    "pythonosc", "watchdog")  # fmt: skip
 
 # These start parts of weft only when they are asked for, and so import them late.
-LAZY = {"cli", "__init__", "__main__", "runtime/screens/window.py", "backends/registry.py"}
+LAZY = {
+    "cli", "__init__", "__main__", "runtime/screens/window.py", "backends/registry.py", "backends/haptic.py"
+}  # fmt: skip
 
 
 def package_of(path: Path) -> str:
@@ -72,8 +74,9 @@ def test_imports_go_one_way(path):
 
 # What the rooms of the runtime may know of each other: the session knows all of them, and none of them the session.
 ROOMS = {
-    "compiling": {"compiling", "analysis", "build", "coordinator", "files", "program"},
-    "screens": {"screens", "inputs"},
+    "compiling": {"compiling", "sound", "analysis", "build", "coordinator", "files", "program"},
+    "screens": {"screens", "hush", "inputs"},
+    "sound": {"sound", "compiling", "build", "clock", "coordinator", "hush", "program"},
 }
 
 

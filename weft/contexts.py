@@ -11,6 +11,11 @@ from typing import Literal, TypeAlias
 Sweep: TypeAlias = Literal["once", "frame", "column", "row", "element"]
 
 
+def is_led(coordinate: str) -> bool:
+    """Whether a coordinate is no place or time, but something from outside that is led from value to value."""
+    return "@" in coordinate
+
+
 @dataclass(frozen=True, slots=True)
 class ContextSpec:
     """One context. Backends refer to it by `name`; a backend may bring a row of its own."""
@@ -46,9 +51,17 @@ class ContextSpec:
     or y prefers a context that sweeps these."""
     raster: bool = False
     """Whether x and y are derived from the time (the audio raster) instead of being swept."""
+    streams: bool = False
+    """Whether it is played block by block, by a device that goes at its own pace. What comes from outside (mouse, keys,
+    parameters, strands of other contexts) is then led from each value to the next, and is swept by element."""
 
     def sweep_of(self, coordinate: str) -> Sweep:
-        return (self.sweeps or {}).get(coordinate, "frame" if coordinate == "abstime" else "once")
+        swept = (self.sweeps or {}).get(coordinate)
+        if swept is not None:
+            return swept
+        if is_led(coordinate):
+            return "element"
+        return "frame" if coordinate == "abstime" else "once"
 
     @property
     def sweeps_plane(self) -> bool:
@@ -78,11 +91,12 @@ AUDIO = ContextSpec(
     doc="plays a sound: every sample of it",
     example="audio(sin(me@time * 440 * tau) * 0.2)",
     layouts=(("mono",), ("left", "right")),
-    sweeps={"x": "element", "y": "element", "abstime": "element", "channel": "element"},
+    sweeps={"x": "element", "y": "element", "abstime": "element", "channel": "frame"},
     read_over=("abstime",),
     merge="sum",
     state_rank=0,
     raster=True,
+    streams=True,
 )
 
 COMPUTE = ContextSpec(

@@ -24,7 +24,7 @@ from weft.backends.native_call import Block
 from weft.backends.still import Pictures
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.base import Kernel
-from weft.codegen.native.layout import Layout, Word
+from weft.codegen.native.layout import Word
 from weft.codegen.native.target import ISAS, TIERS
 from weft.contexts import ContextTable
 from weft.errors import Source
@@ -208,7 +208,7 @@ def test_all_loops_of_a_nest_share_their_steps_lane_by_lane():
     ids=["doubles", "bits", "gaps", "short", "long", "not aligned"],
 )  # fmt: skip
 def test_no_other_array_gets_through(array):
-    block = Block(Layout(tuple(Word), (), 4, work=1, columns=False, rows=False))
+    block = Block(tuple(Word))
     block.set_array(Word.OUT, np.zeros(12, np.float32), np.float32, 12)
     with pytest.raises(ValueError, match="machine code cannot be given"):
         block.set_array(Word.OUT, array, np.float32, 12)

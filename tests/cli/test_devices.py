@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import pytest
+
+from tests.support.sound import private_sound
 
 _DEVICE = {"index", "name", "available", "reason", "remedy", "memory_total", "memory_free", "cores", "simd"}
 _RESULT = {"patch", "context", "backend", "compile_ms", "threads", "tier", "estimated", "first_ms", "p50_ms", "p95_ms",
@@ -31,6 +37,37 @@ def test_devices_as_json(weft):
     # The cache of four ticks, in single precision, and the picture itself.
     assert choices["visual"]["memory"] > 16 * 9 * 4 * (4 + 1)
     assert weft.json("devices")["choices"][0]["memory"] is None
+
+
+def test_without_the_sound_library_there_is_a_remedy(weft):
+    code = (
+        "import sys; sys.modules['pyaudio'] = None\n"
+        "from weft.cli import main\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )  # fmt: skip
+    command = [sys.executable, "-c", code, "devices"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "Sound\n  not available: pyaudio is not installed" in text
+    assert "weft[audio]" in text
+    found = json.loads(subprocess.run([*command, "--json"], capture_output=True, check=True).stdout)["sound"]
+    assert (found["outputs"], found["inputs"]) == ([], [])
+    assert "weft[audio]" in found["problem"]
+
+
+def test_sound_devices(weft, tmp_path):
+    with private_sound(tmp_path / "sound") as server:
+        silent = weft("devices")
+        assert "  no output" in silent.stdout
+        assert silent.stderr == ""
+        server.start()
+        found = weft.json("devices")["sound"]
+        text = weft("devices").stdout
+    assert found["problem"] is None
+    (output,) = found["outputs"]
+    assert set(output) == {"index", "name", "channels", "rate", "is_default"}
+    assert output["is_default"]
+    assert f"  output {output['index']}: {output['name']} · " in text
+    assert len(found["inputs"]) == 1
 
 
 def test_bench_as_json(weft):

@@ -24,7 +24,7 @@ def e():
     ("context", "expected"),
     [
         ("visual", {"x": "column", "y": "row", "abstime": "frame", "channel": "constant"}),
-        ("audio", dict.fromkeys(("x", "y", "abstime", "channel"), "element")),
+        ("audio", {"x": "element", "y": "element", "abstime": "element", "channel": "frame", "mouse@x": "element"}),
         ("compute", {"x": "constant", "y": "constant", "abstime": "frame", "channel": "constant"}),
     ],
 )

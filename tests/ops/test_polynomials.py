@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scripts.polynomials import POLYNOMIALS, best, table
+from scripts.polynomials import DOUBLE_POLYNOMIALS, POLYNOMIALS, best, double_error, double_table, table
 from weft.ops import polynomials
 
 NAMES = list(POLYNOMIALS)
@@ -20,7 +20,7 @@ def packaged(name: str) -> tuple[float, ...]:
 
 def test_every_table_has_its_polynomial():
     tables = {name for name, value in vars(polynomials).items() if isinstance(value, tuple)}
-    assert tables == set(NAMES)
+    assert tables == {*NAMES, *DOUBLE_POLYNOMIALS}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -34,6 +34,13 @@ def test_table_is_what_the_script_computes(name):
 def test_error_is_within_its_bound(name):
     polynomial = POLYNOMIALS[name]
     assert polynomial.error(packaged(name)) < polynomial.bound
+
+
+@pytest.mark.parametrize("name", DOUBLE_POLYNOMIALS)
+def test_table_in_double_precision(name):
+    polynomial = DOUBLE_POLYNOMIALS[name]
+    np.testing.assert_array_max_ulp(np.array(getattr(polynomials, name)), np.array(double_table(polynomial)), ULPS)
+    assert double_error(polynomial) < polynomial.bound
 
 
 @pytest.mark.parametrize("name", NAMES)

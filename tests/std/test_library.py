@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scripts.library import PAGE, page
-from tests.std.values import compiled, documented, planes
+from tests.std.values import compiled, documented, planes, sound
 from weft.codegen.disassemble import disassemble
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
@@ -36,7 +36,8 @@ def code(made: Build) -> list[str]:
 
 
 def test_the_libraries_are_these() -> None:
-    assert {f"std.{name}" for name in ("blend", "color", "coord", "ease", "map", "noise", "sdf")} == set(LIBRARIES)
+    names = ("blend", "color", "coord", "ease", "effects", "map", "music", "noise", "sdf", "synth")
+    assert {f"std.{name}" for name in names} == set(LIBRARIES)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -98,9 +99,14 @@ def test_a_spindle_is_documented(library: str, doc: SpindleDoc) -> None:
 
 
 @pytest.mark.parametrize(("library", "doc"), CASES)
-def test_an_example_is_a_patch_that_shows_the_spindle(library: str, doc: SpindleDoc) -> None:
+def test_an_example_is_a_patch_that_shows_the_spindle_or_lets_it_be_heard(library: str, doc: SpindleDoc) -> None:
     (example,) = doc.examples
     assert f"{doc.name}(" in example
+    if "audio(" in example:
+        heard = sound(library, example, 0.5, rate=4000)
+        assert not np.isnan(heard).any()
+        assert 0.05 < np.abs(heard).max() <= 1
+        return
     units = compiled(library, example)
     shown = np.stack(planes(units, np.linspace(0.01, 0.99, 48), np.linspace(0.02, 0.98, 27), 1.25))
     assert not np.isnan(shown).any()

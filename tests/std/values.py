@@ -89,6 +89,19 @@ def values(
     return planes(compiled(library, f"{_SETTINGS}{before}\n{sinks}"), x, y, z, frame)
 
 
+def sound(library: str, text: str, seconds: float, rate: int = 8000) -> Values:
+    """What the `audio` of a patch that uses the library gives from its start on: [channels, samples]."""
+    (unit,) = (u for u in compiled(library, f"me<rate> = {rate}\n{text}") if u.kernel.context == "audio")
+    count = round(seconds * rate)
+    times = np.arange(count) / rate
+    known = {"dt": 1 / rate}
+    launch = Launch(
+        (1, count), {"abstime": times, "channel": 0.0}, {name: known[name] for name in unit.kernel.uniforms}
+    )
+    memory = StateMemory(unit.kernel.slots, (1, 1), np.float64)
+    return np.asarray(VectorExecutor(np.float64).load(unit.kernel).planes(memory, launch)[:, 0], np.float64)
+
+
 _SETTINGS = "".join(f"me<{name}> = {value:g}\n" for name, value in SETTINGS.items())
 
 

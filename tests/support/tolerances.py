@@ -55,6 +55,15 @@ ANGLE = Tolerance(relative=0, absolute=2.5e-7)
 POWER_OCTAVE = 3 * 2.0**-24
 POWER = Tolerance(relative=POWER_OCTAVE * (1 + 128), absolute=2.0**-124)
 
+# Sines of half turns in double precision: a polynomial of ten terms against π times the rest, both rounded.
+HALF_TURNS = Tolerance(relative=0, absolute=1e-15)
+
+# Sounds in double precision, sample by sample: some thousand roundings that may all go the same way.
+SERIES = Tolerance(relative=1e-9, absolute=1e-9)
+
+# A wave of which each vector of a chunk follows from the two before it.
+WAVES = Tolerance(relative=0, absolute=1e-11)
+
 # Noise blends values with weights that depend on the digits of its coordinates behind the point.
 NOISE_DOUBLE = Tolerance(relative=0, absolute=1e-8)
 NOISE_SINGLE = Tolerance(relative=0, absolute=2e-4)
@@ -79,6 +88,9 @@ EDGE_SHARE = 0.005
 # A generated program in single against double precision: some dozens of operations that are each right to a unit in the
 # last place. What is further off has to be explained by the reference itself (`tests.support.parity.rule`).
 GENERATED = Tolerance(relative=2e-5, absolute=2e-6)
+
+# The same of sounds, in double precision on both sides: a wave may be off by what the time is, an hour or a day on.
+HEARD = Tolerance(relative=1e-9, absolute=1e-9)
 
 # How many of the 255 levels of a pixel a value may be off: rounding puts some on the other side of a half.
 LEVELS = 1

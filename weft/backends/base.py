@@ -10,10 +10,12 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.launch import Getter, Launch, Picture, Value
+from weft.backends.launch import Getter, Launch, Picture, Reals, Value
 from weft.backends.memory import StateMemory
+from weft.codegen.base import Kernel
 from weft.codegen.unit import Unit
-from weft.contexts import ContextSpec
+from weft.contexts import ContextSpec, is_led
+from weft.errors import Diagnostic
 from weft.names import StrandRef
 
 Scope: TypeAlias = Literal["thread", "block", "device", "system"]
@@ -61,12 +63,32 @@ class NoHandle:
 Handle: TypeAlias = "NoHandle | Any"
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A stretch of a stream that is computed at once: so many samples for each of the channels, `rate` of them a
+    second; `first` counts from the start of the performance. `led` holds what comes from outside, by the names of the
+    coordinates that it arrives as: a value for each sample."""
+
+    first: int
+    samples: int
+    rate: float
+    channels: int = 2
+    led: Mapping[str, Reals] = field(default_factory=dict)
+
+    @property
+    def times(self) -> Reals:
+        """The moment of each sample, in seconds. They do not depend on how a stream is cut into blocks."""
+        return (self.first + np.arange(self.samples)) / self.rate
+
+
 @dataclass(frozen=True)
 class Env:
     """What is the same for every subgraph in one tick: size of the picture, time, and the values from outside.
 
     `tick` counts frames from 0, `abstime` and `dt` are seconds. `inputs` has mouse, keys and parameters by the names
-    that kernels read them by. `loop_stopped` is called with the name of a kernel whose loop met its limit.
+    that kernels read them by. `block` is what contexts that stream compute.
+    `loop_stopped` is called with the name of a kernel whose loop met its limit, `warn` with what a device cannot do any
+    more, for which the performance need not stop.
     """
 
     width: int
@@ -76,13 +98,19 @@ class Env:
     dt: float = 0.0
     inputs: Mapping[str, float] = field(default_factory=dict)
     pictures: Mapping[str, Picture] = field(default_factory=dict)
+    block: Block | None = None
     threads: int = 1
     loop_stopped: Callable[[str], None] = lambda kernel: None
+    warn: Callable[[Diagnostic], None] = lambda problem: None
 
     def uniform(self, name: str) -> float:
         """The value of a uniform; what nobody gives (a key that is not there) is 0."""
         own = {"width": self.width, "height": self.height, "absframe": self.tick, "dt": self.dt}
         return float(own[name] if name in own else self.inputs.get(name, 0.0))
+
+    def standing(self, kernel: Kernel, samples: int) -> dict[str, Reals]:
+        """What comes to a kernel from outside, led to it sample by sample, while it stays as it is."""
+        return {name: np.full(samples, self.uniform(name)) for name, _ in kernel.coords if is_led(name)}
 
 
 class Compiled(Protocol):
@@ -199,9 +227,10 @@ class Backend(ABC):
         """What another backend can bind to read a strand without a copy."""
         return NoHandle()
 
-    def adopt(self, compiled: Compiled, old: Iterable[Compiled]) -> list[str]:
-        """Takes over what subgraphs of the program before remember; gives the keys of the slots that go on."""
-        return [key for other in old for key in compiled.memory.adopt(other.memory)]
+    def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
+        """Takes over what subgraphs of the program before remember; gives the keys of the slots that go on. These may
+        only run on if it is a `copy`."""
+        return [key for other in old for key in compiled.memory.adopt(other.memory, copy)]
 
     def alloc(self, shape: Sequence[int], dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
         """A zeroed array in the device's memory."""

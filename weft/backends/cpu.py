@@ -129,10 +129,14 @@ class CpuBackend(Backend):
             raise error("not-enough-memory", words, None, hint)
         memory = StateMemory(unit.kernel.slots, shape)
         grid, points = self._loaded(unit)
-        return CpuCompiled(unit, grid, points, memory, self.packed, Pictures(unit.kernel))
+        return CpuCompiled(unit, grid, points, memory, self._packs(unit), Pictures(unit.kernel))
+
+    def _packs(self, unit: Unit) -> bool:
+        """Whether the outputs of a unit become pixels. One that is only read by others has none."""
+        return self.packed and bool(unit.kernel.outputs)
 
     def translate(self, unit: Unit, tier: int = 1) -> CpuCode | None:
-        grid = self._executor.translate(unit.kernel, self.packed, tier)
+        grid = self._executor.translate(unit.kernel, self._packs(unit), tier)
         if tier > 1:
             return CpuCode(grid) if grid is not None else None
         return CpuCode(grid, {ref: self._executor.translate(kernel, False) for ref, kernel in unit.points.items()})
@@ -150,7 +154,7 @@ class CpuBackend(Backend):
         found = self._kept.pop(unit.hash, None)
         if found is None:
             code = unit.code if isinstance(unit.code, CpuCode) else CpuCode()
-            grid = self._executor.load(unit.kernel, {self.packed: code.grid})
+            grid = self._executor.load(unit.kernel, {self._packs(unit): code.grid})
             found = grid, {
                 ref: self._executor.load(kernel, {False: code.points.get(ref)}) for ref, kernel in unit.points.items()
             }
@@ -168,7 +172,7 @@ class CpuBackend(Backend):
             plain = compiled.grid if self._executor.name == "vm" else VectorExecutor().load(compiled.unit.kernel)
             return plain.planes(compiled.memory, launch)
         # A picture that stands still takes as long as any other when it is drawn.
-        out = np.empty((*launch.shape, 4), np.uint8) if self.packed else None
+        out = np.empty((*launch.shape, 4), np.uint8) if self._packs(compiled.unit) else None
         return compiled.run(compiled.memory, launch, out=out)
 
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:

@@ -40,6 +40,8 @@ class StateMemory:
         self.slots = {slot.key: slot for slot in slots}
         self.ticks = 0
         """How many ticks have been finished."""
+        self.takeovers = 0
+        """How often it took over what another one remembers."""
         self._rings: dict[str, Reals] = {
             slot.key: np.zeros(_shape(slot, shape), _dtype(slot, dtype)) for slot in self.slots.values()
         }
@@ -55,31 +57,35 @@ class StateMemory:
         one to what the tick finished last read."""
         return (self.ticks + self._offsets[key] - ticks_ago) % len(self._rings[key])
 
-    def advance(self) -> None:
-        """Ends a tick: what it wrote is now one tick ago."""
-        self.ticks += 1
+    def advance(self, ticks: int = 1) -> None:
+        """Ends a tick, or several: what the last one wrote is now one tick ago."""
+        self.ticks += ticks
 
-    def adopt(self, old: StateMemory) -> list[str]:
+    def adopt(self, old: StateMemory, copy: bool = False) -> list[str]:
         """Takes over what `old` remembers, as far as key, kind and planes agree; gives the keys of these slots.
 
         Where the depths differ, the latest ticks are kept. Images of another size are resampled. What fits as it is
         is not copied, which takes seconds for a long delay of pictures: `old` must not run any more, unless it takes it
-        back.
+        back, or a `copy` is asked for.
         """
+        self.takeovers += 1
         kept = [key for key, slot in self.slots.items() if _continues(slot, old.slots.get(key))]
         for key in kept:
             mine, its = self._rings[key], old._rings[key]
             if (mine.shape, mine.dtype) == (its.shape, its.dtype):
-                self._rings[key] = its
+                self._rings[key] = its.copy() if copy else its
                 self._offsets[key] = old.ticks + old._offsets[key] - self.ticks
                 continue
-            for ticks_ago in range(1, 1 + min(len(self._rings[key]), len(old._rings[key]))):
-                cell = old._rings[key][old.cell(key, ticks_ago)]
-                self._rings[key][self.cell(key, ticks_ago)] = self._resized(cell)
+            ticks = range(1, 1 + min(len(mine), len(its)))
+            if its.ndim == 2:
+                mine[self.cell(key, np.array(ticks))] = its[old.cell(key, np.array(ticks))]
+                continue
+            for ticks_ago in ticks:
+                mine[self.cell(key, ticks_ago)] = self._resized(its[old.cell(key, ticks_ago)])
         return kept
 
     def _resized(self, cell: Reals) -> Reals:
-        if cell.ndim == 1 or cell.shape[1:] == self.shape:
+        if cell.shape[1:] == self.shape:
             return cell
         return np.stack([resample(plane, self.shape) for plane in cell])
 

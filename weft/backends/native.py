@@ -18,6 +18,7 @@ from weft.backends.interpreter import Interpreter
 from weft.backends.launch import Launch, Reals
 from weft.backends.llvm import Functions, Processor
 from weft.backends.memory import StateMemory
+from weft.backends.native_series import SeriesCode, SeriesExecutable
 from weft.backends.native_stage import Program, Stage
 from weft.backends.pixels import channels, check_picture
 from weft.backends.vector import VectorExecutor
@@ -27,6 +28,7 @@ from weft.codegen.base import Kernel
 from weft.codegen.native.functions import COLUMNS, ELEMENTS, ROWS
 from weft.codegen.native.layout import Layout
 from weft.codegen.native.module import Module, emit, is_improvable, suits
+from weft.codegen.native.series import SeriesModule, emit_series, suits_series
 from weft.codegen.native.target import TIERS
 from weft.ir.rates import Rate
 
@@ -77,6 +79,8 @@ class NativeExecutor:
         return found
 
     def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> object | None:
+        if suits_series(kernel):
+            return self._translated_series(kernel, packed, tier)
         if not suits(kernel):
             return self._vector.translate(kernel, packed, tier)
         # Planes are for reading numbers off, and for contexts of a single element, which are not compiled at all.
@@ -86,6 +90,24 @@ class NativeExecutor:
             return self.code(kernel, packed, tier)
         except llvm.Failure:
             return self._vector.translate(kernel, packed, tier)
+
+    def _translated_series(self, kernel: Kernel, packed: bool, tier: int) -> object | None:
+        if packed or tier not in TIERS or (tier > 1 and not is_improvable(kernel)):
+            return None
+        try:
+            return self.series(kernel, tier)
+        except llvm.Failure:
+            return self._vector.translate(kernel, packed, tier)
+
+    def series(self, kernel: Kernel, tier: int = 1) -> SeriesCode:
+        """A kernel that `suits_series`."""
+        module = self._series_module(kernel, tier)
+        return SeriesCode(module.layout, llvm.machine_code(module.text, self.processor, TIERS[tier].level), tier)
+
+    def _series_module(self, kernel: Kernel, tier: int) -> SeriesModule:
+        isa = self.processor.isa
+        lanes = self._lanes or TIERS[tier].doubles(isa, len(kernel.section(Rate.ELEMENT).code))
+        return emit_series(kernel, isa, lanes)
 
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
         """A kernel for pictures at least as wide as a vector, or `narrow`, for any."""
@@ -100,7 +122,9 @@ class NativeExecutor:
     def listing(self, kernel: Kernel, packed: bool, tier: int = max(TIERS)) -> Listing:
         """A kernel as it becomes machine code."""
         text = f"; {kernel.name}: runs on the vector machine\n"
-        if suits(kernel):
+        if suits_series(kernel):
+            text = f"; {kernel.name}\n{self._series_module(kernel, tier).text}"
+        elif suits(kernel):
             text = f"; {kernel.name}\n{self._module(kernel, packed, tier).text}"
         return Listing(text, self.processor, TIERS[tier].level)
 
@@ -109,6 +133,8 @@ class NativeExecutor:
         return self._vector.load(kernel)
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
+        if suits_series(kernel) and not isinstance(codes.get(False), Code):
+            return SeriesExecutable(kernel, codes, lambda: self.series(kernel), lambda: self.plain(kernel))
         if not suits(kernel) or isinstance(codes.get(True), Code):
             return self._vector.load(kernel, codes)
         return NativeExecutable(kernel, self, codes, self._pool)

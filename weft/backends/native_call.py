@@ -6,6 +6,7 @@ has no gaps, its alignment, and that it is as long as the code will believe.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,15 @@ import numpy.typing as npt
 
 from weft.backends.bands import BandPool
 from weft.backends.llvm import Functions
-from weft.codegen.native.layout import Field, Layout, Word
+from weft.codegen.native.layout import Field, Word
 
 
 class Block:
     """The words that the functions of a kernel are given, and the arrays that these point to."""
 
-    def __init__(self, layout: Layout) -> None:
-        self._words = np.zeros(len(layout.fields), np.int64)
-        self._places = {field: at for at, field in enumerate(layout.fields)}
+    def __init__(self, fields: Sequence[Field]) -> None:
+        self._words = np.zeros(len(fields), np.int64)
+        self._places = {field: at for at, field in enumerate(fields)}
         self._held: dict[Field, npt.NDArray[Any]] = {}
         self.address = self._words.ctypes.data
 

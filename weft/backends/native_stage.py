@@ -55,7 +55,7 @@ class Stage:
         self._program = program
         self._layout = layout = program.layout
         self._shape = height, width = shape
-        self._block = block = Block(layout)
+        self._block = block = Block(layout.fields)
         block.set_number(Word.WIDTH, width)
         block.set_number(Word.HEIGHT, height)
         self._scalars = np.zeros(len(layout.scalars), np.uint32)

@@ -10,10 +10,12 @@ from importlib.metadata import EntryPoint
 from weft.backends.base import Backend
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable
 from weft.errors import Diagnostic
-from weft.plugins import backend_points
+from weft.plugins import backend_points, load_backend
 
 # Importing one of these registers it. They come in the order in which `weft devices` lists them.
-_OWN = ("weft.backends.cpu_visual", "weft.backends.cpu_compute", "weft.backends.null")
+_OWN = (
+    "weft.backends.cpu_visual", "weft.backends.cpu_audio", "weft.backends.cpu_compute", "weft.backends.null",
+)  # fmt: skip
 
 _registered: dict[str, type[Backend]] = {}
 
@@ -46,7 +48,7 @@ def load_registry() -> Registry:
     problems: list[Diagnostic] = []
     for point in backend_points():
         try:
-            register_backend(point.load())
+            register_backend(load_backend(point))
         except Exception as failure:
             problems.append(_problem(point, failure))
     return Registry(dict(_registered), ContextTable(_specs()), tuple(problems))

@@ -87,6 +87,16 @@ def _choose(
     return None
 
 
+def unavailable(registry: Registry) -> dict[str, DeviceInfo]:
+    """The contexts that have backends, and no device that is available: with the first device, which says why."""
+    found: dict[str, DeviceInfo] = {}
+    for spec in registry.contexts:
+        devices = [d for b in registry.of_context(spec.name) if b.context == spec.name for d in b.probe()]
+        if devices and not any(device.available for device in devices):
+            found[spec.name] = devices[0]
+    return found
+
+
 def fastest_executor() -> tuple[str, str]:
     """The first executor of the chain that can be had, and why it is taken."""
     reasons: list[str] = []

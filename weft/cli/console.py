@@ -25,9 +25,11 @@ _MISSING_CODES = frozenset(
         "not-enough-memory",
         "no-display",
         "no-monitor",
+        "no-sound-device",
         "no-terminal",
         "display-lost",
         "picture-too-large",
+        "sound-device-failed",
         "events-file",
     }
 )

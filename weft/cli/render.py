@@ -1,4 +1,4 @@
-"""`weft render`: pictures as files, offline and deterministic."""
+"""`weft render`: pictures and sound as files, offline and deterministic."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,12 +24,15 @@ from weft.cli import files
 from weft.cli.console import Missing, say, show
 from weft.cli.options import FILE, SIZE, NumberRange
 from weft.cli.patch import compile_file
+from weft.media import sounds
 from weft.media.pictures import PictureError, probe_picture, save_picture
-from weft.runtime.offline import Offline, Pixels, frame_numbers, raw
+from weft.runtime.build import Build
+from weft.runtime.offline import Offline, Pixels, Samples, frame_numbers, raw
 
 T = TypeVar("T")
 
-_LATER = frozenset({".mp4", ".webm", ".mov", ".wav", ".flac"})
+_LATER = frozenset({".mp4", ".webm", ".mov"})
+_VISUAL, _AUDIO = "visual", "audio"
 _NUMBER = re.compile(r"%(0\d+)?d")
 
 
@@ -43,7 +47,8 @@ class _Span:
 
 @click.command("render")
 @FILE
-@click.option("-o", "out", required=True, metavar="OUT", help="name.png, name-%04d.png for a sequence, or name.npy.")
+@click.option("-o", "out", required=True, metavar="OUT",
+              help="name.png, name-%04d.png for a sequence, name.wav, name.flac, or name.npy.")
 @click.option("--time", type=NumberRange(0), metavar="S", help="The moment of a single frame; default: 0.")
 @click.option("--from", "start", type=NumberRange(0), metavar="S", help="The first second; default: 0.")
 @click.option("--to", "end", type=NumberRange(0), metavar="S", help="Where it ends.")
@@ -51,6 +56,8 @@ class _Span:
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
 @click.option("--fps", type=NumberRange(0.1, 1000), help="Frames a second, instead of the patch's.")
 @click.option("--rate", type=click.IntRange(1000, 768_000), help="Samples a second, instead of the patch's.")
+@click.option("--context", type=click.Choice([_VISUAL, _AUDIO]),
+              help="What name.npy gets of a patch with both; default: the picture.")
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 def command(
@@ -63,16 +70,22 @@ def command(
     size: tuple[int, int] | None,
     fps: float | None,
     rate: int | None,
+    context: str | None,
     backend: str | None,
     threads: int | None,
 ) -> None:
-    """Write FILE's picture to OUT, frame by frame. A sequence goes on where it was left: frames that are there already
-    are not drawn again."""
+    """Write FILE's picture or sound to OUT. A sequence of pictures goes on where it was left: frames that are there
+    already are not drawn again."""
     span = _span(time, start, end, duration)
-    ending = _check_out(out, span)
+    ending = _check_out(out, span, context)
     settings = _settings(size, fps, rate)
-    offline, rate_of_frames = _offline(file, settings, backend, threads, unclamped=ending == ".npy")
-    if ending == ".npy":
+    offline, build = _offline(file, settings, backend, threads, unclamped=ending == ".npy")
+    rate_of_frames = build.patch.settings["fps"]
+    if ending in sounds.ENDINGS:
+        _write_sound(offline, span, build.patch.settings["rate"], Path(out))
+    elif ending == ".npy" and (context == _AUDIO or (context is None and offline.sounds and not offline.shows)):
+        _write_samples(offline, span, build.patch.settings["rate"], Path(out))
+    elif ending == ".npy":
         _write_array(offline, span, rate_of_frames, Path(out))
     elif span.time is not None:
         _write_picture(offline, span.time, Path(out))
@@ -94,15 +107,20 @@ def _span(time: float | None, start: float | None, end: float | None, duration: 
     return _Span(None, begin, behind)
 
 
-def _check_out(out: str, span: _Span) -> str:
+def _check_out(out: str, span: _Span, context: str | None) -> str:
     """The ending of OUT. Raises if nothing can be written there."""
     ending = Path(out).suffix.lower()
     numbered = len(_NUMBER.findall(out))
     if ending in _LATER:
-        raise Missing(f"this version cannot write {ending} yet; it writes .png, sequences of .png, and .npy")
-    if ending not in (".png", ".npy"):
-        raise click.UsageError(f'"{out}" does not end in .png or .npy')
-    if numbered > 1 or (numbered and ending == ".npy"):
+        known = ", ".join(sounds.ENDINGS)
+        raise Missing(f"this version cannot write {ending} yet; it writes .png, sequences of .png, {known}, and .npy")
+    if ending not in (".png", ".npy", *sounds.ENDINGS):
+        raise click.UsageError(f'"{out}" does not end in .png, {", ".join(sounds.ENDINGS)} or .npy')
+    if context is not None and ending != ".npy":
+        raise click.UsageError(f"--context is for .npy alone: {ending} says itself what it is")
+    if ending in sounds.ENDINGS and span.time is not None:
+        raise click.UsageError("a sound needs --to or --duration")
+    if numbered > 1 or (numbered and ending != ".png"):
         raise click.UsageError("OUT may have one number such as %04d, and only for .png")
     if ending == ".png" and bool(numbered) != (span.time is None):
         raise click.UsageError("a sequence needs both a number such as %04d in OUT, and --to or --duration")
@@ -124,14 +142,14 @@ def _settings(size: tuple[int, int] | None, fps: float | None, rate: int | None)
 
 def _offline(
     file: str, settings: Mapping[str, float], backend: str | None, threads: int | None, unclamped: bool
-) -> tuple[Offline, float]:
-    """The program of FILE, ready to be drawn, and its frames a second."""
+) -> tuple[Offline, Build]:
+    """The program of FILE, ready to be played, and all that is known of it."""
     registry = load_registry()
     show(registry.problems)
     choices = _choices(registry, backend, unclamped)
     build = compile_file(file, registry.contexts, settings)
     show(build.warnings)
-    return Offline(build, choices, threads or cores()), build.patch.settings["fps"]
+    return Offline(build, choices, threads or cores(), clips=not unclamped), build
 
 
 def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[str, Choice]:
@@ -201,6 +219,32 @@ def _write_array(offline: Offline, span: _Span, fps: float, path: Path) -> None:
                 header = {"descr": "<f4", "fortran_order": False, "shape": (count, *values.shape)}
                 np.lib.format.write_array_header_1_0(file, header)
             file.write(values.tobytes())
+
+
+def _write_sound(offline: Offline, span: _Span, rate: float, path: Path) -> None:
+    """Writes what is heard, clipped to −1…1."""
+    try:
+        with _writing(path), files.replacing(path) as beside:
+            sounds.save(beside, path.suffix, rate, _heard(offline, span, rate))
+    except sounds.SoundError as failure:
+        raise Missing(str(failure)) from failure
+
+
+def _write_samples(offline: Offline, span: _Span, rate: float, path: Path) -> None:
+    """Writes samples as they are, [samples, channels]."""
+    if span.time is not None:
+        raise click.UsageError("a sound needs --to or --duration")
+    samples = np.concatenate(list(_heard(offline, span, rate)))
+    with _writing(path), files.replacing(path) as beside, open(beside, "wb") as file:
+        np.save(file, samples)
+
+
+def _heard(offline: Offline, span: _Span, rate: float) -> Iterator[Samples]:
+    """The sound of the span, with a bar."""
+    blocks = offline.samples(span.start, span.end)
+    first = next(blocks)  # where there is nothing to hear, no bar is begun
+    count = round((span.end - span.start) * rate)
+    yield from _progress(chain([first], blocks), -(-count // len(first)))
 
 
 @contextmanager

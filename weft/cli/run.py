@@ -28,6 +28,9 @@ from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
 from weft.runtime.screens.screen import NoScreen
 from weft.runtime.session import NOTHING_YET, Limits, Session
+from weft.runtime.sound.player import Sound
+from weft.runtime.sound.process import SoundOptions
+from weft.runtime.takeover import Takeover
 
 T = TypeVar("T")
 
@@ -51,7 +54,12 @@ FIRST_PATCH = "plasma.weft"
 @click.option("--duration", type=NumberRange(0), metavar="S", help="End after so many seconds.")
 @click.option("--frames", type=click.IntRange(1), metavar="N", help="End after so many frames.")
 @click.option("--events", metavar="FILE", help="Write events, one JSON object a line; - is stdout.")
-@click.option("--no-audio", is_flag=True, help="No sound. This version plays none anyway.")
+@click.option("--no-audio", is_flag=True, help="No sound.")
+@click.option("--audio-device", metavar="NAME", help="What plays the sound: its number, or a part of its name.")
+@click.option("--buffer", type=click.IntRange(32, 8192), default=512, show_default=True, metavar="FRAMES",
+              help="Samples that are played at once: fewer sound sooner, more are safer.")
+@click.option("--fade", type=NumberRange(0, 60), metavar="S", help="Seconds in which a save fades in; 0 is a cut.")
+@click.option("--quantize", type=NumberRange(0, 1024), metavar="BEATS", help="A save waits for the next of so many beats.")
 def command(**options: Any) -> int:
     """Play FILE, and play it on with every save. Without FILE, plays a patch that comes with weft."""
     return _Run(**options).perform()
@@ -74,6 +82,10 @@ class _Run:
     frames: int | None
     events: str | None
     no_audio: bool
+    audio_device: str | None
+    buffer: int
+    fade: float | None
+    quantize: float | None
 
     def perform(self) -> int:
         self._check()
@@ -93,6 +105,8 @@ class _Run:
                 fits=self.size is None,
                 folder=Path.cwd() if comes_with_weft(path) else path.parent,
                 limits=Limits(self.duration, self.frames),
+                sound=None if self.no_audio else Sound(setup, SoundOptions(self.audio_device, frames=self.buffer)),
+                takeover=Takeover(self.fade, self.quantize),
             )
             return self._play(session)
 
@@ -191,7 +205,7 @@ class _Run:
             size=list(session.size),
             fps=session.settings.get("fps"),
             rate=session.settings.get("rate"),
-            buffer=None,
+            buffer=session.sound.options.frames if session.sound else None,
         )
         if first.swap is None:
             _emit_error(session, first)

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias, TypedDict
 from weft.codegen.base import Allocation, Instruction, Kernel, Section, StrandCall
 from weft.codegen.opcodes import opcode_of
 from weft.codegen.placement import LEAVES, Placement, Region, Root, Value
-from weft.contexts import ContextSpec
+from weft.contexts import COMPUTE, ContextSpec
 from weft.errors import Span
 from weft.ir.expr import Expr, LoopShape, PicturePlane, SlotPlane, StrandRef
 from weft.ir.program import Lowered, StateSlot
@@ -73,6 +73,13 @@ def compile_points(lowered: Lowered, strand: StrandRef, spec: ContextSpec, span_
         slots=tuple(slot for slot in lowered.slots if slot.key in program.used_slots),
         **program.inputs(),
     )
+
+
+def compile_feeds(lowered: Lowered, optimise: bool = True, span_of: SpanOf | None = None) -> Kernel:
+    """The kernel that computes, once a frame, what a context that streams is given by others; its outputs bear the
+    names of the coordinates that these become."""
+    alone = Lowered(f"{lowered.name}: feeds", COMPUTE.name, lowered.feeds, (), (), ())
+    return compile_kernel(alone, COMPUTE, optimise, span_of)
 
 
 def _coordinate_rate(spec: ContextSpec, name: str) -> Rate:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weft.codegen.base import Kernel
-from weft.codegen.bytecode import compile_kernel, compile_points
+from weft.codegen.bytecode import compile_feeds, compile_kernel, compile_points
 from weft.codegen.serialize import content_hash
 from weft.contexts import ContextTable
 from weft.graph.nodes import RenderGraph, Subgraph
@@ -21,14 +21,26 @@ from weft.names import StrandRef
 @dataclass(frozen=True)
 class Unit:
     """One subgraph, compiled: the kernel over its context's sweep, and one for each strand that others read. Equal
-    hashes mean that nothing has to be built again. `code` is what the backend that will run it has translated
-    beforehand, if anything."""
+    hashes mean that nothing has to be built again. `feeds` computes once a frame what a context that streams is given
+    by others. `code` is what the backend that will run it has translated beforehand, if anything."""
 
     subgraph: Subgraph
     kernel: Kernel
     points: Mapping[StrandRef, Kernel]
     hash: str
+    feeds: Kernel | None = None
     code: object = None
+
+    @property
+    def feeding(self) -> Unit | None:
+        """What computes the feeds, as a unit for the context that computes numbers."""
+        if self.feeds is None:
+            return None
+        name = f"{self.subgraph.name}: feeds"
+        subgraph = replace(
+            self.subgraph, name=name, context=self.feeds.context, tied=(), sinks=(), exposes=(), depends_on=()
+        )
+        return Unit(subgraph, self.feeds, {}, content_hash(self.feeds))
 
 
 def compile_unit(
@@ -41,5 +53,6 @@ def compile_unit(
     lowered = run_passes(lower(patch, graph, subgraph, contexts, pool), PassContext(pool, spec), optimise)
     kernel = compile_kernel(lowered, spec, optimise, pool.span)
     points = {ref: compile_points(lowered, ref, spec, pool.span) for ref, _ in lowered.exposed}
-    hashes = [content_hash(k) for k in (kernel, *points.values())]
-    return Unit(subgraph, kernel, points, "-".join(hashes)), lowered
+    feeds = compile_feeds(lowered, optimise, pool.span) if lowered.feeds else None
+    hashes = [content_hash(k) for k in (kernel, *points.values(), *([feeds] if feeds else []))]
+    return Unit(subgraph, kernel, points, "-".join(hashes), feeds), lowered

@@ -53,8 +53,11 @@ class _Lowering:
         outputs = self._outputs(swept)
         for ref in self.subgraph.tied:
             swept.strand(ref, swept.env.own)
+        if spec.streams:
+            # Who reads a stream reads what has been played, which can be no more than is kept of it.
+            outputs += tuple(Output(str(ref), swept.strand(ref, swept.env.own)) for ref in self.subgraph.exposes)
         swept.finish()
-        exposed = self._exposed(spec, swept) if self.subgraph.exposes else ()
+        exposed = self._exposed(spec, swept) if self.subgraph.exposes and not spec.streams else ()
         prefix = f"{spec.name}/"
         slots = tuple(
             StateSlot(prefix + s.key, s.kind, s.depth, s.planes, image=False)

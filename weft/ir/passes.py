@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from weft.contexts import ContextSpec
-from weft.ir import phases, waves
+from weft.ir import feeds, phases, waves
 from weft.ir.builder import Builder, in_order
 from weft.ir.expr import Expr, Pool, SlotPlane
 from weft.ir.program import Lowered, StateSlot
@@ -41,6 +41,7 @@ def rewrite(lowered: Lowered, change: Callable[[Expr, tuple[Expr, ...]], Expr]) 
         outputs=tuple(replace(o, value=new[o.value]) for o in lowered.outputs),
         exposed=tuple((ref, new[value]) for ref, value in lowered.exposed),
         updates=tuple(replace(u, value=new[u.value]) for u in lowered.updates),
+        feeds=tuple(replace(f, value=new[f.value]) for f in lowered.feeds),
     )
 
 
@@ -68,6 +69,15 @@ def _image_slots(lowered: Lowered, spec: ContextSpec, slots: dict[str, StateSlot
     # A sampled read of a slot that is no image (yet) does not vary with the place it is sampled at.
     varies = variation((u.value for u in lowered.updates), spec, slots)
     return {u.slot for u in lowered.updates if varies[u.value] & (Varies.COLUMN | Varies.ROW | Varies.ELEMENT)}
+
+
+def lead(lowered: Lowered, context: PassContext) -> Lowered:
+    """In a context that streams, has what comes from outside arrive as coordinates."""
+    if not context.spec.streams:
+        return lowered
+    slots = {slot.key: slot for slot in lowered.slots}
+    leading = feeds.Leading(lowered.name, context.pool, rates(lowered.swept, context.spec, slots))
+    return replace(rewrite(lowered, leading.led), feeds=leading.feeds)
 
 
 def expand(lowered: Lowered, context: PassContext) -> Lowered:
@@ -119,6 +129,7 @@ def _remade(node: Expr, args: tuple[Expr, ...], pool: Pool) -> Expr:
 PASSES: Sequence[Pass] = (
     Pass("settle_state", settle_state, always=True),
     Pass("expand", expand, always=True),
+    Pass("lead", lead, always=True),
     Pass("fold", fold, always=False),
     Pass("phases", reduce_phases, always=False),
     Pass("waves", turn_waves, always=False),

@@ -41,7 +41,8 @@ class Output:
 class Lowered:
     """The IR of one subgraph. `outputs` are evaluated over the whole sweep of the context; `exposed` are strands that
     other subgraphs read at places of their own, and are functions of the coordinates alone, which they read as `coord`;
-    `updates` advance `slots`, which are sorted by key."""
+    `updates` advance `slots`, which are sorted by key; `feeds` are what other contexts give to one that streams: they
+    are evaluated there, once a frame, and arrive as coordinates of the names they are labelled with."""
 
     name: str
     context: str
@@ -49,6 +50,7 @@ class Lowered:
     exposed: tuple[tuple[StrandRef, Expr], ...]
     slots: tuple[StateSlot, ...]
     updates: tuple[Update, ...]
+    feeds: tuple[Output, ...] = ()
 
     @property
     def swept(self) -> list[Expr]:
@@ -57,7 +59,7 @@ class Lowered:
 
     @property
     def roots(self) -> list[Expr]:
-        return self.swept + [value for _, value in self.exposed]
+        return self.swept + [value for _, value in self.exposed] + [feed.value for feed in self.feeds]
 
     def nodes(self) -> list[Expr]:
         return topological(self.roots)

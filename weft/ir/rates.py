@@ -85,8 +85,7 @@ def _variation(
     roots: Iterable[Expr], spec: ContextSpec, slots: Mapping[str, StateSlot], points: bool
 ) -> dict[Expr, int]:
     """`variation` as plain numbers: flags take five times as long, and this is done for every expression."""
-    sweeps = {name: int(Varies.ELEMENT if points else _SWEEPS[spec.sweep_of(name)]) for name in COORDINATES}
-    number_state = int(Varies.FRAME) if points else sweeps["abstime"]
+    number_state = int(Varies.FRAME if points else _SWEEPS[spec.sweep_of("abstime")])
     varies: dict[Expr, int] = {}
     for node in topological(roots):
         own = 0
@@ -94,7 +93,7 @@ def _variation(
             own |= varies[arg]
         match node.attr:
             case str(name) if node.op == "coord":
-                own = sweeps[name]
+                own = int(Varies.ELEMENT if points else _SWEEPS[spec.sweep_of(name)])
             case SlotPlane(slot, _):
                 own |= number_state
                 if slots[slot].image and len(node.args) == 1:

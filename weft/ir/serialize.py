@@ -71,6 +71,7 @@ def to_json(lowered: Lowered) -> Json:
         "exposed": [[*ref, place[value]] for ref, value in lowered.exposed],
         "slots": [slot_to_json(slot) for slot in lowered.slots],
         "updates": [[u.slot, u.plane, place[u.value]] for u in lowered.updates],
+        "feeds": [[f.label, place[f.value]] for f in lowered.feeds],
     }
 
 
@@ -87,6 +88,7 @@ def from_json(data: Json) -> Lowered:
         tuple((StrandRef(instance, output), nodes[at]) for instance, output, at in data["exposed"]),
         tuple(slot_from_json(slot) for slot in data["slots"]),
         tuple(Update(slot, plane, nodes[at]) for slot, plane, at in data["updates"]),
+        tuple(Output(label, nodes[at]) for label, at in data["feeds"]),
     )
 
 
@@ -113,6 +115,7 @@ def to_text(lowered: Lowered, spec: ContextSpec) -> str:
     dump.group("outputs", [(o.label, o.value) for o in lowered.outputs])
     dump.group("state", [(_update_text(u, slots[u.slot]), u.value) for u in lowered.updates])
     dump.group("exposed", [(str(ref), value) for ref, value in lowered.exposed])
+    dump.group("given by others, once a frame", [(f.label, f.value) for f in lowered.feeds])
     return "\n".join(dump.lines) + "\n"
 
 

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 from weft.ops import formula as f
-from weft.ops import ieee, single
+from weft.ops import double, ieee, single
 from weft.ops.formula import Term
 from weft.ops.spec import OpSpec, params
 
@@ -123,7 +123,8 @@ ROWS = (
     ),
     OpSpec(
         "power", "internal", params("a", "b"), "`a ^ b` where no product or root will do",
-        fold=ieee.power, vector=_vector_power, native=single.power, example="power(a, b)", cost=30,
+        fold=ieee.power, vector=_vector_power, native=single.power, double=double.power,
+        example="power(a, b)", cost=30,
     ),
     OpSpec(
         "abs", "builtin", params("x"), "x without its sign",

@@ -55,19 +55,20 @@ def _expand_tanh(x: Term) -> Term:
 ROWS = (
     OpSpec(
         "exp", "builtin", params("x"), "e to the power of x",
-        fold=ieee.exp, vector="exp", native=single.exponential, example="exp(-me@x * 4)", cost=10,
+        fold=ieee.exp, vector="exp", native=single.exponential, double="exp", example="exp(-me@x * 4)", cost=10,
     ),
     OpSpec(
         "exp2", "builtin", params("x"), "2 to the power of x",
-        fold=ieee.exp2, vector="exp2", native=single.exponential_2, example="exp2(me@x * 12)", cost=10,
+        fold=ieee.exp2, vector="exp2", native=single.exponential_2, double="exp2",
+        example="exp2(me@x * 12)", cost=10,
     ),
     OpSpec(
         "log", "builtin", params("x"), "the natural logarithm of x; -infinity at 0, NaN below",
-        fold=ieee.log, vector="log", native=single.logarithm, example="log(me@x + 1)", cost=10,
+        fold=ieee.log, vector="log", native=single.logarithm, double="log", example="log(me@x + 1)", cost=10,
     ),
     OpSpec(
         "log2", "builtin", params("x"), "the logarithm of x to base 2; -infinity at 0, NaN below",
-        fold=ieee.log2, vector="log2", native=single.logarithm_2, example="log2(me@x + 1)", cost=10,
+        fold=ieee.log2, vector="log2", native=single.logarithm_2, double="log2", example="log2(me@x + 1)", cost=10,
     ),
     OpSpec(
         "log10", "builtin", params("x"), "the logarithm of x to base 10; -infinity at 0, NaN below",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.ops import formula as f
-from weft.ops import ieee, single
+from weft.ops import double, ieee, single
 from weft.ops.formula import Term
 from weft.ops.spec import OpSpec, params
 
@@ -111,7 +111,8 @@ def _vector_bits_top(np: Any, out: Any, n: Any) -> None:
 ROWS = (
     OpSpec(
         "bits_of", "internal", params("x"), "a whole number x modulo 2³²; 0 if it is not finite",
-        fold=bits_of, vector=_vector_bits_of, native=single.bits_of, gives="bits", example="bits_of(floor(x))",
+        fold=bits_of, vector=_vector_bits_of, native=single.bits_of, double=double.bits_of, gives="bits",
+        example="bits_of(floor(x))",
     ),
     OpSpec(
         "bits_add", "internal", params("a", "b"), "the sum modulo 2³²",

@@ -1,4 +1,4 @@
-"""What the native forms of rows are written against: arithmetic on vectors of single-precision numbers.
+"""What the native forms of rows are written against: arithmetic on vectors of numbers, in single or double precision.
 
 A native form is a function `(lanes, *operands) -> result`. It asks `lanes` for instructions and never looks into the
 values it is handed, so that one form serves every processor, and the tests can run it without one.
@@ -12,14 +12,14 @@ V = TypeVar("V")
 
 
 class Lanes(Protocol[V]):
-    """Emits instructions on values. A value is, in every lane, a real (single precision), a truth or bits (32)."""
+    """Emits instructions on values. A value is, in every lane, a real, a truth or bits (32)."""
 
     @property
     def fused(self) -> bool:
         """Whether `fma` rounds once. Where it does not, it is a product and a sum."""
 
     def real(self, value: float, /) -> V:
-        """A constant, rounded to single precision."""
+        """A constant, rounded to the precision of reals."""
 
     def bits(self, value: int, /) -> V:
         """A constant of 32 bits; negative ones as their complement."""
@@ -39,6 +39,9 @@ class Lanes(Protocol[V]):
 
     def fma(self, a: V, b: V, c: V, /) -> V:
         """`a · b + c`."""
+
+    def library(self, function: str, /, *args: V) -> V:
+        """A function of C's library, called for each lane. Only where reals are doubles."""
 
     def floor(self, x: V, /) -> V: ...
 
@@ -81,10 +84,10 @@ class Lanes(Protocol[V]):
     # From one to another.
 
     def bits_in(self, x: V, /) -> V:
-        """The bits by which a real is represented."""
+        """The bits by which a real is represented. Only where reals are singles."""
 
     def real_in(self, a: V, /) -> V:
-        """The real that bits represent."""
+        """The real that bits represent. Only where reals are singles."""
 
     def whole(self, x: V, /) -> V:
         """A real without its fraction as a signed number of 32 bits; any bits where x is NaN or does not fit."""

@@ -54,6 +54,9 @@ class OpSpec:
     uint32 arrays, truths are bool arrays."""
     native: str | Callable[..., Any] | None = None
     """For machine code: the name of a method of `weft.ops.lanes.Lanes`, or a function `(lanes, *args) -> result`."""
+    double: str | Callable[..., Any] | None = None
+    """For machine code in double precision, where `native` relies on single: the name of a function of C's library, or
+    a function `(lanes, *args) -> result`."""
     temps: int = 0
     """How many scratch arrays of out's shape and of the real type the `vector` function takes behind its args."""
     expand: Callable[..., Any] | None = None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weft.codegen.unit import Unit, compile_unit
-from weft.contexts import ContextTable
+from weft.contexts import ContextTable, is_led
 from weft.errors import Source
 from weft.graph.nodes import Subgraph
 from weft.ir.program import Lowered
@@ -30,7 +30,7 @@ class Build(Analysis):
         """What is left when the text and all that it was understood by are taken away."""
         return Playable(
             self.units, self.patch.settings, self.patch.parameter_values(), self.contexts,
-            (self.parse_ms, self.graph_ms, self.compile_ms),
+            (self.parse_ms, self.graph_ms, self.compile_ms), self.patch.fade, self.patch.quantize,
         )  # fmt: skip
 
 
@@ -39,7 +39,8 @@ class Playable:
     """All of a program that is needed to play it. It is small, and can be handed to another process.
 
     `parameters` are the start values of what sliders and the like set, by the names that kernels read them by; `took`
-    says how many milliseconds the text, the graph and the kernels took.
+    says how many milliseconds the text, the graph and the kernels took. `fade` (seconds) and `quantize` (beats) say how
+    it wants to take over, if it does.
     """
 
     units: tuple[Unit, ...]
@@ -47,11 +48,21 @@ class Playable:
     parameters: Mapping[str, float]
     contexts: ContextTable
     took: tuple[float, float, float]
+    fade: float | None = None
+    quantize: float | None = None
 
     @property
     def uniforms(self) -> frozenset[str]:
         """What the kernels read from outside: `mouse@x`, `key@a`, …"""
-        return frozenset(name for unit in self.units for name in unit.kernel.uniforms)
+        kernels = [unit.kernel for unit in self.units] + [unit.feeds for unit in self.units if unit.feeds is not None]
+        led = {name for kernel in kernels for name, _ in kernel.coords if is_led(name)}
+        return frozenset(name for kernel in kernels for name in kernel.uniforms) | led
+
+    @property
+    def streaming(self) -> Playable:
+        """The part of it that streams."""
+        units = tuple(unit for unit in self.units if self.contexts[unit.subgraph.context].streams)
+        return replace(self, units=units)
 
     @property
     def codes(self) -> dict[str, object]:

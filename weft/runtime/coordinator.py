@@ -48,16 +48,25 @@ class ProgramRunner:
     def __init__(self, contexts: ContextTable) -> None:
         self._contexts = contexts
         self._exposed: dict[StrandRef, tuple[Backend, Compiled]] = {}
+        self._heard: dict[StrandRef, Getter] = {}
         self._env: Env | None = None
         self.parts: tuple[Part, ...] = ()
+        self.feeding: tuple[Part, ...] = ()
+        """What computes the feeds of subgraphs that are played elsewhere."""
 
     def expose(self, ref: StrandRef, backend: Backend, compiled: Compiled) -> None:
         """Lets others read a strand that a backend computes."""
         self._exposed[ref] = (backend, compiled)
 
+    def hear(self, ref: StrandRef, getter: Getter) -> None:
+        """Lets others read a strand that is played elsewhere."""
+        self._heard[ref] = getter
+
     def lookup(self, ref: StrandRef) -> Getter:
         """A getter that reads a strand at the coordinates its context can be read over, in that order. Raises KeyError
         if nobody exposed it."""
+        if ref in self._heard:
+            return self._heard[ref]
         backend, compiled = self._exposed[ref]
         over = self._contexts[compiled.unit.subgraph.context].read_over
 
@@ -83,13 +92,42 @@ class ProgramRunner:
         for part in self.parts:
             yield part, part.backend.try_out(part.compiled, env, self, raw)
 
-    def run(self, env: Env) -> list[Result]:
-        """One tick of every subgraph."""
+    def run(self, env: Env, done: dict[int, npt.NDArray[Any]] | None = None) -> list[Result]:
+        """One tick of every subgraph. `done` takes all that they gave, by the identity of the compiled subgraph."""
         self._env = env
         results = []
         for part in self.parts:
             values = part.backend.execute_subgraph(part.compiled, env, self)
+            if done is not None:
+                done[id(part.compiled)] = values
             if part.unit.subgraph.sinks:
-                kernel = part.unit.kernel
-                results.append(Result(part.unit.subgraph.name, kernel.context, kernel.outputs, values))
+                results.append(_result(part, values))
         return results
+
+    def run_beside(self, env: Env, done: Mapping[int, npt.NDArray[Any]]) -> list[Result]:
+        """The same without any effect outside, for a program that goes on beside the one that plays. What both have in
+        common is `done` already."""
+        self._env = env
+        results = []
+        for part in self.parts:
+            values = done.get(id(part.compiled))
+            if values is None:
+                values = part.backend.try_out(part.compiled, env, self)
+            if part.unit.subgraph.sinks and values is not None:
+                results.append(_result(part, values))
+        return results
+
+    def feeds(self, env: Env) -> dict[str, float]:
+        """What subgraphs that are played elsewhere are given, by the names of the coordinates that it arrives as; from
+        what the last tick left."""
+        self._env = env
+        found: dict[str, float] = {}
+        for part in self.feeding:
+            values = part.backend.execute_subgraph(part.compiled, env, self)
+            found.update(zip(part.unit.kernel.outputs, map(float, values.reshape(-1)), strict=True))
+        return found
+
+
+def _result(part: Part, values: npt.NDArray[Any]) -> Result:
+    kernel = part.unit.kernel
+    return Result(part.unit.subgraph.name, kernel.context, kernel.outputs, values)

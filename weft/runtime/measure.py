@@ -219,7 +219,7 @@ class _Rig:
         if self._spec.sweeps_plane:
             coords = {**self._centres, "abstime": start}
         elif self._spec.raster:
-            coords["abstime"] = start + np.arange(width) / self._rate
+            coords |= {"abstime": start + np.arange(width) / self._rate, **self._env.standing(kernel, width)}
         uniforms = {name: float(tick) if name == "absframe" else self._env.uniform(name) for name in kernel.uniforms}
         strands: dict[StrandRef, Getter] = dict.fromkeys(kernel.strands, _constant)
         return Launch(self._shape, coords, uniforms, strands, pictures, self._threads)

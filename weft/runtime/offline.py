@@ -1,4 +1,4 @@
-"""A program off stage: frame by frame, as fast as it goes, and the same every time."""
+"""A program off stage: its frames and its sound, as fast as it goes, and the same every time."""
 
 from __future__ import annotations
 
@@ -13,17 +13,23 @@ import numpy.typing as npt
 from weft.backends.base import Env
 from weft.backends.cpu_visual import CpuVisual
 from weft.backends.select import Choice
-from weft.errors import error
+from weft.contexts import AUDIO
+from weft.errors import WeftError, error
 from weft.graph.patch import Patch
-from weft.runtime.build import Build
-from weft.runtime.coordinator import main_picture
+from weft.runtime.build import Build, Playable
+from weft.runtime.coordinator import Result, main_picture
 from weft.runtime.inputs import InputState
 from weft.runtime.program import Stage, Swap
+from weft.runtime.sound.rendering import Rendering
 
 Pixels = npt.NDArray[Any]
+Samples = npt.NDArray[np.float32]
 
 # Frames begin just before the moment they count from, so that a time that was rounded down still has its frame.
 _SLACK = 1e-6
+
+# So do samples.
+_SAMPLE_SLACK = 1e-3
 
 # Two days of frames at 60 a second: a later one would be waited for in vain.
 _REACH = 10_000_000
@@ -58,11 +64,17 @@ def _check_reach(number: int) -> None:
 
 
 class Offline:
-    """Draws the frames of a program. Mouse, keys and parameters stay as they are at the start."""
+    """Computes the frames and the sound of a program. Mouse, keys and parameters stay as they are at the start."""
 
-    def __init__(self, build: Build, choices: Mapping[str, Choice], threads: int = 1) -> None:
-        """Raises WeftError for what a device cannot take, a picture that cannot be read, and a patch that shows
-        nothing."""
+    def __init__(
+        self,
+        build: Build,
+        choices: Mapping[str, Choice],
+        threads: int = 1,
+        clips: bool = True,
+    ) -> None:
+        """Without `clips`, samples are given as they are. Raises WeftError for what a device cannot take, and a
+        picture that cannot be read."""
         settings = build.patch.settings
         size = (int(settings["width"]), int(settings["height"]))
         self._fps = settings["fps"]
@@ -70,23 +82,40 @@ class Offline:
         # The best tier from the first frame on, whichever are wanted: tiers may differ in how they round numbers.
         codes = stage.improve(build.units)
         units = tuple(replace(unit, code=codes.get(unit.hash)) for unit in build.units)
-        self._swap: Swap = stage.prepare(replace(build.playable, units=units), size)
-        self._check_display(build)
+        playable = replace(build.playable, units=units)
+        inputs = initial_inputs(build.patch)
+        self._sound = _rendering(stage, playable, inputs, clips)
+        here = replace(stage, hears=self._sound.getter) if self._sound else stage
+        self._swap: Swap = here.prepare(playable, size)
+        self._warnings = build.warnings
         self._env = Env(
             width=size[0],
             height=size[1],
             dt=1 / self._fps,
-            inputs=initial_inputs(build.patch),
+            inputs=inputs,
             pictures=self._swap.pictures,
             threads=threads,
         )
 
-    def _check_display(self, build: Build) -> None:
-        parts = self._swap.runner.parts
-        if any(p.unit.subgraph.context == "visual" and p.unit.subgraph.sinks for p in parts):
-            return
-        reasons = "; ".join(d.message for d in (*build.warnings, *self._swap.left_out))
-        raise error("nothing-to-show", "the patch has nothing to show", hint=reasons or "display(…) shows strands")
+    @property
+    def shows(self) -> bool:
+        """Whether there is a picture."""
+        return self._gives("visual")
+
+    @property
+    def sounds(self) -> bool:
+        """Whether there is a sound."""
+        return self._gives(AUDIO.name)
+
+    def _gives(self, context: str) -> bool:
+        running = {*self._swap.changed, *self._swap.kept}
+        subgraphs = (unit.subgraph for unit in self._swap.playable.units)
+        return any(sub.context == context and sub.sinks and sub.name in running for sub in subgraphs)
+
+    def nothing(self, code: str, words: str, example: str) -> WeftError:
+        """What to raise where something is asked for that the program does not give."""
+        reasons = "; ".join(d.message for d in (*self._warnings, *self._swap.left_out))
+        return error(code, words, hint=reasons or example)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -96,7 +125,9 @@ class Offline:
     @property
     def remembers(self) -> bool:
         """Whether a frame depends on those before it."""
-        return any(part.unit.kernel.slots for part in self._swap.runner.parts)
+        heard = any(unit.subgraph.exposes for unit in self._swap.playable.streaming.units)
+        units = self._swap.playable.units if heard else [part.unit for part in self._swap.runner.parts]
+        return any(unit.kernel.slots for unit in units)
 
     def steps(self, wanted: Iterable[int]) -> range | list[int]:
         """The frames that have to be computed for those that are wanted: all before them, if the patch remembers, so
@@ -121,10 +152,56 @@ class Offline:
                 pass
         return self._tick(number, time)
 
+    def samples(self, start: float, end: float) -> Iterator[Samples]:
+        """The sound from `start` to `end` seconds, block by block: [samples, channels], single precision. Raises
+        WeftError if there is none."""
+        if self._sound is None or not self.sounds:
+            raise self.nothing("nothing-to-hear", "the patch has nothing to play", "audio(…) plays strands")
+        first, behind = (round(seconds * self._sound.rate) for seconds in (start, end))
+        at = 0
+        for block in self._all_samples(behind, end):
+            wanted = block[max(0, first - at) :]
+            at += len(block)
+            if len(wanted):
+                yield wanted
+
+    def _all_samples(self, behind: int, end: float) -> Iterator[Samples]:
+        """From the first sample on: what sounds may depend on all that has sounded. Frames are drawn as far as the
+        sound is given something by them."""
+        assert self._sound is not None
+        if self._swap.runner.feeding:
+            for number in frame_numbers(0.0, end, self._fps):
+                yield from self._sound.until(min(self._sample_behind(number / self._fps), behind))
+                self._run(number, number / self._fps)
+        yield from self._sound.until(behind)
+
+    def _sample_behind(self, time: float) -> int:
+        """The number of the first sample that a frame at this time does not read."""
+        assert self._sound is not None
+        return floor(time * self._sound.rate + _SAMPLE_SLACK) + 1
+
+    def _run(self, number: int, time: float) -> list[Result]:
+        """One frame of all but the sound, which is given what it reads from there."""
+        env = replace(self._env, tick=number, abstime=time)
+        results = self._swap.runner.run(env)
+        if self._sound is not None:
+            self._sound.feed(self._swap.runner.feeds(env))
+        return results
+
     def _tick(self, number: int, time: float) -> Pixels:
-        results = self._swap.runner.run(replace(self._env, tick=number, abstime=time))
-        shown = main_picture(results)
+        if self._sound is not None:
+            for _ in self._sound.until(self._sample_behind(time)):
+                pass
+        shown = main_picture(self._run(number, time)) if self.shows else None
         if shown is None:
-            raise TypeError("a program without a picture is played for one")
+            raise self.nothing("nothing-to-show", "the patch has nothing to show", "display(…) shows strands")
         picture = shown.values
         return picture if picture.dtype == np.uint8 else np.moveaxis(picture, 0, -1)
+
+
+def _rendering(stage: Stage, playable: Playable, inputs: Mapping[str, float], clips: bool) -> Rendering | None:
+    """The sound of a program, if it has any that can be computed."""
+    streams = {unit.subgraph.context for unit in playable.streaming.units}
+    if not streams or any(stage.backend(context) is None for context in streams):
+        return None
+    return Rendering(stage, playable, inputs, clips=clips)

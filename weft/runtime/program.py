@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from weft.backends.base import Backend, Env
-from weft.backends.launch import Picture
+from weft.backends.base import Backend, DeviceInfo, Env
+from weft.backends.launch import Getter, Picture
 from weft.backends.select import Choice
 from weft.codegen.unit import Unit
+from weft.contexts import COMPUTE
 from weft.errors import Diagnostic, error
 from weft.media.pictures import PictureError, load_picture
+from weft.names import StrandRef
 from weft.runtime.build import Playable
 from weft.runtime.coordinator import Part, ProgramRunner
 from weft.runtime.files import stat_media
@@ -34,6 +36,8 @@ class Swap:
     changed: tuple[str, ...]
     kept: tuple[str, ...]
     left_out: tuple[Diagnostic, ...] = ()
+    elsewhere: tuple[Unit, ...] = ()
+    """What streams, and is played elsewhere."""
 
     @property
     def tier(self) -> int:
@@ -43,9 +47,9 @@ class Swap:
 
     @property
     def improvable(self) -> tuple[Unit, ...]:
-        """What still runs at the first tier, without its code."""
-        parts = (part for part in self.runner.parts if part.backend.tier(part.compiled) == 1)
-        return tuple(replace(part.unit, code=None) for part in parts)
+        """What still runs at the first tier, or may do so elsewhere, without its code."""
+        here = (part.unit for part in self.runner.parts if part.backend.tier(part.compiled) == 1)
+        return tuple(replace(unit, code=None) for unit in (*here, *self.elsewhere))
 
     def exchange(self, codes: Mapping[str, object]) -> None:
         """Takes better code into use, given by the hashes of the units. May be called from any thread."""
@@ -56,9 +60,16 @@ class Swap:
 
 @dataclass
 class Stage:
-    """Where programs are made ready: one backend for each context, for as long as a session lasts."""
+    """Where programs are made ready: one backend for each context, for as long as a session lasts.
+
+    Contexts that stream are played elsewhere, if there is somebody who `hears` their strands: then these alone are
+    known here.
+    """
 
     choices: Mapping[str, Choice]
+    hears: Callable[[StrandRef], Getter] | None = None
+    missing: Mapping[str, DeviceInfo] = field(default_factory=dict)
+    """The contexts of which no device is available, with one that says why."""
     _backends: dict[str, Backend] = field(default_factory=dict)
     _pictures: dict[str, tuple[object, Picture]] = field(default_factory=dict)
 
@@ -92,22 +103,33 @@ class Stage:
                 codes[unit.hash] = code
         return codes
 
-    def prepare(self, playable: Playable, size: tuple[int, int], before: Swap | None = None) -> Swap:
-        """Loads what the program before does not have already. Changes nothing that runs.
+    def prepare(
+        self, playable: Playable, size: tuple[int, int], before: Swap | None = None, env: Env | None = None
+    ) -> Swap:
+        """Loads what the program before does not have already. Changes nothing that runs. `env` is what kernels will
+        run with, as far as it is known.
 
         Raises WeftError for what a device cannot take, or a picture that cannot be read.
         """
         pictures = self._load_pictures(playable)
-        env = Env(size[0], size[1], pictures=pictures)
+        env = replace(env or Env(*size), pictures=pictures)
         runner = ProgramRunner(playable.contexts)
-        same_size = before is not None and before.size == size
-        running = {p.unit.subgraph.name: p for p in before.runner.parts} if before and same_size else {}
-        parts, changed, kept = [], [], []
+        running = self._running(before, size)
+        played = {unit.hash for unit in before.playable.units} if before else set[str]()
+        parts: list[Part] = []
+        elsewhere: list[Unit] = []
+        changed: list[str] = []
+        kept: list[str] = []
         missing = self._unrunnable(playable)
         for unit in playable.units:
             name = unit.subgraph.name
             backend = self.backend(unit.subgraph.context)
             if backend is None or name in missing:
+                continue
+            if self.hears is not None and self._streams(unit, playable):
+                (kept if unit.hash in played else changed).append(name)
+                self._listen(unit, runner, env)
+                elsewhere.append(unit)
                 continue
             old = running.get(name)
             if old is not None and old.unit.hash == unit.hash:
@@ -120,11 +142,36 @@ class Stage:
             for ref in unit.subgraph.exposes:
                 runner.expose(ref, backend, part.compiled)
         runner.parts = tuple(parts)
-        return Swap(playable, runner, pictures, size, tuple(changed), tuple(kept), tuple(missing.values()))
+        return Swap(
+            playable, runner, pictures, size, tuple(changed), tuple(kept), tuple(missing.values()), tuple(elsewhere)
+        )
 
-    def take_over(self, swap: Swap, before: Swap | None) -> list[str]:
-        """Hands the memory of the program before to the new one, at the boundary between two frames; gives the keys of
-        the state slots that go on."""
+    def _running(self, before: Swap | None, size: tuple[int, int]) -> dict[str, Part]:
+        """The parts that run and may be kept, by name. What streams has no size."""
+        if before is None:
+            return {}
+        return {
+            part.unit.subgraph.name: part
+            for part in before.runner.parts
+            if before.size == size or self._streams(part.unit, before.playable)
+        }
+
+    def _streams(self, unit: Unit, playable: Playable) -> bool:
+        return playable.contexts[unit.subgraph.context].streams
+
+    def _listen(self, unit: Unit, runner: ProgramRunner, env: Env) -> None:
+        """Connects a subgraph that is played elsewhere: what it is given is computed here, and what it exposes is
+        heard here."""
+        assert self.hears is not None
+        for ref in unit.subgraph.exposes:
+            runner.hear(ref, self.hears(ref))
+        feeding, backend = unit.feeding, self.backend(COMPUTE.name)
+        if feeding is not None and backend is not None:
+            runner.feeding += (Part(feeding, backend, backend.compile_subgraph(feeding, env, runner)),)
+
+    def take_over(self, swap: Swap, before: Swap | None, copy: bool = False) -> list[str]:
+        """Hands the memory of the program before to the new one, or a `copy` if that runs on, at the boundary between
+        two frames; gives the keys of the state slots that go on."""
         if before is None:
             return []
         old = [part.compiled for part in before.runner.parts]
@@ -135,7 +182,7 @@ class Stage:
                 continue
             # Also a part that was kept: the program it was kept from may have been replaced in the meantime.
             mine = [c for c in old if c.unit.subgraph.context == part.unit.subgraph.context]
-            goes_on += part.backend.adopt(part.compiled, mine)
+            goes_on += part.backend.adopt(part.compiled, mine, copy)
         return goes_on
 
     def _unrunnable(self, playable: Playable) -> dict[str, Diagnostic]:
@@ -146,13 +193,21 @@ class Stage:
             label = (subgraph.sinks or tuple(map(str, subgraph.tied)))[0].partition(".")[0]
             needed = next((n for n in subgraph.depends_on if n in missing), None)
             if self.backend(subgraph.context) is None:
-                words = f"{label} is left out: this version has no backend that runs {subgraph.context}"
+                words, hint = self._no_backend(subgraph.context)
+                words = f"{label} is left out: {words}"
             elif needed is not None:
-                words = f"{label} is left out: it reads {needed}, which nothing runs"
+                words, hint = f"{label} is left out: it reads {needed}, which nothing runs", None
             else:
                 continue
-            missing[subgraph.name] = Diagnostic("warning", "context-not-available", words)
+            missing[subgraph.name] = Diagnostic("warning", "context-not-available", words, None, hint)
         return missing
+
+    def _no_backend(self, context: str) -> tuple[str, str | None]:
+        """Why nothing runs a context, and what helps."""
+        device = self.missing.get(context)
+        if device is None:
+            return f"this version has no backend that runs {context}", None
+        return device.reason or f"{device.name} is not available", device.remedy
 
     def _load_pictures(self, playable: Playable) -> dict[str, Picture]:
         """The pictures that a program samples. Those that were read lately and have not changed on disk are not read

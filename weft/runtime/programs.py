@@ -28,10 +28,11 @@ class Programs:
         """The program that plays; None before the first that could."""
         return self._running
 
-    def enter(self, swap: Swap) -> None:
-        """From now on this program plays, with what the one before remembers. Raises whatever goes wrong with that."""
+    def enter(self, swap: Swap, fades: bool = False) -> None:
+        """From now on this program plays, with what the one before remembers, which runs on for a while if it `fades`.
+        Raises whatever goes wrong with that."""
         if self._running is not None:
-            self.stage.take_over(swap, self._running)
+            self.stage.take_over(swap, self._running, copy=fades)
         if self._has_drawn:
             # What has not drawn a frame is nothing to go back to.
             self._before = self._running

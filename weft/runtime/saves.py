@@ -64,7 +64,8 @@ class Saves:
             return outcome
         found = mistakes(made.playable, self._compiler.stage, Moment(), made.places)
         # There is nothing else to play, and what is no number at the first moment may become one.
-        warnings = tuple(replace(d, severity="warning") for d in found if d.code == NOT_A_NUMBER)
+        mild = (d for d in found if d.code == NOT_A_NUMBER or d.severity == "warning")
+        warnings = tuple(replace(d, severity="warning") for d in mild)
         if len(warnings) < len(found):
             return replace(outcome, swap=None, diagnostics=found)
         if not found:

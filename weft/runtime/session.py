@@ -13,8 +13,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.backends.base import Env
 from weft.errors import Diagnostic, WeftError, fault
@@ -31,6 +33,9 @@ from weft.runtime.programs import Programs
 from weft.runtime.saves import Saves
 from weft.runtime.screens.screen import Overlay, Picture, Screen
 from weft.runtime.screenshots import Screenshots
+from weft.runtime.sound.player import Sound
+from weft.runtime.succession import Succession
+from weft.runtime.takeover import Takeover
 
 # While a program is loaded, the drawing thread gets Python's lock back after this long instead of after 5 ms.
 _SWITCH_SECONDS = 0.0005
@@ -67,6 +72,8 @@ class Session:
     fits: bool = True
     folder: Path = Path()
     limits: Limits = field(default_factory=Limits)
+    sound: Sound | None = None
+    takeover: Takeover = field(default_factory=Takeover)
     clock: Clock = field(default_factory=Clock)
     notices: Notices = field(default_factory=Notices)
     frames: int = 0
@@ -74,6 +81,7 @@ class Session:
 
     def __post_init__(self) -> None:
         self.programs = Programs(self.compiler.stage)
+        self._succession = Succession(self.programs, self.takeover, self.clock, self.sound)
         self._finished = threading.Event()
         self._saves = Saves(
             self.path, self.compiler, self.events, lambda: self.programs.running, self._moment, self._finished.set,
@@ -95,6 +103,8 @@ class Session:
 
     def begin(self, room: tuple[int, int] | None = None) -> Outcome:
         """Compiles the file as it is now, before anything is shown, for a screen with so much room."""
+        if self.sound is not None:
+            self.stage.hears = self.sound.getter
         outcome = self._saves.begin(room)
         if outcome.swap is not None:
             self.programs.enter(outcome.swap)
@@ -111,8 +121,12 @@ class Session:
         try:
             with self._saves:
                 self._enter(first)
+                if first.swap is not None:
+                    self._succession.begin(first.swap)
                 self._loop(screen)
         finally:
+            if self.sound is not None:
+                self.sound.close()
             gc.unfreeze()
             sys.setswitchinterval(interval)
         self.events.emit("stopped", reason=self.stopping or "closed")
@@ -153,8 +167,13 @@ class Session:
             if outcome.swap is None:
                 self._refuse(outcome)
             elif outcome is latest:
-                self._swap(outcome, outcome.swap)
+                self._succession.offer(outcome)
+        due = self._succession.due()
+        if due is not None and due.swap is not None:
+            self._swap(due, due.swap)
         for better in self._saves.improvements():
+            if self.sound is not None:
+                self.sound.improve(better.codes)
             self.events.emit("tier", hash=better.hash, tier=better.tier, compile_ms=round(better.took, 3))
 
     def _refuse(self, outcome: Outcome) -> None:
@@ -170,10 +189,11 @@ class Session:
 
     def _swap(self, outcome: Outcome, swap: Swap) -> None:
         try:
-            self.programs.enter(swap)
+            self._succession.enter(swap, self._picture)
         except Exception as failure:
             problem = fault("the program could not take over", failure)
             self._refuse(replace(outcome, swap=None, diagnostics=(problem,)))
+            self._succession.go_back()
             return
         self._pending = outcome
         if outcome.diagnostics:
@@ -251,14 +271,18 @@ class Session:
             screen.redraw()
             return
         self._tick = self.clock.tick()
+        env = self._env(swap, self._tick)
+        done: dict[int, NDArray[Any]] = {}
         try:
-            results = swap.runner.run(self._env(swap, self._tick))
+            results = swap.runner.run(env, done)
+            if self.sound is not None:
+                self.sound.follow(self.clock, {**env.inputs, **swap.runner.feeds(env)})
         except Exception as failure:
             self._fail((fault("the program failed while it ran", failure),))
             return
         computed = [result.values.reshape(-1) for result in results if result.context == "compute"]
         self._compute = [float(value) for values in computed for value in values]
-        if self._show(screen, main_picture(results)):
+        if self._show(screen, self._succession.seen(main_picture(results), env, done)):
             self._drew()
 
     def _show(self, screen: Screen, shown: Result | None) -> bool:
@@ -295,6 +319,8 @@ class Session:
         is told about once."""
         text = self._pending.saved.hash if self._pending else self._saves.last.hash
         went_back = self.programs.withdraw()
+        if went_back:
+            self._succession.go_back()
         self._pending = None
         if went_back or problems != self._failure:
             self._report(text, problems)
@@ -316,6 +342,7 @@ class Session:
             pictures=swap.pictures,
             threads=self.threads,
             loop_stopped=self._loop_stopped,
+            warn=self._warn,
         )
 
     def _loop_stopped(self, kernel: str) -> None:
@@ -325,14 +352,32 @@ class Session:
             self.tell([Diagnostic("warning", "loop-stopped", words, None, "the rest of its steps is left out")])
             self.notices.note(words)
 
+    def _warn(self, problem: Diagnostic) -> None:
+        self.tell([problem])
+        self.notices.note(problem.message)
+
     def _after_frame(self, stats: FrameStats) -> None:
         self.frames += 1
         figures = stats.shown(time.monotonic())
         if figures is not None:
             self.events.emit("frames", **figures.fields())
             self.notices.set_figures(self._figures(figures))
+        if figures is not None:
+            self._tell_of_sound()
         if self._compute and (figures is not None or self.frames == 1):
             self.events.emit("compute", values=self._compute)
+
+    def _tell_of_sound(self) -> None:
+        """What happens to the sound, and once a second how it is."""
+        if self.sound is None:
+            return
+        for event in self.sound.events():
+            self._mention(event.words if event.kind != "playing" else f"sound on {event.words}")
+        figures = self.sound.figures
+        if figures is not None:
+            self.events.emit(
+                "audio", blocks=figures.blocks, load=round(figures.load, 4), underruns=figures.underruns
+            )
 
     def _figures(self, figures: FrameFigures) -> tuple[str, ...]:
         width, height = self.size
@@ -354,7 +399,7 @@ class Session:
             graph_ms=round(graph, 3),
             compile_ms=round(kernels, 3),
             latency_ms=round(latency, 3),
-            waited_ms=0.0,
+            waited_ms=round(self._succession.waited_ms, 3),
             recompiled=[] if outcome.known else list(swap.changed),
             kept=list(swap.kept),
             cached=list(swap.changed) if outcome.known else [],
@@ -377,6 +422,8 @@ class Session:
                 self._pause()
             case "restart":
                 self.clock.restart()
+                if self.sound is not None:
+                    self.sound.restart()
                 self._mention("the clock starts again")
             case "fullscreen":
                 self._screen.toggle_fullscreen()

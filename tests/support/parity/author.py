@@ -46,8 +46,8 @@ class Author:
     """Whether an expensive row may still be written."""
     lines: list[str] = field(default_factory=list)
 
-    def program(self) -> str:
-        """The text of a program that displays 1, 3 or 4 values."""
+    def program(self, statements: Sequence[str], counts: Sequence[int]) -> str:
+        """The text of a program that ends in one of these statements, with one of these numbers of values."""
         if self.chance(0.15):
             self.lines.append(self.pick(SETTINGS))
         around = self.given()
@@ -60,8 +60,8 @@ class Author:
             call = self.call(spindle, around, 1)
             made += [replace(call, text=f"{call.text}@{output}") for output in spindle.outputs]
         self.rng.shuffle(made)
-        shown = [self.fitted(self.shown(around, made), UNIT) for _ in range(self.pick((1, 1, 3, 3, 4)))]
-        self.lines.append(f"{self.pick(('display', 'display', 'render'))}({', '.join(piece.text for piece in shown)})")
+        shown = [self.fitted(self.shown(around, made), UNIT) for _ in range(self.pick(counts))]
+        self.lines.append(f"{self.pick(statements)}({', '.join(piece.text for piece in shown)})")
         return "\n".join(self.lines) + "\n"
 
     # --- statements -----------------------------------------------------------------------------------------------
@@ -397,6 +397,12 @@ def _weight(row: OpSpec) -> float:
 
 
 def program(seed: int, attempt: int = 0) -> str:
-    """Program number `seed`. A few are refused, since an index or a map turns out to be out of place: these have
-    further attempts."""
-    return Author(random.Random(f"{seed}.{attempt}")).program()
+    """Program number `seed`, which displays 1, 3 or 4 values. A few are refused, since an index or a map turns out to
+    be out of place: these have further attempts."""
+    author = Author(random.Random(f"{seed}.{attempt}"))
+    return author.program(("display", "display", "render"), (1, 1, 3, 3, 4))
+
+
+def sound(seed: int, attempt: int = 0) -> str:
+    """Sound number `seed`, which plays 1 or 2 values."""
+    return Author(random.Random(f"sound {seed}.{attempt}")).program(("play", "audio"), (1, 2))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from tests.support.parity.author import program
+from tests.support.parity.author import program, sound
+from tests.support.tolerances import GENERATED, HEARD, Tolerance
 from weft.backends.launch import Launch, Picture, Reals, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.vm import ReferenceExecutor
@@ -24,7 +26,11 @@ MOMENTS = (0.7, 0.7 + 1 / 60, 3600.5, 86400.01)
 FPS = 60
 
 # What a program may be refused for: whether it is, is known only when its spindles and maps are followed.
-REFUSED = frozenset({"index-out-of-range", "time-map-reaches-state"})
+REFUSED = frozenset({"index-out-of-range", "time-map-reaches-state", "map-reaches-state"})
+
+# The sounds' launches: several chunks in a row, then leaps.
+RATE = 48_000
+SOUND_MOMENTS = ((0.7, 300), (0.7 + 300 / RATE, 3), (3600.5, 40), (86400.01, 25))
 _ATTEMPTS = 5
 
 
@@ -36,6 +42,26 @@ class Case:
     kernel: Kernel
     launches: tuple[Launch, ...]
     expected: Reals
+
+    @property
+    def is_sound(self) -> bool:
+        return self.kernel.tick == "element"
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """Within which a value is near."""
+        return HEARD if self.is_sound else GENERATED
+
+
+def sound_case_of(text: str) -> Case:
+    """The case of a sound, with all launches as one: [1, outputs, 1, samples]. Raises WeftError if there is an error
+    in it."""
+    made = build(Source("test.weft", text), ContextTable())
+    (unit,) = made.units
+    times = np.concatenate([start + np.arange(count) / RATE for start, count in SOUND_MOMENTS])
+    launch = _sound_launch(unit.kernel, made.patch.parameter_values(), times)
+    expected = ReferenceExecutor().load(unit.kernel).planes(StateMemory(unit.kernel.slots), launch)
+    return Case(text, unit.kernel, (launch,), expected[np.newaxis])
 
 
 def case_of(text: str, moments: tuple[float, ...] = MOMENTS, shape: tuple[int, int] = SHAPE) -> Case:
@@ -52,13 +78,22 @@ def case_of(text: str, moments: tuple[float, ...] = MOMENTS, shape: tuple[int, i
 
 def case_of_seed(seed: int) -> Case:
     """The case of program number `seed`."""
+    return _attempted(lambda attempt: case_of(program(seed, attempt)), f"program {seed}")
+
+
+def sound_case_of_seed(seed: int) -> Case:
+    """The case of sound number `seed`."""
+    return _attempted(lambda attempt: sound_case_of(sound(seed, attempt)), f"sound {seed}")
+
+
+def _attempted(make: Callable[[int], Case], name: str) -> Case:
     for attempt in range(_ATTEMPTS):
         try:
-            return case_of(program(seed, attempt))
+            return make(attempt)
         except WeftError as failure:
             if not {diagnostic.code for diagnostic in failure.diagnostics} <= REFUSED:
                 raise
-    raise ValueError(f"program {seed} is refused {_ATTEMPTS} times")
+    raise ValueError(f"{name} is refused {_ATTEMPTS} times")
 
 
 def picture() -> Picture:
@@ -79,5 +114,20 @@ def _launch(kernel: Kernel, given: dict[str, float], tick: int, time: float, sha
         shape=shape,
         coords=picture_coords(width, height, time),
         uniforms={name: float(values.get(name, 0)) for name in kernel.uniforms},
+        pictures=dict.fromkeys(kernel.pictures, picture()),
+    )
+
+
+def _sound_launch(kernel: Kernel, given: dict[str, float], times: Reals) -> Launch:
+    """The launch of these samples. What comes from outside is led to where it moves."""
+    ramp = np.linspace(0, 1, len(times))
+    values = {"mouse@x": 0.3 + 0.4 * ramp, "mouse@y": 0.55, "mouse@down": ramp > 0.6, "key@space": ramp > 0.3, **given}
+    coords = {"abstime": times, "x": 0.5, "y": 0.5, "channel": 1.0}
+    coords |= {name: np.asarray(values.get(name, 0.0), np.float64) for name, _ in kernel.coords if name not in coords}
+    numbers = {"dt": 1 / RATE, "width": 37, "height": 2}
+    return Launch(
+        shape=(1, len(times)),
+        coords=coords,
+        uniforms={name: float(numbers.get(name, given.get(name, 0))) for name in kernel.uniforms},
         pictures=dict.fromkeys(kernel.pictures, picture()),
     )

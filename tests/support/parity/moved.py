@@ -72,18 +72,31 @@ class Movement:
         return found
 
 
+class DoubleMovement(Movement):
+    """The same for sounds, which every machine computes in double precision: nothing is rounded further, and what moves
+    does so by a unit in the last place of a double."""
+
+    def result(self, x: float) -> float:
+        single = self._single
+        single[0] = x if abs(x) < 1e38 else math.inf
+        if single[0] == x or not math.isfinite(x):
+            return x
+        return x * (1 + (next(self._factors) - 1) * 2.0**-29)
+
+
 class MovedReference:
-    """The reference for a grid kernel whose state advances once a launch, with its numbers moving."""
+    """The reference for a grid kernel, with its numbers moving."""
 
     def __init__(self, kernel: Kernel, movement: Movement | None = None) -> None:
         assert kernel.sweep == "grid", kernel.name
-        assert kernel.tick == "launch", kernel.name
         self.kernel = kernel
-        self._movement = movement or Movement()
+        self._by_element = kernel.tick == "element"
+        self._movement = movement or (DoubleMovement() if self._by_element else Movement())
         rates = ((Rate.COLUMN, Rate.ROW, Rate.ELEMENT), (Rate.ELEMENT,))
         self._interpreters = [Interpreter(kernel, alter=partial(self._altered, moving)) for moving in rates]
         self._locals = {r: [n for n, local in enumerate(kernel.locals) if local.rate == r] for r in Rate}
-        self._looks_around = any(instruction.op == "SAMPLE_STATE" for _, _, instruction in kernel.walk())
+        samples = any(instruction.op == "SAMPLE_STATE" for _, _, instruction in kernel.walk())
+        self._needs_all = samples or self._by_element
 
     def play(self, launches: Sequence[Launch], elements: Sequence[tuple[int, int]], seed: int) -> Reals:
         """The outputs at some elements (row, column) in launches that follow one another: an array [launches, outputs,
@@ -92,14 +105,15 @@ class MovedReference:
         interpreter = self._interpreters[seed % 2]
         shape = launches[0].shape
         memory = StateMemory(self.kernel.slots, shape, np.float64)
-        # A program that looks at what others remember needs them all.
-        computed = [*np.ndindex(shape)] if self._looks_around else elements
-        wanted = [computed.index(element) for element in elements] if self._looks_around else slice(None)
+        # A program that looks at what others remember needs them all; so does each sample those before it.
+        computed = [*np.ndindex(shape)] if self._needs_all else elements
+        wanted = [computed.index(element) for element in elements] if self._needs_all else slice(None)
         found = np.empty((len(launches), len(self.kernel.outputs), len(computed)))
         with np.errstate(all="ignore"):
             for at, launch in enumerate(launches):
                 self._launch(interpreter, interpreter.begin(memory, launch), computed, found[at])
-                memory.advance()
+                if not self._by_element:
+                    memory.advance()
         return found[:, :, wanted]
 
     def _launch(
@@ -116,9 +130,12 @@ class MovedReference:
                     known[at] = list(machine.locals)
                 for local in self._locals[rate]:
                     machine.locals[local] = known[at][local]
+            self._set_coordinates(machine, Rate.ELEMENT, column)
             interpreter.run(Rate.ELEMENT, machine)
             out[:, number] = machine.stack
             machine.stack.clear()
+            if self._by_element:
+                machine.memory.advance()
 
     def _set_coordinates(self, machine: Machine, rate: Rate, at: int) -> None:
         for name, changes in self.kernel.coords:

@@ -1,11 +1,12 @@
 """The rule of parity: a machine's pictures are those of the reference, but for what single precision makes of them.
 
 A *value* is an output of one element in one tick as it is, or one of the four bytes of its pixel. It is *near* if it
-lies within `GENERATED` of the reference, or within a level of 255. Every value that is not near must be *explained*, by
+lies within `GENERATED` of the reference, or within a level of 255. Sounds have no pixels, and are computed in double
+precision everywhere: there numbers move by units of that, and near is what lies within `HEARD`. Every value that is not near must be *explained*, by
 the reference itself: `moved.MovedReference` plays the program again, with each number rounded to single precision and
 moved by a unit in the last place or not at all, by chance. The reference and these runs span an interval for each
 value. A value is explained if it lies within that interval, widened on both sides by the interval's own width and by
-`GENERATED`.
+`GENERATED` or `HEARD`.
 
 - A well-conditioned value moves by some units in the last place, so its interval is hardly wider than the tolerance,
   and nothing but rounding fits into it.
@@ -32,7 +33,7 @@ import numpy.typing as npt
 
 from tests.support.parity.cases import Case
 from tests.support.parity.moved import MovedReference
-from tests.support.tolerances import GENERATED, LEVELS
+from tests.support.tolerances import LEVELS, Tolerance
 from weft.backends.executor import Executor
 from weft.backends.launch import Reals
 from weft.backends.memory import StateMemory
@@ -101,13 +102,18 @@ class _Suspects:
 
 
 def compare(case: Case, executor: Executor) -> Outcome:
-    """Holds what an executor shows against the reference."""
-    planes, levels = _played(case, executor)
-    expected = _levels(case.expected)
-    off = np.abs(levels - expected) > LEVELS
-    if len(case.kernel.outputs) < 4:
-        off[:, 3] = levels[:, 3] != expected[:, 3]
-    suspects = _suspects(case, planes, levels, expected, off)
+    """Holds what an executor shows, or plays, against the reference."""
+    if case.is_sound:
+        planes = _heard(case, executor)
+        off = ~case.tolerance.agreement(planes, case.expected)
+        suspects = _suspects_of_planes(case, planes)
+    else:
+        planes, levels = _played(case, executor)
+        expected = _levels(case.expected)
+        off = np.abs(levels - expected) > LEVELS
+        if len(case.kernel.outputs) < 4:
+            off[:, 3] = levels[:, 3] != expected[:, 3]
+        suspects = _suspects(case, planes, levels, expected, off)
     count = len(suspects.tick)
     unexplained: tuple[Difference, ...] = ()
     moved = MovedReference(case.kernel)
@@ -137,6 +143,18 @@ def _played(case: Case, executor: Executor) -> tuple[Reals, Reals]:
     return np.stack(planes), np.stack(levels)
 
 
+def _heard(case: Case, executor: Executor) -> Reals:
+    """What a machine plays: outputs [launches, outputs, 1, samples]."""
+    executable, memory = executor.load(case.kernel), StateMemory(case.kernel.slots)
+    return np.stack([np.array(executable.planes(memory, launch), np.float64) for launch in case.launches])
+
+
+def _suspects_of_planes(case: Case, planes: Reals) -> _Suspects:
+    at = tick, output, row, column = np.nonzero(~case.tolerance.agreement(planes, case.expected))
+    channel = np.full_like(tick, -1)
+    return _Suspects(tick, output, row, column, channel, planes[at], case.expected[at])
+
+
 def _levels(planes: Reals) -> Reals:
     """The bytes of outputs: [launches, 4, height, width]."""
     pixels = np.zeros((len(planes), *planes.shape[2:], 4), np.uint8)
@@ -146,19 +164,18 @@ def _levels(planes: Reals) -> Reals:
 
 
 def _suspects(case: Case, planes: Reals, levels: Reals, expected: Reals, off: npt.NDArray[np.bool_]) -> _Suspects:
-    tick, output, row, column = np.nonzero(~GENERATED.agreement(planes, case.expected))
-    at = (tick, output, row, column)
+    raw = _suspects_of_planes(case, planes)
     packed_tick, channel, packed_row, packed_column = packed_at = np.nonzero(off)
     shown = channels(len(case.kernel.outputs))
     output_of = np.array((*shown, -1)[:4])
     return _Suspects(
-        tick=np.concatenate([tick, packed_tick]),
-        output=np.concatenate([output, output_of[channel]]),
-        row=np.concatenate([row, packed_row]),
-        column=np.concatenate([column, packed_column]),
-        channel=np.concatenate([np.full_like(tick, -1), channel]),
-        candidate=np.concatenate([planes[at], levels[packed_at]]),
-        reference=np.concatenate([case.expected[at], expected[packed_at]]),
+        tick=np.concatenate([raw.tick, packed_tick]),
+        output=np.concatenate([raw.output, output_of[channel]]),
+        row=np.concatenate([raw.row, packed_row]),
+        column=np.concatenate([raw.column, packed_column]),
+        channel=np.concatenate([raw.channel, channel]),
+        candidate=np.concatenate([raw.candidate, levels[packed_at]]),
+        reference=np.concatenate([raw.reference, expected[packed_at]]),
     )
 
 
@@ -212,20 +229,20 @@ def _tried(case: Case, moved: MovedReference, suspects: _Suspects, looks: tuple[
         while len(made) <= look:
             made.append(values(moved.play(launches, elements, seed=len(made) - 1)))
         runs = np.stack(made)
-        explained = _explained(runs, suspects)
+        explained = _explained(runs, suspects, case.tolerance)
         if explained.all():
             break
     return _Trial(suspects, runs, explained)
 
 
-def _explained(runs: Reals, suspects: _Suspects) -> npt.NDArray[np.bool_]:
+def _explained(runs: Reals, suspects: _Suspects, tolerance: Tolerance) -> npt.NDArray[np.bool_]:
     """Whether runs [runs, values], of which the first is the reference itself, explain each value."""
     candidate = suspects.candidate
     with np.errstate(all="ignore"):
         finite = np.where(np.isfinite(runs), runs, np.nan)
         least, greatest = np.fmin.reduce(finite), np.fmax.reduce(finite)
         size = np.fmax(np.abs(least), np.abs(greatest))
-        margin = np.nan_to_num(greatest - least + GENERATED.relative * size) + GENERATED.absolute
+        margin = np.nan_to_num(greatest - least + tolerance.relative * size) + tolerance.absolute
         low, high = np.fmin.reduce(runs) - margin, np.fmax.reduce(runs) + margin
         no_number = np.isnan(runs).any(axis=0)
         within = np.isfinite(candidate) & (low <= candidate) & (candidate <= high)

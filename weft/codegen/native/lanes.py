@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from weft.codegen.native.target import Isa
-from weft.codegen.native.types import SCALARS, Value, bits_text, real_text, vector
+from weft.codegen.native.types import SINGLE, Precision, Value, bits_text
 from weft.ops.spec import ValueType
+
+_KINDS: tuple[ValueType, ...] = ("real", "truth", "bits")
 
 # Lets a product and a sum become one instruction. Nothing more: other liberties would break the reduction of phases,
 # or what NaN and infinity mean.
 _FUSE = "contract "
 
-# Above this, every real is whole; up to it, all whole numbers fit into 32 bits.
-_ALL_WHOLE = 2.0**23
-
 
 class LlvmLanes:
-    """Appends to `text`, which others may exchange for another stretch of the program."""
+    """Appends to `text`, which others may exchange for another stretch of the program. `reals` says what its reals
+    are."""
 
-    def __init__(self, isa: Isa, lanes: int) -> None:
+    def __init__(self, isa: Isa, lanes: int, reals: Precision = SINGLE) -> None:
         self.isa = isa
         self.lanes = lanes
+        self.reals = reals
         self.text: list[str] = []
         self.declared: set[str] = set()
-        self._types: dict[ValueType, str] = {kind: vector(lanes, kind) for kind in SCALARS}
+        self._types: dict[ValueType, str] = {kind: reals.vector(lanes, kind) for kind in _KINDS}
         self._count = 0
 
     # Text.
@@ -49,12 +51,37 @@ class LlvmLanes:
     def type(self, kind: ValueType) -> str:
         return self._types[kind]
 
+    @contextmanager
+    def narrow(self, lanes: int) -> Iterator[None]:
+        """Writes for vectors of fewer lanes meanwhile."""
+        before = self.lanes, self._types
+        self.lanes, self._types = lanes, {kind: self.reals.vector(lanes, kind) for kind in _KINDS}
+        try:
+            yield
+        finally:
+            self.lanes, self._types = before
+
+    def scalar(self, kind: ValueType) -> str:
+        """The type of one lane."""
+        return self.reals.scalar(kind)
+
     def call(self, function: str, kind: ValueType, *args: Value, flags: str = "") -> Value:
         """Calls one of LLVM's functions on vectors of one kind."""
         of = self._types[kind]
-        name = f"@llvm.{function}.v{self.lanes}{'f32' if kind == 'real' else 'i32'}"
+        name = f"@llvm.{function}.v{self.lanes}{self.reals.suffix if kind == 'real' else 'i32'}"
         self.declared.add(f"declare {of} {name}({', '.join([of] * len(args))})")
         return Value(self.put(f"call {flags}{of} {name}({', '.join(f'{of} {a.text}' for a in args)})"), kind)
+
+    def library(self, function: str, *args: Value) -> Value:
+        """Calls a function of C's library for each lane. The reals have to be doubles."""
+        of, one = self._types["real"], self.reals.name
+        self.declared.add(f"declare {one} @{function}({', '.join([one] * len(args))}) #0")
+        made = "poison"
+        for lane in range(self.lanes):
+            given = [self.put(f"extractelement {of} {arg.text}, i64 {lane}") for arg in args]
+            found = self.put(f"call {one} @{function}({', '.join(f'{one} {each}' for each in given)})")
+            made = self.put(f"insertelement {of} {made}, {one} {found}, i64 {lane}")
+        return Value(made, "real")
 
     def _binary(self, op: str, kind: ValueType, a: Value, b: Value) -> Value:
         return Value(self.put(f"{op} {self._types[kind]} {a.text}, {b.text}"), kind)
@@ -62,7 +89,7 @@ class LlvmLanes:
     # Constants.
 
     def real(self, value: float, /) -> Value:
-        return Value(f"splat (float {real_text(value)})", "real", value)
+        return Value(f"splat ({self.reals.name} {self.reals.text(value)})", "real", value)
 
     def bits(self, value: int, /) -> Value:
         return Value(f"splat (i32 {bits_text(value)})", "bits")
@@ -75,7 +102,7 @@ class LlvmLanes:
 
     def each(self, texts: Sequence[str], kind: ValueType) -> Value:
         """A constant that is another one in each lane."""
-        return Value(f"<{', '.join(f'{SCALARS[kind]} {text}' for text in texts)}>", kind)
+        return Value(f"<{', '.join(f'{self.scalar(kind)} {text}' for text in texts)}>", kind)
 
     # Reals.
 
@@ -116,20 +143,25 @@ class LlvmLanes:
     def floor(self, x: Value, /) -> Value:
         if self.isa.rounds:
             return self.call("floor", "real", x)
-        whole = self.real_of(self.whole(x))
-        below = self._binary("fsub", "real", whole, self.select(self.lt(x, whole), self.real(1), self.real(0)))
+        near = self._near(x)
+        below = self._binary("fsub", "real", near, self.select(self.lt(x, near), self.real(1), self.real(0)))
         # What is already whole, infinite or NaN stays; so does the sign of a zero.
-        small = self.lt(self.abs(x), self.real(_ALL_WHOLE))
-        sign = self.bits_and(self.bits_in(x), self.bits(0x8000_0000))
-        return self.select(small, self.real_in(self.bits_or(self.bits_in(below), sign)), x)
+        return self.select(self._has_fraction(x), self.call("copysign", "real", below, x), x)
 
     def nearest(self, x: Value, /) -> Value:
         if self.isa.rounds:
             return self.call("roundeven", "real", x)
-        # The sum has no digits behind the point. What is larger is whole, infinite or NaN, and stays.
-        shifter = self.real(1.5 * _ALL_WHOLE)
-        near = self._binary("fsub", "real", self._binary("fadd", "real", x, shifter), shifter)
-        return self.select(self.lt(self.abs(x), self.real(_ALL_WHOLE / 2)), near, x)
+        return self.select(self._has_fraction(x), self._near(x), x)
+
+    def _near(self, x: Value) -> Value:
+        """The nearest whole number, where x may have a fraction: the sum with so large a number of its sign has no
+        digits behind the point."""
+        shifter = self.call("copysign", "real", self.real(self.reals.whole), x)
+        return self._binary("fsub", "real", self._binary("fadd", "real", x, shifter), shifter)
+
+    def _has_fraction(self, x: Value) -> Value:
+        """False where x is so large that it is whole, infinite or NaN."""
+        return self.lt(self.abs(x), self.real(self.reals.whole))
 
     def lesser(self, a: Value, b: Value, /) -> Value:
         return self.select(self._compare("olt", a, b), a, b)

@@ -31,15 +31,22 @@ class Word(Enum):
     STOPPED = "stopped"
     """Set to 1 when a loop met its limit."""
     SCALARS = "scalars"
-    """Where the scalars of the launch are, 4 bytes each, in the order of `Layout.scalars`."""
+    """Where the scalars of the launch are, each as large as a real, in the order of `Layout.scalars`."""
     BASE = "base"
     """The bits that all pixels of a launch share."""
+    NUMBERS = "numbers"
+    """Where the numbers are that a launch is given, doubles, in the order of `Layout.numbers`."""
+    STRIDE = "stride"
+    """How many reals lie between the beginnings of two outputs of a series."""
+    SCRATCH = "scratch"
+    """Where the functions of a series leave values for one another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """Where the numbers are that change by column or by row, 4 bytes each: a coordinate, a local, or parts of pixels.
-    A line is as long as the picture is wide or high, but never shorter than a vector."""
+    A line is as long as the picture is wide or high, but never shorter than a vector. In a series, coordinates change
+    at every sample: reals, one for each, and room for a vector behind them."""
 
     source: Literal["coord", "local", "pixels"]
     key: str | int
@@ -87,7 +94,7 @@ class PictureWord:
 
 Field: TypeAlias = Word | Line | Cell | Ring | Head | History | PictureWord
 
-_ADDRESSES = frozenset({Word.OUT, Word.SCALARS})
+_ADDRESSES = frozenset({Word.OUT, Word.SCALARS, Word.NUMBERS, Word.SCRATCH})
 
 
 def is_address(field: Field) -> bool:
@@ -126,3 +133,15 @@ class Layout:
     rows: bool
     base: int = 0
     levels: tuple[tuple[int, Scalar | float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesLayout:
+    """What the code of a series is given. `numbers` and `scalars` are as in `Layout`, in double precision."""
+
+    fields: tuple[Field, ...]
+    scalars: tuple[Scalar, ...]
+    numbers: tuple[Scalar, ...]
+    lanes: int
+    scratch: int
+    """How many bytes `Word.SCRATCH` takes."""

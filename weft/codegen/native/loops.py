@@ -38,7 +38,7 @@ def write_loop(w: Writer, node: Node, write_body: Callable[[Body], None]) -> Non
     phis = len(w.text)
     carried = [Value(name, "real") for name in names.carried]
     with w.scope():
-        count = w.put(f"sitofp i32 {names.count} to float")
+        count = w.put(f"sitofp i32 {names.count} to {w.scalar('real')}")
         step = _masked_step if body.masked else _step
         go = step(w, body, names, first, last, count)
         for place, value in zip(body.carried, carried, strict=True):
@@ -83,8 +83,8 @@ def _allow_steps(w: Writer, body: Body) -> None:
 
 def _step(w: Writer, body: Body, names: _Names, first: Value, last: Value, count: str) -> Value:
     """Goes on with the body, unless the loop is over for all lanes together."""
-    index = w.put(f"fadd float {w.first(first)}, {count}")
-    goes_on = w.put(f"fcmp ole float {index}, {w.first(last)}")
+    index = w.put(f"fadd {w.scalar('real')} {w.first(first)}, {count}")
+    goes_on = w.put(f"fcmp ole {w.scalar('real')} {index}, {w.first(last)}")
     allowed = w.put(f"icmp ult i32 {names.count}, {LOOP_STEPS}")
     if body.nested:
         left = w.put(f"load i32, ptr {w.budget}")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from weft.codegen.base import Kernel
-from weft.codegen.native.layout import CHANNELS, Cell, Field, Head, History, PictureWord, Ring, Word
+from weft.codegen.native.layout import CHANNELS, Cell, Field, History, PictureWord, Ring, Word
 from weft.codegen.native.nodes import Node, Store
 from weft.codegen.native.types import Value
 from weft.codegen.native.writer import Writer
@@ -17,6 +17,8 @@ from weft.ir.program import StateSlot
 def write_state(w: Writer, kernel: Kernel, node: Node) -> Value:
     """A slot k ticks ago, at this element."""
     slot, plane, (k,) = kernel.slot(node.attr.slot), node.attr.plane, node.args
+    if node.attr in w.registers:
+        return w.registers[node.attr]
     if not slot.image:
         return w.gather_wide(w.word(History(slot.key)), _cell_numbers(w, slot, plane, k))
     address = _plane(w, slot, plane, k)
@@ -70,7 +72,7 @@ def _plane(w: Writer, slot: StateSlot, plane: int, k: Node) -> str | None:
     if k.varies:
         return None
     ticks = w.put(f"sext i32 {w.first(_ticks_back(w, slot, k))} to i64")
-    cell = w.put(f"sub i64 {w.word(Head(slot.key))}, {ticks}")
+    cell = w.put(f"sub i64 {w.head(slot.key)}, {ticks}")
     wrapped = w.put(f"add i64 {cell}, {slot.depth + 1}")
     is_before = w.put(f"icmp slt i64 {cell}, 0")
     cell = w.put(f"select i1 {is_before}, i64 {wrapped}, i64 {cell}")
@@ -92,7 +94,7 @@ def _far_gather(w: Writer, slot: StateSlot, plane: int, k: Node, at: Value) -> V
 
 def _cell_numbers(w: Writer, slot: StateSlot, plane: int, k: Node) -> Value:
     """Which of the planes in a ring is that of k ticks ago."""
-    cell = w.bits_sub(w.splat(w.put(f"trunc i64 {w.word(Head(slot.key))} to i32"), "bits"), _ticks_back(w, slot, k))
+    cell = w.bits_sub(w.splat(w.put(f"trunc i64 {w.head(slot.key)} to i32"), "bits"), _ticks_back(w, slot, k))
     is_before = Value(w.put(f"icmp slt {w.type('bits')} {cell.text}, zeroinitializer"), "truth")
     cell = w.select(is_before, w.bits_add(cell, w.bits(slot.depth + 1)), cell)
     return w.bits_add(w.bits_mul(cell, w.bits(slot.planes)), w.bits(plane))

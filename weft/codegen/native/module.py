@@ -42,13 +42,16 @@ _MOST_TO_IMPROVE = 3000
 def suits(kernel: Kernel) -> bool:
     """Whether a kernel should become a module: that of a picture whose elements need nothing of each other, and call
     nobody, unless it is huge."""
-    if sum(len(section.code) for section in kernel.sections) > _MOST_INSTRUCTIONS:
-        return False
     calls = any(
         instruction.op == "LOAD_STRAND" and section.rate > Rate.FRAME for section, _, instruction in kernel.walk()
     )
     by_element = kernel.tick == "element" or any(rate == Rate.ELEMENT for _, rate in kernel.coords)
-    return kernel.sweep == "grid" and not by_element and not calls
+    return kernel.sweep == "grid" and not by_element and not calls and not is_huge(kernel)
+
+
+def is_huge(kernel: Kernel) -> bool:
+    """Whether it would take too long to make machine code of a kernel."""
+    return sum(len(section.code) for section in kernel.sections) > _MOST_INSTRUCTIONS
 
 
 def is_improvable(kernel: Kernel) -> bool:

@@ -26,6 +26,7 @@ class Node:
     | `result`       | (loop,)        | k             | the k-th carried value behind the loop       |
     | `index`        |                | Body          | the variable of the loop around it           |
     | `carried`      |                | (Body, k)     | the k-th carried value in this step          |
+    | `wave`         | slope, offset  | row's name    | the row of `slope · time + offset`           |
     """
 
     op: str

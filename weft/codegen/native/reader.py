@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import copysign
+from types import MappingProxyType
 from typing import Any
 
 from weft.codegen.base import Kernel
 from weft.codegen.liveness import LoopSpan, loop_spans
 from weft.codegen.native.layout import Line, Scalar
 from weft.codegen.native.nodes import Body, Graph, Node, Store, mark_varying
+from weft.codegen.native.unused import without_unused
 from weft.codegen.opcodes import row_of
 from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane
 from weft.ir.rates import Rate
@@ -19,12 +21,20 @@ from weft.ops.spec import ValueType
 # What is given once for a launch.
 _ONCE = (Rate.CONSTANT, Rate.FRAME)
 
+NOTHING: Mapping[int, Node] = MappingProxyType({})
+"""No locals."""
 
-def read(kernel: Kernel, rate: Rate) -> Graph:
-    """The section of a rate as a graph."""
+
+def read(kernel: Kernel, rate: Rate, known: Mapping[int, Node] = NOTHING) -> Graph:
+    """The section of a rate as a graph. `known` are locals of rarer sections that are computed beside it."""
     reader = _Reader(kernel, rate)
+    reader.stored.update(known)
     reader.run()
-    graph = Graph(reader.nodes, tuple(reader.stack), reader.stored, tuple(reader.stores))
+    roots = [*reader.stack, *(store.value for store in reader.stores)]
+    if rate != Rate.ELEMENT:
+        roots += reader.stored.values()
+    nodes = without_unused(reader.nodes, roots, known.values())
+    graph = Graph(nodes, tuple(reader.stack), reader.stored, tuple(reader.stores))
     mark_varying(graph.nodes)
     return graph
 
@@ -128,7 +138,7 @@ class _Reader:
     def _given(self, source: Scalar | Line) -> None:
         # Neighbours in a vector are neighbours in the section's own direction: in a picture, along the row.
         along = self._rate if self._rate != Rate.ELEMENT else Rate.COLUMN
-        varies = isinstance(source, Line) and source.rate == along
+        varies = isinstance(source, Line) and source.rate in (along, Rate.ELEMENT)
         op = "line" if isinstance(source, Line) else "scalar"
         self.stack.append(self._leaf(op, source, source.kind, source, varies))
 
@@ -139,8 +149,9 @@ class _Reader:
         self.stack.pop()
 
     def _load_state(self, place: SlotPlane) -> None:
-        image = self._kernel.slot(place.slot).image
-        self._push(Node("state", self._pop("real"), "real", place, varies=image))
+        # From sample to sample, numbers change as well.
+        varies = self._kernel.slot(place.slot).image or self._kernel.tick == "element"
+        self._push(Node("state", self._pop("real"), "real", place, varies=varies))
 
     def _sample_state(self, place: SlotPlane) -> None:
         self._push(Node("sample", self._pop("real", "real", "real"), "real", place))

@@ -10,7 +10,7 @@ from weft.codegen.native.arms import Arm, arms
 from weft.codegen.native.loops import write_loop
 from weft.codegen.native.memory import write_picture, write_sample, write_state
 from weft.codegen.native.nodes import Body, Node
-from weft.codegen.native.types import Value
+from weft.codegen.native.types import DOUBLE, Value
 from weft.codegen.native.writer import Writer
 from weft.ops import OPS
 from weft.ops.spec import OpSpec
@@ -19,6 +19,11 @@ from weft.ops.spec import OpSpec
 def write_nodes(w: Writer, kernel: Kernel, nodes: Sequence[Node], roots: Iterable[Node]) -> None:
     """Writes what the roots need of these nodes, whose operands stand before their users."""
     _Stretch(w, kernel, nodes, roots).write(None)
+
+
+# What is the same in all lanes is computed in one and spread out again, if it costs more than so many additions: each
+# lane of a function of C's library is a call.
+_WORTH_A_LANE = 8
 
 
 class _Stretch:
@@ -50,7 +55,9 @@ class _Stretch:
         w = self._w
         row = OPS.get(node.op)
         if row is not None:
-            w.keep(node, write_row(w, row, [w.value(arg) for arg in node.args]))
+            args = [w.value(arg) for arg in node.args]
+            alone = w.reals == DOUBLE and not node.varies and row.cost >= _WORTH_A_LANE
+            w.keep(node, _write_in_one_lane(w, row, args) if alone else write_row(w, row, args))
             return
         match node.op:
             case "loop":
@@ -88,9 +95,22 @@ class _Stretch:
         return Value(w.put(f"phi {w.type(node.kind)} {', '.join(ways)}"), node.kind)
 
 
+def _write_in_one_lane(w: Writer, row: OpSpec, args: Sequence[Value]) -> Value:
+    """A row whose value is the same in all lanes."""
+    firsts = [w.first(arg) for arg in args]
+    with w.narrow(1):
+        numbers = [w.splat(first, arg.kind) for first, arg in zip(firsts, args, strict=True)]
+        found = w.first(write_row(w, row, numbers))
+    return w.splat(found, row.gives)
+
+
 def write_row(w: Writer, row: OpSpec, args: Sequence[Value]) -> Value:
-    """A row of the table of operators and builtins, applied."""
-    if row.native is None:
+    """A row of the table of operators and builtins, applied in the writer's precision."""
+    form = row.double if row.double is not None and w.reals == DOUBLE else row.native
+    if form is None:
         raise TypeError(f"{row.name} has no native form")
-    made: Value = getattr(w, row.native)(*args) if isinstance(row.native, str) else row.native(w, *args)
-    return made
+    if not isinstance(form, str):
+        made: Value = form(w, *args)
+        return made
+    found: Value = w.library(form, *args) if form is row.double else getattr(w, form)(*args)
+    return found

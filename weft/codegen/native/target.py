@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 _LANE_BITS = 32
+_DOUBLE_BITS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,13 @@ class Isa:
 
     @property
     def lanes(self) -> int:
-        """How many reals a register holds."""
+        """How many singles a register holds."""
         return self.bits // _LANE_BITS
+
+    @property
+    def doubles(self) -> int:
+        """How many doubles a register holds."""
+        return self.bits // _DOUBLE_BITS
 
 
 _INTEL = "x86_64-unknown-linux-gnu"
@@ -61,8 +67,12 @@ class Tier:
     level: int
 
     def lanes(self, isa: Isa, instructions: int) -> int:
-        """How wide vectors should be, for so many instructions at every element."""
+        """How wide vectors of singles should be, for so many instructions at every element."""
         return isa.lanes * (self.registers_short if instructions <= _SHORT else self.registers)
+
+    def doubles(self, isa: Isa, instructions: int) -> int:
+        """The same for doubles."""
+        return isa.doubles * (self.registers_short if instructions <= _SHORT else self.registers)
 
 
 # In a kernel of up to so many instructions few values are needed at once, so that there are registers for each to have

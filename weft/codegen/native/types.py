@@ -3,11 +3,42 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from weft.ops.spec import ValueType
 
-SCALARS: dict[ValueType, str] = {"real": "float", "truth": "i1", "bits": "i32"}
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """What reals are: LLVM's name of the type, how it ends the names of functions, and the bytes of a number."""
+
+    name: str
+    suffix: str
+    bytes: int
+    whole: float
+    """From here on, every number is whole."""
+
+    def scalar(self, kind: ValueType) -> str:
+        """The type of one value."""
+        return {"real": self.name, "truth": "i1", "bits": "i32"}[kind]
+
+    def vector(self, lanes: int, kind: ValueType) -> str:
+        return f"<{lanes} x {self.scalar(kind)}>"
+
+    def text(self, value: float) -> str:
+        """A constant. LLVM writes singles by the bits of the double that equals them."""
+        return f"0x{struct.unpack('<Q', struct.pack('<d', self.rounded(value)))[0]:016X}"
+
+    def rounded(self, value: float) -> float:
+        """The nearest number; infinite beyond the range."""
+        return value if self.bytes == _DOUBLE_BYTES else _single(value)
+
+
+_DOUBLE_BYTES = 8
+
+SINGLE = Precision("float", "f32", 4, 2.0**23)
+DOUBLE = Precision("double", "f64", _DOUBLE_BYTES, 2.0**52)
 
 
 class Value(NamedTuple):
@@ -18,22 +49,11 @@ class Value(NamedTuple):
     number: float | None = None
 
 
-def vector(lanes: int, kind: ValueType) -> str:
-    """The type of a vector."""
-    return f"<{lanes} x {SCALARS[kind]}>"
-
-
-def single(value: float) -> float:
-    """A number rounded to single precision; infinite beyond its range."""
+def _single(value: float) -> float:
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
-
-
-def real_text(value: float) -> str:
-    """A real constant: LLVM writes singles by the bits of the double that equals them."""
-    return f"0x{struct.unpack('<Q', struct.pack('<d', single(value)))[0]:016X}"
 
 
 def bits_text(value: int) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from weft.codegen.native.lanes import LlvmLanes
-from weft.codegen.native.layout import Field, Line, Scalar, Word, is_address
+from weft.codegen.native.layout import Field, Head, Line, Scalar, Word, is_address
 from weft.codegen.native.nodes import Node
 from weft.codegen.native.target import Isa
-from weft.codegen.native.types import SCALARS, Value
+from weft.codegen.native.types import DOUBLE, SINGLE, Precision, Value
+from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
 from weft.ops.spec import ValueType
 
@@ -23,6 +24,7 @@ class Places:
     def __init__(self) -> None:
         self._fields: dict[Field, int] = {}
         self._scalars: dict[Scalar, int] = {}
+        self._numbers: dict[Scalar, int] = {}
         for word in Word:
             self.field(word)
 
@@ -33,6 +35,14 @@ class Places:
     def scalar(self, scalar: Scalar) -> int:
         """The place of a scalar among the others."""
         return self._scalars.setdefault(scalar, len(self._scalars))
+
+    def number(self, scalar: Scalar) -> int:
+        """The place of a number that the launch is given among the others."""
+        return self._numbers.setdefault(scalar, len(self._numbers))
+
+    @property
+    def numbers(self) -> tuple[Scalar, ...]:
+        return tuple(self._numbers)
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -47,15 +57,21 @@ class Writer(LlvmLanes):
     """One function over a picture, or over a line of it.
 
     Its text has three stretches: `entry` runs once, `outer` once a row, and `text` for each vector. `along` is the rate
-    of the lines that are read a vector at once, at `%x`; those of rows are read at `%y`.
+    of the lines that are read a vector at once, at `index`; those of rows are read at `%y`.
     """
 
-    def __init__(self, isa: Isa, lanes: int, places: Places, along: Rate) -> None:
-        super().__init__(isa, lanes)
+    def __init__(self, isa: Isa, lanes: int, places: Places, along: Rate, reals: Precision = SINGLE) -> None:
+        super().__init__(isa, lanes, reals)
         self.places = places
         self.along = along
         self.entry: list[str] = []
         self.outer: list[str] = []
+        self.index = "%x"
+        """Where in the lines along which it runs the vector begins."""
+        self.heads: dict[str, str] = {}
+        """Which cell of a ring this tick writes, by its slot, where the block of arguments does not say it."""
+        self.registers: dict[SlotPlane, Value] = {}
+        """What was stored one tick ago, of slots that remember no more."""
         self.block = "vector"
         """The label of the block that is being written."""
         self.budget = ""
@@ -156,18 +172,23 @@ class Writer(LlvmLanes):
         return self._once(("bits", field), lambda: self._word_in_lanes(field, "trunc", "bits"))
 
     def _word_in_lanes(self, field: Field, convert: str, kind: ValueType) -> Value:
-        return self.splat(self.put(f"{convert} i64 {self.word(field)} to {SCALARS[kind]}"), kind)
+        return self.splat(self.put(f"{convert} i64 {self.word(field)} to {self.scalar(kind)}"), kind)
 
     def _scalar(self, scalar: Scalar) -> Value:
         def load() -> Value:
-            return self.load_splat(self.word(Word.SCALARS), str(self.places.scalar(scalar)), scalar.kind)
+            place = self.places.scalar(scalar) * self.places_of(scalar.kind)
+            return self.load_splat(self.word(Word.SCALARS), str(place), scalar.kind)
 
         return self._once(scalar, load)
+
+    def places_of(self, kind: ValueType) -> int:
+        """How many elements of a kind take as much memory as a real."""
+        return 1 if kind == "real" else self.reals.bytes // 4
 
     def _line(self, line: Line) -> Value:
         address = self.word(line)
         if line.rate == self.along:
-            return self.find(line) or self.keep(line, self.load(address, "%x", line.kind))
+            return self.find(line) or self.keep(line, self.load(address, self.index, line.kind))
         if line not in self._before:
             with self.writing(self.outer):
                 self._before[line] = self.load_splat(address, "%y", line.kind)
@@ -182,30 +203,34 @@ class Writer(LlvmLanes):
 
     # Memory.
 
+    def head(self, slot: str) -> str:
+        """Which cell of a ring this tick writes."""
+        return self.heads.get(slot) or self.word(Head(slot))
+
     def splat(self, number: str, kind: ValueType) -> Value:
         """A number in every lane."""
         of = self.type(kind)
-        first = self.put(f"insertelement {of} poison, {SCALARS[kind]} {number}, i64 0")
+        first = self.put(f"insertelement {of} poison, {self.scalar(kind)} {number}, i64 0")
         return Value(self.put(f"shufflevector {of} {first}, {of} poison, <{self.lanes} x i32> zeroinitializer"), kind)
 
     def first(self, value: Value) -> str:
         """The number in the first lane."""
         return self.put(f"extractelement {self.type(value.kind)} {value.text}, i64 0")
 
-    def element(self, address: str, index: str) -> str:
-        """The address of an element of 4 bytes."""
-        return self.put(f"getelementptr i32, ptr {address}, i64 {index}")
+    def element(self, address: str, index: str, kind: ValueType = "bits") -> str:
+        """The address of an element: of 4 bytes, or as large as a real."""
+        return self.put(f"getelementptr {self.scalar(_STORED[kind])}, ptr {address}, i64 {index}")
 
     def load(self, address: str, index: str, kind: ValueType) -> Value:
         """The vector from an element on."""
         stored = _STORED[kind]
-        place = self.element(address, index)
+        place = self.element(address, index, kind)
         return self._read(Value(self.put(f"load {self.type(stored)}, ptr {place}, align 4"), stored), kind)
 
     def load_splat(self, address: str, index: str, kind: ValueType) -> Value:
         """One element, in every lane."""
         stored = _STORED[kind]
-        number = self.put(f"load {SCALARS[stored]}, ptr {self.element(address, index)}, align 4")
+        number = self.put(f"load {self.scalar(stored)}, ptr {self.element(address, index, kind)}, align 4")
         return self._read(self.splat(number, stored), kind)
 
     def _read(self, stored: Value, kind: ValueType) -> Value:
@@ -217,23 +242,26 @@ class Writer(LlvmLanes):
         """Writes a vector from an element on."""
         if value.kind == "truth":
             value = Value(self.put(f"zext {self.type('truth')} {value.text} to {self.type('bits')}"), "bits")
-        place = self.element(address, index)
+        place = self.element(address, index, value.kind)
         self.do(f"store {self.type(value.kind)} {value.text}, ptr {place}, align 4")
 
     def gather(self, address: str, index: Value, of: str | None = None) -> Value:
-        """Reals from an element for each lane. `of` is the type of the index, if it is not bits."""
-        places = self.put(f"getelementptr float, ptr {address}, {of or self.type('bits')} {index.text}")
-        return Value(self._gathered(places, "float", "f32"), "real")
+        """Singles from an element for each lane. `of` is the type of the index, if it is not bits."""
+        return self._gathered(SINGLE, address, index, of)
 
     def gather_wide(self, address: str, index: Value) -> Value:
         """The same from numbers in double precision."""
-        places = self.put(f"getelementptr double, ptr {address}, {self.type('bits')} {index.text}")
-        found = self._gathered(places, "double", "f64")
-        return Value(self.put(f"fptrunc <{self.lanes} x double> {found} to {self.type('real')}"), "real")
+        return self._gathered(DOUBLE, address, index)
 
-    def _gathered(self, places: str, kind: str, suffix: str) -> str:
-        reals, pointers, truths = f"<{self.lanes} x {kind}>", f"<{self.lanes} x ptr>", self.type("truth")
-        name = f"@llvm.masked.gather.v{self.lanes}{suffix}.v{self.lanes}p0"
-        self.declared.add(f"declare {reals} {name}({pointers}, i32 immarg, {truths}, {reals})")
-        args = f"{pointers} {places}, i32 4, {truths} {self.truth(True).text}, {reals} poison"
-        return self.put(f"call {reals} {name}({args})")
+    def _gathered(self, source: Precision, address: str, index: Value, of: str | None = None) -> Value:
+        """Numbers of some precision, as reals."""
+        places = self.put(f"getelementptr {source.name}, ptr {address}, {of or self.type('bits')} {index.text}")
+        found_as, pointers, truths = source.vector(self.lanes, "real"), f"<{self.lanes} x ptr>", self.type("truth")
+        name = f"@llvm.masked.gather.v{self.lanes}{source.suffix}.v{self.lanes}p0"
+        self.declared.add(f"declare {found_as} {name}({pointers}, i32 immarg, {truths}, {found_as})")
+        args = f"{pointers} {places}, i32 4, {truths} {self.truth(True).text}, {found_as} poison"
+        found = self.put(f"call {found_as} {name}({args})")
+        if source.bytes != self.reals.bytes:
+            convert = "fptrunc" if source.bytes > self.reals.bytes else "fpext"
+            found = self.put(f"{convert} {found_as} {found} to {self.type('real')}")
+        return Value(found, "real")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from weft.backends.registry import load_registry
-from weft.backends.select import choose
+from weft.backends.select import choose, unavailable
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError
 from weft.media.pictures import picture_problem
@@ -70,7 +70,7 @@ class Setup:
         """Raises WeftError for a backend that cannot be had."""
         registry = load_registry()
         choices = choose(registry, [spec.name for spec in registry.contexts], self.asked, self.environment)
-        return Compiler(self, registry.contexts, Stage(choices))
+        return Compiler(self, registry.contexts, Stage(choices, missing=unavailable(registry)))
 
 
 @dataclass

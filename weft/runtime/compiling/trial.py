@@ -1,4 +1,5 @@
-"""The trial before a swap: a new program draws a few small frames aside, and must neither fail nor take for ever."""
+"""The trial before a swap: a new program draws a few small frames and plays a few blocks of sound aside, and must
+neither fail nor take for ever."""
 
 from __future__ import annotations
 
@@ -11,9 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import Env
+from weft.backends.launch import Getter
 from weft.errors import Diagnostic, Span, WeftError, fault
+from weft.names import StrandRef
 from weft.runtime.build import Playable
 from weft.runtime.program import Stage, Swap
+from weft.runtime.sound.rendering import BLOCK, Rendering
 
 NOT_A_NUMBER: Final = "not-a-number"
 """The code of the diagnostic about an output that is no number anywhere."""
@@ -25,6 +29,13 @@ _LARGER_SIDE = 128
 
 # What remembers is 0 at first, and 0/0 at the first tick alone is no mistake.
 _TICKS = 3
+
+# A block may be held up by others; of several, the best shows what it takes.
+_BLOCKS = 5
+
+# How far a second of sound may be off zero on average, and the seconds that it may take to find out.
+_STEADY = 0.5
+_MOST_LISTENING = 0.05
 
 # Seconds for one frame on one core, above which a picture would seem to stand still, and keys not to be heard.
 _SLOWEST = 2.0
@@ -42,11 +53,17 @@ class Moment:
 
 
 def mistakes(playable: Playable, stage: Stage, moment: Moment, places: Mapping[str, Span]) -> tuple[Diagnostic, ...]:
-    """What is wrong with a program as it would run at this moment; nothing if it may. `places` says where the output
-    statements stand. Never raises."""
+    """What is wrong with a program as it would run at this moment; it may, if there are but warnings. `places` says
+    where the output statements stand. Never raises."""
     try:
-        trial = _Trial(playable, stage, moment, _SIDE)
-        return _not_numbers(trial.not_numbers(), places) or _too_slow(playable, stage, moment, trial)
+        sound = _SoundTrial(playable, stage, moment) if playable.streaming.units else None
+        here = stage if sound is None else replace(stage, hears=sound.getter)
+        trial = _Trial(playable, here, moment, _SIDE)
+        wrong = _not_numbers(trial.not_numbers(), places) or _too_slow(playable, here, moment, trial)
+        if sound is None or wrong:
+            return wrong
+        silent = _not_numbers(sound.not_numbers(), places, "sample, so it would be silent")
+        return silent or sound.too_slow() or sound.steady()
     except WeftError as failure:
         return failure.diagnostics
     except Exception as failure:
@@ -94,6 +111,56 @@ class _Trial:
         ]
 
 
+class _SoundTrial:
+    """The sound of a program, block by block. It is given nothing from outside but mouse, keys and parameters."""
+
+    def __init__(self, playable: Playable, stage: Stage, moment: Moment) -> None:
+        self._rate = playable.settings["rate"]
+        self._labels = [label for unit in playable.streaming.units for label in unit.kernel.outputs]
+        first = round(moment.abstime * self._rate)
+        inputs = {**moment.inputs, **playable.parameters}
+        self._rendering = Rendering(replace(stage, hears=None), playable, inputs, first, clips=False)
+        self._seconds: list[float] = []
+        self._blocks: list[npt.NDArray[np.float32]] = []
+        self._behind = first
+        for _ in range(_BLOCKS):
+            self._play()
+
+    def _play(self) -> None:
+        started = time.perf_counter()
+        self._behind += BLOCK
+        self._blocks += list(self._rendering.until(self._behind))
+        self._seconds.append(time.perf_counter() - started)
+
+    def getter(self, ref: StrandRef) -> Getter:
+        return self._rendering.getter(ref)
+
+    def not_numbers(self) -> list[str]:
+        """The statements whose sound is no number at any sample of the last block."""
+        return self._labels if np.isnan(self._blocks[-1]).all() else []
+
+    def too_slow(self) -> tuple[Diagnostic, ...]:
+        """Whether even the best of the blocks takes longer than it lasts."""
+        share = min(self._seconds) * self._rate / BLOCK
+        if share < 1:
+            return ()
+        words = f"this sound takes {share:.1f} times as long to compute as it lasts, so it would stutter"
+        return (Diagnostic("error", "too-slow", words, None, "fewer voices, or shorter loops"),)
+
+    def steady(self) -> tuple[Diagnostic, ...]:
+        """Whether the sound stays on one side of zero for a second, as far as that is quickly known: a loudspeaker
+        that is held out is not heard, and may be harmed."""
+        while len(self._blocks) * BLOCK < self._rate:
+            if sum(self._seconds) > _MOST_LISTENING:
+                return ()
+            self._play()
+        means = np.abs(np.nan_to_num(np.concatenate(self._blocks)).mean(axis=0))
+        if means.max() <= _STEADY:
+            return ()
+        words = f"this sound stays off zero: by {means.max():.2g} on average, in its first second"
+        return (Diagnostic("warning", "steady-sound", words, None, "subtract what is constant in it"),)
+
+
 def small(size: tuple[int, int], side: int) -> tuple[int, int]:
     """The width and height of a picture of about the same aspect, none longer than `side`."""
     scale = min(1.0, side / max(size))
@@ -123,7 +190,9 @@ def _has_dark_channel(values: npt.NDArray[Any]) -> bool:
     return values.dtype == np.uint8 and not values.any(axis=(0, 1)).all()
 
 
-def _not_numbers(labels: list[str], places: Mapping[str, Span]) -> tuple[Diagnostic, ...]:
+def _not_numbers(
+    labels: list[str], places: Mapping[str, Span], where: str = "pixel, so it would be black"
+) -> tuple[Diagnostic, ...]:
     """What to say about outputs that are no numbers, given by their labels: one error for each statement."""
     outputs: dict[str, list[str]] = {}
     for label in labels:
@@ -131,13 +200,14 @@ def _not_numbers(labels: list[str], places: Mapping[str, Span]) -> tuple[Diagnos
         outputs.setdefault(statement, []).append(output)
     hint = "look for 0/0, or a root or logarithm of what is below 0"
     return tuple(
-        Diagnostic("error", NOT_A_NUMBER, _no_number(statement, names), places.get(statement), hint)
+        Diagnostic("error", NOT_A_NUMBER, _no_number(statement, names, where), places.get(statement), hint)
         for statement, names in outputs.items()
+        if statement
     )
 
 
-def _no_number(statement: str, outputs: list[str]) -> str:
+def _no_number(statement: str, outputs: list[str], where: str) -> str:
     *others, last = outputs
     listed = f"{', '.join(others)} and {last} of {{}} are" if others else f"{last} of {{}} is"
-    black = "they would be black" if others else "it would be black"
-    return f"{listed.format(statement.partition(':')[0])} not a number at any pixel, so {black}"
+    where = where.replace("so it", "so they") if others else where
+    return f"{listed.format(statement.partition(':')[0])} not a number at any {where}"

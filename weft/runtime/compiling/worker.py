@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from weft.errors import Diagnostic, WeftError, fault
@@ -48,11 +48,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Improvement:
-    """That the program of a text (by its hash) runs at a better tier, and how many milliseconds it took to make."""
+    """That the program of a text (by its hash) runs at a better tier, and how many milliseconds it took to make.
+    `codes` are by the hashes of the units, for those who play some of them elsewhere."""
 
     hash: str
     tier: int
     took: float
+    codes: Mapping[str, object]
 
 
 def load(saved: Saved, made: Made, stage: Stage, before: Swap | None, known: bool = False) -> Outcome:
@@ -207,7 +209,7 @@ class CompileWorker:
             swap.exchange(improved.codes)
             took = improved.took + (time.perf_counter() - started) * 1e3
             with self._condition:
-                self._improved.append(Improvement(text, swap.tier, took))
+                self._improved.append(Improvement(text, swap.tier, took, improved.codes))
             self._wake()
 
     def _attempt(self, saved: Saved) -> Outcome | None:
@@ -255,7 +257,7 @@ class CompileWorker:
         if mistakes is None:
             return None
         self._gave_up = False
-        if mistakes:
+        if any(mistake.severity == "error" for mistake in mistakes):
             return Outcome(saved, None, mistakes, made.files)
-        self._remembered.add(saved, made)
-        return outcome
+        self._remembered.add(saved, replace(made, diagnostics=(*made.diagnostics, *mistakes)))
+        return replace(outcome, diagnostics=(*outcome.diagnostics, *mistakes))

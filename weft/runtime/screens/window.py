@@ -14,9 +14,9 @@ from typing import Any
 
 from weft.errors import WeftError, error
 from weft.keys import TOOL_KEYS, key_name
+from weft.runtime.hush import hushed
 from weft.runtime.inputs import BUTTONS, Inputs
 from weft.runtime.screens.frame import Rect, fitted, letterbox, shared
-from weft.runtime.screens.hush import hushed
 from weft.runtime.screens.overlay import Annotator
 from weft.runtime.screens.screen import Overlay, Picture
 

@@ -10,7 +10,8 @@ from contextlib import ExitStack, contextmanager
 
 @contextmanager
 def hushed() -> Iterator[None]:
-    """Keeps away what GLFW, Xlib and Mesa print to stderr by themselves; what failed is told in weft's words."""
+    """Keeps away what GLFW, Xlib, Mesa, ALSA and others print to stderr by themselves; what failed is told in weft's
+    words."""
     if sys.stderr is not None:
         sys.stderr.flush()
     with ExitStack() as stack:

@@ -1,0 +1,340 @@
+"""Sounds as machine code: chunks and what crosses them, state, waves, memories, and the boundary."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import subprocess
+import sys
+from decimal import Decimal, getcontext
+from itertools import accumulate
+
+import numpy as np
+import pytest
+
+from tests.support.kernels import kernel
+from tests.support.tolerances import SERIES, WAVES
+from weft.backends import llvm
+from weft.backends.launch import Launch
+from weft.backends.memory import StateMemory
+from weft.backends.native import NativeExecutor
+from weft.backends.native_series import SeriesCode, SeriesExecutable
+from weft.backends.vector import VectorExecutable
+from weft.backends.vm import ReferenceExecutor
+from weft.codegen.base import Kernel, StrandCall
+from weft.codegen.native.series import emit_series, suits_series
+from weft.codegen.native.target import ISAS, TIERS
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.ir.rates import Rate
+from weft.runtime.build import build
+
+RATE = 48_000
+HERE = [isa for isa in ISAS.values() if llvm.runs_here(isa)]
+
+# Shorter than a vector, around one, around a chunk, and several.
+SIZES = (100, 1, 2, 3, 255, 256, 257, 16, 17, 600, 1500, 31)
+
+PROGRAMS = {
+    "nothing": "play(0.25)",
+    "no state": "play(sin(me@time * 440 * tau) * me@time, me@abssample % 7)",
+    "one tick": "y<v> = prev(y@v) * 0.9 + sin(me@time * 300) * 0.1\nplay(y@v, prev(y@v))",
+    "two that need each other": "a<v> = prev(b@v) * 0.7 + 0.1\nb<v> = cos(prev(a@v) + me@time)\nplay(a@v, b@v)",
+    "echo": "e<v> = sin(me@time * 999) + 0.5 * delay(e@v, 300, 400)\nplay(e@v)",
+    "echo that moves": "e<v> = sin(me@time * 999) + 0.5 * delay(e@v, max(1, 150.3 + 140 * sin(me@time * 5)), 400)\nplay(e@v)",
+    "short echo": "e<v> = sin(me@time * 999) + 0.5 * delay(e@v, 2, 3)\nplay(e@v, delay(me@time, 1.5, 7))",
+    "phasor": "play(phasor(440 + 200 * sin(me@time * 7)), phasor(phasor(3) * 1000))",
+    "integral": "play(integrate(sin(me@time * 100)) * 10, integrate(mouse@x))",
+    "held": "play(hold(sin(me@time * 31), floor(me@time * 100)), hold(me@time, floor(me@time * 999)))",
+    "choice": "a<v> = prev(a@v) + 0.01\nplay(if a@v % 1 < 0.5 then exp(a@v) else tanh(a@v), if mouse@x then a@v else 1)",
+    "hash": "n<v> = hash(me@abssample)\nlow<v> = mix(prev(low@v), n@v, 0.1)\nplay(low@v, hash(floor(low@v * 99)))",
+    "noise": "play(noise(me@time * 700), tan(me@time) + asin(fract(me@time * 9)))",
+    "past": "w<v> = sin(me@time * 999)\ncache(w, 5)::p<v>\nplay(p@v(p@k ~ 4 * fract(me@time * 50)))",
+    "picture": 'load("a.png")::img<r, g, b, a>\ny<v> = prev(y@v) * 0.5 + img@r(me@x ~ fract(me@time * 99), me@y ~ prev(y@v))\nplay(y@v, img@g(me@x ~ mouse@x))',
+    "channels": "play(sin(me@time * (440 + me@channel)))",
+}  # fmt: skip
+
+LOOPS = {
+    "partials": ("o += sin(t * 55 * (i + 1) * tau) / (i + 1)", "0 to 40"),
+    "waves with levels": ("o += sin(t * 99 * i + mouse@x) * (cos(0.5 + t * (i % 3)) + 2) * 0.1", "0 to 40"),
+    "powers": ("o = o * 0.5 + cos(t * 50 * 1.01 ^ i)", "1 to 50"),
+    "no step": ("o += sin(t * i)", "3 to me@abssample * 0"),
+    "bounds of the frame": ("o += sin(t * i + o)", "0 to me@rate / 1e3"),
+    "bounds of the sample": ("o += sin(t * i)", "0 to fract(t * 20) * 90"),
+    "nested": ("for j in (0 to integrate(0) + 4) { o += sin(t * i * j) }", "0 to 20"),
+    "nested bounds": ("for j in (0 to i) { o = o * 0.9 + sin(t * i * j) }", "0 to 20"),
+    "of state": ("o += sin(s * i)", "0 to 30"),
+    "of state, bounds too": ("o = o * 0.5 + sin(s * i)", "0 to 20 + s * 20"),
+    "over state": ("o = o * 0.5 + fb * sin(i + t)", "0 to 20"),
+}  # fmt: skip
+
+
+def looping(step: str, bounds: str) -> str:
+    """A program with a loop, some of it of what it remembers."""
+    return f"""
+        spindle f(t, s, fb) :: o {{ o = 0.1
+          for i in ({bounds}) {{ {step} }}
+          o = o * 0.1 }}
+        s<v> = phasor(3)
+        e<v> = f(me@time, s@v, prev(e@v))
+        play(e@v, f(me@time * 2, s@v, 0))
+    """
+
+
+def kernel_of(text: str) -> Kernel:
+    (unit,) = build(Source("test.weft", text), ContextTable()).units
+    assert suits_series(unit.kernel)
+    return unit.kernel
+
+
+def launch(made: Kernel, first: int, count: int, start: float = 0.0, **fields) -> Launch:
+    """The samples from number `first` on."""
+    coords = {
+        "x": 0.5, "y": 0.5, "channel": 1.0, "abstime": start + (first + np.arange(count)) / RATE,
+        "mouse@x": 0.6 + 0.1 * np.sin(first + np.arange(count)),
+    }  # fmt: skip
+    values = {"dt": 1 / RATE}
+    picture = np.random.default_rng(7).random((3, 5, 4), np.float32)
+    return Launch(
+        (1, count), coords, {name: values.get(name, 0.0) for name in made.uniforms},
+        pictures=dict.fromkeys(made.pictures, picture), **fields,
+    )  # fmt: skip
+
+
+def played(executor, made: Kernel, sizes=SIZES, start=0.0, codes=None):
+    """What launches of such sizes give one after another [outputs, samples], and what is remembered then."""
+    executable, memory, found = executor.load(made, codes or {}), StateMemory(made.slots), []
+    for first, size in zip(accumulate(sizes, initial=0), sizes, strict=False):
+        planes = executable.planes(memory, launch(made, first, size, start))
+        assert (planes.shape, planes.dtype) == ((len(made.outputs), 1, size), np.float64)
+        found.append(planes[:, 0])
+    return np.concatenate(found, axis=1), memory
+
+
+def assert_same(got, expected, tolerance=SERIES):
+    (sound, memory), (wanted, remembered) = got, expected
+    assert tolerance.agreement(sound, wanted).all(), np.abs(sound - wanted).max()
+    assert memory.ticks == remembered.ticks
+    for key in remembered.slots:
+        assert tolerance.agreement(memory.ring(key), remembered.ring(key)).all(), key
+
+
+@pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
+def test_sounds_are_those_of_the_reference(text):
+    made = kernel_of(text)
+    expected = played(ReferenceExecutor(), made)
+    for isa in HERE:
+        for lanes, tier in ((None, 1), (None, 2), (1, 1), (16, 1)):
+            executor = NativeExecutor(llvm.plainest(isa), lanes)
+            code = executor.translate(made, False, tier)
+            assert isinstance(code, SeriesCode)
+            assert_same(played(executor, made, codes={False: code}), expected)
+
+
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_loops(loop):
+    made = kernel_of(looping(*loop))
+    sizes = (70, 3, 300)
+    expected = played(ReferenceExecutor(), made, sizes)
+    for lanes, tier in ((None, 2), (4, 1)):
+        executor = NativeExecutor(lanes=lanes)
+        codes = {False: executor.translate(made, False, tier)}
+        assert_same(played(executor, made, sizes, codes=codes), expected)
+
+
+def test_how_a_sound_is_cut_into_launches_does_not_matter():
+    made = kernel_of(PROGRAMS["echo that moves"])
+    whole = played(NativeExecutor(), made, (5000,))
+    assert_same(played(NativeExecutor(), made, (1,) * 50 + (512,) * 9 + (342,)), whole)
+
+
+@pytest.mark.parametrize("name", ["no state", "noise", "picture"])
+def test_a_kernel_says_how_it_becomes_machine_code(name):
+    listing = NativeExecutor().listing(kernel_of(PROGRAMS[name]), packed=False)
+    assert "@series" in listing.llvm
+    assert "series" in listing.assembly()
+
+
+# Waves.
+
+
+@pytest.mark.parametrize("start", [0.0, 3600.0])
+@pytest.mark.parametrize("frequency", [0.001, 0.1, 440.0, 15_000.3, 47_999.0, 100_000.0])
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16, 32])
+def test_waves_stay_right_over_a_chunk(lanes, frequency, start):
+    """As they are restarted in each chunk, no error grows."""
+    made = kernel_of(f"play(sin(me@time * {frequency} * tau + 0.3), cos(me@time * {frequency}))")
+    executor = NativeExecutor(lanes=lanes)
+    assert "fneg" in executor.listing(made, False, 1).llvm
+    (sound, _), (expected, _) = (played(each, made, (256, 1000, 3), start) for each in (executor, ReferenceExecutor()))
+    # The time itself is rounded, and so is the angle: to half a unit in the last place, by both.
+    rounding = math.pi * (2 * frequency * np.spacing(start + 1) + np.spacing(2 * frequency * (start + 1)))
+    assert np.abs(sound - expected).max() <= WAVES.absolute + rounding
+
+
+def test_waves_of_uneven_times():
+    """Where the time leaps, a chunk ends; where it is anything at all, each sample is one."""
+    made = kernel_of("play(sin(me@time * 440 * tau), cos(me@time * 3))")
+    rng = np.random.default_rng(1)
+    for times in (
+        np.concatenate([np.arange(100), 5000 + np.arange(400), 80 - np.arange(30)]) / RATE,
+        rng.uniform(0, 9, 300), np.full(300, 2.5), np.sort(rng.uniform(0, 1, 40)), np.arange(300)[::-1] / RATE,
+        np.array([0.0, 1.0, math.inf, 2.0, math.nan, 3.0, 4.0]),
+    ):  # fmt: skip
+        given = Launch((1, len(times)), {"abstime": times})
+        expected, got = (e.load(made).planes(StateMemory(()), given) for e in (ReferenceExecutor(), NativeExecutor()))
+        assert WAVES.agreement(got, expected).all()
+
+
+def decimal_sine(turns: Decimal) -> float:
+    """The sine of so many turns, by its series."""
+    getcontext().prec = 40
+    pi = Decimal("3.141592653589793238462643383279502884197")
+    angle = (turns - turns.to_integral_value()) * 2 * pi
+    total, term = Decimal(0), angle
+    for n in range(1, 40):
+        total, term = total + term, -term * angle * angle / (2 * n) / (2 * n + 1)
+    return float(total)
+
+
+@pytest.mark.parametrize("text", ["sin(me@time * 440 * tau)", "sin(me@abssample / 48000 * 440 * tau)"])
+def test_a_sine_is_exact_after_an_hour(text):
+    made = kernel_of(f"me<rate> = 48000\nplay({text})")
+    first = 3600 * RATE
+    times = (first + np.arange(5000)) / RATE
+    given = Launch((1, 5000), {"abstime": times}, dict.fromkeys(made.uniforms, 1 / RATE))
+    sound = NativeExecutor().load(made).planes(StateMemory(()), given)[0, 0]
+    expected = [decimal_sine(Decimal(first + n) * 440 / RATE) for n in range(0, 5000, 37)]
+    assert np.abs(sound[::37] - expected).max() < 1e-6
+
+
+# Memories, codes, threads of a performance.
+
+
+def test_memories_take_turns():
+    """As those of two channels do."""
+    made = kernel_of(PROGRAMS["echo"])
+    expected, _ = played(ReferenceExecutor(), made, (40,) * 8)
+    executable, memories = NativeExecutor().load(made), [StateMemory(made.slots) for _ in range(12)]
+    for first in range(0, 320, 40):
+        for memory in memories:
+            got = executable.planes(memory, launch(made, first, 40))[:, 0]
+            assert SERIES.agreement(got, expected[:, first : first + 40]).all()
+
+
+@pytest.mark.parametrize("name", ["one tick", "echo"])
+def test_what_is_remembered_is_taken_over_and_back(name):
+    made = kernel_of(PROGRAMS[name])
+    expected, _ = played(ReferenceExecutor(), made, (50,) * 6)
+    executables = [NativeExecutor().load(made) for _ in range(2)]
+    memories = [StateMemory(made.slots) for _ in range(2)]
+    found = []
+    for step, which in enumerate((0, 1, 0, 1, 1, 0)):
+        if step and which != (0, 1, 0, 1, 1, 0)[step - 1]:
+            memories[which].adopt(memories[1 - which])
+        found.append(executables[which].planes(memories[which], launch(made, step * 50, 50))[:, 0])
+    assert SERIES.agreement(np.concatenate(found, axis=1), expected).all()
+
+
+@pytest.mark.parametrize("name", ["one tick", "echo", "held"])
+def test_between_ticks_state_is_read_as_by_the_reference(name):
+    made = kernel_of(PROGRAMS[name])
+    for sizes in ((1,), (2,), (1, 1, 1), (700, 1)):
+        (_, memory), (_, expected) = (played(e, made, sizes) for e in (NativeExecutor(), ReferenceExecutor()))
+        for key, slot in made.slots and memory.slots.items():
+            for ago in range(1, slot.depth + 2):
+                cells = (m.ring(key)[m.cell(key, ago)] for m in (memory, expected))
+                assert SERIES.agreement(*cells).all(), (key, ago, sizes)
+
+
+def test_better_code_goes_on_where_the_other_was():
+    made = kernel_of(PROGRAMS["echo that moves"])
+    expected, _ = played(ReferenceExecutor(), made, (300,) * 4)
+    executor = NativeExecutor()
+    executable, memory = executor.load(made, {False: executor.translate(made, False, 1)}), StateMemory(made.slots)
+    assert isinstance(executable, SeriesExecutable)
+    found = []
+    for step in range(4):
+        if step == 2:
+            executable.exchange(executor.translate(made, False, 2))
+        assert executable.tier == (1 if step < 2 else 2)
+        found.append(executable.planes(memory, launch(made, step * 300, 300))[:, 0])
+    assert SERIES.agreement(np.concatenate(found, axis=1), expected).all()
+
+
+IN_ANOTHER = """
+import pickle, sys
+from weft.backends.native import NativeExecutor
+kernel = pickle.load(sys.stdin.buffer)
+sys.stdout.buffer.write(pickle.dumps(NativeExecutor().translate(kernel, False, 2), 5))
+"""
+
+
+def test_code_comes_from_another_process():
+    made = kernel_of("play(exp2(sin(me@time * 99)) + prev(pow(me@time, 0.3)))")
+    done = subprocess.run(
+        [sys.executable, "-c", IN_ANOTHER], input=pickle.dumps(made), capture_output=True, check=True
+    )
+    code = pickle.loads(done.stdout)
+    assert_same(played(NativeExecutor(), made, codes={False: code}), played(ReferenceExecutor(), made))
+
+
+def test_a_result_is_the_callers():
+    made = kernel_of(PROGRAMS["one tick"])
+    executable, memory = NativeExecutor().load(made), StateMemory(made.slots)
+    first = executable.planes(memory, launch(made, 0, 64))
+    before = first.copy()
+    executable.planes(memory, launch(made, 64, 64))
+    np.testing.assert_array_equal(first, before)
+
+
+# The boundary.
+
+
+def test_a_loop_without_an_end_is_stopped_and_told():
+    text = "spindle f(n) :: o { o = 0\n for i in (0 to n) { o += 1 } }\n"
+    for bounds in ("mouse@x * 1e9", "me@time * 1e12 + 5000"):
+        made = kernel_of(f"{text}play(f({bounds}))")
+        executable, told = NativeExecutor().load(made), []
+        memory = StateMemory(made.slots)
+        sound = executable.planes(memory, launch(made, 0, 3, loop_stopped=lambda told=told: told.append(1)))
+        assert (sound == 4096).all()
+        assert told == [1]
+    made = kernel_of(f"{text}play(f(if mouse@x < 0.5 then 1e9 else 2))")
+    executable, memory = NativeExecutor().load(made), StateMemory(())
+    for mouse, count in ((0.0, 1), (1.0, 1), (0.1, 2)):
+        given = Launch((1, 9), {"abstime": np.arange(9.0), "mouse@x": mouse}, loop_stopped=lambda: told.append(2))
+        executable.planes(memory, given)
+        assert told.count(2) == count
+
+
+def test_a_launch_that_does_not_fit_is_refused_in_words():
+    made = kernel_of(PROGRAMS["integral"])
+    executable, memory = NativeExecutor().load(made), StateMemory(made.slots)
+    good = launch(made, 0, 9)
+    executable.planes(memory, good)
+    no_time, no_step = Launch((1, 9), {}, good.uniforms), Launch((1, 9), good.coords)
+    short = Launch((1, 9), {**good.coords, "abstime": np.zeros(8)}, good.uniforms)
+    for bad, words in ((no_time, "lacks abstime"), (no_step, "lacks dt"), (short, "the shape")):
+        with pytest.raises(ValueError, match=words):
+            executable.planes(memory, bad)
+    with pytest.raises(ValueError, match="lacks audio"):
+        executable.planes(StateMemory(()), good)
+    with pytest.raises(ValueError, match="0×1"):
+        executable.planes(memory, Launch((1, 0), {**good.coords, "abstime": np.zeros(0), "mouse@x": 0.0}, good.uniforms))
+
+
+def test_who_calls_others_goes_to_the_vector_machine():
+    call = [("LOAD_COORD", "abstime"), ("LOAD_STRAND", StrandCall("a", "b", 1)), ("RETURN",)]
+    made = kernel(call, tick="element", coords=(("abstime", Rate.ELEMENT),), context="audio")
+    assert not suits_series(made)
+    assert isinstance(NativeExecutor().load(made), VectorExecutable)
+
+
+@pytest.mark.parametrize("isa", ISAS.values(), ids=list(ISAS))
+@pytest.mark.parametrize("tier", TIERS.values(), ids=[f"tier {number}" for number in TIERS])
+def test_it_assembles_for_every_family(isa, tier):
+    for text in (*PROGRAMS.values(), *(looping(*loop) for loop in LOOPS.values())):
+        made = kernel_of(text)
+        module = emit_series(made, isa, tier.doubles(isa, len(made.section(Rate.ELEMENT).code)))
+        assert llvm.machine_code(module.text, llvm.plainest(isa), tier.level)

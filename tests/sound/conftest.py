@@ -1,0 +1,74 @@
+"""A loudspeaker for the tests of a process, and the sound process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.sound import TONE, SoundServer, private_sound
+from weft.runtime.sound.messages import SoundEvent
+from weft.runtime.sound.process import SoundOptions, SoundProcess
+
+# Long enough for a machine with other work; a test that waits this long has failed.
+_PATIENCE = 30.0
+
+
+@pytest.fixture(scope="session")
+def loudspeaker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SoundServer]:
+    """A loudspeaker that plays."""
+    with private_sound(tmp_path_factory.mktemp("sound") / "server") as server:
+        server.start()
+        yield server
+
+
+@pytest.fixture
+def silent_loudspeaker(tmp_path: Path) -> Iterator[SoundServer]:
+    """A loudspeaker of the test's own, which is to be started."""
+    with private_sound(tmp_path / "server") as server:
+        yield server
+
+
+class Player:
+    """The player's side: a clock that goes on, and a frame now and then."""
+
+    def __init__(self) -> None:
+        self.sound = SoundProcess(SoundOptions(renderer=TONE))
+        self.events: list[SoundEvent] = []
+        self.paused = False
+        self.restarts = 0
+        self._began = time.monotonic()
+
+    def now(self) -> float:
+        return time.monotonic() - self._began
+
+    def frame(self) -> None:
+        self.sound.controls.write(self.now(), {}, self.paused, self.restarts)
+        self.events += self.sound.events()
+        time.sleep(1 / 60)
+
+    def until(self, happens: Callable[[], object]) -> None:
+        """Plays until something happens."""
+        deadline = self.now() + _PATIENCE
+        while not happens():
+            assert self.now() < deadline, self.events
+            self.frame()
+
+    def play(self, seconds: float) -> None:
+        """Plays on for a time."""
+        end = self.now() + seconds
+        self.until(lambda: self.now() >= end)
+
+    def hears(self, *kinds: str) -> bool:
+        """Whether these are the events so far."""
+        return [event.kind for event in self.events] == list(kinds)
+
+
+@pytest.fixture
+def player() -> Iterator[Player]:
+    """Plays nothing yet."""
+    player = Player()
+    yield player
+    player.sound.close()

@@ -1,0 +1,81 @@
+"""Sound devices: choosing one, and streams."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.sound import SoundServer, eventually
+from weft.errors import WeftError
+from weft.runtime.sound.device import Devices, find_output, inputs, outputs
+
+
+def test_a_device_is_chosen_by_number_or_name(loudspeaker: SoundServer) -> None:
+    (there,) = outputs()
+    assert there.channels > 0
+    assert there.rate > 0
+    for wanted in (None, there.index, str(there.index), there.name, there.name[1:-1].upper(), f" {there.name} "):
+        assert find_output(wanted) == there
+    assert [device.name for device in inputs()] == [there.name]
+
+
+@pytest.mark.parametrize("wanted", ["nosuch", "97", 97])
+def test_a_device_that_is_not_there(loudspeaker: SoundServer, wanted: str | int) -> None:
+    with pytest.raises(WeftError) as refused:
+        find_output(wanted)
+    (problem,) = refused.value.diagnostics
+    assert problem.code == "no-sound-device"
+    assert str(wanted) in problem.message
+    (there,) = outputs()
+    assert problem.hint is not None
+    assert there.name in problem.hint
+
+
+def test_no_device_at_all(silent_loudspeaker: SoundServer, capfd: pytest.CaptureFixture[str]) -> None:
+    assert outputs() == inputs() == []
+    for wanted in (None, "anything"):
+        with pytest.raises(WeftError) as refused:
+            find_output(wanted)
+        assert refused.value.diagnostics[0].code == "no-sound-device"
+    assert capfd.readouterr().err == ""
+
+
+def test_a_device_that_comes_is_seen_by_who_looks_anew(silent_loudspeaker: SoundServer) -> None:
+    assert outputs() == []
+    silent_loudspeaker.start()
+    assert len(outputs()) == 1
+
+
+def test_a_stream_asks_for_blocks(loudspeaker: SoundServer) -> None:
+    blocks: list[tuple[tuple[int, ...], float, str]] = []
+
+    def fill(block: NDArray[np.float32], latency: float, underflow: bool) -> None:
+        block[:] = 0
+        blocks.append((block.shape, latency, threading.current_thread().name))
+
+    with Devices() as devices:
+        stream = devices.open_output(devices.find_output(None), 48000, 2, 256, fill)
+        assert not blocks
+        stream.start()
+        eventually(lambda: len(blocks) > 10)
+        assert stream.is_active
+        stream.close()
+        assert not stream.is_active
+        stream.close()
+    assert {shape for shape, _, _ in blocks} == {(256, 2)}
+    assert all(0 < latency < 1 for _, latency, _ in blocks)
+    assert threading.current_thread().name not in {name for _, _, name in blocks}
+
+
+def test_a_stream_that_the_device_refuses(loudspeaker: SoundServer) -> None:
+    with Devices() as devices:
+        there = devices.find_output(None)
+        with pytest.raises(WeftError) as refused:
+            devices.open_output(there, 48000, there.channels + 1, 256, lambda block, latency, underflow: None)
+    (problem,) = refused.value.diagnostics
+    assert problem.code == "sound-device-failed"
+    assert there.name in problem.message
+    assert problem.hint is not None

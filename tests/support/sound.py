@@ -1,0 +1,199 @@
+"""A loudspeaker that is none, recordings of it, and what is measured in them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from weft.runtime.sound import device
+from weft.runtime.sound.messages import SoundSetup
+from weft.runtime.sound.shared import Controls, Rings
+
+RATE = 48000
+SINK = "weft_out"
+Samples = NDArray[np.float64]
+
+_TOOLS = ("pulseaudio", "pactl", "parec")
+# Long enough for a machine with other work; a test that waits this long has failed.
+_PATIENCE = 30.0
+
+# Without `norewinds` every stream stalls for more than a second at its start.
+_SERVER = """\
+load-module module-native-protocol-unix socket={folder}/socket auth-anonymous=1
+load-module module-null-sink sink_name={sink} rate={rate} channels=2 format=float32le norewinds=1
+set-default-sink {sink}
+"""
+
+# PortAudio is to see this one device.
+_ALSA = """\
+pcm.!default { type pulse hint { show on description "a loudspeaker that is none" } }
+ctl.!default { type pulse }
+"""
+
+
+def eventually(happens: Callable[[], object], what: str = "it") -> None:
+    """Waits until something happens."""
+    deadline = time.monotonic() + _PATIENCE
+    while not happens():
+        assert time.monotonic() < deadline, f"{what} does not happen"
+        time.sleep(0.01)
+
+
+class SoundServer:
+    """A PulseAudio of the tests' own, to which the environment of this process leads. It does not run yet."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        folder.mkdir(mode=0o700)
+        (folder / "default.pa").write_text(_SERVER.format(folder=folder, sink=SINK, rate=RATE))
+        (folder / "asound.conf").write_text(_ALSA)
+        self.environment = {
+            "PULSE_SERVER": f"unix:{folder}/socket",
+            "PULSE_COOKIE": str(folder / "cookie"),
+            "PULSE_STATE_PATH": str(folder),
+            "PULSE_RUNTIME_PATH": str(folder),
+            "ALSA_CONFIG_PATH": str(folder / "asound.conf"),
+        }
+
+    def start(self) -> None:
+        """Starts it, and waits until it answers."""
+        command = [
+            "pulseaudio", "-n", "-F", str(self._folder / "default.pa"), "--daemonize=no", "--use-pid-file=no",
+            "--exit-idle-time=-1", "--disallow-exit=yes", f"--log-target=file:{self._folder}/log",
+        ]  # fmt: skip
+        environment = {**os.environ, **self.environment, "XDG_RUNTIME_DIR": str(self._folder)}
+        # In a session of its own, since Ctrl-C is for the tests.
+        self._process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
+        eventually(self._answers, "an answer of PulseAudio")
+
+    def _answers(self) -> bool:
+        environment = {**os.environ, **self.environment}
+        return subprocess.run(["pactl", "info"], env=environment, capture_output=True, check=False).returncode == 0
+
+    def stop(self) -> None:
+        """Ends it at once. May be called twice."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    @contextmanager
+    def held_up(self) -> Iterator[None]:
+        """It does nothing meanwhile."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
+    @contextmanager
+    def recorded(self, file: Path) -> Iterator[Path]:
+        """What is heard meanwhile, for `read`."""
+        command = ["parec", "-d", f"{SINK}.monitor", "--latency-msec=20", "--format=float32le", f"--rate={RATE}"]
+        environment = {**os.environ, **self.environment}
+        with file.open("wb") as out, subprocess.Popen(
+            [*command, "--channels=2"], stdout=out, env=environment, start_new_session=True
+        ) as recorder:  # fmt: skip
+            try:
+                eventually(lambda: file.stat().st_size > 0, "a recording")
+                yield file
+            finally:
+                recorder.terminate()
+
+
+@contextmanager
+def private_sound(folder: Path) -> Iterator[SoundServer]:
+    """A loudspeaker that nobody hears but the tests, to which the environment leads; not started yet. Where there
+    cannot be one, the test is skipped, but in CI it fails."""
+    reason = _why_not()
+    if reason is not None:
+        (pytest.fail if os.environ.get("CI") and sys.platform == "linux" else pytest.skip)(reason)
+    server = SoundServer(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, value in server.environment.items():
+            patch.setenv(variable, value)
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+def _why_not() -> str | None:
+    if sys.platform != "linux":
+        return "a loudspeaker that is none is known for Linux alone"
+    missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
+    if missing:
+        return f"{', '.join(missing)} not installed: scripts/setup system test"
+    return device.problem()
+
+
+# --- measuring --------------------------------------------------------------------------------------------------------
+
+
+def read(file: Path) -> Samples:
+    """A recording so far, [samples, 2]."""
+    data = file.read_bytes()
+    return np.frombuffer(data[: len(data) // 8 * 8], np.float32).reshape(-1, 2).astype(np.float64)
+
+
+def sounding(samples: Samples) -> list[Samples]:
+    """The stretches of one channel that sound, without the silence between them: 5 ms of it divide."""
+    loud = np.flatnonzero(samples)
+    return [samples[part[0] : part[-1] + 1] for part in np.split(loud, np.flatnonzero(np.diff(loud) > RATE // 200) + 1)
+            if len(part)]  # fmt: skip
+
+
+def frequency(samples: Samples) -> float:
+    """The strongest frequency of one channel, in Hz: the top of a parabola through the logarithms of the spectrum."""
+    spectrum = np.abs(np.fft.rfft(samples * np.hanning(len(samples))))
+    top = int(np.argmax(spectrum[1:-1])) + 1
+    below, here, above = np.log(spectrum[top - 1 : top + 2] + 1e-30)
+    return float((top + (below - above) / 2 / (below - 2 * here + above)) * RATE / len(samples))
+
+
+def breaks(samples: Samples, hertz: float, tolerance: float = 1e-4) -> NDArray[np.intp]:
+    """Where one channel is not what a sine of this frequency makes of the two samples before."""
+    missed = samples[2:] - 2 * np.cos(2 * np.pi * hertz / RATE) * samples[1:-1] + samples[:-2]
+    return np.flatnonzero(np.abs(missed) > tolerance) + 2
+
+
+# --- what plays -------------------------------------------------------------------------------------------------------
+
+
+class Tone:
+    """A sine of the time, at the frequency that it was sent last, half as loud as can be."""
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._frequency = 0.0
+
+    def render(self, out: NDArray[np.float32], seconds: float) -> None:
+        if self._frequency < 0:
+            raise ArithmeticError("there is no such tone")
+        times = seconds + np.arange(len(out)) / self._rate
+        out[:] = (0.5 * np.sin(2 * np.pi * self._frequency * times))[:, np.newaxis]
+
+    def take(self, message: object) -> None:
+        if not isinstance(message, float):
+            raise TypeError("that is no frequency")
+        self._frequency = message
+
+
+def tone(setup: SoundSetup, controls: Controls, rings: Rings) -> Tone:
+    return Tone(setup.rate)
+
+
+TONE = "tests.support.sound:tone"

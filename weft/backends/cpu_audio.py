@@ -1,0 +1,85 @@
+"""Sound on the CPU, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.base import Block, Compiled, Coordinator, Env
+from weft.backends.cpu import CpuBackend, CpuCompiled
+from weft.backends.launch import Value
+from weft.backends.memory import StateMemory
+from weft.backends.registry import register_backend
+from weft.backends.vector import VectorExecutor
+from weft.codegen.unit import Unit
+
+
+@dataclass
+class SoundCompiled(CpuCompiled):
+    """A subgraph of sound. One that depends on the channel runs once for each of them, and remembers for each."""
+
+    memories: tuple[StateMemory, ...] = ()
+
+
+@register_backend
+class CpuAudio(CpuBackend):
+    """Gives [channels, outputs, samples] in double precision, with one channel where all sound the same."""
+
+    name = "cpu_audio"
+    context = "audio"
+
+    def __init__(self, executor: str = "vector") -> None:
+        super().__init__(executor)
+        if executor == "vector":
+            self._executor = VectorExecutor(np.float64)
+
+    def shape(self, env: Env) -> tuple[int, int]:
+        return 1, _block(env).samples
+
+    def coords(self, env: Env, shape: tuple[int, int]) -> Mapping[str, Value]:
+        block = _block(env)
+        return {"abstime": block.times, "channel": 0.0, **block.led}
+
+    def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> SoundCompiled:
+        made = super().compile_subgraph(unit, env, coordinator)
+        differs = any(name == "channel" for name, _ in unit.kernel.coords)
+        others = (_block(env).channels if differs else 1) - 1
+        more = tuple(StateMemory(unit.kernel.slots, made.memory.shape) for _ in range(others))
+        return SoundCompiled(**vars(made), memories=(made.memory, *more))
+
+    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
+        launch = self.launch(compiled, env, coordinator)
+        memories = compiled.memories if isinstance(compiled, SoundCompiled) else (compiled.memory,)
+        rows = []
+        for channel, memory in enumerate(memories):
+            own = replace(launch, coords={**launch.coords, "channel": float(channel)}) if channel else launch
+            rows.append(compiled.run(memory, own)[:, 0, :])
+        return np.stack(rows)
+
+    def try_out(
+        self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False
+    ) -> npt.NDArray[Any]:
+        return self.execute_subgraph(compiled, env, coordinator)
+
+    def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
+        if not isinstance(compiled, SoundCompiled):
+            return super().adopt(compiled, old, copy)
+        kept: list[str] = []
+        for other in old:
+            its = other.memories if isinstance(other, SoundCompiled) else (other.memory,)
+            for channel, memory in enumerate(compiled.memories):
+                # What was the same in all channels goes on in each of them.
+                from_channel = its[min(channel, len(its) - 1)]
+                found = memory.adopt(from_channel, copy or channel >= len(its))
+                kept += found if channel == 0 else []
+        return kept
+
+
+def _block(env: Env) -> Block:
+    if env.block is None:
+        raise ValueError("a stream can only be computed block by block")
+    return env.block

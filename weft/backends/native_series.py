@@ -1,0 +1,217 @@
+"""Sounds as machine code: launches of any number of samples, each of which one call computes."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends import llvm
+from weft.backends.executor import Executable, check
+from weft.backends.launch import Launch, Picture, Reals
+from weft.backends.llvm import Functions
+from weft.backends.memory import StateMemory
+from weft.backends.native_call import Block, call
+from weft.backends.pixels import channels, check_picture, pack
+from weft.codegen.base import Kernel
+from weft.codegen.native.layout import CHANNELS, Head, History, Line, PictureWord, SeriesLayout, Word
+from weft.codegen.native.series import SERIES
+
+# A buffer has room for so many samples at first.
+_SAMPLES = 1024
+
+# For how many memories a kernel is kept ready.
+_LINKS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesCode:
+    """The kernel of a sound as an object file for this machine, and how its function is called. It can be pickled."""
+
+    layout: SeriesLayout
+    code: bytes
+    tier: int
+
+
+class SeriesExecutable:
+    """The kernel of a sound as machine code; see `Executable`. Its planes are in double precision."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        codes: Mapping[bool, object],
+        make: Callable[[], SeriesCode],
+        plain: Callable[[], Executable],
+    ) -> None:
+        """`make` makes code of the first tier, where `codes` has none; `plain` what runs in its stead, if LLVM does
+        not take the kernel."""
+        self.kernel = kernel
+        self._make = make
+        self._make_plain = plain
+        self._lock = threading.Lock()
+        found = codes.get(False)
+        self._buffers = _Buffers(kernel, found) if isinstance(found, SeriesCode) else None
+
+    @property
+    def tier(self) -> int | None:
+        """That of the code, if there is any yet."""
+        return self._buffers.tier if self._buffers else None
+
+    def exchange(self, code: SeriesCode) -> None:
+        """Takes better code into use, from the next launch on."""
+        made = _Buffers(self.kernel, code)
+        with self._lock:
+            self._buffers = made
+
+    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+        with self._lock:
+            buffers = self._buffers
+            if buffers is None:
+                try:
+                    buffers = self._buffers = _Buffers(self.kernel, self._make())
+                except llvm.Failure:
+                    return self._plain.planes(memory, launch)
+            out = buffers.run(memory, launch)
+        if buffers.loop_stopped:
+            launch.loop_stopped()
+        return out
+
+    def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
+        channels(len(self.kernel.outputs))
+        check_picture(out, launch.shape)
+        pack(self.planes(memory, launch), out)
+
+    @functools.cached_property
+    def _plain(self) -> Executable:
+        return self._make_plain()
+
+
+@dataclass(slots=True)
+class _Link:
+    """A block of arguments that points to the rings of one memory, with the count of its ticks and of what it took over
+    as the last launch has left them: the code moves the heads on by itself."""
+
+    memory: StateMemory
+    block: Block
+    ticks: int = -1
+    takeovers: int = -1
+
+
+class _Buffers:
+    """Linked code with all that it reads and writes. Between launches as a rule nothing changes but the samples and a
+    few numbers: only these are filled in then."""
+
+    def __init__(self, kernel: Kernel, code: SeriesCode) -> None:
+        layout = code.layout
+        self.tier = code.tier
+        self.loop_stopped = False
+        self._kernel = kernel
+        self._layout = layout
+        self._functions = Functions(code.code, (SERIES,))
+        self._uniforms = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "uniform"]
+        self._coords = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "coord"]
+        self._numbers, self._scalars = np.zeros(len(layout.numbers)), np.zeros(len(layout.scalars))
+        self._scratch = np.zeros(layout.scratch // 8)
+        self._lines = {field: np.empty(0) for field in layout.fields if isinstance(field, Line)}
+        self._out = np.empty((len(kernel.outputs), 0))
+        self._capacity = 0
+        self._histories = [field for field in layout.fields if isinstance(field, History)]
+        self._heads = [field for field in layout.fields if isinstance(field, Head)]
+        self._pictures = [field for field in layout.fields if isinstance(field, PictureWord)]
+        self._links: list[_Link] = []
+
+    def run(self, memory: StateMemory, launch: Launch) -> Reals:
+        """The samples of a launch [outputs, height, width], in their order."""
+        height, width = launch.shape
+        count = height * width
+        try:
+            link = self._prepared(memory, launch, count)
+        except (KeyError, ValueError):
+            # Says in words what is wrong with it.
+            check(self._kernel, memory, launch)
+            raise
+        block = link.block
+        call(self._functions, SERIES, block)
+        memory.advance(count)
+        link.ticks = memory.ticks
+        self.loop_stopped = bool(block.number(Word.STOPPED))
+        if self.loop_stopped:
+            block.set_number(Word.STOPPED, 0)
+        if self._pictures:
+            block.release(*self._pictures)
+        return self._out[:, :count].reshape(-1, height, width).copy()
+
+    def _prepared(self, memory: StateMemory, launch: Launch, count: int) -> _Link:
+        if not 0 < count <= self._capacity:
+            check(self._kernel, memory, launch)
+            self._make_room(count)
+        link = self._link(memory, launch)
+        for line, array in self._lines.items():
+            given = launch.coords[line.key]
+            if np.shape(given) not in ((count,), ()):
+                raise ValueError(f"{line.key}: {np.shape(given)} coordinates for {count} samples")
+            array[:count] = given
+        for at, name in self._uniforms:
+            self._numbers[at] = launch.uniforms[name]
+        for at, name in self._coords:
+            self._numbers[at] = launch.coords[name]
+        link.block.set_number(Word.WIDTH, count)
+        for field in self._pictures:
+            _give_picture(link.block, field, launch.pictures[field.path])
+        return link
+
+    def _link(self, memory: StateMemory, launch: Launch) -> _Link:
+        """The block for a memory. Those of the last few are kept: channels take turns."""
+        for link in self._links:
+            if link.memory is memory:
+                if (link.ticks, link.takeovers) != (memory.ticks, memory.takeovers):
+                    self._connect(link, launch)
+                return link
+        link = _Link(memory, self._block())
+        self._connect(link, launch)
+        self._links = [*self._links, link][-_LINKS:]
+        return link
+
+    def _connect(self, link: _Link, launch: Launch) -> None:
+        """Points to the rings of a memory."""
+        memory, block = link.memory, link.block
+        check(self._kernel, memory, launch)
+        for history in self._histories:
+            slot = self._kernel.slot(history.slot)
+            ring = memory.ring(history.slot)
+            block.set_array(history, ring, np.float64, (slot.depth + 1) * slot.planes, writes=True)
+        for head in self._heads:
+            block.set_number(head, memory.cell(head.slot))
+        link.takeovers = memory.takeovers
+
+    def _make_room(self, count: int) -> None:
+        """Makes buffers for so many samples, and a vector behind them."""
+        self._capacity = max(_SAMPLES, count)
+        length = self._capacity + self._layout.lanes
+        self._out = np.zeros((len(self._kernel.outputs), length))
+        self._lines = {line: np.zeros(length) for line in self._lines}
+        self._links.clear()
+
+    def _block(self) -> Block:
+        """A block that points to all that is the same for every memory."""
+        block = Block(self._layout.fields)
+        for word, array in (
+            (Word.OUT, self._out), (Word.NUMBERS, self._numbers), (Word.SCALARS, self._scalars),
+            (Word.SCRATCH, self._scratch), *self._lines.items(),
+        ):  # fmt: skip
+            block.set_array(word, array, np.float64, array.size, writes=True)
+        block.set_number(Word.STRIDE, self._out.shape[1])
+        return block
+
+
+def _give_picture(block: Block, field: PictureWord, picture: Picture) -> None:
+    if field.what == "pixels":
+        pixels = np.ascontiguousarray(picture)
+        block.set_array(field, pixels, np.float32, pixels.shape[0] * pixels.shape[1] * CHANNELS)
+    else:
+        block.set_number(field, picture.shape[1 if field.what == "width" else 0])

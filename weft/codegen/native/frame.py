@@ -1,0 +1,68 @@
+"""Writes the function that runs once in a launch: the constant and the frame section, in double precision. It leaves
+the scalars that the other functions read."""
+
+from __future__ import annotations
+
+from weft.codegen.base import Kernel
+from weft.codegen.native.layout import Head, History, Scalar, Word
+from weft.codegen.native.nodes import Node, Store
+from weft.codegen.native.reader import read
+from weft.codegen.native.section import write_nodes
+from weft.codegen.native.target import Isa
+from weft.codegen.native.types import DOUBLE, Precision, Value
+from weft.codegen.native.writer import Places, Writer
+from weft.ir.rates import Rate
+
+FRAME = "frame"
+"""The name of the function. It takes the address of the block of arguments."""
+
+
+class _FrameWriter(Writer):
+    """One number at a time; what is given for the launch stands among the numbers."""
+
+    def _scalar(self, scalar: Scalar) -> Value:
+        place = str(self.places.number(scalar))
+        return self._once(scalar, lambda: self.load(self.word(Word.NUMBERS), place, "real"))
+
+
+def frame_function(kernel: Kernel, isa: Isa, places: Places, reals: Precision) -> tuple[list[str], set[str]]:
+    """The text of the function, and what it declares. It writes the scalars that `places` was asked for by then, with
+    reals in the precision of those who read them."""
+    w = _FrameWriter(isa, 1, places, Rate.FRAME, DOUBLE)
+    w.block = "body"
+    constant = read(kernel, Rate.CONSTANT)
+    frame = read(kernel, Rate.FRAME, constant.locals)
+    sources = {scalar: _source(frame.locals, scalar) for scalar in places.scalars}
+    roots = [*sources.values(), *(store.value for store in frame.stores)]
+    write_nodes(w, kernel, [*constant.nodes, *frame.nodes], roots)
+    for scalar, node in sources.items():
+        _leave(w, scalar, w.value(node), reals)
+    for store in frame.stores:
+        _write_store(w, kernel, store)
+    body = [f"define void @{FRAME}(ptr noalias %block) #0 {{", "entry:", *w.entry, "  br label %body", "body:", *w.text]
+    return [*body, "  ret void", "}"], w.declared
+
+
+def _source(stored: dict[int, Node], scalar: Scalar) -> Node:
+    """What a scalar is, in these sections."""
+    if scalar.source == "local" and isinstance(scalar.key, int):
+        return stored[scalar.key]
+    return Node("scalar", (), scalar.kind, scalar)
+
+
+def _leave(w: Writer, scalar: Scalar, value: Value, reals: Precision) -> None:
+    """Leaves a scalar for the others."""
+    place, address = w.places.scalar(scalar), w.word(Word.SCALARS)
+    if scalar.kind == "real" and reals != w.reals:
+        single = w.put(f"fptrunc {w.type('real')} {value.text} to {reals.vector(1, 'real')}")
+        at = w.put(f"getelementptr {reals.name}, ptr {address}, i64 {place}")
+        w.do(f"store {reals.vector(1, 'real')} {single}, ptr {at}, align 4")
+        return
+    w.store(value, address, str(place if scalar.kind == "real" else place * reals.bytes // 4))
+
+
+def _write_store(w: Writer, kernel: Kernel, store: Store) -> None:
+    """Stores what a slot that is a number will have been one tick ago."""
+    slot = kernel.slot(store.place.slot)
+    cell = w.put(f"mul i64 {w.word(Head(slot.key))}, {slot.planes}")
+    w.store(w.as_real(w.value(store.value)), w.word(History(slot.key)), w.put(f"add i64 {cell}, {store.place.plane}"))

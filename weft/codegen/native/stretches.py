@@ -1,0 +1,218 @@
+"""Takes the element section of a sound apart into stretches, which run one after another over a chunk of samples.
+
+What depends on no state comes before, in vectors; what the state needs is computed in turn, sample by sample; what is
+then left comes behind, in vectors again. A loop over vectors whose bounds are the same at every sample is a stretch of
+its own: each of its steps runs over the whole chunk, so that what is the same at every sample is computed once a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from weft.codegen.native.nodes import Body, Graph, Node
+from weft.codegen.native.waves import change_waves
+from weft.ir.expr import SlotPlane
+
+_LEAVES = frozenset({"const", "bits", "scalar", "line", "index", "carried"})
+
+
+@dataclass(slots=True)
+class Stretch:
+    """One of them. `nodes` are computed at every sample; those of `once` are the same at all of them. A `spread`
+    stretch has a loop alone. `reads` are values of stretches before it, and `leaves` is what later ones read."""
+
+    way: Literal["vectors", "turn", "spread"]
+    nodes: list[Node]
+    once: list[Node] = field(default_factory=list)
+    reads: list[Node] = field(default_factory=list)
+    leaves: list[Node] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    """The outputs that it writes."""
+
+    @property
+    def has_waves(self) -> bool:
+        inner = (each for node in self.nodes if node.op == "loop" for each in node.attr.nodes)
+        return any(node.op == "wave" for node in (*self.nodes, *inner))
+
+
+def stretches(graph: Graph, turn: Iterable[Node]) -> list[Stretch]:
+    """The stretches of a section, in their order. `turn` are the values that must be computed in turn, if they depend
+    on state: what is stored."""
+    needed = _needed([*graph.outputs, *turn])
+    nodes = [node for node in graph.nodes if node in needed]
+    stateful = _stateful(nodes)
+    in_turn = _needed([node for node in nodes if _is_state(node)], stateful)
+    in_turn |= _needed([node for node in turn if node in stateful], stateful)
+    parts = [
+        *_in_vectors([node for node in nodes if changes(node) and node not in stateful]),
+        Stretch("turn", [node for node in nodes if node in in_turn]),
+        *_in_vectors([node for node in nodes if node in stateful and node not in in_turn]),
+    ]
+    return _connected(parts, graph, list(turn))
+
+
+def with_waves(graph: Graph) -> Graph:
+    """The graph with waves wherever vectors of a chunk follow one another: not in turn, and not within loops but those
+    that are spread."""
+    stateful = _stateful(graph.nodes)
+    nodes = change_waves(graph.nodes, lambda node: node not in stateful)
+    for node in nodes:
+        if _is_spread(node) and node not in stateful:
+            body = node.attr
+            body.nodes = change_waves(body.nodes, lambda node: True)
+            needed = _needed(body.following)
+            body.nodes = [inner for inner in body.nodes if inner in needed]
+    return Graph(nodes, graph.outputs, graph.locals, graph.stores)
+
+
+def _is_spread(node: Node) -> bool:
+    """Whether each step of a loop can run over all samples of a chunk: its bounds are the same at all of them. A loop
+    within others counts its steps together with them, for each sample."""
+    if node.op != "loop":
+        return False
+    body: Body = node.attr
+    return not body.masked and not body.nested and any(carried.varies for carried in body.carried)
+
+
+def changes(node: Node) -> bool:
+    return node.varies or (node.op == "loop" and any(carried.varies for carried in node.attr.carried))
+
+
+def states(nodes: Iterable[Node]) -> Iterator[SlotPlane]:
+    """What is read of state, in loops as well."""
+    for node in nodes:
+        for each in (node, *(_inside(node.attr) if node.op == "loop" else ())):
+            if each.op == "state":
+                yield each.attr
+
+
+def operands(node: Node) -> Iterator[Node]:
+    """What a value is made of: its operands, and what the body of a loop uses from outside."""
+    yield from node.args
+    if node.op == "loop":
+        inside: set[Node] = set(_inside(node.attr))
+        yield from (each for each in _used_by(node.attr) if each not in inside)
+
+
+def _inside(body: Body) -> Iterator[Node]:
+    for node in body.nodes:
+        yield node
+        if node.op == "loop":
+            yield from _inside(node.attr)
+
+
+def _used_by(body: Body) -> Iterator[Node]:
+    for node in body.nodes:
+        yield from node.args
+        if node.op == "loop":
+            yield from _used_by(node.attr)
+    yield from body.following
+
+
+def _needed(roots: Iterable[Node], among: set[Node] | None = None) -> set[Node]:
+    """The roots and what they are made of, as far as that is `among` some."""
+    found: set[Node] = set()
+    todo = list(roots)
+    while todo:
+        node = todo.pop()
+        if node not in found and (among is None or node in among):
+            found.add(node)
+            todo += operands(node)
+    return found
+
+
+def _is_state(node: Node) -> bool:
+    return node.op == "state" or (node.op == "loop" and any(inner.op == "state" for inner in _inside(node.attr)))
+
+
+def _stateful(nodes: Sequence[Node]) -> set[Node]:
+    """The nodes that depend on state."""
+    found: set[Node] = set()
+    for node in nodes:
+        if _is_state(node) or not found.isdisjoint(operands(node)):
+            found.add(node)
+    return found
+
+
+def _in_vectors(nodes: list[Node]) -> list[Stretch]:
+    """Stretches in vectors, and between them the loops that are spread."""
+    ranks: dict[Node, int] = {}
+    for node in nodes:
+        rank = max((ranks.get(each, 0) for each in operands(node)), default=0)
+        if _is_spread(node):
+            rank += 1 - rank % 2
+        elif node.op == "result" and _is_spread(node.args[0]):
+            rank = ranks.get(node.args[0], 0)
+        else:
+            rank += rank % 2
+        ranks[node] = rank
+    made: list[Stretch] = []
+    for rank in range(max(ranks.values(), default=-1) + 1):
+        found = [node for node in nodes if ranks[node] == rank]
+        if rank % 2:
+            made += [Stretch("spread", [node]) for node in found if node.op == "loop"]
+        elif found:
+            made.append(Stretch("vectors", found))
+    return made
+
+
+def _connected(parts: list[Stretch], graph: Graph, stored: list[Node]) -> list[Stretch]:
+    """Finds out what crosses from one to another, and where outputs are written."""
+    home = {node: part for part in parts for node in part.nodes}
+    for node in graph.nodes:
+        if node.op == "result" and node.args[0] in home:
+            home.setdefault(node, home[node.args[0]])
+    (turn,) = (part for part in parts if part.way == "turn")
+    for at, output in enumerate(graph.outputs):
+        part = home.get(output)
+        if part is None or part.way == "spread":
+            part = _writer_of(parts, part)
+        part.outputs.append(at)
+    wanted: dict[int, list[Node]] = {id(part): [] for part in parts}
+    for part in parts:
+        roots = [*part.nodes, *(graph.outputs[at] for at in part.outputs), *(stored if part is turn else ())]
+        part.once, part.reads = _given(part, roots, home)
+        for node in part.reads:
+            wanted[id(home[node])].append(node)
+    for part in parts:
+        part.leaves = list(dict.fromkeys(wanted[id(part)]))
+    return [part for part in parts if part.nodes or part.outputs or (part is turn and stored)]
+
+
+def _writer_of(parts: list[Stretch], behind: Stretch | None) -> Stretch:
+    """A stretch in vectors behind another one, for an output that no such stretch computes itself."""
+    start = parts.index(behind) + 1 if behind is not None else 0
+    for part in parts[start:]:
+        if part.way == "vectors":
+            return part
+    parts.append(Stretch("vectors", []))
+    return parts[-1]
+
+
+def _given(part: Stretch, roots: Iterable[Node], home: Mapping[Node, Stretch]) -> tuple[list[Node], list[Node]]:
+    """What a stretch uses that is not its own: values that are the same at every sample, which it computes anew, and
+    values of other stretches."""
+    own = set(part.nodes)
+    once: dict[Node, None] = {}
+    reads: dict[Node, None] = {}
+    used = [node for node in roots if node not in own]
+    used += [each for node in part.nodes for each in operands(node)]
+    for node in used:
+        if node in own or node.op in _LEAVES:
+            continue
+        if node in home and home[node] is not part:
+            reads[node] = None
+        elif node not in home:
+            _add_once(node, once)
+    return list(once), list(reads)
+
+
+def _add_once(node: Node, once: dict[Node, None]) -> None:
+    """Adds a value that is the same at every sample, operands first."""
+    if node in once or node.op in _LEAVES:
+        return
+    for each in operands(node):
+        _add_once(each, once)
+    once[node] = None

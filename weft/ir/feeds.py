@@ -1,0 +1,61 @@
+"""What a context that streams is given from outside. It runs apart from all others, at a pace of its own, and can ask
+nobody: mouse, keys, parameters and strands are sent to it once a frame, and led smoothly from each value to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from weft.contexts import is_led
+from weft.errors import WeftError, error
+from weft.ir.expr import Expr, Pool, StrandRef
+from weft.ir.program import Output
+from weft.ir.rates import Rate
+
+
+class Leading:
+    """Replaces what comes from outside by coordinates, and collects what others have to evaluate for that."""
+
+    def __init__(self, name: str, pool: Pool, rate: Mapping[Expr, Rate]) -> None:
+        self._name = name
+        self._pool = pool
+        self._rate = rate
+        self._labels: dict[Expr, str] = {}
+
+    @property
+    def feeds(self) -> tuple[Output, ...]:
+        """What is evaluated by those who can, once a frame."""
+        return tuple(Output(label, node) for node, label in self._labels.items())
+
+    def led(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
+        """An expression, whose operands have become `args`, as it is computed in the stream."""
+        match node.op, node.attr:
+            case "uniform", str(name) if is_led(name):
+                return self._coordinate(name, node)
+            case "strand", StrandRef() as ref if _is_now(node):
+                return self._coordinate(str(ref), node)
+            case "strand", StrandRef() as ref:
+                return self._fed(node, ref)
+        return node if args == node.args else self._pool.make(node.op, args, node.attr, self._pool.span(node))
+
+    def _fed(self, node: Expr, ref: StrandRef) -> Expr:
+        if any(self._rate[arg] > Rate.FRAME for arg in node.args):
+            raise self._too_often(node, ref)
+        # Where it is read does not depend on the stream, so the operands can stay as they were.
+        label = self._labels.setdefault(node, f"{self._name}:{ref}/{len(self._labels)}")
+        return self._coordinate(label, node)
+
+    def _coordinate(self, name: str, node: Expr) -> Expr:
+        return self._pool.make("coord", (), name, self._pool.span(node))
+
+    def _too_often(self, node: Expr, ref: StrandRef) -> WeftError:
+        if len(node.args) == 1:
+            return error("map-reaches-state", f"a map of the time cannot reach into {ref}, which only knows its own",
+                         self._pool.span(node), "delay(…) and cache(…) read earlier ticks")  # fmt: skip
+        words = f"{ref} belongs to a picture, which a sound can read once a frame, not at another place for every sample"
+        return error("cannot-read-across", words, self._pool.span(node),
+                     f"say where: {ref}(me@x ~ mouse@x, me@y ~ 0.5)")  # fmt: skip
+
+
+def _is_now(node: Expr) -> bool:
+    """Whether a strand of the same stream is read at the very sample that is computed."""
+    return [(arg.op, arg.attr) for arg in node.args] == [("coord", "abstime")]

@@ -1,0 +1,57 @@
+"""Functions of real numbers in double precision, as instructions on lanes: those that sound needs at every sample, and
+those that mean something else than in C's library. docs/algorithms.md tells how they work."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeVar
+
+from weft.ops import polynomials
+from weft.ops.lanes import Lanes
+
+V = TypeVar("V")
+
+_TURN = 2.0**32
+
+
+def sine_of_half_turns(lanes: Lanes[V], x: V) -> V:
+    """sin πx, within 5e-16; NaN where x is not finite. The rest of x is exact however large x is."""
+    return _sine_within(lanes, within_turn(lanes, x))
+
+
+def cosine_of_half_turns(lanes: Lanes[V], x: V) -> V:
+    """cos πx, within 5e-16; NaN where x is not finite."""
+    rest = lanes.abs(within_turn(lanes, x))
+    return _sine_within(lanes, lanes.sub(lanes.real(0.5), rest))
+
+
+def within_turn(lanes: Lanes[V], x: V) -> V:
+    """What is left of x after whole turns of 2: −1…1."""
+    turns = lanes.nearest(lanes.mul(x, lanes.real(0.5)))
+    return lanes.fma(turns, lanes.real(-2), x)
+
+
+def _sine_within(lanes: Lanes[V], x: V) -> V:
+    """sin πx for x from −1 to 1. Its zeros there are factors of their own."""
+    square = lanes.mul(x, x)
+    *others, last = polynomials.SINE_OF_TURN
+    total = lanes.real(last)
+    for coefficient in reversed(others):
+        total = lanes.fma(total, square, lanes.real(coefficient))
+    return lanes.mul(lanes.mul(x, lanes.fma(lanes.neg(x), x, lanes.real(1))), total)
+
+
+def power(lanes: Lanes[V], a: V, b: V) -> V:
+    """`a ^ b`. Unlike in C, not even −∞ has a fractional power."""
+    fractional = lanes.ne(b, lanes.floor(b))
+    has_none = lanes.both(lanes.eq(a, lanes.real(-math.inf)), fractional)
+    return lanes.select(has_none, lanes.real(math.nan), lanes.library("pow", a, b))
+
+
+def bits_of(lanes: Lanes[V], x: V) -> V:
+    """A whole x modulo 2³²; 0 where it is not finite. All steps are exact."""
+    turns = lanes.floor(lanes.mul(x, lanes.real(1 / _TURN)))
+    rest = lanes.fma(turns, lanes.real(-_TURN), x)
+    signed = lanes.select(lanes.lt(rest, lanes.real(_TURN / 2)), rest, lanes.sub(rest, lanes.real(_TURN)))
+    # NaN, where x is not finite, is neither.
+    return lanes.whole(lanes.select(lanes.eq(rest, rest), signed, lanes.real(0)))

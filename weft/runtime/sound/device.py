@@ -1,0 +1,225 @@
+"""Sound devices, by PortAudio: what there is, and a stream that plays."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.errors import WeftError, error
+from weft.runtime.hush import hushed
+
+_UNDERFLOW = 4
+_CONTINUE = 0
+
+# PortAudio's numbers of errors that people can do something about.
+_REMEDIES = {
+    -9985: "another program has it to itself",
+    -9996: "no sound server or sound card answers",
+    -9997: "it cannot play at this rate: set another me<rate>",
+    -9998: "it has not so many channels",
+}
+_NO_DEVICE = -9996
+
+
+@dataclass(frozen=True, slots=True)
+class SoundDevice:
+    """A device for one direction: the number that PortAudio has for it now, its channels in that direction, and the
+    rate that it prefers."""
+
+    index: int
+    name: str
+    channels: int
+    rate: float
+    is_default: bool
+
+
+def problem() -> str | None:
+    """Why there can be no sound on this machine, with a remedy; None if nothing stands against it."""
+    if importlib.util.find_spec("pyaudio") is None:
+        return f"pyaudio is not installed: {_remedy()}"
+    try:
+        import pyaudio  # noqa: F401
+    except ImportError as failure:
+        return f"pyaudio cannot be loaded ({failure}): {_remedy()}"
+    return None
+
+
+def _remedy() -> str:
+    install = "pip install 'weft[audio]'"
+    if sys.platform == "darwin":
+        return f"brew install portaudio, then {install}"
+    if sys.platform == "linux":
+        return f"install portaudio19-dev and gcc, then {install}"
+    return install
+
+
+def outputs() -> list[SoundDevice]:
+    """What can play; nothing where there is no sound at all."""
+    return _listed("Output")
+
+
+def inputs() -> list[SoundDevice]:
+    """What can listen; nothing where there is no sound at all."""
+    return _listed("Input")
+
+
+def _listed(direction: str) -> list[SoundDevice]:
+    if problem() is not None:
+        return []
+    with suppress(WeftError), Devices() as devices:
+        return devices.listed(direction)
+    return []
+
+
+def find_output(wanted: str | int | None) -> SoundDevice:
+    """The output of a number, or the first with these words in its name; None is the system's choice.
+
+    Raises WeftError (`no-sound-device`) with what there is.
+    """
+    with Devices() as devices:
+        return devices.find_output(wanted)
+
+
+class Devices:
+    """PortAudio, from now until `close`: the devices that there are now. Others are seen by a new one only, when no
+    other of this process is open. Raises WeftError (`no-sound-device`)."""
+
+    def __init__(self) -> None:
+        reason = problem()
+        if reason is not None:
+            raise error("no-sound-device", f"there is no sound: {reason}")
+        import pyaudio
+
+        with hushed(), _told("PortAudio does not start"):
+            self._audio: Any = pyaudio.PyAudio()
+
+    def close(self) -> None:
+        """May be called twice."""
+        if self._audio is not None:
+            with hushed():
+                self._audio.terminate()
+            self._audio = None
+
+    def __enter__(self) -> Devices:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def listed(self, direction: str) -> list[SoundDevice]:
+        """Devices for `Output` or `Input`, in PortAudio's order."""
+        default = self._default(direction)
+        found = []
+        for index in range(self._audio.get_device_count()):
+            facts: Mapping[str, Any] = self._audio.get_device_info_by_index(index)
+            channels = int(facts[f"max{direction}Channels"])
+            if channels > 0:
+                rate = float(facts["defaultSampleRate"])
+                found.append(SoundDevice(index, str(facts["name"]), channels, rate, index == default))
+        return found
+
+    def _default(self, direction: str) -> int | None:
+        try:
+            return int(getattr(self._audio, f"get_default_{direction.lower()}_device_info")()["index"])
+        except OSError:  # there is none
+            return None
+
+    def find_output(self, wanted: str | int | None) -> SoundDevice:
+        """See the function of this name."""
+        found = self.listed("Output")
+        chosen = next((device for device in found if _fits(device, wanted)), None)
+        if chosen is not None:
+            return chosen
+        there = ", ".join(f'{device.index} "{device.name}"' for device in found)
+        if not found:
+            raise error("no-sound-device", "there is no sound device", hint=_REMEDIES[_NO_DEVICE])
+        if wanted is None:
+            raise error("no-sound-device", "the system has chosen no sound device", hint=f"there is {there}")
+        raise error("no-sound-device", f'there is no sound device "{wanted}"', hint=f"there is {there}")
+
+    def open_output(self, device: SoundDevice, rate: int, channels: int, frames: int, fill: Fill) -> OutputStream:
+        """A stream that is yet to be started. Raises WeftError (`sound-device-failed`)."""
+        with hushed(), _told(f'"{device.name}" cannot be opened'):
+            return OutputStream(self._audio, device, rate, channels, frames, fill)
+
+
+def _fits(device: SoundDevice, wanted: str | int | None) -> bool:
+    if wanted is None:
+        return device.is_default
+    words = str(wanted).strip()
+    return device.index == int(words) if words.isdecimal() else words.casefold() in device.name.casefold()
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """PortAudio's errors in weft's words."""
+    try:
+        yield
+    except (OSError, ValueError) as failure:
+        number = getattr(failure, "errno", None)
+        words = getattr(failure, "strerror", None) or str(failure)
+        raise error("sound-device-failed", f"{what}: {words}", hint=_REMEDIES.get(number or 0)) from failure
+
+
+Fill: TypeAlias = Callable[[NDArray[np.float32], float, bool], None]
+"""Fills a block [frames, channels], which is heard after so many seconds; true if samples were missing before it."""
+
+
+class OutputStream:
+    """A stream to a device: PortAudio's thread calls `fill` for each block. `fill` may not raise."""
+
+    def __init__(
+        self, audio: Any, device: SoundDevice, rate: int, channels: int, frames: int, fill: Fill
+    ) -> None:
+        import pyaudio
+
+        self.device = device
+        self.underflows = 0
+        self._fill = fill
+        self._block = np.zeros((frames, channels), np.float32)
+        self._stream: Any = audio.open(
+            rate=rate, channels=channels, format=pyaudio.paFloat32, output=True, output_device_index=device.index,
+            frames_per_buffer=frames, stream_callback=self._called, start=False,
+        )  # fmt: skip
+        self.latency = float(self._stream.get_output_latency())
+        """Seconds from `fill` until a block is heard, as far as the device knows beforehand."""
+
+    def start(self) -> None:
+        """Raises WeftError (`sound-device-failed`)."""
+        with hushed(), _told(f'"{self.device.name}" cannot be started'):
+            self._stream.start_stream()
+
+    @property
+    def is_active(self) -> bool:
+        """False when the device has ended it."""
+        try:
+            return bool(self._stream.is_active())
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Ends it at once. May be called twice."""
+        with hushed(), suppress(OSError):
+            self._stream.close()
+
+    def _called(
+        self, _heard: bytes | None, frames: int, times: Mapping[str, float], status: int
+    ) -> tuple[NDArray[np.float32], int]:
+        block = self._block
+        if len(block) != frames:
+            self._block = block = np.zeros((frames, block.shape[1]), np.float32)
+        underflow = bool(status & _UNDERFLOW)
+        self.underflows += underflow
+        ahead = times["output_buffer_dac_time"] - times["current_time"]
+        self._fill(block, ahead if 0 < ahead < 1 else self.latency, underflow)
+        return block, _CONTINUE

@@ -1,0 +1,186 @@
+"""The sum of all that sounds: the program that plays, and those before it as they fade away. The same code plays live
+and renders to files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.base import Block, Env
+from weft.backends.launch import Reals
+from weft.contexts import is_led
+from weft.runtime.build import Playable
+from weft.runtime.coordinator import Part
+from weft.runtime.program import Stage, Swap
+from weft.runtime.sound.fades import Fade
+from weft.runtime.sound.recent import write
+
+# The channels that the places of an output statement go to; any other place goes to all of them.
+_CHANNELS = {"left": 0, "right": 1}
+
+# Programs that can be heard at once. With more saves in the time of one fade, the oldest is cut off.
+_MOST_PROGRAMS = 4
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A program that was made ready on a stage, to be heard from `at` on (seconds of the performance; None: at once).
+    `rows` says which ring each strand goes to that others hear."""
+
+    swap: Swap
+    stage: Stage
+    fade: float
+    at: float | None
+    rows: Mapping[str, int]
+
+
+class Mixer:
+    """Renders stretches of sound, one after another. `given` is asked for what comes from outside, by its name."""
+
+    def __init__(
+        self,
+        rate: float,
+        channels: int,
+        given: Callable[[str], float] = lambda name: 0.0,
+        rings: npt.NDArray[np.float32] | None = None,
+        clips: bool = True,
+    ) -> None:
+        """`rings` [strands, samples] take what others hear. Without `clips`, what is too loud, infinite or no number is
+        left as it is."""
+        self._rate = rate
+        self._channels = channels
+        self._given = given
+        self._rings = rings
+        self._clips = clips
+        self._next: Entry | None = None
+        self._programs: list[Entry] = []
+        """Those that can be heard, the one that plays last."""
+        self._fade = Fade(0, {}, ())
+        self._led: dict[str, float] = {}
+        """Where each thing from outside has been led to."""
+
+    @property
+    def playing(self) -> Swap | None:
+        """The program that plays, or is about to."""
+        entry = self._next or (self._programs[-1] if self._programs else None)
+        return entry.swap if entry else None
+
+    def prepare(
+        self, stage: Stage, playable: Playable, fade: float, at: float | None, rows: Mapping[str, int]
+    ) -> Entry:
+        """Loads what the program that plays does not have already. May be called while another thread renders. Raises
+        WeftError for what cannot be loaded."""
+        env = Env(*playable.size, block=Block(0, 0, self._rate, self._channels))
+        swap = stage.prepare(playable.streaming, playable.size, self.playing, env)
+        return Entry(swap, stage, fade, at, rows)
+
+    def enter(self, entry: Entry) -> None:
+        """Has a program play, with what the one before it remembers at that moment. May be called while another thread
+        renders."""
+        self._next = entry
+
+    def render(self, out: npt.NDArray[np.float32], seconds: float) -> None:
+        """Fills `out` [samples, channels] with what is heard from `seconds` of the performance on, −1…1."""
+        first = round(seconds * self._rate)
+        entry = self._next
+        cut = 0
+        if entry is not None:
+            cut = 0 if entry.at is None else min(max(0, round(entry.at * self._rate) - first), len(out))
+            if cut < len(out):
+                # Taken only if no other has come meanwhile; else that one is, with the next stretch.
+                self._next = None if self._next is entry else self._next
+        if cut:
+            self._stretch(out[:cut], first)
+        if cut < len(out):
+            if entry is not None:
+                self._change_to(entry)
+            self._stretch(out[cut:], first + cut)
+
+    def _change_to(self, entry: Entry) -> None:
+        if self._programs:
+            # That one goes on as well, until it has faded away.
+            entry.stage.take_over(entry.swap, self._programs[-1].swap, copy=True)
+        new = entry.swap.runner.parts
+        self._fade = Fade(round(entry.fade * self._rate), self._fade.now(), map(_voice, new))
+        self._programs = [*self._programs, entry][-_MOST_PROGRAMS:]
+
+    def _stretch(self, out: npt.NDArray[np.float32], first: int) -> None:
+        """A stretch in which no program enters."""
+        if self._fade.is_over:
+            del self._programs[:-1]
+        heard = self._voices(len(out), first)
+        steady, leaving, entering = (np.zeros((self._channels, len(out))) for _ in range(3))
+        if self._fade.needs_likeness:
+            for voice, sound in heard.items():
+                if not self._fade.stands_still(voice):
+                    (entering if voice in self._fade.wanted else leaving)[:] += sound
+            self._fade.compare(leaving, entering)
+        for voice, sound in heard.items():
+            steady += sound * self._fade.gains(voice, len(out))
+        self._fade.advance(len(out))
+        out[:] = (np.clip(steady, -1.0, 1.0) if self._clips else steady).T
+
+    def _voices(self, samples: int, first: int) -> dict[Hashable, Reals]:
+        """What each subgraph sounds like, [channels, samples]."""
+        led = self._lead(samples)
+        audible = set(self._fade.voices)
+        sounds: dict[Hashable, Reals] = {}
+        values: dict[Hashable, Reals] = {}
+        for entry in self._programs:
+            # What one subgraph gives can be heard by those behind it.
+            heard = dict(led)
+            env = Env(
+                *entry.swap.size, abstime=first / self._rate, dt=1 / self._rate,
+                inputs=entry.swap.playable.parameters, pictures=entry.swap.pictures,
+                block=Block(first, samples, self._rate, self._channels, heard),
+            )  # fmt: skip
+            for part in entry.swap.runner.parts:
+                voice = _voice(part)
+                if voice not in audible:
+                    continue
+                if voice not in values:
+                    values[voice] = part.backend.execute_subgraph(part.compiled, env, entry.swap.runner)
+                    sounds[voice] = self._sum(part, values[voice])
+                for label, row in zip(part.unit.kernel.outputs, values[voice][0], strict=True):
+                    if is_led(label):
+                        heard[label] = row
+                        if self._rings is not None and entry is self._programs[-1] and label in entry.rows:
+                            write(self._rings[entry.rows[label]], first, row)
+        return sounds
+
+    def _sum(self, part: Part, values: Reals) -> Reals:
+        """The outputs of a subgraph in the channels that they go to. `values` is [channels, outputs, samples], with one
+        channel where all sound the same."""
+        total = np.zeros((self._channels, values.shape[2]))
+        for number, label in enumerate(part.unit.kernel.outputs):
+            if is_led(label):
+                continue
+            only = _CHANNELS.get(label.rpartition(".")[2])
+            if only is None:
+                total += values[:, number]
+            elif only < self._channels:
+                total[only] += values[min(only, len(values) - 1), number]
+            else:
+                total[-1] += values[-1, number]
+        # Before it meets the others: what is no number must not silence them.
+        return np.nan_to_num(total, copy=False, nan=0.0, posinf=1.0, neginf=-1.0) if self._clips else total
+
+    def _lead(self, samples: int) -> dict[str, Reals]:
+        """What comes from outside, led from where it was to what it is now."""
+        kernels = (part.unit.kernel for entry in self._programs for part in entry.swap.runner.parts)
+        names = {name for kernel in kernels for name, _ in kernel.coords if is_led(name)}
+        ramp = np.arange(1, samples + 1) / max(1, samples)
+        led: dict[str, Reals] = {}
+        for name in names:
+            now = self._given(name)
+            before = self._led.get(name, now)
+            led[name] = before + (now - before) * ramp
+            self._led[name] = now
+        return led
+
+
+def _voice(part: Part) -> Hashable:
+    return id(part.compiled)

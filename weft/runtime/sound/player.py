@@ -1,0 +1,104 @@
+"""The sound of a performance, as those know it who draw its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from weft.backends.launch import Getter, Value
+from weft.names import StrandRef
+from weft.runtime.build import Playable
+from weft.runtime.clock import Clock
+from weft.runtime.compiling.compiler import Setup
+from weft.runtime.sound.messages import SoundEvent
+from weft.runtime.sound.process import SoundOptions, SoundProcess
+from weft.runtime.sound.program import Better, Play
+from weft.runtime.sound.recent import Recent
+from weft.runtime.sound.shared import Figures
+
+
+class Sound:
+    """Plays what streams in the programs of a session, in a process of its own, which is started with the first program
+    that has something to play. For the thread that draws, but `getter`, which any may call."""
+
+    def __init__(self, setup: Setup, options: SoundOptions) -> None:
+        """`setup` says what runs the programs."""
+        self._setup = setup
+        self._options = options
+        self._process = SoundProcess(options)
+        self._recent = self._listening()
+        self._started = False
+        self._restarts = 0
+
+    @property
+    def options(self) -> SoundOptions:
+        return self._options
+
+    def getter(self, ref: StrandRef) -> Getter:
+        """What reads a strand of what has been played; see `Recent.getter`."""
+
+        def read(seconds: Value) -> Value:
+            # Asked anew: another rate brings other rings.
+            return self._recent.getter(ref)(seconds)
+
+        return read
+
+    def enter(self, playable: Playable, fade: float, at: float | None = None) -> None:
+        """Has a program play from a moment of the performance on (seconds; None: at once), fading over from the one
+        before within `fade` seconds."""
+        sounding = playable.streaming
+        if not (sounding.units or self._started):
+            return
+        self._take_rate(round(playable.settings["rate"]))
+        self._process.send(Play(self._setup, sounding, fade, at, self._recent.rows(playable)), keep="program")
+        if not self._started:
+            self._started = True
+            self._process.start()
+
+    def improve(self, codes: Mapping[str, object]) -> None:
+        """Better code for what plays, by the hashes of the units."""
+        if self._started:
+            self._process.send(Better(codes), keep="better")
+
+    def restart(self) -> None:
+        """The performance begins anew."""
+        self._restarts += 1
+
+    def follow(self, clock: Clock, values: Mapping[str, float]) -> None:
+        """Once a frame: tells the process the time and what comes from outside, and has the clock draw near to what is
+        heard."""
+        if not self._started:
+            return
+        self._process.controls.write(clock.now(), values, clock.paused, self._restarts)
+        heard = self._process.seconds()
+        if heard is not None:
+            clock.follow(heard)
+
+    def events(self) -> list[SoundEvent]:
+        """What has happened since this was asked last."""
+        return self._process.events()
+
+    @property
+    def figures(self) -> Figures | None:
+        """About the block that was begun last; None where nothing has been played."""
+        figures = self._process.figures if self._started else None
+        return figures if figures is not None and figures.blocks else None
+
+    def close(self) -> None:
+        """Ends the process. May be called twice."""
+        self._process.close()
+
+    def _listening(self) -> Recent:
+        # The block that was begun last may not be complete.
+        process = self._process
+        return Recent(process.rings.samples, self._options.rate, lambda: process.figures.sample - 1)
+
+    def _take_rate(self, rate: int) -> None:
+        """A stream has one rate: another one needs another stream."""
+        if rate == self._options.rate:
+            return
+        self._process.close()
+        self._options = replace(self._options, rate=rate)
+        self._process = SoundProcess(self._options)
+        self._recent = self._listening()
+        self._started = False

@@ -1,0 +1,261 @@
+"""The sound process, as seen from the player's: it is started again when it dies, and nobody ever waits for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
+
+from weft.errors import Diagnostic, fault
+from weft.runtime.sound.messages import Kind, SoundEvent, SoundSetup
+from weft.runtime.sound.shared import Controls, ControlsWriter, Figures, FiguresReader, Memory, Rings, State
+
+# The path to weft is handed over: it need not be that of a plain `python`, nor be led astray by files beside a patch.
+_START = """\
+import sys
+sys.path[:] = sys.argv[2:]
+from weft.runtime.sound.server import main
+main(int(sys.argv[1]))
+"""
+
+# Seconds between two starts, for which figures stay true, and that the process may take to end.
+_AGAIN = 1.0
+_STALE = 1.0
+_LEAVE = 1.0
+
+RENDERER = "weft.runtime.sound.program:Player"
+
+
+@dataclass(frozen=True)
+class SoundOptions:
+    """What a performer may choose about the sound. `device` is a number, or a part of a name; None leaves it to the
+    system. A block has so many `frames`."""
+
+    device: str | None = None
+    rate: int = 48000
+    channels: int = 2
+    frames: int = 512
+    renderer: str = RENDERER
+
+
+class SoundProcess:
+    """The process and the memory shared with it. For the thread that draws, apart from what says otherwise; nothing
+    but `close` takes time."""
+
+    def __init__(self, options: SoundOptions) -> None:
+        self._memories = [Memory(size) for size in (Controls.SIZE, FiguresReader.SIZE, Rings.SIZE)]
+        controls, figures, rings = self._memories
+        self._setup = SoundSetup(
+            options.device, options.rate, options.channels, options.frames,
+            controls.descriptor, figures.descriptor, rings.descriptor, options.renderer,
+        )  # fmt: skip
+        self.controls = ControlsWriter(controls)
+        """What the process learns every frame; nothing sounds until it has been written to."""
+        self.rings = Rings(rings.bytes)
+        self._figures = FiguresReader(figures.bytes)
+        self._lock = threading.Lock()
+        self._outgoing: deque[tuple[str | None, object]] = deque()
+        self._kept: dict[str, object] = {}
+        self._events: deque[SoundEvent] = deque()
+        self._ending = threading.Event()
+        self._woken, self._wake = os.pipe()
+        os.set_blocking(self._wake, False)
+        self._thread = threading.Thread(target=self._run, name="weft-sound", daemon=True)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection | None = None
+        self._started = 0.0
+        self._has_died = self._is_lost = False
+        self._failure: Diagnostic | None = None
+
+    # --- for the thread that draws --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Starts the process, and again whenever it dies. Call it once."""
+        self._thread.start()
+
+    def send(self, message: object, keep: str | None = None) -> None:
+        """Hands a message to the renderer. What was sent last for a key to `keep` is sent again to a process that
+        takes the place of one that died."""
+        if self._ending.is_set():
+            return
+        with self._lock:
+            if keep is not None:
+                # What is sent again comes in the order in which it was sent last.
+                self._kept.pop(keep, None)
+                self._kept[keep] = message
+            self._outgoing.append((keep, message))
+        self._rouse()
+
+    def events(self) -> list[SoundEvent]:
+        """What has happened since the last call."""
+        events = []
+        with suppress(IndexError):
+            while True:
+                events.append(self._events.popleft())
+        return events
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the process; None while there is none."""
+        process = self._process
+        return process.pid if process is not None else None
+
+    @property
+    def figures(self) -> Figures:
+        """About the block that was begun last, by whichever process."""
+        return self._figures.read()
+
+    def seconds(self) -> float | None:
+        """The performance time that is heard now; None while no stream runs, or none that knows of the last restart.
+
+        Right after a restart it is below 0, until the first sample has come to the loudspeaker.
+        """
+        figures, now = self.figures, time.monotonic()
+        if figures.moment < max(self._started, now - _STALE) or figures.restarts != self.controls.restarts:
+            return None
+        if figures.state is State.PAUSED:
+            return figures.seconds - figures.latency
+        return figures.seconds + (now - figures.heard) if figures.state is State.PLAYING else None
+
+    def close(self) -> None:
+        """Lets the sound fade away and ends the process. May be called twice."""
+        if self._ending.is_set():
+            return
+        self._ending.set()
+        if self._thread.ident is not None:
+            self._rouse()
+            self._thread.join(2 * _LEAVE)
+            # It may be at handing a message to a process that takes none.
+            self._kill()
+            self._thread.join()
+        for memory in self._memories:
+            memory.close()
+        os.close(self._wake)
+        os.close(self._woken)
+
+    def _rouse(self) -> None:
+        with suppress(BlockingIOError):  # it is full, which rouses as well
+            os.write(self._wake, b".")
+
+    # --- the thread that looks after the process ------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._ending.is_set():
+            try:
+                connection = self._begin()
+                with suppress(EOFError, OSError):
+                    self._serve(connection)
+            except Exception as failure:
+                self._fail(fault("the sound process cannot be started", failure))
+            self._end()
+            self._ending.wait(max(0.0, self._started + _AGAIN - time.monotonic()))
+
+    def _begin(self) -> Connection:
+        self._started = time.monotonic()
+        setup = self._setup
+        ours, theirs = socket.socketpair()
+        self._connection = Connection(ours.detach())
+        with theirs:
+            # Neither a fork, which would share the window, nor multiprocessing, which would run the main script
+            # anew. A session of its own, since Ctrl-C is for the player alone. It starts no sound server.
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _START, str(theirs.fileno()), *sys.path],
+                pass_fds=[theirs.fileno(), setup.controls, setup.figures, setup.rings],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,
+                env={**os.environ, "JACK_NO_START_SERVER": "1"},
+            )  # fmt: skip
+        return self._connection
+
+    def _serve(self, connection: Connection) -> None:
+        """Passes messages on in both directions. Returns at the end of the performance; raises EOFError or OSError
+        when the process has died."""
+        connection.send(self._setup)
+        while not self._ending.is_set():
+            self._send_waiting(connection)
+            ready = wait([connection, self._woken])
+            if self._woken in ready:
+                os.read(self._woken, 4096)
+            if connection in ready:
+                self._hear(connection.recv())
+
+    def _send_waiting(self, connection: Connection) -> None:
+        while True:
+            with self._lock:
+                if not self._outgoing:
+                    return
+                _, message = self._outgoing.popleft()
+            try:
+                connection.send(message)
+            except OSError:
+                raise
+            except Exception as failure:
+                self._fail(fault("the sound process cannot be told", failure))
+
+    def _hear(self, event: SoundEvent) -> None:
+        match event.kind:
+            case "playing":
+                kind: Kind = "back" if self._is_lost else "restarted" if self._has_died else "playing"
+                self._events.append(replace(event, kind=kind))
+                self._is_lost = self._has_died = False
+            case "lost":
+                # One that took the place of another finds what that one has told already.
+                if not self._is_lost:
+                    self._events.append(event)
+                self._is_lost = True
+            case _:
+                self._events.append(event)
+
+    def _fail(self, failure: Diagnostic) -> None:
+        """What fails again and again for one reason is told once."""
+        if failure != self._failure:
+            self._failure = failure
+            self._events.append(SoundEvent("failure", failure.code, failure.message))
+
+    def _end(self) -> None:
+        """Waits for the end of the process; unless that was wanted, it is told, and what is kept is to be sent anew."""
+        process, connection = self._process, self._connection
+        if connection is not None:
+            connection.close()
+        if process is not None:
+            try:
+                process.wait(_LEAVE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if process is None or self._ending.is_set():
+            return
+        self._process = self._connection = None
+        with self._lock:
+            waiting = [(key, message) for key, message in self._outgoing if key is None]
+            self._outgoing = deque([*self._kept.items(), *waiting])
+        # Where there was no sound before, nothing has changed.
+        if not (self._has_died or self._is_lost):
+            words = f"the sound process ended ({_how(process.returncode)}) and is started again"
+            self._events.append(SoundEvent("died", "sound-died", words))
+        self._has_died = True
+
+    def _kill(self) -> None:
+        process = self._process
+        if process is not None:
+            with suppress(OSError):
+                process.kill()
+
+
+def _how(code: int) -> str:
+    """What a process that ended with this code died of."""
+    if code >= 0:
+        return f"code {code}"
+    if -code == signal.SIGALRM:
+        return "its device does not answer"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"

@@ -1,0 +1,59 @@
+"""Programs of sound on their way to the sound process, and what takes them there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.runtime.build import Playable
+from weft.runtime.compiling.compiler import Setup
+from weft.runtime.program import Stage
+from weft.runtime.sound.messages import SoundSetup
+from weft.runtime.sound.mixer import Mixer
+from weft.runtime.sound.shared import Controls, Rings
+
+
+@dataclass(frozen=True)
+class Play:
+    """A program to play, of which only that is sent which streams. `setup` says what runs it; `at` is the moment of the
+    performance from which on it plays, None for at once; `rows` says which rings its strands go to."""
+
+    setup: Setup
+    playable: Playable
+    fade: float
+    at: float | None
+    rows: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Better:
+    """Better code for units that play, by their hashes."""
+
+    codes: Mapping[str, object]
+
+
+class Player:
+    """The renderer of the sound process; see `renderer.Renderer`."""
+
+    def __init__(self, setup: SoundSetup, controls: Controls, rings: Rings) -> None:
+        self._stage: Stage | None = None
+        self._mixer = Mixer(setup.rate, setup.channels, controls.value, rings.samples)
+
+    def render(self, out: npt.NDArray[np.float32], seconds: float) -> None:
+        self._mixer.render(out, seconds)
+
+    def take(self, message: object) -> None:
+        match message:
+            case Play():
+                self._play(message)
+            case Better(codes) if self._mixer.playing is not None:
+                self._mixer.playing.exchange(codes)
+
+    def _play(self, play: Play) -> None:
+        if self._stage is None:
+            self._stage = play.setup.compiler().stage
+        entry = self._mixer.prepare(self._stage, play.playable, play.fade, play.at, play.rows)
+        self._mixer.enter(entry)

@@ -1,0 +1,59 @@
+"""Sound off stage: as fast as it goes, in step with the frames that read it, and the same every time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.launch import Getter
+from weft.names import StrandRef
+from weft.runtime.build import Playable
+from weft.runtime.program import Stage
+from weft.runtime.sound.mixer import Mixer
+from weft.runtime.sound.recent import Recent
+
+BLOCK = 512
+"""Samples that are computed at once, as live where nothing else is asked for."""
+
+CHANNELS = 2
+
+# As much as is kept live: two seconds and more.
+_RING = 1 << 17
+_RINGS = 64
+
+
+class Rendering:
+    """One program's sound from a sample on. The parameters of the program stay as they are at the start; what else
+    comes from outside is 0 until it is fed."""
+
+    def __init__(
+        self, stage: Stage, playable: Playable, inputs: Mapping[str, float], first: int = 0, clips: bool = True
+    ) -> None:
+        """`stage` is where the sound is loaded. Raises WeftError for what it cannot take."""
+        self.rate = playable.settings["rate"]
+        self._inputs = dict(inputs)
+        self._next = first
+        # Memory that nobody writes to takes no room.
+        rings = np.zeros((_RINGS, _RING), np.float32)
+        self._recent = Recent(rings, self.rate, lambda: self._next - 1)
+        self._mixer = Mixer(self.rate, CHANNELS, lambda name: self._inputs.get(name, 0.0), rings, clips)
+        self._mixer.enter(self._mixer.prepare(stage, playable, 0.0, None, self._recent.rows(playable)))
+
+    def getter(self, ref: StrandRef) -> Getter:
+        """What reads a strand of the sound; see `Recent.getter`."""
+        return self._recent.getter(ref)
+
+    def feed(self, values: Mapping[str, float]) -> None:
+        """What comes from outside, from the next block on."""
+        self._inputs.update(values)
+
+    def until(self, behind: int) -> Iterator[npt.NDArray[np.float32]]:
+        """Computes the samples up to, and without, the one of this number: [samples, channels], block by block."""
+        while self._next < behind:
+            end = min(behind, (self._next // BLOCK + 1) * BLOCK)
+            block = np.zeros((end - self._next, CHANNELS), np.float32)
+            self._mixer.render(block, self._next / self.rate)
+            self._next = end
+            yield block

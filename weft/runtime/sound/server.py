@@ -1,0 +1,219 @@
+"""What runs in the sound process: it owns the stream, and plays until the player's process is gone."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.errors import Diagnostic, WeftError, fault
+from weft.runtime.hush import hushed
+from weft.runtime.sound.blocks import Blocks, what_failed
+from weft.runtime.sound.device import Devices, Fill, OutputStream
+from weft.runtime.sound.messages import Kind, SoundEvent, SoundSetup
+from weft.runtime.sound.renderer import Renderer, RendererFactory
+from weft.runtime.sound.shared import Controls, FiguresReader, Rings, inherited
+
+# The thread of the sound card waits no longer than this for Python's lock, in seconds.
+_SWITCH_SECONDS = 0.0002
+# How often the stream is looked after, and how long it may be silent, in seconds.
+_GLANCE = 0.05
+_STALLED = 1.0
+_AGAIN = 1.0
+# How long a device may take, in whole seconds.
+_TO_OPEN = 10
+_TO_CLOSE = 2
+# At the end: the blocks in which sound fades away, and the most that it may take, in seconds.
+_LAST_BLOCKS = 2
+_LEAVE = 0.3
+# Priorities, among the least of those that outrank ordinary work.
+_NICER = -10
+_URGENCY = 5
+
+
+def main(descriptor: int) -> None:
+    """Serves the socket of this number. The first message is the `SoundSetup`."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    player = Connection(descriptor)
+    # PortAudio and ALSA talk to stderr whenever they like.
+    with hushed(), suppress(EOFError, OSError):
+        try:
+            setup: SoundSetup = player.recv()
+            Server(player, setup).serve()
+        except (EOFError, OSError):
+            raise
+        except Exception as failure:
+            player.send(_event("failure", fault("the sound process fails", failure)))
+    # PortAudio's thread may be anywhere: nothing is left to be done that could wait for it.
+    os._exit(0)
+
+
+class Server:
+    """The main thread of the sound process."""
+
+    def __init__(self, player: Connection, setup: SoundSetup) -> None:
+        self._player = player
+        self._setup = setup
+        controls = Controls(inherited(setup.controls, Controls.SIZE))
+        figures = inherited(setup.figures, FiguresReader.SIZE)
+        rings = Rings(inherited(setup.rings, Rings.SIZE))
+        self._renderer = self._made(controls, rings)
+        self._blocks = Blocks(setup, controls, figures, self._renderer)
+        self._devices: Devices | None = None
+        self._stream: OutputStream | None = None
+        self._tried = -_AGAIN
+        self._is_lost = False
+        self._progress = (0, 0.0)
+
+    def serve(self) -> None:
+        """Plays, until the socket is closed, which raises EOFError or OSError here."""
+        _prefer_this_process()
+        try:
+            # What is to be played at first may take a while to load: that is over before the device waits for blocks.
+            while self._player.poll():
+                self._take(self._player.recv())
+            # What is there now stays. Looking for garbage makes blocks late, and so waits for a message.
+            gc.freeze()
+            gc.disable()
+            while True:
+                self._look_after()
+                if self._player.poll(_GLANCE):
+                    self._take(self._player.recv())
+        finally:
+            self._fade_away()
+
+    def _made(self, controls: Controls, rings: Rings) -> Renderer:
+        module, _, name = self._setup.renderer.partition(":")
+        try:
+            make: RendererFactory = getattr(importlib.import_module(module), name)
+            return make(self._setup, controls, rings)
+        except Exception as failure:
+            self._tell("failure", what_failed(failure))
+            return _Silence()
+
+    def _take(self, message: object) -> None:
+        try:
+            self._renderer.take(message)
+        except Exception as failure:
+            self._tell("failure", what_failed(failure))
+        self._blocks.forgive()
+        gc.collect()
+
+    def _tell(self, kind: Kind, diagnostic: Diagnostic) -> None:
+        self._player.send(_event(kind, diagnostic))
+
+    # --- the stream -----------------------------------------------------------------------------------------------
+
+    def _look_after(self) -> None:
+        failure = self._blocks.failure()
+        if failure is not None:
+            self._tell("failure", failure)
+        now = time.monotonic()
+        if self._stream is None:
+            if now - self._tried >= _AGAIN:
+                self._open()
+                self._tried = time.monotonic()
+        elif not self._goes_on(now):
+            name = self._stream.device.name
+            self._lose(Diagnostic("error", "sound-device-lost", f'the sound device "{name}" does not answer any more'))
+
+    def _goes_on(self, now: float) -> bool:
+        """Whether the device takes blocks."""
+        if self._blocks.count != self._progress[0]:
+            self._progress = (self._blocks.count, now)
+        return self._stream is not None and self._stream.is_active and now - self._progress[1] < _STALLED
+
+    def _open(self) -> None:
+        setup = self._setup
+        try:
+            with _patience(_TO_OPEN):
+                self._devices = Devices()
+                device = self._devices.find_output(setup.device)
+                self._stream = self._devices.open_output(
+                    device, setup.rate, setup.channels, setup.frames, _urgent(self._blocks.fill)
+                )
+                self._blocks.begin()
+                self._stream.start()
+        except WeftError as failure:
+            self._lose(failure.diagnostics[0])
+            return
+        self._progress = (self._blocks.count, time.monotonic())
+        self._is_lost = False
+        self._player.send(SoundEvent("playing", "", device.name))
+
+    def _lose(self, reason: Diagnostic) -> None:
+        """Gives the device up. The reason is told once, however often it is then tried in vain."""
+        if not self._is_lost:
+            self._is_lost = True
+            self._tell("lost", reason)
+        with _patience(_TO_CLOSE):
+            if self._stream is not None:
+                self._stream.close()
+            if self._devices is not None:
+                self._devices.close()
+        self._stream = self._devices = None
+        self._blocks.lose()
+
+    def _fade_away(self) -> None:
+        if self._stream is not None:
+            self._blocks.leave()
+            blocks = _LAST_BLOCKS * self._setup.frames / self._setup.rate
+            time.sleep(min(self._stream.latency + blocks, _LEAVE))
+
+
+class _Silence:
+    """What plays where nothing can be made that plays."""
+
+    def render(self, out: NDArray[np.float32], seconds: float) -> None:
+        out[:] = 0
+
+    def take(self, message: object) -> None:
+        pass
+
+
+def _event(kind: Kind, diagnostic: Diagnostic) -> SoundEvent:
+    hint = f" ({diagnostic.hint})" if diagnostic.hint else ""
+    return SoundEvent(kind, diagnostic.code, diagnostic.message + hint)
+
+
+@contextmanager
+def _patience(seconds: int) -> Iterator[None]:
+    """Ends this process, to be started anew, if what is done takes longer: a sound server that is gone may let its
+    clients wait for good. The system's alarm does it, whoever has Python's lock."""
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+
+
+def _prefer_this_process() -> None:
+    """Asks for more of the processor; where that is not allowed, it goes without."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    with suppress(OSError):
+        os.nice(_NICER)
+
+
+def _urgent(fill: Fill) -> Fill:
+    """The same, for a thread that asks to be served before all others at its first block, where that may be asked."""
+    asked = False
+
+    def filled(block: NDArray[np.float32], latency: float, underflow: bool) -> None:
+        nonlocal asked
+        if not asked:
+            asked = True
+            if sys.platform == "linux":
+                with suppress(OSError):
+                    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_URGENCY))
+        fill(block, latency, underflow)
+
+    return filled

@@ -1,0 +1,308 @@
+"""What the player's process and the sound process tell each other many times a second, in memory that both see.
+
+Nobody waits for anybody: whoever reads takes what was written last as a whole. The memory belongs to open files without
+a name, so that nothing is left of it when both processes are gone, however they ended.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from operator import attrgetter
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.errors import error
+
+MOST_CONTROLS = 1024
+MOST_RINGS = 64
+RING = 131072
+"""Samples in a ring."""
+
+# How often a reader tries again when the writer overtakes it.
+_TRIES = 4
+
+
+class Memory:
+    """Memory of a fixed size that another process maps by the number of its file, which it inherits."""
+
+    def __init__(self, size: int) -> None:
+        """Makes it, all zeros; what is never touched takes no room."""
+        self.descriptor = _nameless_file()
+        os.ftruncate(self.descriptor, size)
+        self.bytes = _mapped(self.descriptor, size)
+
+    def close(self) -> None:
+        """Gives the file back; the memory itself goes when nobody maps it any more. May be called twice."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def inherited(descriptor: int, size: int) -> NDArray[np.uint8]:
+    """The memory of a file that this process was started with. The file is closed."""
+    try:
+        return _mapped(descriptor, size)
+    finally:
+        os.close(descriptor)
+
+
+def _nameless_file() -> int:
+    if sys.platform == "linux":
+        return os.memfd_create("weft-sound")
+    descriptor, path = tempfile.mkstemp(prefix="weft-sound-")
+    os.unlink(path)
+    return descriptor
+
+
+def _mapped(descriptor: int, size: int) -> NDArray[np.uint8]:
+    # The map ends with the last array that looks into it.
+    return np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
+
+
+class _Mailbox:
+    """Numbers (float64) that one process writes as a whole and another reads as a whole.
+
+    There are two places. The writer fills the one that was not written last, then turns the counter of writings, whose
+    lowest bit says which place is valid. A reader is disturbed only when two writings come while it copies. A checksum
+    over counter and numbers tells it so, also on processors that show writings to others out of order.
+    """
+
+    # Counter; of each place the count of numbers, and the checksum; all int64. Then both places.
+    _HEADER = 5
+
+    def __init__(self, memory: NDArray[np.uint8], most: int) -> None:
+        split = 8 * self._HEADER
+        self._header = memory[:split].view(np.int64)
+        places = memory[split : split + 16 * most].view(np.float64)
+        self._places = (places[:most], places[most:])
+        self._seen = 0
+
+    @classmethod
+    def size(cls, most: int) -> int:
+        """The bytes it takes for so many numbers."""
+        return 8 * cls._HEADER + 16 * most
+
+    def write(self, numbers: NDArray[np.float64]) -> None:
+        """For the one process that writes, and one thread at a time there."""
+        counter = int(self._header[0]) + 1
+        place, count = counter & 1, len(numbers)
+        self._places[place][:count] = numbers
+        self._header[1 + 2 * place] = count
+        self._header[2 + 2 * place] = crc32(numbers.data, counter)
+        self._header[0] = counter
+
+    def read(self) -> NDArray[np.float64] | None:
+        """The numbers that were written last; None if there is nothing new, or if the writer was in the way."""
+        for _ in range(_TRIES):
+            counter = int(self._header[0])
+            if counter == self._seen:
+                return None
+            place = counter & 1
+            count = int(self._header[1 + 2 * place])
+            copy = self._places[place][: max(0, count)].copy()
+            if crc32(copy.data, counter) == int(self._header[2 + 2 * place]):
+                self._seen = counter
+                return copy
+        return None
+
+
+# --- from the player to the sound process -----------------------------------------------------------------------------
+
+# Performance time, the moment it was taken, paused, restarts; bytes of the names, and their checksum.
+_CLOCK = 6
+_MOST_NUMBERS = _CLOCK + MOST_CONTROLS
+# The names stand behind the numbers, each on a line, in the order in which they were first written.
+_NAMES = _Mailbox.size(_MOST_NUMBERS)
+
+
+class ControlsWriter:
+    """The player's side of the controls: the clock, and named numbers. For one thread."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._mailbox = _Mailbox(memory.bytes, _MOST_NUMBERS)
+        self._numbers = np.zeros(_MOST_NUMBERS)
+        self._names = memory.bytes[_NAMES:]
+        self._indices: dict[str, int] = {}
+        self._bytes = self._checksum = 0
+        self.restarts = 0
+
+    def write(
+        self, seconds: float, values: Mapping[str, float], paused: bool = False, restarts: int = 0,
+        moment: float | None = None,
+    ) -> None:
+        """Hands over a consistent set: the performance is at `seconds` at `moment` (of `time.monotonic`, now if not
+        given). Names that are left out keep their numbers. Raises WeftError (`too-many-controls`)."""
+        for name, value in values.items():
+            self._numbers[_CLOCK + self._index(name)] = value
+        self.restarts = restarts
+        now = time.monotonic() if moment is None else moment
+        self._numbers[:_CLOCK] = seconds, now, paused, restarts, self._bytes, self._checksum
+        self._mailbox.write(self._numbers[: _CLOCK + len(self._indices)])
+
+    def _index(self, name: str) -> int:
+        """Where the number of this name stands, from now on and for good."""
+        index = self._indices.get(name)
+        if index is None:
+            index = len(self._indices)
+            line = np.frombuffer(f"{name}\n".encode(), np.uint8)
+            end = self._bytes + len(line)
+            if index >= MOST_CONTROLS or end > len(self._names):
+                message = f"the sound can follow no more than {MOST_CONTROLS} parameters, keys and the like"
+                raise error("too-many-controls", message, hint="a new start forgets those that are not read any more")
+            self._names[self._bytes : end] = line
+            self._checksum = crc32(line.data, self._checksum)
+            self._bytes = end
+            self._indices[name] = index
+        return index
+
+
+class Controls:
+    """The sound process's side of the controls. What is read stays the same until the next `refresh`."""
+
+    SIZE = _NAMES + 64 * MOST_CONTROLS
+
+    def __init__(self, memory: NDArray[np.uint8]) -> None:
+        self._mailbox = _Mailbox(memory, _MOST_NUMBERS)
+        self._names = memory[_NAMES:]
+        self._indices: dict[str, int] = {}
+        self._values = np.zeros(MOST_CONTROLS)
+        self._bytes = 0
+        self.known = False
+        """Whether anything has been written yet."""
+        self.seconds = 0.0
+        self.moment = 0.0
+        self.paused = False
+        self.restarts = 0
+
+    def refresh(self) -> None:
+        """Takes what was written last. Never waits: in the worst case everything stays as it is."""
+        numbers = self._mailbox.read()
+        if numbers is None:
+            return
+        self.known = True
+        self.seconds, self.moment, paused, restarts, count, checksum = numbers[:_CLOCK].tolist()
+        self.paused, self.restarts = bool(paused), int(restarts)
+        self._values[: len(numbers) - _CLOCK] = numbers[_CLOCK:]
+        if count != self._bytes:
+            self._take_names(int(count), int(checksum))
+
+    def _take_names(self, count: int, checksum: int) -> None:
+        text = self._names[:count].tobytes()
+        if crc32(text) == checksum:
+            self._indices = {name: index for index, name in enumerate(text.decode().split("\n"))}
+            self._bytes = count
+
+    def value(self, name: str) -> float:
+        """The number of this name; 0 if it has never been written."""
+        index = self._indices.get(name)
+        return 0.0 if index is None else float(self._values[index])
+
+    def now(self, moment: float) -> float:
+        """What the player's clock shows at a moment of `time.monotonic`, in seconds."""
+        return self.seconds if self.paused else self.seconds + (moment - self.moment)
+
+
+# --- from the sound process to the player -----------------------------------------------------------------------------
+
+
+class State(IntEnum):
+    """What the sound process is at."""
+
+    STARTING = 0
+    PLAYING = 1
+    PAUSED = 2
+    LOST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """About the block that was begun last."""
+
+    sample: int = 0
+    """Number of its first sample, counted from the start of the performance: `seconds` times the rate."""
+    seconds: float = 0.0
+    """The performance time of its first sample."""
+    moment: float = 0.0
+    """When it was begun, on `time.monotonic`."""
+    latency: float = 0.0
+    """Seconds from then until its first sample is heard."""
+    heard: float = 0.0
+    """The moment at which that is heard, evened out over many blocks."""
+    blocks: int = 0
+    underruns: int = 0
+    load: float = 0.0
+    """Share of a block's time that rendering took, over the last second."""
+    state: State = State.STARTING
+    restarts: int = 0
+    """How often the performance had been restarted by then."""
+
+
+_FIELDS = tuple(field.name for field in fields(Figures))
+_numbers_of = attrgetter(*_FIELDS)
+
+
+def _figures_of(numbers: NDArray[np.float64]) -> Figures:
+    sample, seconds, moment, latency, heard, blocks, underruns, load, state, restarts = map(float, numbers)
+    return Figures(
+        int(sample), seconds, moment, latency, heard, int(blocks), int(underruns), load, State(int(state)),
+        int(restarts),
+    )  # fmt: skip
+
+
+class FiguresWriter:
+    """The sound process's side of the figures. For one thread at a time."""
+
+    def __init__(self, memory: NDArray[np.uint8]) -> None:
+        self._mailbox = _Mailbox(memory, len(_FIELDS))
+        self._numbers = np.zeros(len(_FIELDS))
+
+    def write(self, figures: Figures) -> None:
+        self._numbers[:] = _numbers_of(figures)
+        self._mailbox.write(self._numbers)
+
+
+class FiguresReader:
+    """The player's side of the figures, for any of its threads."""
+
+    SIZE = _Mailbox.size(len(_FIELDS))
+
+    def __init__(self, memory: NDArray[np.uint8]) -> None:
+        self._mailbox = _Mailbox(memory, len(_FIELDS))
+        self._figures = Figures()
+
+    def read(self) -> Figures:
+        """What was written last. Never waits."""
+        numbers = self._mailbox.read()
+        if numbers is not None:
+            self._figures = _figures_of(numbers)
+        return self._figures
+
+
+# --- recent samples ---------------------------------------------------------------------------------------------------
+
+
+class Rings:
+    """Recent samples of up to 64 strands, which the sound process writes and the player reads. Nothing protects them:
+    whoever reads stays behind the block that is being written.
+
+    Sample n of the performance (as `Figures.sample` counts) stands at n modulo `RING`.
+    """
+
+    SIZE = MOST_RINGS * RING * 4
+
+    def __init__(self, memory: NDArray[np.uint8]) -> None:
+        self.samples: NDArray[np.float32] = memory.view(np.float32).reshape(MOST_RINGS, RING)
+
+    def __getitem__(self, number: int) -> NDArray[np.float32]:
+        """The ring of a number below 64, [131072]."""
+        ring: NDArray[np.float32] = self.samples[number]
+        return ring
