@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.support.parity.author import program
-from tests.support.parity.cases import Case, case_of, case_of_seed
-from tests.support.parity.moved import MovedReference, Movement
+from tests.support.parity.author import program, sound
+from tests.support.parity.cases import Case, case_of, case_of_seed, sound_case_of, sound_case_of_seed
+from tests.support.parity.moved import DoubleMovement, MovedReference, Movement
 from tests.support.parity.pieces import FIELDS, INPUTS, PLACES
 from tests.support.parity.recipes import RECIPES, STATE_RECIPES, WRITTEN, check_complete
 from tests.support.parity.rule import Outcome, compare
@@ -31,6 +31,7 @@ from weft.backends.memory import StateMemory
 from weft.backends.native import NativeExecutor
 from weft.backends.vector import VectorExecutor
 from weft.codegen.base import Instruction, Kernel
+from weft.codegen.native.series import suits_series
 from weft.ops.state import STATE
 
 EXECUTORS: Mapping[str, Callable[[], Executor]] = {"native": NativeExecutor, "vector": VectorExecutor}
@@ -48,6 +49,12 @@ CHUNKS = [
     for start in range(FIRST, FIRST + COUNT, CHUNK)
     for name in EXECUTORS
     if start - FIRST < COUNTS[name]
+]
+
+# Sounds: each sample is computed by the reference one after another, so there are fewer.
+SOUND_CHUNK, SOUND_COUNT = 50, ASKED // 4 or 300
+SOUND_CHUNKS = [
+    pytest.param(start, id=f"sounds from {start}") for start in range(FIRST, FIRST + SOUND_COUNT, SOUND_CHUNK)
 ]
 
 programs_of_chunk = lru_cache(CHUNK)(case_of_seed)
@@ -71,6 +78,19 @@ def test_generated_programs_show_what_the_reference_shows(name: str, start: int)
     assert beyond <= BEYOND_SHARE * CHUNK, f"{beyond} of {CHUNK} first pictures differ, even if that is explained"
 
 
+@pytest.mark.parametrize("start", SOUND_CHUNKS)
+def test_generated_sounds_are_what_the_reference_plays(start: int) -> None:
+    executor = NativeExecutor()
+    series = 0
+    for seed in range(start, min(start + SOUND_CHUNK, FIRST + SOUND_COUNT)):
+        case = sound_case_of_seed(seed)
+        series += suits_series(case.kernel)
+        outcome = compare(case, executor)
+        if outcome.unexplained:
+            pytest.fail(report(case, executor, outcome, f"sound {seed}"), pytrace=False)
+    assert series > 0.9 * SOUND_CHUNK
+
+
 # --- the generator ------------------------------------------------------------------------------------------------
 
 
@@ -82,6 +102,11 @@ def test_a_row_without_a_recipe_is_told() -> None:
 def test_programs_are_the_same_every_time() -> None:
     assert [program(seed) for seed in range(20)] == [program(seed) for seed in range(20)]
     assert len({program(seed) for seed in range(200)}) == 200
+
+
+def test_sounds_remember() -> None:
+    text = "\n".join(map(sound, range(SOUND_COUNT)))
+    assert all(f"{name}(" in text for name in STATE)
 
 
 def test_programs_use_everything() -> None:
@@ -138,6 +163,24 @@ def test_movement_is_a_unit_in_the_last_place_and_leaves_exact_numbers_alone() -
         assert len(found) >= 2 or abs(x) < 2.0**-126
     assert movement.result(1e39) == np.inf
     assert len({movement.given(0.1) for _ in range(100)}) == 1
+
+
+def test_the_moved_sound_is_the_reference_where_nothing_moves() -> None:
+    for seed in range(10):
+        case = sound_case_of_seed(seed)
+        samples = [(0, 3), (0, 340), (0, 299)]
+        found = MovedReference(case.kernel, Still()).play(case.launches, samples, seed)
+        np.testing.assert_array_equal(found, case.expected[:, :, 0, [at for _, at in samples]], case.text)
+
+
+def test_movement_of_doubles_is_a_unit_in_the_last_place() -> None:
+    movement = DoubleMovement()
+    movement.begin(3)
+    for exact in (0.5, -7.25, 0.0, np.inf):
+        assert movement.result(exact) == exact
+    for x in (0.1, 1 / 3, -123.456, 1e300):
+        found = {movement.result(x) for _ in range(100)}
+        assert found == {x, *(float(np.nextafter(x, end)) for end in (-np.inf, np.inf))}
 
 
 class Flawed(VectorExecutor):
@@ -259,6 +302,34 @@ def test_what_is_wrong_with_a_machine_is_not_explained(text: str, flawed: Flawed
     case = case_of(text + "\n")
     assert compare(case, VectorExecutor()).unexplained == ()
     assert compare(case, flawed).unexplained
+
+
+class FlawedSound(NativeExecutor):
+    """Machine code of a kernel in which something is wrong."""
+
+    def __init__(self, flaw: Callable[[Kernel], Kernel]) -> None:
+        super().__init__()
+        self._flaw = flaw
+
+    def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
+        return super().load(self._flaw(kernel), codes)
+
+
+SOUND_FLAWS = {
+    "a millionth too much": ("play(me@time * 0.3)", instead(Instruction("PUSH", 0.3), Instruction("PUSH", 0.3 * 1.000001))),
+    "difference for sum": ("play(prev(me@time) * 0.7 + me@time)", instead(ADD, Instruction("SUB"))),
+    "one sample back for two": (
+        "play(delay(sin(me@time * 999), 2, 3))", instead(Instruction("PUSH", 2.0), Instruction("PUSH", 1.0)),
+    ),
+    "floors": ("play(fract(me@time * 3000.1))", instead(Instruction("CALL", "floor"), Instruction("CALL", "abs"))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "flaw"), SOUND_FLAWS.values(), ids=SOUND_FLAWS.keys())
+def test_what_is_wrong_with_a_sound_is_not_explained(text: str, flaw: Callable[[Kernel], Kernel]) -> None:
+    case = sound_case_of(text + "\n")
+    assert compare(case, NativeExecutor()).unexplained == ()
+    assert compare(case, FlawedSound(flaw)).unexplained
 
 
 @pytest.mark.parametrize(

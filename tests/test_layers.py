@@ -74,9 +74,9 @@ def test_imports_go_one_way(path):
 
 # What the rooms of the runtime may know of each other: the session knows all of them, and none of them the session.
 ROOMS = {
-    "compiling": {"compiling", "sound", "analysis", "build", "coordinator", "files", "program"},
+    "compiling": {"compiling", "sound", "analysis", "build", "coordinator", "files", "program", "setup"},
     "screens": {"screens", "hush", "inputs"},
-    "sound": {"sound", "compiling", "build", "clock", "coordinator", "hush", "program"},
+    "sound": {"sound", "build", "clock", "coordinator", "hush", "program", "setup"},
 }
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.live.performance import PATIENCE, Performance
-from weft.runtime.compiling.compiler import Saved, Setup
+from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.process import CompileProcess
 from weft.runtime.compiling.trial import Moment
+from weft.runtime.setup import Setup
 
 SIZE = "me<width> = 32\nme<height> = 18\n"
 COUNTING = SIZE + "count = prev(count) + 1\ndisplay(fract(count / 100), me@x, 0)\ncompute(count, me@bpm)\n"
@@ -202,7 +203,7 @@ def test_an_answer_belongs_to_its_own_text(patch: Path) -> None:
         process.ask(Saved(texts[2], 0.0), Moment(), frozenset())
         third = process.made(lambda: False)
         assert process.verdict(lambda: False) == ()
-        expected = Setup(str(patch)).compiler().compile(Saved(texts[2], 0.0))
+        expected = Compiler.of(Setup(str(patch))).compile(Saved(texts[2], 0.0))
         assert third is not None
         assert [unit.hash for unit in third.playable.units] == [unit.hash for unit in expected.playable.units]
         assert first is not None

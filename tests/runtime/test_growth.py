@@ -6,13 +6,14 @@ import gc
 from collections import Counter
 from pathlib import Path
 
-from weft.runtime.compiling.compiler import Compiler, Saved, Setup
+from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.trial import Moment, mistakes
 from weft.runtime.compiling.worker import REMEMBERED
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
 from weft.runtime.screens.screen import NoScreen
 from weft.runtime.session import Session
+from weft.runtime.setup import Setup
 
 TEXT = """\
 me<width> = 32
@@ -75,7 +76,7 @@ def test_a_session_keeps_no_more_after_many_saves_than_after_some(tmp_path: Path
     def say(line: str) -> None:
         player.answered += line.startswith(("swapped in", "the last good version"))
 
-    session = Session(path, Setup(str(path)).compiler(), EventLog(None), Inputs(), lambda diagnostics: None, say)
+    session = Session(path, Compiler.of(Setup(str(path))), EventLog(None), Inputs(), lambda diagnostics: None, say)
     player.session = session
     first = session.begin()
     session.run(player, first)
@@ -84,7 +85,7 @@ def test_a_session_keeps_no_more_after_many_saves_than_after_some(tmp_path: Path
 
 
 def test_the_compiler_keeps_nothing_of_the_texts_it_has_compiled(tmp_path: Path) -> None:
-    compiler = Setup(str(tmp_path / "patch.weft")).compiler()
+    compiler = Compiler.of(Setup(str(tmp_path / "patch.weft")))
 
     def compile_some(numbers: range) -> Counter[str]:
         for number in numbers:

@@ -6,18 +6,21 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from numpy.typing import NDArray
 
 from weft.backends.base import Env
 from weft.errors import Diagnostic
-from weft.runtime.compiling.compiler import Saved, Setup
+from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.coordinator import ProgramRunner, Result
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Stage, Swap
 from weft.runtime.screens.screen import NoScreen, Picture
 from weft.runtime.session import Limits, Session
+from weft.runtime.setup import Setup
 
 TEXT = "me<width> = 8\nme<height> = 4\ncount = prev(count) + 1\ncompute(count)\n"
 
@@ -40,7 +43,7 @@ class Screen(NoScreen):
 
 
 def _session(path: Path, told: list[Diagnostic], frames: int | None = None) -> Session:
-    compiler = Setup(str(path)).compiler()
+    compiler = Compiler.of(Setup(str(path)))
     return Session(path, compiler, EventLog(None), Inputs(), told.extend, lambda line: None,
                    folder=path.parent, limits=Limits(20.0, frames))  # fmt: skip
 
@@ -54,7 +57,7 @@ def _stop_when_told(session: Session, told: list[Diagnostic]) -> None:
 
 
 def test_a_program_that_cannot_take_over_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(stage: Stage, swap: Swap, before: Swap | None) -> list[str]:
+    def fail(stage: Stage, swap: Swap, before: Swap | None, copy: bool = False) -> list[str]:
         raise MemoryError("no room")
 
     path, told = tmp_path / "patch.weft", list[Diagnostic]()
@@ -73,10 +76,10 @@ def test_a_program_that_fails_while_it_runs_gives_the_keys_back(
 ) -> None:
     run = ProgramRunner.run
 
-    def fail(runner: ProgramRunner, env: Env) -> list[Result]:
+    def fail(runner: ProgramRunner, env: Env, done: dict[int, NDArray[Any]] | None = None) -> list[Result]:
         if any("key@b" in part.unit.kernel.uniforms for part in runner.parts):
             raise ZeroDivisionError("a bug")
-        return run(runner, env)
+        return run(runner, env, done)
 
     monkeypatch.setattr(ProgramRunner, "run", fail)
     path, told = tmp_path / "patch.weft", list[Diagnostic]()
@@ -178,5 +181,5 @@ def test_of_several_saves_within_a_frame_the_latest_good_one_plays(tmp_path: Pat
     session.run(screen, session.begin())
     assert told
     assert session.programs.running is not None
-    compiled = Setup(str(path)).compiler().compile(Saved(good.encode(), 0.0))
+    compiled = Compiler.of(Setup(str(path))).compile(Saved(good.encode(), 0.0))
     assert [unit.hash for unit in session.programs.running.playable.units] == [u.hash for u in compiled.playable.units]

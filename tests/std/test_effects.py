@@ -17,11 +17,11 @@ def heard(text: str, seconds: float, rate: int = RATE) -> Values:
 
 
 def test_panning_keeps_the_power() -> None:
-    l, r = heard("pan(1, 1.4 * me@time - 0.2)::p<l, r>\naudio(p@l, p@r)", 1)
-    np.testing.assert_allclose(l**2 + r**2, 1, atol=1e-6)
-    assert (np.diff(l) <= 1e-7).all()
-    np.testing.assert_allclose([l[0], r[0], l[-1], r[-1]], [1, 0, 0, 1], atol=1e-6)
-    assert l[RATE // 2] == pytest.approx(np.sqrt(0.5), abs=1e-3)
+    left, right = heard("pan(1, 1.4 * me@time - 0.2)::p<l, r>\naudio(p@l, p@r)", 1)
+    np.testing.assert_allclose(left**2 + right**2, 1, atol=1e-6)
+    assert (np.diff(left) <= 1e-7).all()
+    np.testing.assert_allclose([left[0], right[0], left[-1], right[-1]], [1, 0, 0, 1], atol=1e-6)
+    assert left[RATE // 2] == pytest.approx(np.sqrt(0.5), abs=1e-3)
 
 
 def test_a_crossfade_keeps_the_power() -> None:
@@ -64,10 +64,10 @@ def test_a_room_fades_in_its_time(seconds: float) -> None:
 
 
 def test_a_room_is_dense_and_wide_and_gets_darker() -> None:
-    l, r = heard(CLICK + ROOM.format("click", 2, 0), 0.6)
+    left, right = heard(CLICK + ROOM.format("click", 2, 0), 0.6)
     late = slice(round(0.3 * RATE), None)
-    assert np.count_nonzero(np.abs(l[late]) > 1e-6) > 0.25 * len(l[late])
-    assert abs(np.corrcoef(l[late], r[late])[0, 1]) < 0.3
+    assert np.count_nonzero(np.abs(left[late]) > 1e-6) > 0.25 * len(left[late])
+    assert abs(np.corrcoef(left[late], right[late])[0, 1]) < 0.3
     bright, dark = (heard(CLICK + ROOM.format("click", 2, d), 0.6)[0][late] for d in (0, 1))
 
     def highs(x: Values) -> float:
@@ -85,19 +85,19 @@ def test_a_room_is_never_louder_than_the_power_put_in_allows() -> None:
 
 def test_a_chorus_is_three_voices_of_about_the_same_power() -> None:
     dry = "dry = 2 * hash(me@abssample, 1) - 1\n"
-    l, r = heard(dry + "chorus(dry, 0.7, 0.004)::c<l, r>\naudio(c@l, c@r)", 1)
+    left, right = heard(dry + "chorus(dry, 0.7, 0.004)::c<l, r>\naudio(c@l, c@r)", 1)
     power = 1 / 3
-    for x in (l, r):
+    for x in (left, right):
         # A delay between two samples takes away some of what is high.
         assert 0.4 * power < np.mean(x[400:] ** 2) < 1.1 * power
-    assert 0.2 < np.corrcoef(l[400:], r[400:])[0, 1] < 0.8
+    assert 0.2 < np.corrcoef(left[400:], right[400:])[0, 1] < 0.8
     steady = heard("chorus(1, 0.7, 0.004)::c<l, r>\naudio(c@l, c@r)", 0.1)
     np.testing.assert_allclose(steady[:, 200:], np.sqrt(2), rtol=1e-9)
 
 
 def test_a_chorus_moves_the_pitch() -> None:
     (x, _) = heard("chorus(sin(tau * 1000 * me@time), 2, 0.004)::c<l, r>\naudio(c@l, c@r)", 1)
-    lines = np.abs(np.fft.rfft(x[: RATE] * np.hanning(RATE)))
+    lines = np.abs(np.fft.rfft(x[:RATE] * np.hanning(RATE)))
     away = np.abs(np.fft.rfftfreq(RATE, 1 / RATE) - 1000)
     assert lines[(away > 5) & (away < 80)].max() > 0.2 * lines.max()
     assert lines[away > 150].max() < 0.02 * lines.max()

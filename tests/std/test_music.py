@@ -64,7 +64,7 @@ def test_every_second_step_of_a_swing_is_late(amount: float) -> None:
     step = 60 / BPM / 2
     begins = step * (index + amount * (index % 2))
     lengths = step * (1 + amount * np.where(index % 2, -1, 1))
-    assert (SECONDS >= begins - 1e-9).all()
+    assert (begins - 1e-9 <= SECONDS).all()
     assert (begins + lengths + 1e-9 > SECONDS).all()
     np.testing.assert_allclose(since, SECONDS - begins, atol=1e-9)
     np.testing.assert_allclose(phase, since / lengths, atol=1e-9)

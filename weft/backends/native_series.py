@@ -19,8 +19,8 @@ from weft.backends.memory import StateMemory
 from weft.backends.native_call import Block, call
 from weft.backends.pixels import channels, check_picture, pack
 from weft.codegen.base import Kernel
+from weft.codegen.native.chunks import SERIES
 from weft.codegen.native.layout import CHANNELS, Head, History, Line, PictureWord, SeriesLayout, Word
-from weft.codegen.native.series import SERIES
 
 # A buffer has room for so many samples at first.
 _SAMPLES = 1024

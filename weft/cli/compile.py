@@ -53,8 +53,7 @@ def _ir(compiled: _Compiled) -> str:
 def _bytecode(compiled: _Compiled) -> str:
     settings = compiled.build.patch.settings
     shape = (int(settings["height"]), int(settings["width"]))
-    kernels = [kernel for unit in compiled.units for kernel in (unit.kernel, *unit.points.values())]
-    return "\n".join(disassemble(kernel, shape) for kernel in kernels)
+    return "\n".join(disassemble(kernel, shape) for unit in compiled.units for kernel in unit.kernels)
 
 
 def _llvm(compiled: _Compiled) -> str:

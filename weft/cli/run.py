@@ -22,12 +22,13 @@ from weft.cli.options import SIZE, NumberRange
 from weft.cli.patch import comes_with_weft, shipped_patches
 from weft.errors import WeftError
 from weft.keys import TOOL_KEYS
-from weft.runtime.compiling.compiler import Setup
+from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.compiling.worker import Outcome
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
 from weft.runtime.screens.screen import NoScreen
 from weft.runtime.session import NOTHING_YET, Limits, Session
+from weft.runtime.setup import Setup
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.process import SoundOptions
 from weft.runtime.takeover import Takeover
@@ -54,7 +55,7 @@ FIRST_PATCH = "plasma.weft"
 @click.option("--duration", type=NumberRange(0), metavar="S", help="End after so many seconds.")
 @click.option("--frames", type=click.IntRange(1), metavar="N", help="End after so many frames.")
 @click.option("--events", metavar="FILE", help="Write events, one JSON object a line; - is stdout.")
-@click.option("--no-audio", is_flag=True, help="No sound.")
+@click.option("--no-audio", is_flag=True, help="Nothing is heard.")
 @click.option("--audio-device", metavar="NAME", help="What plays the sound: its number, or a part of its name.")
 @click.option("--buffer", type=click.IntRange(32, 8192), default=512, show_default=True, metavar="FRAMES",
               help="Samples that are played at once: fewer sound sooner, more are safer.")
@@ -96,7 +97,7 @@ class _Run:
         with EventLog(self.events, warn=_while_heard(say)) as events:
             session = Session(
                 path=path,
-                compiler=setup.compiler(),
+                compiler=Compiler.of(setup),
                 events=events,
                 inputs=Inputs(),
                 tell=_while_heard(show),
@@ -105,7 +106,7 @@ class _Run:
                 fits=self.size is None,
                 folder=Path.cwd() if comes_with_weft(path) else path.parent,
                 limits=Limits(self.duration, self.frames),
-                sound=None if self.no_audio else Sound(setup, SoundOptions(self.audio_device, frames=self.buffer)),
+                sound=Sound(setup, SoundOptions(self.audio_device, frames=self.buffer, is_silent=self.no_audio)),
                 takeover=Takeover(self.fade, self.quantize),
             )
             return self._play(session)

@@ -32,6 +32,11 @@ class Unit:
     code: object = None
 
     @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """All of them."""
+        return (self.kernel, *self.points.values(), *([self.feeds] if self.feeds is not None else ()))
+
+    @property
     def feeding(self) -> Unit | None:
         """What computes the feeds, as a unit for the context that computes numbers."""
         if self.feeds is None:
@@ -54,5 +59,5 @@ def compile_unit(
     kernel = compile_kernel(lowered, spec, optimise, pool.span)
     points = {ref: compile_points(lowered, ref, spec, pool.span) for ref, _ in lowered.exposed}
     feeds = compile_feeds(lowered, optimise, pool.span) if lowered.feeds else None
-    hashes = [content_hash(k) for k in (kernel, *points.values(), *([feeds] if feeds else []))]
-    return Unit(subgraph, kernel, points, "-".join(hashes), feeds), lowered
+    unit = Unit(subgraph, kernel, points, "", feeds)
+    return replace(unit, hash="-".join(map(content_hash, unit.kernels))), lowered

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from weft.contexts import is_led
 from weft.errors import WeftError, error
-from weft.ir.expr import Expr, Pool, StrandRef
+from weft.ir.expr import Expr, Pool, StrandRef, topological
 from weft.ir.program import Output
 from weft.ir.rates import Rate
 
@@ -40,6 +40,9 @@ class Leading:
     def _fed(self, node: Expr, ref: StrandRef) -> Expr:
         if any(self._rate[arg] > Rate.FRAME for arg in node.args):
             raise self._too_often(node, ref)
+        if any((part.op, part.attr) == ("coord", "channel") for part in topological(node.args)):
+            words = f"{ref} can be read at one place in a frame, not at another one for each channel"
+            raise error("cannot-read-across", words, self._pool.span(node), "read it twice, and give left and right")
         # Where it is read does not depend on the stream, so the operands can stay as they were.
         label = self._labels.setdefault(node, f"{self._name}:{ref}/{len(self._labels)}")
         return self._coordinate(label, node)

@@ -54,7 +54,7 @@ class Playable:
     @property
     def uniforms(self) -> frozenset[str]:
         """What the kernels read from outside: `mouse@x`, `key@a`, …"""
-        kernels = [unit.kernel for unit in self.units] + [unit.feeds for unit in self.units if unit.feeds is not None]
+        kernels = [kernel for unit in self.units for kernel in unit.kernels]
         led = {name for kernel in kernels for name, _ in kernel.coords if is_led(name)}
         return frozenset(name for kernel in kernels for name in kernel.uniforms) | led
 

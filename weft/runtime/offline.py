@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 from math import floor
 from typing import Any
 
@@ -159,21 +160,26 @@ class Offline:
             raise self.nothing("nothing-to-hear", "the patch has nothing to play", "audio(…) plays strands")
         first, behind = (round(seconds * self._sound.rate) for seconds in (start, end))
         at = 0
-        for block in self._all_samples(behind, end):
-            wanted = block[max(0, first - at) :]
+        for block in self._all_samples(behind):
+            wanted = block[max(0, first - at) : behind - at]
             at += len(block)
             if len(wanted):
                 yield wanted
 
-    def _all_samples(self, behind: int, end: float) -> Iterator[Samples]:
-        """From the first sample on: what sounds may depend on all that has sounded. Frames are drawn as far as the
-        sound is given something by them."""
+    def _all_samples(self, behind: int) -> Iterator[Samples]:
+        """From the first sample on, at least up to, and without, the one of this number: what sounds may depend on all
+        that has sounded. Where it is given something by pictures, it is cut into blocks by their frames, wherever it
+        ends."""
         assert self._sound is not None
-        if self._swap.runner.feeding:
-            for number in frame_numbers(0.0, end, self._fps):
-                yield from self._sound.until(min(self._sample_behind(number / self._fps), behind))
-                self._run(number, number / self._fps)
-        yield from self._sound.until(behind)
+        if not self._swap.runner.feeding:
+            yield from self._sound.until(behind)
+            return
+        for number in count():
+            end = self._sample_behind(number / self._fps)
+            yield from self._sound.until(end)
+            if end >= behind:
+                return
+            self._run(number, number / self._fps)
 
     def _sample_behind(self, time: float) -> int:
         """The number of the first sample that a frame at this time does not read."""

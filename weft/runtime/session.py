@@ -108,6 +108,7 @@ class Session:
         outcome = self._saves.begin(room)
         if outcome.swap is not None:
             self.programs.enter(outcome.swap)
+            self._succession.begin(outcome.swap)
         return outcome
 
     def run(self, screen: Screen, first: Outcome) -> None:
@@ -121,8 +122,6 @@ class Session:
         try:
             with self._saves:
                 self._enter(first)
-                if first.swap is not None:
-                    self._succession.begin(first.swap)
                 self._loop(screen)
         finally:
             if self.sound is not None:

@@ -61,10 +61,16 @@ class Succession:
     def due(self) -> Outcome | None:
         """What takes over now, if anything does. A performance that stands still waits for no beat."""
         waiting, now = self._waiting, self._clock.now()
-        if waiting is None or not (self._clock.paused or now >= waiting.at):
+        if waiting is None:
             return None
+        if now < waiting.at:
+            # After a restart, the beat that it waited for would be long in coming.
+            if not (self._clock.paused or now < waiting.since):
+                return None
+            if waiting.outcome.swap is not None:
+                self._sounds(waiting.outcome.swap)
         self._waiting = None
-        self.waited_ms = (now - waiting.since) * 1e3
+        self.waited_ms = max(0.0, now - waiting.since) * 1e3
         return waiting.outcome
 
     def enter(self, swap: Swap, shown: Pixels | None) -> None:
@@ -73,6 +79,7 @@ class Succession:
         fade = self._takeover.asked_fade(swap.playable)
         if not fade or before is None or shown is None:
             self._programs.enter(swap)
+            self._fading = None
             return
         self._programs.enter(swap, fades=True)
         # One that is still fading in cannot be told apart from what it fades over any more.

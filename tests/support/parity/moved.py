@@ -81,7 +81,8 @@ class DoubleMovement(Movement):
         single[0] = x if abs(x) < 1e38 else math.inf
         if single[0] == x or not math.isfinite(x):
             return x
-        return x * (1 + (next(self._factors) - 1) * 2.0**-29)
+        factor = next(self._factors)
+        return x if factor == 1 else math.nextafter(x, math.copysign(math.inf, factor - 1))
 
 
 class MovedReference:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from tests.support.parity.cases import Case, case_of
+from tests.support.parity.cases import Case, case_of, sound_case_of
 from tests.support.parity.rule import Outcome, compare
 from weft.backends.executor import Executor
 from weft.errors import WeftError
@@ -84,7 +84,7 @@ def report(case: Case, executor: Executor, outcome: Outcome, heading: str) -> st
 
     def outcome_of(text: str) -> Outcome | None:
         try:
-            return compare(case_of(text), executor)
+            return compare(sound_case_of(text) if case.is_sound else case_of(text), executor)
         except (WeftError, ValueError):
             return None
 

@@ -27,6 +27,8 @@ class LlvmLanes:
         self.reals = reals
         self.text: list[str] = []
         self.declared: set[str] = set()
+        self.helpers: dict[str, list[str]] = {}
+        """Functions that are called, by their names."""
         self._types: dict[ValueType, str] = {kind: reals.vector(lanes, kind) for kind in _KINDS}
         self._count = 0
 

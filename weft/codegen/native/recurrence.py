@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from weft.codegen.native.lanes import LlvmLanes
 from weft.codegen.native.nodes import Node
 from weft.codegen.native.types import DOUBLE, Value
 from weft.codegen.native.writer import Writer
@@ -43,7 +44,8 @@ def recurrence(w: Writer, node: Node) -> Recurrence:
     """
     width, count = min(w.isa.doubles, w.lanes), 2 * max(1, w.lanes // w.isa.doubles)
     angle, growth = _angle(w, node)
-    by_register, by_vector = _factors(w, growth, width, w.lanes)
+    # As many as a register has lanes: then one function serves all.
+    by_register, by_vector, *_ = _factors(w, growth, *((width, w.lanes) * width)[: max(2, width)])
     first = -w.lanes
     with w.narrow(width):
         registers = [_wave(w, node.attr, angle, growth, start) for start in (first, first + width)]
@@ -51,8 +53,8 @@ def recurrence(w: Writer, node: Node) -> Recurrence:
         while len(registers) < count:
             registers.append(w.fma(factor, registers[-1], w.neg(registers[-2])))
     before, now = (_joined(w, part, width) for part in (registers[: count // 2], registers[count // 2 :]))
-    names = [Value(w.name(what), "real") for what in ("now", "before")]
-    return Recurrence(*names, first=before, second=now, factor=w.splat(by_vector, "real"))
+    name, behind = (Value(w.name(what), "real") for what in ("now", "before"))
+    return Recurrence(name, behind, before, now, w.splat(by_vector, "real"))
 
 
 def _angle(w: Writer, node: Node) -> tuple[str, str]:
@@ -69,17 +71,31 @@ def _wave(w: Writer, row: str, angle: str, growth: str, first: int) -> Value:
     """A wave at the samples from number `first` of the chunk on."""
     numbers = w.each([w.reals.text(float(first + lane)) for lane in range(w.lanes)], "real")
     angles = w.fma(numbers, w.splat(growth, "real"), w.splat(angle, "real"))
-    return double.sine_of_half_turns(w, angles) if row == "sinpi" else double.cosine_of_half_turns(w, angles)
+    return _called(w, row, angles)
 
 
 def _factors(w: Writer, growth: str, *distances: int) -> tuple[str, ...]:
     """2 cos of what the angle grows by over so many samples, for each of some distances."""
     with w.narrow(len(distances)):
         numbers = w.each([w.reals.text(float(distance)) for distance in distances], "real")
-        doubled = w.mul(double.cosine_of_half_turns(w, w.mul(w.splat(growth, "real"), numbers)), w.real(2))
+        doubled = w.mul(_called(w, "cospi", w.mul(w.splat(growth, "real"), numbers)), w.real(2))
         return tuple(
             w.put(f"extractelement {w.type('real')} {doubled.text}, i64 {lane}") for lane in range(len(distances))
         )
+
+
+def _called(w: Writer, row: str, x: Value) -> Value:
+    """A row as a call: what runs once a chunk is worth less time to the processor than it takes LLVM."""
+    of, name = w.type("real"), f"@{row}.{w.lanes}"
+    if name not in w.helpers:
+        inner = LlvmLanes(w.isa, w.lanes, w.reals)
+        given = Value("%x", "real")
+        found = (double.sine_of_half_turns if row == "sinpi" else double.cosine_of_half_turns)(inner, given)
+        w.declared |= inner.declared
+        w.helpers[name] = [
+            f"define internal {of} {name}({of} %x) #0 {{", "entry:", *inner.text, f"  ret {of} {found.text}", "}",
+        ]  # fmt: skip
+    return Value(w.put(f"call {of} {name}({of} {x.text})"), "real")
 
 
 def _joined(w: Writer, registers: list[Value], width: int) -> Value:

@@ -6,7 +6,8 @@ from weft.codegen.base import LOOP_STEPS, Kernel
 from weft.codegen.native.nodes import Body, Graph, Node
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.stretch_writer import StretchWriter
-from weft.codegen.native.stretches import Stretch, changes
+from weft.codegen.native.stretches import Stretch, changes, operands
+from weft.codegen.native.tables import tables
 from weft.codegen.native.types import Value
 
 
@@ -80,8 +81,7 @@ def _write_step_or_end(w: StretchWriter, first: str, last: str) -> str:
 def _write_body(w: StretchWriter, kernel: Kernel, part: Stretch, loop: Node) -> None:
     """One step: what is the same at all samples first, then the samples."""
     body: Body = loop.attr
-    steady = [node for node in body.nodes if not changes(node)]
-    write_nodes(w, kernel, steady, steady)
+    _write_steady(w, kernel, loop)
     waves = [node for node in body.nodes if node.op == "wave"]
     others = [node for node in body.nodes if changes(node) and node.op != "wave"]
     varying = [k for k, carried in enumerate(body.carried) if carried.varies]
@@ -95,3 +95,18 @@ def _write_body(w: StretchWriter, kernel: Kernel, part: Stretch, loop: Node) -> 
             w.store(value, w.row_carried(loop, k), w.row)
 
     w.over_vectors(waves, write)
+
+
+def _write_steady(w: StretchWriter, kernel: Kernel, loop: Node) -> None:
+    """What is the same at all samples of a step, as far as the others need it."""
+    body: Body = loop.attr
+    steady = {node: None for node in body.nodes if not changes(node)}
+    found = tables(loop, list(steady))
+    for node, values in found.items():
+        name = f"@table{len(w.helpers)}"
+        numbers = ", ".join(f"double {w.reals.text(value)}" for value in values)
+        w.helpers[name] = [f"{name} = private constant [{len(values)} x double] [{numbers}]"]
+        w.keep(node, w.load_splat(name, w.put("zext i32 %steps to i64"), "real"))
+    varying = [arg for node in body.nodes if changes(node) for arg in operands(node)]
+    roots = [node for node in (*varying, *body.following) if node in steady and node not in found]
+    write_nodes(w, kernel, [node for node in steady if node not in found], roots)

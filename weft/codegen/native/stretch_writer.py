@@ -19,6 +19,10 @@ from weft.ops.spec import ValueType
 CHUNK = 256
 """How many samples go through all stretches before the next ones do, at most: their values stay in the cache."""
 
+GIVEN = "ptr %block, i64 %start, i64 %count, double %time, double %step"
+"""What the functions of stretches take: the block, the first sample of a chunk, how many it has, the time of the first,
+and how far apart they are. (The last two are 0 where nothing reads them.)"""
+
 
 class Scratch:
     """Where values cross from one stretch to another: a row of as many as a chunk has, for each."""

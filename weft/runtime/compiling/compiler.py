@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from weft.backends.registry import load_registry
-from weft.backends.select import choose, unavailable
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError
 from weft.media.pictures import picture_problem
 from weft.runtime.build import Build, Playable, build
 from weft.runtime.files import FileState, read_text, stat_media
 from weft.runtime.program import Stage
+from weft.runtime.setup import Setup
 from weft.syntax.includes import UnreadableError, decode
 
 
@@ -56,23 +55,6 @@ class Made:
         return replace(self, playable=replace(self.playable, units=units))
 
 
-@dataclass(frozen=True)
-class Setup:
-    """How the texts of a performance are compiled. `asked` is `--backend`, `environment` is `WEFT_BACKEND`; `settings`
-    override those of the patch."""
-
-    name: str
-    asked: str | None = None
-    environment: str | None = None
-    settings: Mapping[str, float] = field(default_factory=dict)
-
-    def compiler(self) -> Compiler:
-        """Raises WeftError for a backend that cannot be had."""
-        registry = load_registry()
-        choices = choose(registry, [spec.name for spec in registry.contexts], self.asked, self.environment)
-        return Compiler(self, registry.contexts, Stage(choices, missing=unavailable(registry)))
-
-
 @dataclass
 class _Reader:
     """Reads what a text names, and keeps note of it."""
@@ -99,6 +81,11 @@ class Compiler:
     setup: Setup
     contexts: ContextTable
     stage: Stage
+
+    @classmethod
+    def of(cls, setup: Setup) -> Compiler:
+        """The compiler of this process. Raises WeftError for a backend that cannot be had."""
+        return cls(setup, *setup.open())
 
     def compile(self, saved: Saved) -> Made:
         """Never raises for anything that a patch can contain."""

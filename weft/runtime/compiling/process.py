@@ -19,8 +19,9 @@ from typing import Literal, TypeAlias
 
 from weft.codegen.unit import Unit
 from weft.errors import Diagnostic
-from weft.runtime.compiling.compiler import Made, Saved, Setup
+from weft.runtime.compiling.compiler import Made, Saved
 from weft.runtime.compiling.trial import Moment
+from weft.runtime.setup import Setup
 
 # How often, in seconds, somebody who waits for an answer looks up.
 _GLANCE = 0.01
@@ -30,6 +31,7 @@ _START = """\
 import sys
 sys.path[:] = sys.argv[2:]
 from weft.runtime.compiling.server import main
+from weft.runtime.setup import Setup
 main(int(sys.argv[1]))
 """
 

@@ -9,9 +9,10 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from weft.errors import WeftError, fault
-from weft.runtime.compiling.compiler import Compiler, Made, Setup
+from weft.runtime.compiling.compiler import Compiler, Made
 from weft.runtime.compiling.process import Answer, Content, Improved, Request, Wish
 from weft.runtime.compiling.trial import mistakes
+from weft.runtime.setup import Setup
 
 
 def main(descriptor: int) -> None:
@@ -35,7 +36,7 @@ def main(descriptor: int) -> None:
 def _compiler(setup: Setup) -> Compiler | Made:
     """The compiler, or what to answer in place of it."""
     try:
-        return setup.compiler()
+        return Compiler.of(setup)
     except WeftError as failure:
         return Made(None, failure.diagnostics)
     except Exception as failure:

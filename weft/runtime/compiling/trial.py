@@ -116,7 +116,6 @@ class _SoundTrial:
 
     def __init__(self, playable: Playable, stage: Stage, moment: Moment) -> None:
         self._rate = playable.settings["rate"]
-        self._labels = [label for unit in playable.streaming.units for label in unit.kernel.outputs]
         first = round(moment.abstime * self._rate)
         inputs = {**moment.inputs, **playable.parameters}
         self._rendering = Rendering(replace(stage, hears=None), playable, inputs, first, clips=False)
@@ -136,8 +135,8 @@ class _SoundTrial:
         return self._rendering.getter(ref)
 
     def not_numbers(self) -> list[str]:
-        """The statements whose sound is no number at any sample of the last block."""
-        return self._labels if np.isnan(self._blocks[-1]).all() else []
+        """The outputs that are no number at any sample of the last block, by their labels."""
+        return list(self._rendering.not_numbers)
 
     def too_slow(self) -> tuple[Diagnostic, ...]:
         """Whether even the best of the blocks takes longer than it lasts."""
@@ -154,7 +153,7 @@ class _SoundTrial:
             if sum(self._seconds) > _MOST_LISTENING:
                 return ()
             self._play()
-        means = np.abs(np.nan_to_num(np.concatenate(self._blocks)).mean(axis=0))
+        means = np.abs(np.clip(np.nan_to_num(np.concatenate(self._blocks)), -1, 1).mean(axis=0))
         if means.max() <= _STEADY:
             return ()
         words = f"this sound stays off zero: by {means.max():.2g} on average, in its first second"

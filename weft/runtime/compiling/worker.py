@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from weft.errors import Diagnostic, WeftError, fault
-from weft.runtime.compiling.compiler import Made, Saved, Setup
+from weft.runtime.compiling.compiler import Made, Saved
 from weft.runtime.compiling.process import CompileProcess, CompilerDiedError
 from weft.runtime.compiling.trial import Moment
 from weft.runtime.files import FileState, look
 from weft.runtime.program import Stage, Swap
+from weft.runtime.setup import Setup
 
 # A text that takes longer than so many seconds is given up when there is another one. Starting the process anew costs
 # about as much.

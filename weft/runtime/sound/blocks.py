@@ -49,8 +49,9 @@ class Blocks:
         self.begin()
         self._writer.write(replace(before, state=State.STARTING))
 
-    def begin(self) -> None:
-        """A stream is about to start, and has a place yet to be found."""
+    def begin(self, is_heard: bool = True) -> None:
+        """A stream is about to start, and has a place yet to be found; or blocks that are not heard by anybody."""
+        self._is_heard = is_heard
         self._sample: int | None = None
         self._restarts = 0
         self._sounds = False
@@ -89,6 +90,7 @@ class Blocks:
         heard = began + latency
         if state is State.PLAYING:
             heard = self._heard.at(sample / self._rate, heard)
+        state = state if self._is_heard else State.LOST
         self._load.add(time.monotonic() - began, len(block) / self._rate)
         self._figures = Figures(
             sample, sample / self._rate, began, latency, heard, self.count, self._underruns, self._load.share, state,

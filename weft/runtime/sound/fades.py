@@ -2,13 +2,13 @@
 
 Gains follow a quarter of a circle: what leaves by its cosine, what enters by its sine, so that two sounds that have
 nothing to do with each other keep their power together. Sounds that agree would be louder in the middle, up to twice
-the power; how much they do is measured as the fade begins, and taken back.
+the power; how much they do is measured while they fade, and taken back.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,92 +18,108 @@ from weft.backends.launch import Reals
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """How two sounds go together: their powers, and how much they agree, 0…1."""
+    """How two sounds go together, as far as they have been heard: the sums of their squares, and of their products."""
 
     leaving: float = 0.0
     entering: float = 0.0
-    agreement: float = 0.0
+    common: float = 0.0
 
-    @classmethod
-    def of(cls, leaving: Reals, entering: Reals) -> Likeness:
-        """That of two stretches of sound of one shape."""
-        powers = [float(np.mean(np.square(sound))) for sound in (leaving, entering)]
-        both = math.sqrt(powers[0] * powers[1])
-        if not (math.isfinite(both) and both > 0):
-            return cls()
-        together = float(np.mean(leaving * entering)) / both
-        # Sounds that cancel each other are not made louder for it: that would be a swell where they stop to do so.
-        return cls(powers[0], powers[1], min(max(together, 0.0), 1.0))
+    def with_more(self, leaving: Reals, entering: Reals) -> Likeness:
+        """What is known after another stretch of both, of one shape."""
+        sums = [float(np.sum(a * b)) for a, b in ((leaving, leaving), (entering, entering), (leaving, entering))]
+        if not all(map(math.isfinite, sums)):
+            return self
+        return Likeness(self.leaving + sums[0], self.entering + sums[1], self.common + sums[2])
+
+    def compensation(self, cosine: Reals, sine: Reals) -> Reals:
+        """What keeps the power of both together from rising where one has this cosine as its gain, the other this
+        sine. Sounds that cancel each other are not made louder: that would be a swell where they stop to do so."""
+        apart = self.leaving * np.square(cosine) + self.entering * np.square(sine)
+        common = 2 * max(self.common, 0.0) * cosine * sine
+        loud = apart > 0
+        return np.sqrt(np.divide(apart, apart + common, out=np.ones_like(apart), where=loud))
 
 
 class Fade:
     """One passage from some voices to others. Voices are told apart by any key; a gain is what a voice is multiplied
     with, 0…1."""
 
-    def __init__(self, samples: int, gains: dict[Hashable, float], wanted: Iterable[Hashable]) -> None:
+    def __init__(
+        self, samples: int, gains: Mapping[Hashable, float], wanted: Iterable[Hashable], ending: Iterable[Hashable] = ()
+    ) -> None:
         """A fade of so many samples from voices with these gains, which may be in the midst of another fade, to those
-        that are wanted."""
+        that are wanted. For those `ending` there is no time: they are gone after one stretch."""
         self._samples = samples
         self._done = 0
-        self.wanted = frozenset(wanted)
-        self._start = {**dict.fromkeys(self.wanted, 0.0), **gains}
-        self._likeness: Likeness | None = None
+        self._wanted = frozenset(wanted)
+        self._start = {**dict.fromkeys(self._wanted, 0.0), **gains}
+        self._ending = frozenset(ending)
+        self._likeness = Likeness()
 
     @property
     def is_over(self) -> bool:
         return self._done >= self._samples
 
     @property
-    def needs_likeness(self) -> bool:
-        """Whether nobody has said yet how the sounds go together."""
-        return self._likeness is None and not self.is_over
-
-    def compare(self, leaving: Reals, entering: Reals) -> None:
-        """Learns how the sounds go together, from their first stretch."""
-        self._likeness = Likeness.of(leaving, entering)
-
-    @property
-    def voices(self) -> list[Hashable]:
+    def voices(self) -> frozenset[Hashable]:
         """All voices that can still be heard."""
-        return list(self.wanted if self.is_over else self._start)
-
-    def stands_still(self, voice: Hashable) -> bool:
-        """Whether a voice plays on at full gain."""
-        return voice in self.wanted and (self.is_over or self._start[voice] == 1.0)
-
-    def gains(self, voice: Hashable, samples: int) -> Reals | float:
-        """The gain of a voice for each of the next samples."""
-        if self.stands_still(voice):
-            return 1.0
-        return self._gains(voice, self._angles(samples))
-
-    def advance(self, samples: int) -> None:
-        """So many samples have been played."""
-        self._done = min(self._done + samples, self._samples)
+        return self._wanted if self.is_over else frozenset(self._start)
 
     def now(self) -> dict[Hashable, float]:
         """The gains at this moment, as the next fade begins with them."""
         if self.is_over:
-            return dict.fromkeys(self.wanted, 1.0)
-        here = np.array([self._done / self._samples * (math.pi / 2)])
-        return {v: 1.0 if self.stands_still(v) else float(self._gains(v, here)[0]) for v in self._start}
+            return dict.fromkeys(self._wanted, 1.0)
+        cosine, sine = _circle(np.array([self._done / self._samples]))
+        compensation = self._likeness.compensation(cosine, sine)
+        return {v: float((self._gains(v, cosine, sine, compensation) * np.ones(1))[0]) for v in self._start}
 
-    def _angles(self, samples: int) -> Reals:
-        share = (self._done + np.arange(1, samples + 1)) / max(1, self._samples)
-        return np.minimum(share, 1.0) * (math.pi / 2)
+    def mix(self, sounds: Mapping[Hashable, Reals], total: Reals) -> None:
+        """Adds the next stretch of what the voices sound like, [channels, samples] each, at their gains."""
+        samples = total.shape[1]
+        still = {voice for voice in sounds if self._stands_still(voice)}
+        if len(still) == len(sounds):
+            for sound in sounds.values():
+                total += sound
+        else:
+            cosine, sine = _circle(np.minimum((self._done + np.arange(1, samples + 1)) / max(1, self._samples), 1.0))
+            compensation = self._heard({v: s for v, s in sounds.items() if v not in still}, cosine, sine)
+            for voice, sound in sounds.items():
+                total += sound * self._gains(voice, cosine, sine, compensation)
+        self._done = min(self._done + samples, self._samples)
+        for voice in self._ending & self._start.keys():
+            del self._start[voice]
 
-    def _gains(self, voice: Hashable, angles: Reals) -> Reals:
-        cosine, sine = np.cos(angles), np.sin(angles)
-        start = self._start[voice]
-        entering = sine if voice in self.wanted else 0.0
-        gains: Reals = np.hypot(start * cosine, entering) * self._compensation(cosine, sine)
-        return gains
+    def _stands_still(self, voice: Hashable) -> bool:
+        """Whether a voice plays on at full gain."""
+        return voice in self._wanted and (self.is_over or self._start[voice] == 1.0)
 
-    def _compensation(self, cosine: Reals, sine: Reals) -> Reals | float:
-        like = self._likeness
-        if like is None or like.agreement == 0:
+    def _gains(self, voice: Hashable, cosine: Reals, sine: Reals, compensation: Reals) -> Reals | float:
+        if self._stands_still(voice):
             return 1.0
-        apart = like.leaving * np.square(cosine) + like.entering * np.square(sine)
-        common = 2 * like.agreement * math.sqrt(like.leaving * like.entering) * cosine * sine
-        compensation: Reals = np.sqrt(apart / (apart + common))
-        return compensation
+        gains: Reals = np.hypot(self._start[voice] * cosine, sine if voice in self._wanted else 0.0) * compensation
+        return gains * np.linspace(1, 0, len(gains)) if voice in self._ending else gains
+
+    def _heard(self, moving: Mapping[Hashable, Reals], cosine: Reals, sine: Reals) -> Reals:
+        """Listens to a stretch of the voices that come and go; gives their compensation, led from what was known of
+        them before to what is known now, so that it does not jump."""
+        shape = next(iter(moving.values())).shape
+        leaving, entering = np.zeros(shape), np.zeros(shape)
+        for voice, sound in moving.items():
+            if voice in self._wanted:
+                entering += sound
+            else:
+                leaving += sound * self._start[voice]
+        before, self._likeness = self._likeness, self._likeness.with_more(leaving, entering)
+        now = self._likeness.compensation(cosine, sine)
+        if self._done == 0:
+            return now
+        ramp = np.arange(1, len(now) + 1) / len(now)
+        was = before.compensation(cosine, sine)
+        led: Reals = was + (now - was) * ramp
+        return led
+
+
+def _circle(share: Reals) -> tuple[Reals, Reals]:
+    """Cosine and sine at these shares of a quarter of a circle."""
+    angle = share * (math.pi / 2)
+    return np.cos(angle), np.sin(angle)

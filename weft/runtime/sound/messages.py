@@ -21,6 +21,8 @@ class SoundSetup:
     rings: int
     renderer: str
     """`module:name` of what makes the renderer, see `renderer.py`."""
+    is_silent: bool = False
+    """Whether no device is asked for."""
 
 
 Kind: TypeAlias = Literal["playing", "lost", "failure", "back", "died", "restarted"]

@@ -3,6 +3,7 @@ and renders to files."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from weft.runtime.sound.recent import write
 # The channels that the places of an output statement go to; any other place goes to all of them.
 _CHANNELS = {"left": 0, "right": 1}
 
-# Programs that can be heard at once. With more saves in the time of one fade, the oldest is cut off.
+# Programs that can be heard at once. With more saves in the time of one fade, the oldest ends within a block.
 _MOST_PROGRAMS = 4
 
 
@@ -49,24 +50,29 @@ class Mixer:
         clips: bool = True,
     ) -> None:
         """`rings` [strands, samples] take what others hear. Without `clips`, what is too loud, infinite or no number is
-        left as it is."""
+        left as it is, and told by `not_numbers`."""
         self._rate = rate
         self._channels = channels
         self._given = given
         self._rings = rings
         self._clips = clips
+        # Another thread puts in, the one that renders takes out.
+        self._coming: deque[Entry] = deque(maxlen=1)
+        self._latest: Entry | None = None
         self._next: Entry | None = None
+        """What enters at its moment."""
         self._programs: list[Entry] = []
         """Those that can be heard, the one that plays last."""
         self._fade = Fade(0, {}, ())
         self._led: dict[str, float] = {}
         """Where each thing from outside has been led to."""
+        self.not_numbers: list[str] = []
+        """The outputs that were no number at any sample of the last stretch; looked for only where nothing clips."""
 
     @property
     def playing(self) -> Swap | None:
         """The program that plays, or is about to."""
-        entry = self._next or (self._programs[-1] if self._programs else None)
-        return entry.swap if entry else None
+        return self._latest.swap if self._latest else None
 
     def prepare(
         self, stage: Stage, playable: Playable, fade: float, at: float | None, rows: Mapping[str, int]
@@ -78,57 +84,54 @@ class Mixer:
         return Entry(swap, stage, fade, at, rows)
 
     def enter(self, entry: Entry) -> None:
-        """Has a program play, with what the one before it remembers at that moment. May be called while another thread
-        renders."""
-        self._next = entry
+        """Has a program play, with what the one before it remembers at that moment; it takes the place of one that
+        still waits. May be called while another thread renders."""
+        self._latest = entry
+        self._coming.append(entry)
 
     def render(self, out: npt.NDArray[np.float32], seconds: float) -> None:
         """Fills `out` [samples, channels] with what is heard from `seconds` of the performance on, −1…1."""
         first = round(seconds * self._rate)
+        if self._coming:
+            self._next = self._coming.popleft()
         entry = self._next
-        cut = 0
-        if entry is not None:
-            cut = 0 if entry.at is None else min(max(0, round(entry.at * self._rate) - first), len(out))
-            if cut < len(out):
-                # Taken only if no other has come meanwhile; else that one is, with the next stretch.
-                self._next = None if self._next is entry else self._next
+        if entry is None:
+            self._stretch(out, first, len(out))
+            return
+        cut = 0 if entry.at is None else min(max(0, round(entry.at * self._rate) - first), len(out))
         if cut:
-            self._stretch(out[:cut], first)
+            self._stretch(out[:cut], first, len(out))
         if cut < len(out):
-            if entry is not None:
-                self._change_to(entry)
-            self._stretch(out[cut:], first + cut)
+            self._next = None
+            self._change_to(entry)
+            self._stretch(out[cut:], first + cut, len(out) - cut)
 
     def _change_to(self, entry: Entry) -> None:
         if self._programs:
             # That one goes on as well, until it has faded away.
             entry.stage.take_over(entry.swap, self._programs[-1].swap, copy=True)
-        new = entry.swap.runner.parts
-        self._fade = Fade(round(entry.fade * self._rate), self._fade.now(), map(_voice, new))
-        self._programs = [*self._programs, entry][-_MOST_PROGRAMS:]
+        gains = self._fade.now()
+        self._programs.append(entry)
+        stay = {_voice(part) for other in self._programs[-_MOST_PROGRAMS:] for part in other.swap.runner.parts}
+        new = map(_voice, entry.swap.runner.parts)
+        self._fade = Fade(round(entry.fade * self._rate), gains, new, ending=gains.keys() - stay)
 
-    def _stretch(self, out: npt.NDArray[np.float32], first: int) -> None:
-        """A stretch in which no program enters."""
+    def _stretch(self, out: npt.NDArray[np.float32], first: int, left: int) -> None:
+        """A stretch in which no program enters, with so many samples `left` of the block."""
         if self._fade.is_over:
             del self._programs[:-1]
-        heard = self._voices(len(out), first)
-        steady, leaving, entering = (np.zeros((self._channels, len(out))) for _ in range(3))
-        if self._fade.needs_likeness:
-            for voice, sound in heard.items():
-                if not self._fade.stands_still(voice):
-                    (entering if voice in self._fade.wanted else leaving)[:] += sound
-            self._fade.compare(leaving, entering)
-        for voice, sound in heard.items():
-            steady += sound * self._fade.gains(voice, len(out))
-        self._fade.advance(len(out))
-        out[:] = (np.clip(steady, -1.0, 1.0) if self._clips else steady).T
+        total = np.zeros((self._channels, len(out)))
+        self._fade.mix(self._voices(len(out), first, left), total)
+        del self._programs[:-_MOST_PROGRAMS]
+        out[:] = (np.clip(total, -1.0, 1.0) if self._clips else total).T
 
-    def _voices(self, samples: int, first: int) -> dict[Hashable, Reals]:
+    def _voices(self, samples: int, first: int, left: int) -> dict[Hashable, Reals]:
         """What each subgraph sounds like, [channels, samples]."""
-        led = self._lead(samples)
-        audible = set(self._fade.voices)
+        led = self._lead(samples, left)
+        audible = self._fade.voices
         sounds: dict[Hashable, Reals] = {}
         values: dict[Hashable, Reals] = {}
+        self.not_numbers.clear()
         for entry in self._programs:
             # What one subgraph gives can be heard by those behind it.
             heard = dict(led)
@@ -155,6 +158,12 @@ class Mixer:
         """The outputs of a subgraph in the channels that they go to. `values` is [channels, outputs, samples], with one
         channel where all sound the same."""
         total = np.zeros((self._channels, values.shape[2]))
+        if self._clips:
+            # Before they meet: what is no number must not silence the others.
+            values = np.nan_to_num(values, nan=0.0, posinf=1.0, neginf=-1.0)
+        else:
+            lost = np.isnan(values).all(axis=2).any(axis=0)
+            self.not_numbers += [label for label, is_lost in zip(part.unit.kernel.outputs, lost, strict=True) if is_lost]
         for number, label in enumerate(part.unit.kernel.outputs):
             if is_led(label):
                 continue
@@ -165,20 +174,20 @@ class Mixer:
                 total[only] += values[min(only, len(values) - 1), number]
             else:
                 total[-1] += values[-1, number]
-        # Before it meets the others: what is no number must not silence them.
-        return np.nan_to_num(total, copy=False, nan=0.0, posinf=1.0, neginf=-1.0) if self._clips else total
+        return total
 
-    def _lead(self, samples: int) -> dict[str, Reals]:
-        """What comes from outside, led from where it was to what it is now."""
+    def _lead(self, samples: int, left: int) -> dict[str, Reals]:
+        """What comes from outside, led from where it was to what it is now, which it reaches at the end of a block."""
         kernels = (part.unit.kernel for entry in self._programs for part in entry.swap.runner.parts)
         names = {name for kernel in kernels for name, _ in kernel.coords if is_led(name)}
-        ramp = np.arange(1, samples + 1) / max(1, samples)
+        ramp = np.arange(1, samples + 1) / max(1, left)
         led: dict[str, Reals] = {}
         for name in names:
             now = self._given(name)
             before = self._led.get(name, now)
             led[name] = before + (now - before) * ramp
-            self._led[name] = now
+        # What nobody reads for a while begins where it is by then.
+        self._led = {name: float(values[-1]) for name, values in led.items()}
         return led
 
 

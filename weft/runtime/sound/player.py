@@ -9,7 +9,7 @@ from weft.backends.launch import Getter, Value
 from weft.names import StrandRef
 from weft.runtime.build import Playable
 from weft.runtime.clock import Clock
-from weft.runtime.compiling.compiler import Setup
+from weft.runtime.setup import Setup
 from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.process import SoundOptions, SoundProcess
 from weft.runtime.sound.program import Better, Play
@@ -47,7 +47,7 @@ class Sound:
         """Has a program play from a moment of the performance on (seconds; None: at once), fading over from the one
         before within `fade` seconds."""
         sounding = playable.streaming
-        if not (sounding.units or self._started):
+        if not (self._started or self._needs_to_play(sounding)):
             return
         self._take_rate(round(playable.settings["rate"]))
         self._process.send(Play(self._setup, sounding, fade, at, self._recent.rows(playable)), keep="program")
@@ -87,6 +87,12 @@ class Sound:
     def close(self) -> None:
         """Ends the process. May be called twice."""
         self._process.close()
+
+    def _needs_to_play(self, sounding: Playable) -> bool:
+        """Whether anybody hears what there is to play, or reads it."""
+        if self._options.is_silent:
+            return any(unit.subgraph.exposes for unit in sounding.units)
+        return bool(sounding.units)
 
     def _listening(self) -> Recent:
         # The block that was begun last may not be complete.

@@ -44,6 +44,8 @@ class SoundOptions:
     channels: int = 2
     frames: int = 512
     renderer: str = RENDERER
+    is_silent: bool = False
+    """Whether nothing shall be heard."""
 
 
 class SoundProcess:
@@ -55,7 +57,7 @@ class SoundProcess:
         controls, figures, rings = self._memories
         self._setup = SoundSetup(
             options.device, options.rate, options.channels, options.frames,
-            controls.descriptor, figures.descriptor, rings.descriptor, options.renderer,
+            controls.descriptor, figures.descriptor, rings.descriptor, options.renderer, options.is_silent,
         )  # fmt: skip
         self.controls = ControlsWriter(controls)
         """What the process learns every frame; nothing sounds until it has been written to."""

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.runtime.build import Playable
-from weft.runtime.compiling.compiler import Setup
 from weft.runtime.program import Stage
+from weft.runtime.setup import Setup
 from weft.runtime.sound.messages import SoundSetup
 from weft.runtime.sound.mixer import Mixer
 from weft.runtime.sound.shared import Controls, Rings
@@ -54,6 +54,6 @@ class Player:
 
     def _play(self, play: Play) -> None:
         if self._stage is None:
-            self._stage = play.setup.compiler().stage
+            _, self._stage = play.setup.open()
         entry = self._mixer.prepare(self._stage, play.playable, play.fade, play.at, play.rows)
         self._mixer.enter(entry)

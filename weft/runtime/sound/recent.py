@@ -28,32 +28,43 @@ class Recent:
         self._rate = rate
         self._newest = newest
         self._rows: dict[str, int] = {}
-
-    def row(self, strand: str) -> int:
-        """Which of the rings belongs to a strand, from now on and for good. Raises WeftError (`too-many-heard`)."""
-        row = self._rows.setdefault(strand, len(self._rows))
-        if row >= len(self._rings):
-            words = f"pictures and numbers can read no more than {len(self._rings)} strands of sound"
-            raise error("too-many-heard", words, hint="a new start forgets those that are not read any more")
-        return row
+        """Those asked for last at the end."""
 
     def rows(self, playable: Playable) -> dict[str, int]:
-        """The rings of all strands of a program's sound that others read. Raises WeftError (`too-many-heard`)."""
-        heard = (str(ref) for unit in playable.streaming.units for ref in unit.subgraph.exposes)
-        return {strand: self.row(strand) for strand in heard}
+        """The rings of all strands of a program's sound that others read. Where there are no more, it takes those that
+        no program has asked for for the longest time. Raises WeftError (`too-many-heard`)."""
+        heard = dict.fromkeys(str(ref) for unit in playable.streaming.units for ref in unit.subgraph.exposes)
+        if len(heard) > len(self._rings):
+            words = f"pictures and numbers can read no more than {len(self._rings)} strands of sound"
+            raise error("too-many-heard", words, hint="read fewer, or read one for several")
+        others = {strand: row for strand, row in self._rows.items() if strand not in heard}
+        free = sorted(set(range(len(self._rings))) - {*self._rows.values()}, reverse=True)
+        rows: dict[str, int] = {}
+        for strand in heard:
+            known = self._rows.get(strand)
+            if known is not None:
+                rows[strand] = known
+            elif free:
+                rows[strand] = free.pop()
+            else:
+                rows[strand] = others.pop(next(iter(others)))
+                self._rings[rows[strand]] = 0
+        self._rows = {**others, **rows}
+        return rows
 
     def getter(self, ref: StrandRef) -> Getter:
         """What reads a strand at moments of the performance, in seconds: 0 before its start, and where it is too long
-        ago; the newest sample for what is yet to come."""
-        ring = self._rings[self.row(str(ref))]
+        ago; the newest sample for what is yet to come. A strand that no program has a ring for is 0."""
 
         def read(seconds: Value) -> Reals:
-            newest, length = self._newest(), len(ring)
+            row, newest = self._rows.get(str(ref)), self._newest()
+            length = self._rings.shape[1]
             # What is no number, or far away, must not overflow.
-            places = np.nan_to_num(np.asarray(seconds) * self._rate + _SLACK, nan=-1.0, posinf=newest, neginf=-1.0)
-            numbers = np.minimum(np.floor(places), newest).astype(np.int64)
-            values = ring[numbers % length]
-            return np.where((numbers >= 0) & (numbers > newest - length), values, np.float32(0))
+            with np.errstate(over="ignore"):
+                places = np.nan_to_num(np.asarray(seconds) * self._rate + _SLACK, nan=-1.0)
+            numbers = np.floor(np.clip(places, -1, max(newest, -1))).astype(np.int64)
+            known = (numbers >= 0) & (numbers > newest - length)
+            return np.where(known, self._rings[row, numbers % length] if row is not None else 0, np.float32(0))
 
         return read
 

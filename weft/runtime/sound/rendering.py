@@ -41,18 +41,23 @@ class Rendering:
         self._mixer = Mixer(self.rate, CHANNELS, lambda name: self._inputs.get(name, 0.0), rings, clips)
         self._mixer.enter(self._mixer.prepare(stage, playable, 0.0, None, self._recent.rows(playable)))
 
+    @property
+    def not_numbers(self) -> list[str]:
+        """See `Mixer.not_numbers`."""
+        return self._mixer.not_numbers
+
     def getter(self, ref: StrandRef) -> Getter:
         """What reads a strand of the sound; see `Recent.getter`."""
         return self._recent.getter(ref)
 
     def feed(self, values: Mapping[str, float]) -> None:
-        """What comes from outside, from the next block on."""
+        """What comes from outside, from the next block on, to which it is led within that block."""
         self._inputs.update(values)
 
     def until(self, behind: int) -> Iterator[npt.NDArray[np.float32]]:
         """Computes the samples up to, and without, the one of this number: [samples, channels], block by block."""
         while self._next < behind:
-            end = min(behind, (self._next // BLOCK + 1) * BLOCK)
+            end = min(behind, self._next + BLOCK)
             block = np.zeros((end - self._next, CHANNELS), np.float32)
             self._mixer.render(block, self._next / self.rate)
             self._next = end

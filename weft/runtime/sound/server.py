@@ -22,6 +22,7 @@ from weft.runtime.sound.device import Devices, Fill, OutputStream
 from weft.runtime.sound.messages import Kind, SoundEvent, SoundSetup
 from weft.runtime.sound.renderer import Renderer, RendererFactory
 from weft.runtime.sound.shared import Controls, FiguresReader, Rings, inherited
+from weft.runtime.sound.unheard import Unheard
 
 # The thread of the sound card waits no longer than this for Python's lock, in seconds.
 _SWITCH_SECONDS = 0.0002
@@ -70,6 +71,7 @@ class Server:
         self._blocks = Blocks(setup, controls, figures, self._renderer)
         self._devices: Devices | None = None
         self._stream: OutputStream | None = None
+        self._unheard: Unheard | None = None
         self._tried = -_AGAIN
         self._is_lost = False
         self._progress = (0, 0.0)
@@ -118,7 +120,9 @@ class Server:
         if failure is not None:
             self._tell("failure", failure)
         now = time.monotonic()
-        if self._stream is None:
+        if self._setup.is_silent:
+            self._go_on_unheard()
+        elif self._stream is None:
             if now - self._tried >= _AGAIN:
                 self._open()
                 self._tried = time.monotonic()
@@ -141,6 +145,7 @@ class Server:
                 self._stream = self._devices.open_output(
                     device, setup.rate, setup.channels, setup.frames, _urgent(self._blocks.fill)
                 )
+                self._end_unheard()
                 self._blocks.begin()
                 self._stream.start()
         except WeftError as failure:
@@ -162,6 +167,19 @@ class Server:
                 self._devices.close()
         self._stream = self._devices = None
         self._blocks.lose()
+        self._go_on_unheard()
+
+    def _go_on_unheard(self) -> None:
+        """What is played goes on without a device."""
+        if self._unheard is None:
+            setup = self._setup
+            self._blocks.begin(is_heard=False)
+            self._unheard = Unheard(setup.rate, setup.channels, setup.frames, self._blocks.fill)
+
+    def _end_unheard(self) -> None:
+        if self._unheard is not None:
+            self._unheard.close()
+            self._unheard = None
 
     def _fade_away(self) -> None:
         if self._stream is not None:

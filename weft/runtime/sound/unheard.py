@@ -1,0 +1,36 @@
+"""Sound without a device: nobody hears it, but what reads it goes on."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+
+from weft.runtime.sound.device import Fill
+
+# A thread that was held up for longer does not make up for it.
+_GAP = 0.5
+
+
+class Unheard:
+    """A thread that takes blocks at the pace of a device."""
+
+    def __init__(self, rate: int, channels: int, frames: int, fill: Fill) -> None:
+        self._block = np.zeros((frames, channels), np.float32)
+        self._seconds = frames / rate
+        self._fill = fill
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="weft-unheard", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends it, with the block that it is at."""
+        self._ending.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        while not self._ending.wait(max(0.0, due - time.monotonic())):
+            self._fill(self._block, 0.0, False)
+            due = max(due + self._seconds, time.monotonic() - _GAP)
