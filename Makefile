@@ -5,7 +5,7 @@ PATCH ?= patches/plasma.weft
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint type bench gallery soak clean
+.PHONY: help run test lint type bench gallery soak listen clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ gallery: $(VENV)/.ready ## write docs/gallery.md and its pictures
 soak: $(VENV)/.ready ## perform for MINUTES=60 with a save a second, and report how memory grows
 	@scripts/setup system run test
 	scripts/headless $(VENV)/bin/python -m benchmarks.saves --seconds $$(( $(MINUTES) * 60 )) --control 10 --size 160x90 $(ARGS)
+
+listen: $(VENV)/.ready ## play for 10 minutes with a save a second, and report gaps in the sound
+	@scripts/setup system run test
+	$(VENV)/bin/python -m benchmarks.listening $(ARGS)
 
 clean: ## remove all that make has made
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

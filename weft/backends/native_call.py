@@ -40,19 +40,9 @@ class Block:
         if self._held.get(field) is array:
             return
         flags = array.flags
-        problems = [
-            words
-            for holds, words in (
-                (array.dtype != dtype or array.size != length, f"{length} × {np.dtype(dtype)} are needed"),
-                (not flags.c_contiguous, "it has gaps"),
-                (not flags.aligned, "it is not aligned"),
-                (writes and not flags.writeable, "it is read-only"),
-            )
-            if holds
-        ]
-        if problems:
-            given = f"{array.size} × {array.dtype}"
-            raise ValueError(f"{field}: machine code cannot be given {given}: {', '.join(problems)}")
+        fits = array.dtype == dtype and array.size == length and flags.c_contiguous and flags.aligned
+        if not fits or (writes and not flags.writeable):
+            raise ValueError(f"{field}: machine code cannot be given {_problems(array, dtype, length, writes)}")
         self._held[field] = array
         self._words[self._places[field]] = array.ctypes.data
 
@@ -60,6 +50,22 @@ class Block:
         """Lets go of arrays that belong to somebody else."""
         for field in fields:
             self._held.pop(field, None)
+
+
+def _problems(array: npt.NDArray[Any], dtype: type[np.generic], length: int, writes: bool) -> str:
+    """What is wrong with an array."""
+    flags = array.flags
+    found = [
+        words
+        for holds, words in (
+            (array.dtype != dtype or array.size != length, f"{length} × {np.dtype(dtype)} are needed"),
+            (not flags.c_contiguous, "it has gaps"),
+            (not flags.aligned, "it is not aligned"),
+            (writes and not flags.writeable, "it is read-only"),
+        )
+        if holds
+    ]
+    return f"{array.size} × {array.dtype}: {', '.join(found)}"
 
 
 def call(functions: Functions, name: str, block: Block) -> None:

@@ -1,5 +1,5 @@
 """What a context that streams is given from outside. It runs apart from all others, at a pace of its own, and can ask
-nobody: mouse, keys, parameters and strands are sent to it once a frame, and led smoothly from each value to the next."""
+nobody: mouse, keys, parameters and strands are sent to it once a frame, and led smoothly from value to value."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Leading:
         if len(node.args) == 1:
             return error("map-reaches-state", f"a map of the time cannot reach into {ref}, which only knows its own",
                          self._pool.span(node), "delay(…) and cache(…) read earlier ticks")  # fmt: skip
-        words = f"{ref} belongs to a picture, which a sound can read once a frame, not at another place for every sample"
+        words = f"{ref} belongs to a picture: a sound can read it once a frame, not at another place for every sample"
         return error("cannot-read-across", words, self._pool.span(node),
                      f"say where: {ref}(me@x ~ mouse@x, me@y ~ 0.5)")  # fmt: skip
 

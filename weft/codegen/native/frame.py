@@ -3,9 +3,12 @@ the scalars that the other functions read."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from weft.codegen.base import Kernel
 from weft.codegen.native.layout import Head, History, Scalar, Word
 from weft.codegen.native.nodes import Node, Store
+from weft.codegen.native.pixels import LEVELS, Channels
 from weft.codegen.native.reader import read
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.target import Isa
@@ -25,20 +28,32 @@ class _FrameWriter(Writer):
         return self._once(scalar, lambda: self.load(self.word(Word.NUMBERS), place, "real"))
 
 
-def frame_function(kernel: Kernel, isa: Isa, places: Places, reals: Precision) -> tuple[list[str], set[str]]:
+def suits_frame(kernel: Kernel) -> bool:
+    """Whether the function can be written: what it runs calls nobody."""
+    return not any(
+        instruction.op == "LOAD_STRAND" and section.rate <= Rate.FRAME for section, _, instruction in kernel.walk()
+    )
+
+
+def frame_function(
+    kernel: Kernel, isa: Isa, places: Places, reals: Precision, channels: Channels | None = None
+) -> tuple[list[str], set[str]]:
     """The text of the function, and what it declares. It writes the scalars that `places` was asked for by then, with
-    reals in the precision of those who read them."""
+    reals in the precision of those who read them; and what all pixels share, if there are `channels`."""
     w = _FrameWriter(isa, 1, places, Rate.FRAME, DOUBLE)
     w.block = "body"
     constant = read(kernel, Rate.CONSTANT)
     frame = read(kernel, Rate.FRAME, constant.locals)
     sources = {scalar: _source(frame.locals, scalar) for scalar in places.scalars}
-    roots = [*sources.values(), *(store.value for store in frame.stores)]
+    levels = [(factor, _level_source(frame.locals, level)) for factor, level in channels.levels] if channels else []
+    roots = [*sources.values(), *(node for _, node in levels), *(store.value for store in frame.stores)]
     write_nodes(w, kernel, [*constant.nodes, *frame.nodes], roots)
     for scalar, node in sources.items():
         _leave(w, scalar, w.value(node), reals)
     for store in frame.stores:
         _write_store(w, kernel, store)
+    if channels is not None:
+        _write_base(w, channels.base, [(factor, w.value(node)) for factor, node in levels])
     body = [f"define void @{FRAME}(ptr noalias %block) #0 {{", "entry:", *w.entry, "  br label %body", "body:", *w.text]
     return [*body, "  ret void", "}"], w.declared
 
@@ -48,6 +63,21 @@ def _source(stored: dict[int, Node], scalar: Scalar) -> Node:
     if scalar.source == "local" and isinstance(scalar.key, int):
         return stored[scalar.key]
     return Node("scalar", (), scalar.kind, scalar)
+
+
+def _level_source(stored: dict[int, Node], level: Scalar | float) -> Node:
+    return _source(stored, level) if isinstance(level, Scalar) else Node("const", (), "real", level)
+
+
+def _write_base(w: Writer, base: int, levels: Sequence[tuple[int, Value]]) -> None:
+    """Packs the channels that are the same in all pixels. NaN is 0, as the second operand where it counts."""
+    bits = w.bits(base)
+    for factor, value in levels:
+        level = w.fma(w.as_real(value), w.real(LEVELS), w.real(0.5))
+        level = w.lesser(w.greater(level, w.real(0)), w.real(LEVELS))
+        bits = w.bits_or(bits, w.bits_mul(w.whole(level), w.bits(factor)))
+    place = w.put(f"getelementptr i64, ptr %block, i64 {w.places.field(Word.BASE)}")
+    w.do(f"store i64 {w.put(f'zext i32 {w.first(bits)} to i64')}, ptr {place}, align 8")
 
 
 def _leave(w: Writer, scalar: Scalar, value: Value, reals: Precision) -> None:

@@ -133,6 +133,11 @@ class Layout:
     rows: bool
     base: int = 0
     levels: tuple[tuple[int, Scalar | float], ...] = ()
+    numbers: tuple[Scalar, ...] = ()
+    """What `Word.NUMBERS` holds."""
+    frame: bool = False
+    """Whether there is a function for what is computed once a launch: it reads numbers, and leaves the scalars and the
+    base. Else whoever launches does so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from functools import reduce
 
 from weft.codegen.base import Kernel
 from weft.codegen.native.costs import costs
+from weft.codegen.native.frame import frame_function, suits_frame
 from weft.codegen.native.functions import COLUMNS, ROWS, band_function, line_function
 from weft.codegen.native.layout import Layout, Line, Word
 from weft.codegen.native.memory import write_store
@@ -16,7 +17,7 @@ from weft.codegen.native.pixels import Channels, Level, pack, plan_channels
 from weft.codegen.native.reader import read
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.target import Isa
-from weft.codegen.native.types import Value
+from weft.codegen.native.types import SINGLE, Value
 from weft.codegen.native.writer import Places, Writer
 from weft.ir.rates import Rate
 
@@ -59,8 +60,9 @@ def is_improvable(kernel: Kernel) -> bool:
     return sum(len(section.code) for section in kernel.sections) <= _MOST_TO_IMPROVE
 
 
-def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int) -> Module:
-    """The module of a kernel that `suits`, with outputs as planes or `packed` as pixels, for vectors of so many lanes.
+def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False) -> Module:
+    """The module of a kernel that `suits`, with outputs as planes or `packed` as pixels, for vectors of so many lanes;
+    with a function for what comes once a `frame`, if there can be one.
 
     Raises ValueError if the outputs cannot be packed.
     """
@@ -77,12 +79,17 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int) -> Module:
             writers.append(writer)
             sections.add(rate)
     declared = set[str]().union(*(writer.declared for writer in writers))
+    frame = frame and suits_frame(kernel)
+    if frame:
+        text, in_frame = frame_function(kernel, isa, places, SINGLE, channels)
+        functions += text
+        declared |= in_frame
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
     return Module(
         "\n".join([*sorted(declared), *functions, attributes, ""]),
         Layout(
             places.fields, places.scalars, lanes, costs(graph.nodes), Rate.COLUMN in sections, Rate.ROW in sections,
-            channels.base if channels else 0, tuple(channels.levels) if channels else (),
+            channels.base if channels else 0, tuple(channels.levels) if channels else (), places.numbers, frame,
         ),
     )  # fmt: skip
 

@@ -47,7 +47,8 @@ def emit_series(kernel: Kernel, isa: Isa, lanes: int) -> SeriesModule:
     names: list[str] = []
     helpers: dict[str, list[str]] = {}
     for number, part in enumerate(parts):
-        w = StretchWriter(isa, 1 if part.way == "turn" else lanes, places, scratch)
+        name = f"{part.way}{number}"
+        w = StretchWriter(name, isa, 1 if part.way == "turn" else lanes, places, scratch)
         match part.way:
             case "vectors":
                 write_vectors(w, kernel, graph, part)
@@ -55,7 +56,6 @@ def emit_series(kernel: Kernel, isa: Isa, lanes: int) -> SeriesModule:
                 write_spread(w, kernel, graph, part)
             case "turn":
                 write_turn(w, kernel, graph, part, lanes)
-        name = f"{part.way}{number}"
         functions += [
             f"define internal void @{name}({GIVEN}) #0 {{", "entry:", *w.entry, "  br label %begin",
             "begin:", *w.text, "  ret void", "}",

@@ -103,7 +103,7 @@ def _write_steady(w: StretchWriter, kernel: Kernel, loop: Node) -> None:
     steady = {node: None for node in body.nodes if not changes(node)}
     found = tables(loop, list(steady))
     for node, values in found.items():
-        name = f"@table{len(w.helpers)}"
+        name = f"@{w.function}.table{len(w.helpers)}"
         numbers = ", ".join(f"double {w.reals.text(value)}" for value in values)
         w.helpers[name] = [f"{name} = private constant [{len(values)} x double] [{numbers}]"]
         w.keep(node, w.load_splat(name, w.put("zext i32 %steps to i64"), "real"))

@@ -52,8 +52,9 @@ class StretchWriter(Writer):
     """The function of one stretch, over the samples from `%start` on. `row` is where a vector begins in the chunk, and
     `index` where it does in the launch."""
 
-    def __init__(self, isa: Isa, lanes: int, places: Places, scratch: Scratch) -> None:
+    def __init__(self, function: str, isa: Isa, lanes: int, places: Places, scratch: Scratch) -> None:
         super().__init__(isa, lanes, places, Rate.ELEMENT, DOUBLE)
+        self.function = function
         self.block = "begin"
         self.row = ""
         self._scratch = scratch

@@ -15,10 +15,14 @@ import numpy as np
 
 from weft.backends.launch import Reals
 
+# After so many samples, what was heard of two sounds counts half.
+_HALF_LIFE = 2048
+
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """How two sounds go together, as far as they have been heard: the sums of their squares, and of their products."""
+    """How two sounds go together, as far as they have been heard lately: the sums of their squares, and of their
+    products."""
 
     leaving: float = 0.0
     entering: float = 0.0
@@ -29,7 +33,9 @@ class Likeness:
         sums = [float(np.sum(a * b)) for a, b in ((leaving, leaving), (entering, entering), (leaving, entering))]
         if not all(map(math.isfinite, sums)):
             return self
-        return Likeness(self.leaving + sums[0], self.entering + sums[1], self.common + sums[2])
+        kept = 0.5 ** (leaving.shape[-1] / _HALF_LIFE)
+        known = (self.leaving, self.entering, self.common)
+        return Likeness(*(kept * before + more for before, more in zip(known, sums, strict=True)))
 
     def compensation(self, cosine: Reals, sine: Reals) -> Reals:
         """What keeps the power of both together from rising where one has this cosine as its gain, the other this

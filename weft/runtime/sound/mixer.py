@@ -162,8 +162,8 @@ class Mixer:
             # Before they meet: what is no number must not silence the others.
             values = np.nan_to_num(values, nan=0.0, posinf=1.0, neginf=-1.0)
         else:
-            lost = np.isnan(values).all(axis=2).any(axis=0)
-            self.not_numbers += [label for label, is_lost in zip(part.unit.kernel.outputs, lost, strict=True) if is_lost]
+            lost = np.flatnonzero(np.isnan(values).all(axis=2).any(axis=0))
+            self.not_numbers += [part.unit.kernel.outputs[number] for number in lost]
         for number, label in enumerate(part.unit.kernel.outputs):
             if is_led(label):
                 continue

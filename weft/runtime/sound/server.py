@@ -38,7 +38,7 @@ _LAST_BLOCKS = 2
 _LEAVE = 0.3
 # Priorities, among the least of those that outrank ordinary work.
 _NICER = -10
-_URGENCY = 5
+_URGENCY, _URGENCY_OF_OTHERS = 5, 2
 
 
 def main(descriptor: int) -> None:
@@ -215,10 +215,19 @@ def _patience(seconds: int) -> Iterator[None]:
 
 
 def _prefer_this_process() -> None:
-    """Asks for more of the processor; where that is not allowed, it goes without."""
+    """Asks for more of the processor; where that is not allowed, it goes without. The thread of the sound card waits for
+    whichever thread has Python's lock, so none of them may be kept waiting itself."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     with suppress(OSError):
         os.nice(_NICER)
+    _ask_for(_URGENCY_OF_OTHERS)
+
+
+def _ask_for(urgency: int) -> None:
+    """Has this thread, and those that it starts, served before all others, where that may be asked."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(urgency))
 
 
 def _urgent(fill: Fill) -> Fill:
@@ -229,9 +238,7 @@ def _urgent(fill: Fill) -> Fill:
         nonlocal asked
         if not asked:
             asked = True
-            if sys.platform == "linux":
-                with suppress(OSError):
-                    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_URGENCY))
+            _ask_for(_URGENCY)
         fill(block, latency, underflow)
 
     return filled

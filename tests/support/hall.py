@@ -1,0 +1,69 @@
+"""Programs of sound played one after another, without a loudspeaker: what is heard can be computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.backends.registry import load_registry
+from weft.backends.select import choose
+from weft.errors import Source
+from weft.runtime.build import Playable, build
+from weft.runtime.program import Stage
+from weft.runtime.sound.mixer import Entry, Mixer
+from weft.runtime.sound.recent import Recent
+
+RATE = 48000
+BLOCK = 512
+RING = 1 << 14
+
+Samples = NDArray[Any]
+
+
+def playable(text: str) -> Playable:
+    return build(Source("sound.weft", text), load_registry().contexts).playable
+
+
+class Hall:
+    """Plays blocks. `given` is what comes from outside, by its name."""
+
+    def __init__(self, executor: str = "vector", channels: int = 2, clips: bool = True, strands: int = 4) -> None:
+        registry = load_registry()
+        self.stage = Stage(choose(registry, [spec.name for spec in registry.contexts], executor))
+        self.given: dict[str, float] = {}
+        self.played = 0
+        self.channels = channels
+        rings = np.zeros((strands, RING), np.float32)
+        self.recent = Recent(rings, RATE, lambda: self.played - 1)
+        self.mixer = Mixer(RATE, channels, lambda name: self.given.get(name, 0.0), rings, clips)
+
+    def prepare(self, text: str, fade: float = 0.0, at: float | None = None) -> Entry:
+        made = playable(text)
+        return self.mixer.prepare(self.stage, made, fade, at, self.recent.rows(made))
+
+    def enter(self, text: str, fade: float = 0.0, at: float | None = None) -> Entry:
+        """A program is to be heard; see `Entry`."""
+        entry = self.prepare(text, fade, at)
+        self.mixer.enter(entry)
+        return entry
+
+    def play(self, samples: int, block: int = BLOCK) -> Samples:
+        """So many samples of what is heard, [samples, channels]."""
+        out = np.full((samples, self.channels), np.nan, np.float32)
+        for start in range(0, samples, block):
+            piece = out[start : start + block]
+            self.mixer.render(piece, self.played / RATE)
+            self.played += len(piece)
+        return out
+
+
+def moments(first: int, count: int) -> NDArray[np.float64]:
+    """The times of samples, in seconds."""
+    return (first + np.arange(count)) / RATE
+
+
+def level(samples: Samples) -> float:
+    """The power of some sound, in dB."""
+    return float(10 * np.log10(np.mean(np.square(samples, dtype=np.float64))))
