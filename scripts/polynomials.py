@@ -148,9 +148,11 @@ def _sine_of_turn(u: Decimal) -> Decimal:
     return sine / (x * (1 - u))
 
 
-DOUBLE_POLYNOMIALS: Mapping[str, DoublePolynomial] = MappingProxyType({
-    "SINE_OF_TURN": DoublePolynomial(_sine_of_turn, 10, 1e-16, "sin πx = x·(1 − x²)·P(x²), |x| ≤ 1"),
-})
+DOUBLE_POLYNOMIALS: Mapping[str, DoublePolynomial] = MappingProxyType(
+    {
+        "SINE_OF_TURN": DoublePolynomial(_sine_of_turn, 10, 1e-16, "sin πx = x·(1 − x²)·P(x²), |x| ≤ 1"),
+    }
+)
 
 
 def double_table(polynomial: DoublePolynomial) -> tuple[float, ...]:
@@ -240,7 +242,8 @@ def module() -> str:
         numbers = ", ".join(str(np.float32(c)) for c in table(polynomial))
         lines += [f"# {polynomial.doc}", f"{name} = ({numbers})"]
     for name, double in DOUBLE_POLYNOMIALS.items():
-        lines += [f"# {double.doc}; in double precision", f"{name} = {double_table(double)}"]
+        lines += [f"# {double.doc}; in double precision", f"{name} = ("]
+        lines += [*(f"    {coefficient}," for coefficient in double_table(double)), ")"]
     return "\n".join(lines)
 
 

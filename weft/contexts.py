@@ -85,12 +85,15 @@ VISUAL = ContextSpec(
     state_rank=1,
 )
 
+CHANNELS = ("left", "right", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+"""The places of an `audio` statement that go to one channel each, in the order of the device's channels."""
+
 AUDIO = ContextSpec(
     name="audio",
     statements=("audio", "play"),
     doc="plays a sound: every sample of it",
     example="audio(sin(me@time * 440 * tau) * 0.2)",
-    layouts=(("mono",), ("left", "right")),
+    layouts=(("mono",), *(CHANNELS[:count] for count in range(2, len(CHANNELS) + 1))),
     sweeps={"x": "element", "y": "element", "abstime": "element", "channel": "frame"},
     read_over=("abstime",),
     merge="sum",

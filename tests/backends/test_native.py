@@ -161,6 +161,7 @@ SHAPES = (
 @given(data=st.data())
 def test_levels_are_those_of_the_reference_whatever_they_end_in(data):
     """Sums and products at the end of a value join the scale of its levels, and what lies within 0…1 is not clamped."""
+
     def value(depth):
         if depth == 0:
             return f"({data.draw(st.sampled_from(WAVES))})"

@@ -41,16 +41,24 @@ PROGRAMS = {
     "one tick": "y<v> = prev(y@v) * 0.9 + sin(me@time * 300) * 0.1\nplay(y@v, prev(y@v))",
     "two that need each other": "a<v> = prev(b@v) * 0.7 + 0.1\nb<v> = cos(prev(a@v) + me@time)\nplay(a@v, b@v)",
     "echo": "e<v> = sin(me@time * 999) + 0.5 * delay(e@v, 300, 400)\nplay(e@v)",
-    "echo that moves": "e<v> = sin(me@time * 999) + 0.5 * delay(e@v, max(1, 150.3 + 140 * sin(me@time * 5)), 400)\nplay(e@v)",
+    "echo that moves": (
+        "e<v> = sin(me@time * 999) + 0.5 * delay(e@v, max(1, 150.3 + 140 * sin(me@time * 5)), 400)\n"
+        "play(e@v)"
+    ),
     "short echo": "e<v> = sin(me@time * 999) + 0.5 * delay(e@v, 2, 3)\nplay(e@v, delay(me@time, 1.5, 7))",
     "phasor": "play(phasor(440 + 200 * sin(me@time * 7)), phasor(phasor(3) * 1000))",
     "integral": "play(integrate(sin(me@time * 100)) * 10, integrate(mouse@x))",
     "held": "play(hold(sin(me@time * 31), floor(me@time * 100)), hold(me@time, floor(me@time * 999)))",
-    "choice": "a<v> = prev(a@v) + 0.01\nplay(if a@v % 1 < 0.5 then exp(a@v) else tanh(a@v), if mouse@x then a@v else 1)",
+    "choice": (
+        "a<v> = prev(a@v) + 0.01\nplay(if a@v % 1 < 0.5 then exp(a@v) else tanh(a@v), if mouse@x > 0.6 then a@v else 1)"
+    ),
     "hash": "n<v> = hash(me@abssample)\nlow<v> = mix(prev(low@v), n@v, 0.1)\nplay(low@v, hash(floor(low@v * 99)))",
     "noise": "play(noise(me@time * 700), tan(me@time) + asin(fract(me@time * 9)))",
     "past": "w<v> = sin(me@time * 999)\ncache(w, 5)::p<v>\nplay(p@v(p@k ~ 4 * fract(me@time * 50)))",
-    "picture": 'load("a.png")::img<r, g, b, a>\ny<v> = prev(y@v) * 0.5 + img@r(me@x ~ fract(me@time * 99), me@y ~ prev(y@v))\nplay(y@v, img@g(me@x ~ mouse@x))',
+    "picture": (
+        'load("a.png")::img<r, g, b, a>\ny<v> = prev(y@v) * 0.5 + img@r(me@x ~ fract(me@time * 99), me@y ~ prev(y@v))\n'
+        "play(y@v, img@g(me@x ~ mouse@x))"
+    ),
     "channels": "play(sin(me@time * (440 + me@channel)))",
 }  # fmt: skip
 
@@ -272,9 +280,7 @@ sys.stdout.buffer.write(pickle.dumps(NativeExecutor().translate(kernel, False, 2
 
 def test_code_comes_from_another_process():
     made = kernel_of("play(exp2(sin(me@time * 99)) + prev(pow(me@time, 0.3)))")
-    done = subprocess.run(
-        [sys.executable, "-c", IN_ANOTHER], input=pickle.dumps(made), capture_output=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", IN_ANOTHER], input=pickle.dumps(made), capture_output=True, check=True)
     code = pickle.loads(done.stdout)
     assert_same(played(NativeExecutor(), made, codes={False: code}), played(ReferenceExecutor(), made))
 
@@ -320,8 +326,9 @@ def test_a_launch_that_does_not_fit_is_refused_in_words():
             executable.planes(memory, bad)
     with pytest.raises(ValueError, match="lacks audio"):
         executable.planes(StateMemory(()), good)
+    nothing = {**good.coords, "abstime": np.zeros(0), "mouse@x": 0.0}
     with pytest.raises(ValueError, match="0×1"):
-        executable.planes(memory, Launch((1, 0), {**good.coords, "abstime": np.zeros(0), "mouse@x": 0.0}, good.uniforms))
+        executable.planes(memory, Launch((1, 0), nothing, good.uniforms))
 
 
 def test_who_calls_others_goes_to_the_vector_machine():

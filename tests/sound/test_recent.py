@@ -16,10 +16,11 @@ LENGTH = 100
 
 def played(count: int, newest: int | None = None) -> Recent:
     """A strand `s@v` whose sample n is n + 1, played so far; `newest` is the last that is complete."""
-    recent = Recent(np.zeros((1, LENGTH), np.float32), RATE, lambda: count - 1 if newest is None else newest)
+    rings = np.zeros((1, LENGTH), np.float32)
+    recent = Recent(rings, RATE, lambda: count - 1 if newest is None else newest)
     row = recent.rows(playable("s<v> = phasor(1)\naudio(s@v)\ndisplay(s@v)\n"))["s@v"]
     for first in range(0, count, 7):
-        write(recent._rings[row], first, np.arange(first, min(first + 7, count)) + 1.0)
+        write(rings[row], first, np.arange(first, min(first + 7, count)) + 1.0)
     return recent
 
 

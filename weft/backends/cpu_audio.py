@@ -14,7 +14,6 @@ from weft.backends.cpu import CpuBackend, CpuCompiled
 from weft.backends.launch import Value
 from weft.backends.memory import StateMemory
 from weft.backends.registry import register_backend
-from weft.backends.vector import VectorExecutor
 from weft.codegen.unit import Unit
 
 
@@ -31,11 +30,6 @@ class CpuAudio(CpuBackend):
 
     name = "cpu_audio"
     context = "audio"
-
-    def __init__(self, executor: str = "vector") -> None:
-        super().__init__(executor)
-        if executor == "vector":
-            self._executor = VectorExecutor(np.float64)
 
     def shape(self, env: Env) -> tuple[int, int]:
         return 1, _block(env).samples

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from weft.backends import llvm
 from weft.backends.bands import BandPool
 from weft.backends.executor import NOTHING, Executable, check
-from weft.backends.interpreter import Interpreter
+from weft.backends.interpreter import Interpreter, Machine
 from weft.backends.launch import Launch, Reals
 from weft.backends.llvm import Functions, Processor
 from weft.backends.memory import StateMemory
@@ -25,6 +26,7 @@ from weft.backends.vector import VectorExecutor
 from weft.backends.vector_stage import Code
 from weft.backends.vm import ReferenceExecutable
 from weft.codegen.base import Kernel
+from weft.codegen.native.frame import FRAME
 from weft.codegen.native.functions import COLUMNS, ELEMENTS, ROWS
 from weft.codegen.native.layout import Layout
 from weft.codegen.native.module import Module, emit, is_improvable, suits
@@ -117,7 +119,8 @@ class NativeExecutor:
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa = self.processor.isa
         lanes = self._lanes or TIERS[tier].lanes(isa, len(kernel.section(Rate.ELEMENT).code))
-        return emit(kernel, packed, isa, 1 if narrow else lanes)
+        # The first tier shall be on screen at once: there, the interpreter computes what comes once a frame.
+        return emit(kernel, packed, isa, 1 if narrow else lanes, tier > 1)
 
     def listing(self, kernel: Kernel, packed: bool, tier: int = max(TIERS)) -> Listing:
         """A kernel as it becomes machine code."""
@@ -147,17 +150,15 @@ class NativeExecutable:
     exchanged for better code.
     """
 
-    def __init__(
-        self, kernel: Kernel, executor: NativeExecutor, codes: Mapping[bool, object], pool: BandPool
-    ) -> None:
+    def __init__(self, kernel: Kernel, executor: NativeExecutor, codes: Mapping[bool, object], pool: BandPool) -> None:
         self.kernel = kernel
         self._executor = executor
         self._pool = pool
         once = tuple(section for section in kernel.sections if section.rate in _ONCE)
         self._interpreter = Interpreter(replace(kernel, sections=once))
         self._lock = threading.Lock()
-        self._checked: tuple[object, ...] = ()
-        """The parts of the last launch that was found to fit."""
+        self._checked: tuple[weakref.ref[StateMemory], tuple[int, int]] | None = None
+        """The memory and the shape of the last launch that was looked at in full, and found to fit."""
         self._programs: dict[tuple[bool, bool], Program] = {}
         self._stages: dict[tuple[bool, tuple[int, int]], Stage] = {}
         for packed, code in codes.items():
@@ -207,19 +208,27 @@ class NativeExecutable:
 
     def _run(self, memory: StateMemory, launch: Launch, out: npt.NDArray[Any], packed: bool) -> None:
         with self._lock:
-            given = _parts(memory, launch)
-            if given != self._checked:
+            if self._checked is None or self._checked[0]() is not memory or self._checked[1] != launch.shape:
                 check(self.kernel, memory, launch)
-                self._checked = given
+                self._checked = (weakref.ref(memory), launch.shape)
             stage = self._stage(packed, launch.shape)
-            with np.errstate(all="ignore"):
-                machine = self._interpreter.begin(memory, launch)
-                stage.prepare(machine, out)
+            try:
+                machine = None if stage.has_frame else self._begun(memory, launch)
+                stage.prepare(memory, launch, machine, out)
+            except (KeyError, ValueError):
+                # Says in words what is wrong with it.
+                check(self.kernel, memory, launch)
+                raise
             stage.run(launch.threads, self._pool)
         memory.advance()
-        if machine.loop_stopped or stage.loop_stopped:
+        if stage.loop_stopped or (machine is not None and machine.loop_stopped):
             launch.loop_stopped()
         stage.release()
+
+    def _begun(self, memory: StateMemory, launch: Launch) -> Machine:
+        """A machine that has run what comes once in a launch."""
+        with np.errstate(all="ignore"):
+            return self._interpreter.begin(memory, launch)
 
     def _stage(self, packed: bool, shape: tuple[int, int]) -> Stage:
         """What a size of launch needs; that of the last few is kept."""
@@ -240,19 +249,7 @@ class NativeExecutable:
         return self._programs[packed, narrow]
 
 
-def _parts(memory: StateMemory, launch: Launch) -> tuple[object, ...]:
-    """What decides whether a launch fits: with the same parts, another one does as well. Arrays count by their shapes,
-    which is all that is looked at."""
-    return (
-        id(memory), memory.shape, launch.shape, tuple(map(np.shape, launch.coords.values())), *launch.coords,
-        *memory.slots.values(), *launch.uniforms,
-        *launch.strands, *launch.pictures,
-    )  # fmt: skip
-
-
 def _linked(code: NativeCode) -> Program:
     layout = code.layout
-    names = [ELEMENTS, *([COLUMNS] if layout.columns else ()), *([ROWS] if layout.rows else ())]
-    return Program(layout, Functions(code.code, tuple(names)), code.tier)
-
-
+    there = ((ELEMENTS, True), (COLUMNS, layout.columns), (ROWS, layout.rows), (FRAME, layout.frame))
+    return Program(layout, Functions(code.code, tuple(name for name, is_there in there if is_there)), code.tier)

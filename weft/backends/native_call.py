@@ -80,5 +80,3 @@ def call_at_once(functions: Functions, name: str, block: Block, threads: int, po
         functions[name](block.address)
     else:
         pool.run(lambda number: functions[name](block.address), threads)
-
-

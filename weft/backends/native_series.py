@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from weft.backends.native_call import Block, call
 from weft.backends.pixels import channels, check_picture, pack
 from weft.codegen.base import Kernel
 from weft.codegen.native.chunks import SERIES
-from weft.codegen.native.layout import CHANNELS, Head, History, Line, PictureWord, SeriesLayout, Word
+from weft.codegen.native.layout import CHANNELS, Field, Head, History, Line, PictureWord, SeriesLayout, Word
 
 # A buffer has room for so many samples at first.
 _SAMPLES = 1024
@@ -96,7 +96,7 @@ class _Link:
     """A block of arguments that points to the rings of one memory, with the count of its ticks and of what it took over
     as the last launch has left them: the code moves the heads on by itself."""
 
-    memory: StateMemory
+    memory: weakref.ref[StateMemory]
     block: Block
     ticks: int = -1
     takeovers: int = -1
@@ -118,6 +118,7 @@ class _Buffers:
         self._numbers, self._scalars = np.zeros(len(layout.numbers)), np.zeros(len(layout.scalars))
         self._scratch = np.zeros(layout.scratch // 8)
         self._lines = {field: np.empty(0) for field in layout.fields if isinstance(field, Line)}
+        self._filled = [(str(line.key), array) for line, array in self._lines.items()]
         self._out = np.empty((len(kernel.outputs), 0))
         self._capacity = 0
         self._histories = [field for field in layout.fields if isinstance(field, History)]
@@ -151,10 +152,10 @@ class _Buffers:
             check(self._kernel, memory, launch)
             self._make_room(count)
         link = self._link(memory, launch)
-        for line, array in self._lines.items():
-            given = launch.coords[line.key]
+        for name, array in self._filled:
+            given = launch.coords[name]
             if np.shape(given) not in ((count,), ()):
-                raise ValueError(f"{line.key}: {np.shape(given)} coordinates for {count} samples")
+                raise ValueError(f"{name}: {np.shape(given)} coordinates for {count} samples")
             array[:count] = given
         for at, name in self._uniforms:
             self._numbers[at] = launch.uniforms[name]
@@ -168,23 +169,24 @@ class _Buffers:
     def _link(self, memory: StateMemory, launch: Launch) -> _Link:
         """The block for a memory. Those of the last few are kept: channels take turns."""
         for link in self._links:
-            if link.memory is memory:
+            if link.memory() is memory:
                 if (link.ticks, link.takeovers) != (memory.ticks, memory.takeovers):
-                    self._connect(link, launch)
+                    self._connect(link, memory, launch)
                 return link
-        link = _Link(memory, self._block())
-        self._connect(link, launch)
+        link = _Link(weakref.ref(memory), self._block())
+        self._connect(link, memory, launch)
         self._links = [*self._links, link][-_LINKS:]
         return link
 
-    def _connect(self, link: _Link, launch: Launch) -> None:
-        """Points to the rings of a memory."""
-        memory, block = link.memory, link.block
+    def _connect(self, link: _Link, memory: StateMemory, launch: Launch) -> None:
+        """Points to the rings of a memory. They live as long as that does, or until it takes over others."""
+        block = link.block
         check(self._kernel, memory, launch)
         for history in self._histories:
             slot = self._kernel.slot(history.slot)
             ring = memory.ring(history.slot)
             block.set_array(history, ring, np.float64, (slot.depth + 1) * slot.planes, writes=True)
+        block.release(*self._histories)
         for head in self._heads:
             block.set_number(head, memory.cell(head.slot))
         link.takeovers = memory.takeovers
@@ -195,16 +197,18 @@ class _Buffers:
         length = self._capacity + self._layout.lanes
         self._out = np.zeros((len(self._kernel.outputs), length))
         self._lines = {line: np.zeros(length) for line in self._lines}
+        self._filled = [(str(line.key), array) for line, array in self._lines.items()]
         self._links.clear()
 
     def _block(self) -> Block:
         """A block that points to all that is the same for every memory."""
         block = Block(self._layout.fields)
-        for word, array in (
-            (Word.OUT, self._out), (Word.NUMBERS, self._numbers), (Word.SCALARS, self._scalars),
-            (Word.SCRATCH, self._scratch), *self._lines.items(),
-        ):  # fmt: skip
-            block.set_array(word, array, np.float64, array.size, writes=True)
+        words = {
+            Word.OUT: self._out, Word.NUMBERS: self._numbers, Word.SCALARS: self._scalars, Word.SCRATCH: self._scratch,
+        }  # fmt: skip
+        given: list[tuple[Field, npt.NDArray[np.float64]]] = [*words.items(), *self._lines.items()]
+        for field, array in given:
+            block.set_array(field, array, np.float64, array.size, writes=True)
         block.set_number(Word.STRIDE, self._out.shape[1])
         return block
 

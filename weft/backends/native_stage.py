@@ -10,11 +10,13 @@ import numpy.typing as npt
 
 from weft.backends.bands import BandPool
 from weft.backends.interpreter import Machine
-from weft.backends.launch import Value
+from weft.backends.launch import Launch, Value
 from weft.backends.llvm import Functions
+from weft.backends.memory import StateMemory
 from weft.backends.native_call import Block, call, call_at_once
 from weft.backends.pixels import level
 from weft.codegen.base import Kernel
+from weft.codegen.native.frame import FRAME
 from weft.codegen.native.functions import COLUMNS, ELEMENTS, ROWS
 from weft.codegen.native.layout import (
     CHANNELS,
@@ -47,6 +49,26 @@ class Program:
     tier: int
 
 
+@dataclass(slots=True)
+class _Coordinate:
+    """The numbers of a coordinate that changes by column or row, so many and up to a vector, and what they are from."""
+
+    name: str
+    count: int
+    array: npt.NDArray[np.float32]
+    given: Value | None = None
+
+    def fill(self, given: Value) -> None:
+        if given is self.given:
+            return
+        if np.shape(given) not in ((self.count,), ()):
+            raise ValueError(f"{self.name}: {np.shape(given)} coordinates, not {self.count}")
+        with np.errstate(all="ignore"):
+            self.array[: self.count] = given
+        self.array[self.count :] = self.array[self.count - 1]
+        self.given = given
+
+
 class Stage:
     """A kernel's code with the memory that it needs for one size of picture."""
 
@@ -65,55 +87,74 @@ class Stage:
         self._real_scalars = [scalar for _, scalar in placed if scalar.kind == "real"]
         self._real_places = np.array([at for at, scalar in placed if scalar.kind == "real"], np.intp)
         self._other_scalars = [(at, scalar) for at, scalar in placed if scalar.kind != "real"]
-        self._lines: dict[Line, tuple[npt.NDArray[np.float32], Value | None]] = {}
-        """The coordinates, with what each was filled from."""
+        self._numbers = np.zeros(len(layout.numbers))
+        block.set_array(Word.NUMBERS, self._numbers, np.float64, len(layout.numbers))
+        self._uniforms = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "uniform"]
+        self._once = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "coord"]
+        self._coordinates: list[_Coordinate] = []
         for field in layout.fields:
             if isinstance(field, Line):
-                length = max(width if field.rate == Rate.COLUMN else height, layout.lanes)
+                count = width if field.rate == Rate.COLUMN else height
+                length = max(count, layout.lanes)
                 array = np.zeros(length, np.float32)
                 block.set_array(field, array, np.float32, length)
                 if field.source == "coord":
-                    self._lines[field] = (array, None)
-        kept = [field for field in layout.fields if isinstance(field, Line) and field not in self._lines]
-        self._changing = [field for field in layout.fields if not isinstance(field, Word) and field not in kept]
+                    self._coordinates.append(_Coordinate(str(field.key), count, array))
+        self._borrowed = [field for field in layout.fields if not isinstance(field, (Word, Line))]
         """What may be another thing in each launch."""
-        self._borrowed = [field for field in self._changing if not isinstance(field, Line)]
 
     @property
     def loop_stopped(self) -> bool:
         return bool(self._block.number(Word.STOPPED))
 
-    def prepare(self, machine: Machine, out: npt.NDArray[Any]) -> None:
-        """Fills in what is given for one launch."""
+    @property
+    def has_frame(self) -> bool:
+        """Whether its code computes what comes once in a launch. Else it has to be given the machine that did."""
+        return self._layout.frame
+
+    def prepare(self, memory: StateMemory, launch: Launch, machine: Machine | None, out: npt.NDArray[Any]) -> None:
+        """Fills in what is given for one launch. Raises KeyError or ValueError if something does not fit."""
         block = self._block
         height, width = self._shape
         outputs = len(self._kernel.outputs) if out.dtype == np.float32 else 1
         block.set_array(Word.OUT, out, out.dtype.type, outputs * height * width, writes=True)
         block.set_number(Word.STOPPED, 0)
-        block.set_number(Word.BASE, self._base(machine))
-        self._reals[self._real_places] = [_value_of(machine, scalar) for scalar in self._real_scalars]
+        if machine is not None:
+            self._take_over(machine)
+        for at, name in self._uniforms:
+            self._numbers[at] = launch.uniforms[name]
+        for at, name in self._once:
+            self._numbers[at] = launch.coords[name]
+        for coordinate in self._coordinates:
+            coordinate.fill(launch.coords[coordinate.name])
+        for field in self._borrowed:
+            self._give(field, memory, launch)
+
+    def _take_over(self, machine: Machine) -> None:
+        """Fills in what a machine has computed."""
+        self._block.set_number(Word.BASE, self._base(machine))
+        with np.errstate(all="ignore"):
+            self._reals[self._real_places] = [_value_of(machine, scalar) for scalar in self._real_scalars]
         for at, scalar in self._other_scalars:
             self._scalars[at] = int(_value_of(machine, scalar))
-        for field in self._changing:
-            self._give(field, machine)
 
-    def _give(self, field: Field, machine: Machine) -> None:
-        block, memory, launch = self._block, machine.memory, machine.launch
+    def _give(self, field: Field, memory: StateMemory, launch: Launch) -> None:
+        block = self._block
         height, width = self._shape
         match field:
-            case Line(_, name):
-                self._fill_line(field, launch.coords[str(name)])
             case Cell(slot, plane, k):
                 cell = memory.ring(slot)[memory.cell(slot, k), plane]
                 block.set_array(field, cell, np.float32, height * width, writes=k == 0)
             case Ring(slot):
                 block.set_array(field, memory.ring(slot), np.float32, self._values(slot) * height * width)
             case History(slot):
-                block.set_array(field, memory.ring(slot), np.float64, self._values(slot))
+                block.set_array(field, memory.ring(slot), np.float64, self._values(slot), writes=True)
             case Head(slot):
                 block.set_number(field, memory.cell(slot))
             case PictureWord(path, what):
                 picture = launch.pictures[path]
+                if not picture.size:
+                    raise ValueError(f"{path} is empty")
                 if what == "pixels":
                     pixels = picture.shape[0] * picture.shape[1]
                     block.set_array(field, np.ascontiguousarray(picture), np.float32, pixels * CHANNELS)
@@ -124,15 +165,6 @@ class Stage:
         """How many values, or images, the ring of a slot holds."""
         slot = self._kernel.slot(key)
         return (slot.depth + 1) * slot.planes
-
-    def _fill_line(self, line: Line, given: Value) -> None:
-        array, before = self._lines[line]
-        if given is before:
-            return
-        count = np.size(given)
-        array[:count] = given
-        array[count:] = array[count - 1]
-        self._lines[line] = (array, given)
 
     def _base(self, machine: Machine) -> int:
         """The bits that all pixels of this launch share."""
@@ -146,6 +178,8 @@ class Stage:
         functions, block = self._program.functions, self._block
         height, width = self._shape
         threads = min(most, height) if height * width * self._layout.work >= _WORTH_A_THREAD else 1
+        if self._layout.frame:
+            call(functions, FRAME, block)
         if self._layout.columns:
             call(functions, COLUMNS, block)
         if self._layout.rows:

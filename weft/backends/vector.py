@@ -53,7 +53,9 @@ class VectorExecutor:
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
         if _one_by_one(kernel):
             return ReferenceExecutable(kernel)
-        return VectorExecutable(kernel, codes, self._real, self._tile_elements, self._pool)
+        # What is computed sample by sample counts them over hours.
+        real = np.dtype(np.float64) if kernel.tick == "element" else self._real
+        return VectorExecutable(kernel, codes, real, self._tile_elements, self._pool)
 
 
 def _one_by_one(kernel: Kernel) -> bool:

@@ -241,9 +241,11 @@ def _write_samples(offline: Offline, span: _Span, rate: float, path: Path) -> No
 
 def _heard(offline: Offline, span: _Span, rate: float) -> Iterator[Samples]:
     """The sound of the span, with a bar."""
+    count = round(span.end * rate) - round(span.start * rate)
+    if count < 1:
+        raise click.UsageError("there is no sample between --from and --to")
     blocks = offline.samples(span.start, span.end)
     first = next(blocks)  # where there is nothing to hear, no bar is begun
-    count = round((span.end - span.start) * rate)
     yield from _progress(chain([first], blocks), -(-count // len(first)))
 
 

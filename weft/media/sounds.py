@@ -25,8 +25,6 @@ def save(path: Path, ending: str, rate: float, blocks: Iterable[npt.NDArray[np.f
         import soundfile
     except ImportError as problem:
         raise SoundError("writing sound needs soundfile (pip install soundfile)") from problem
-    if rate != round(rate):
-        raise SoundError(f"a file of sound has a whole number of samples a second, not {rate:g}: give --rate")
     blocks = iter(blocks)
     first = next(blocks)
     kind = ending.removeprefix(".").upper()

@@ -6,8 +6,8 @@ import math
 from functools import reduce
 from typing import Any
 
-from weft.ops import formula as f
 from weft.ops import double, ieee, single
+from weft.ops import formula as f
 from weft.ops.formula import Term
 from weft.ops.spec import OpSpec, params
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from weft.ops import formula as f
 from weft.ops import double, ieee, single
+from weft.ops import formula as f
 from weft.ops.spec import OpSpec, params
 
 

@@ -126,9 +126,13 @@ class Offline:
     @property
     def remembers(self) -> bool:
         """Whether a frame depends on those before it."""
-        heard = any(unit.subgraph.exposes for unit in self._swap.playable.streaming.units)
-        units = self._swap.playable.units if heard else [part.unit for part in self._swap.runner.parts]
+        units = self._swap.playable.units if self._reads_sound else [part.unit for part in self._swap.runner.parts]
         return any(unit.kernel.slots for unit in units)
+
+    @property
+    def _reads_sound(self) -> bool:
+        """Whether anything else depends on the sound."""
+        return any(unit.subgraph.exposes for unit in self._swap.playable.streaming.units)
 
     def steps(self, wanted: Iterable[int]) -> range | list[int]:
         """The frames that have to be computed for those that are wanted: all before them, if the patch remembers, so
@@ -190,12 +194,12 @@ class Offline:
         """One frame of all but the sound, which is given what it reads from there."""
         env = replace(self._env, tick=number, abstime=time)
         results = self._swap.runner.run(env)
-        if self._sound is not None:
+        if self._sound is not None and self._swap.runner.feeding:
             self._sound.feed(self._swap.runner.feeds(env))
         return results
 
     def _tick(self, number: int, time: float) -> Pixels:
-        if self._sound is not None:
+        if self._sound is not None and self._reads_sound:
             for _ in self._sound.until(self._sample_behind(time)):
                 pass
         shown = main_picture(self._run(number, time)) if self.shows else None

@@ -20,8 +20,9 @@ SERIES = "series"
 _UNEVEN = 4 * 2.0**-52
 
 
-def chunks_function(w: Writer, names: Sequence[str], lanes: int, waves: bool) -> list[str]:
-    """The function, which calls those of a chunk by their names; with `waves`, a chunk ends where the time leaps."""
+def chunks_function(w: Writer, names: Sequence[str], lanes: int, waves: bool, frame: bool) -> list[str]:
+    """The function, which calls those of a chunk by their names, after that of the `frame` if there is one; with
+    `waves`, a chunk ends where the time leaps."""
     width = w.word(Word.WIDTH)
     lines = [(w.word(field), field == TIME) for field in w.places.fields if isinstance(field, Line)]
     time = w.word(TIME) if waves else ""
@@ -39,7 +40,7 @@ def chunks_function(w: Writer, names: Sequence[str], lanes: int, waves: bool) ->
         f"define void @{SERIES}(ptr %block) #0 {{",
         "entry:",
         *w.entry,
-        f"  call void @{FRAME}(ptr %block)",
+        *([f"  call void @{FRAME}(ptr %block)"] if frame else ()),
         *(f"  call void @fill_up(ptr {line}, i64 {width}, i1 {str(is_time).lower()})" for line, is_time in lines),
         "  br label %chunk",
         "chunk:",

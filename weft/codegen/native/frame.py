@@ -39,7 +39,8 @@ def frame_function(
     kernel: Kernel, isa: Isa, places: Places, reals: Precision, channels: Channels | None = None
 ) -> tuple[list[str], set[str]]:
     """The text of the function, and what it declares. It writes the scalars that `places` was asked for by then, with
-    reals in the precision of those who read them; and what all pixels share, if there are `channels`."""
+    reals in the precision of those who read them; and what all pixels share, if there are `channels`. There is none
+    where there is nothing to do."""
     w = _FrameWriter(isa, 1, places, Rate.FRAME, DOUBLE)
     w.block = "body"
     constant = read(kernel, Rate.CONSTANT)
@@ -54,6 +55,8 @@ def frame_function(
         _write_store(w, kernel, store)
     if channels is not None:
         _write_base(w, channels.base, [(factor, w.value(node)) for factor, node in levels])
+    if not w.text:
+        return [], set()
     body = [f"define void @{FRAME}(ptr noalias %block) #0 {{", "entry:", *w.entry, "  br label %body", "body:", *w.text]
     return [*body, "  ret void", "}"], w.declared
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from weft.codegen.native.lanes import LlvmLanes
 from weft.codegen.native.nodes import Node
-from weft.codegen.native.types import DOUBLE, Value
+from weft.codegen.native.types import Value
 from weft.codegen.native.writer import Writer
 from weft.ops import double
 

@@ -1,5 +1,5 @@
-"""From the kernel of a sound to a module of LLVM's language: a function that computes a launch of any number of samples,
-chunk by chunk, in double precision."""
+"""From the kernel of a sound to a module of LLVM's language: a function that computes a launch of any number of
+samples, chunk by chunk, in double precision."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from weft.codegen.native.turn import write_turn
 from weft.codegen.native.types import DOUBLE
 from weft.codegen.native.writer import Places, Writer
 from weft.ir.rates import Rate
+
 
 @dataclass(frozen=True, slots=True)
 class SeriesModule:
@@ -65,9 +66,10 @@ def emit_series(kernel: Kernel, isa: Isa, lanes: int) -> SeriesModule:
         helpers |= w.helpers
     frame, in_frame = frame_function(kernel, isa, places, DOUBLE)
     outer = Writer(isa, 1, places, Rate.ELEMENT, DOUBLE)
-    functions += chunks_function(outer, names, lanes, any(part.has_waves for part in parts))
+    functions += chunks_function(outer, names, lanes, any(part.has_waves for part in parts), bool(frame))
+    called = [line for text in helpers.values() for line in text]
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
     return SeriesModule(
-        "\n".join([*sorted(declared | in_frame), *(line for each in helpers.values() for line in each), *functions, *frame, attributes, ""]),
+        "\n".join([*sorted(declared | in_frame), *called, *functions, *frame, attributes, ""]),
         SeriesLayout(places.fields, places.scalars, places.numbers, lanes, scratch.size),
     )

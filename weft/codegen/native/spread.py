@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from weft.codegen.base import LOOP_STEPS, Kernel
 from weft.codegen.native.nodes import Body, Graph, Node
 from weft.codegen.native.section import write_nodes
@@ -45,9 +47,18 @@ def write_spread(w: StretchWriter, kernel: Kernel, graph: Graph, part: Stretch) 
         ),
     ]
     w.label("over")
-    wanted = [node.attr for node in part.leaves if node.attr in names]
-    if wanted:
-        w.over_vectors((), lambda: [w.store(names[k], w.row_carried(loop, k), w.row) for k in wanted])
+    _write_results(w, loop, {node.attr: names[node.attr] for node in part.leaves if node.attr in names})
+
+
+def _write_results(w: StretchWriter, loop: Node, values: Mapping[int, Value]) -> None:
+    """Fills the rows of what the loop carried that is the same at all samples."""
+
+    def write() -> None:
+        for k, value in values.items():
+            w.store(value, w.row_carried(loop, k), w.row)
+
+    if values:
+        w.over_vectors((), write)
 
 
 def _write_starts(w: StretchWriter, part: Stretch, loop: Node) -> None:

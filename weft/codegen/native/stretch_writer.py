@@ -11,7 +11,7 @@ from weft.codegen.native.recurrence import recurrence
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.stretches import Stretch
 from weft.codegen.native.target import Isa
-from weft.codegen.native.types import DOUBLE, Value
+from weft.codegen.native.types import DOUBLE
 from weft.codegen.native.writer import Places, Writer
 from weft.ir.rates import Rate
 from weft.ops.spec import ValueType

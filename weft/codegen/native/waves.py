@@ -72,7 +72,7 @@ class _Reader:
             return None
         parts = [self.read(arg, depth - 1) for arg in node.args]
         match node.op, parts:
-            case ("add" | "sub"), [_Linear() as a, _Linear() as b]:
+            case (("add" | "sub"), [_Linear() as a, _Linear() as b]):
                 return _Linear(self._of(node.op, a.slope, b.slope), self._of(node.op, a.offset, b.offset))
             case "neg", [_Linear() as a]:
                 return _Linear(self._of("mul", a.slope, -1.0), self._of("mul", a.offset, -1.0))
@@ -87,15 +87,15 @@ class _Reader:
     def _of(self, op: str, a: _Part, b: _Part) -> _Part:
         """A sum, difference, product or quotient of what is the same at every sample."""
         match op, a, b:
-            case ("add" | "sub"), _, 0.0:
+            case (("add" | "sub"), _, 0.0):
                 return a
             case "add", 0.0, _:
                 return b
-            case ("mul" | "div"), 0.0, _:
+            case (("mul" | "div"), 0.0, _):
                 return 0.0
             case "mul", _, 0.0:
                 return 0.0
-            case ("mul" | "div"), _, 1.0:
+            case (("mul" | "div"), _, 1.0):
                 return a
             case "mul", 1.0, _:
                 return b

@@ -12,18 +12,27 @@ import numpy.typing as npt
 
 from weft.backends.base import Block, Env
 from weft.backends.launch import Reals
-from weft.contexts import is_led
+from weft.contexts import CHANNELS, is_led
 from weft.runtime.build import Playable
 from weft.runtime.coordinator import Part
 from weft.runtime.program import Stage, Swap
 from weft.runtime.sound.fades import Fade
 from weft.runtime.sound.recent import write
 
-# The channels that the places of an output statement go to; any other place goes to all of them.
-_CHANNELS = {"left": 0, "right": 1}
-
 # Programs that can be heard at once. With more saves in the time of one fade, the oldest ends within a block.
 _MOST_PROGRAMS = 4
+
+
+def channels_of(playable: Playable) -> int:
+    """How many channels a program has sound for; at least two."""
+    labels = (label for unit in playable.streaming.units for label in unit.kernel.outputs)
+    return max(2, *(1 + (_channel(label) or 0) for label in labels), 0)
+
+
+def _channel(label: str) -> int | None:
+    """The only channel that an output goes to; None if it goes to all."""
+    place = label.rpartition(".")[2]
+    return CHANNELS.index(place) if place in CHANNELS else None
 
 
 @dataclass(frozen=True)
@@ -167,13 +176,11 @@ class Mixer:
         for number, label in enumerate(part.unit.kernel.outputs):
             if is_led(label):
                 continue
-            only = _CHANNELS.get(label.rpartition(".")[2])
+            only = _channel(label)
             if only is None:
                 total += values[:, number]
-            elif only < self._channels:
-                total[only] += values[min(only, len(values) - 1), number]
             else:
-                total[-1] += values[-1, number]
+                total[only % self._channels] += values[min(only, len(values) - 1), number]
         return total
 
     def _lead(self, samples: int, left: int) -> dict[str, Reals]:

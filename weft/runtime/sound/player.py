@@ -11,6 +11,7 @@ from weft.runtime.build import Playable
 from weft.runtime.clock import Clock
 from weft.runtime.setup import Setup
 from weft.runtime.sound.messages import SoundEvent
+from weft.runtime.sound.mixer import channels_of
 from weft.runtime.sound.process import SoundOptions, SoundProcess
 from weft.runtime.sound.program import Better, Play
 from weft.runtime.sound.recent import Recent
@@ -49,7 +50,7 @@ class Sound:
         sounding = playable.streaming
         if not (self._started or self._needs_to_play(sounding)):
             return
-        self._take_rate(round(playable.settings["rate"]))
+        self._take_form(round(playable.settings["rate"]), channels_of(playable))
         self._process.send(Play(self._setup, sounding, fade, at, self._recent.rows(playable)), keep="program")
         if not self._started:
             self._started = True
@@ -99,12 +100,12 @@ class Sound:
         process = self._process
         return Recent(process.rings.samples, self._options.rate, lambda: process.figures.sample - 1)
 
-    def _take_rate(self, rate: int) -> None:
-        """A stream has one rate: another one needs another stream."""
-        if rate == self._options.rate:
+    def _take_form(self, rate: int, channels: int) -> None:
+        """A stream has one rate and one count of channels: others need another stream."""
+        if (rate, channels) == (self._options.rate, self._options.channels):
             return
         self._process.close()
-        self._options = replace(self._options, rate=rate)
+        self._options = replace(self._options, rate=rate, channels=channels)
         self._process = SoundProcess(self._options)
         self._recent = self._listening()
         self._started = False

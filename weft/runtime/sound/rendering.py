@@ -11,13 +11,11 @@ from weft.backends.launch import Getter
 from weft.names import StrandRef
 from weft.runtime.build import Playable
 from weft.runtime.program import Stage
-from weft.runtime.sound.mixer import Mixer
+from weft.runtime.sound.mixer import Mixer, channels_of
 from weft.runtime.sound.recent import Recent
 
 BLOCK = 512
 """Samples that are computed at once, as live where nothing else is asked for."""
-
-CHANNELS = 2
 
 # As much as is kept live: two seconds and more.
 _RING = 1 << 17
@@ -38,7 +36,8 @@ class Rendering:
         # Memory that nobody writes to takes no room.
         rings = np.zeros((_RINGS, _RING), np.float32)
         self._recent = Recent(rings, self.rate, lambda: self._next - 1)
-        self._mixer = Mixer(self.rate, CHANNELS, lambda name: self._inputs.get(name, 0.0), rings, clips)
+        self._channels = channels_of(playable)
+        self._mixer = Mixer(self.rate, self._channels, lambda name: self._inputs.get(name, 0.0), rings, clips)
         self._mixer.enter(self._mixer.prepare(stage, playable, 0.0, None, self._recent.rows(playable)))
 
     @property
@@ -58,7 +57,7 @@ class Rendering:
         """Computes the samples up to, and without, the one of this number: [samples, channels], block by block."""
         while self._next < behind:
             end = min(behind, self._next + BLOCK)
-            block = np.zeros((end - self._next, CHANNELS), np.float32)
+            block = np.zeros((end - self._next, self._channels), np.float32)
             self._mixer.render(block, self._next / self.rate)
             self._next = end
             yield block

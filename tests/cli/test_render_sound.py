@@ -1,0 +1,125 @@
+"""`weft render` of sound."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import soundfile
+
+RATE = 8000
+HEAD = f"me<rate> = {RATE}; me<width> = 8; me<height> = 4; me<fps> = 10\n"
+TONE = f"{HEAD}audio(sin(phasor(440) * tau) * 0.5, 0.25)\n"
+
+# One step of what is written, and of single precision.
+STEP = 2.0**-23
+
+
+def tone(first, count):
+    return np.sin(2 * np.pi * 440 * (first + np.arange(count)) / RATE) * 0.5
+
+
+@pytest.fixture
+def sounding(weft):
+    weft.file("tone.weft", TONE)
+    weft.file("both.weft", f"{HEAD}audio(me@time)\ndisplay(me@x)\n")
+    weft.file("picture.weft", f"{HEAD}display(me@x)\n")
+    weft.file("wild.weft", f"{HEAD}audio(2 - me@time * 1e3, 0 / 0)\n")
+    return weft
+
+
+@pytest.mark.parametrize("ending", ["wav", "flac", "WAV"])
+@pytest.mark.parametrize("backend", ["native", "vector", "vm"])
+def test_a_sound(sounding, ending, backend):
+    sounding("render", "tone.weft", "-o", f"a.{ending}", "--duration", "0.25", "--backend", backend)
+    info = soundfile.info(sounding.folder / f"a.{ending}")
+    assert (info.samplerate, info.channels, info.subtype) == (RATE, 2, "PCM_24")
+    assert info.format == ending.upper()
+    heard, _ = soundfile.read(sounding.folder / f"a.{ending}")
+    assert heard.shape == (RATE // 4, 2)
+    np.testing.assert_allclose(heard[:, 0], tone(0, RATE // 4), atol=STEP)
+    assert (heard[:, 1] == 0.25).all()
+
+
+def test_a_piece_is_the_same_as_in_the_whole(sounding):
+    sounding("render", "tone.weft", "-o", "piece.wav", "--from", "0.1", "--to", "0.35")
+    sounding("render", "tone.weft", "-o", "whole.wav", "--to", "0.5")
+    piece, whole = (soundfile.read(sounding.folder / f"{name}.wav")[0] for name in ("piece", "whole"))
+    assert np.array_equal(piece, whole[RATE // 10 : RATE * 35 // 100])
+
+
+def test_the_rate_of_the_command_line_wins(sounding):
+    sounding("render", "tone.weft", "-o", "a.wav", "--to", "0.1", "--rate", "44100")
+    assert soundfile.info(sounding.folder / "a.wav").samplerate == 44100
+    heard, _ = soundfile.read(sounding.folder / "a.wav")
+    np.testing.assert_allclose(heard[:, 0], np.sin(2 * np.pi * 440 * np.arange(4410) / 44100) / 2, atol=STEP)
+
+
+def test_a_file_is_clipped_and_values_are_not(sounding):
+    sounding("render", "wild.weft", "-o", "a.wav", "--to", "0.01")
+    sounding("render", "wild.weft", "-o", "a.npy", "--to", "0.01")
+    written, _ = soundfile.read(sounding.folder / "a.wav")
+    values = np.load(sounding.folder / "a.npy")
+    assert values.dtype == np.float32
+    np.testing.assert_allclose(values[:, 0], 2 - 1e3 * np.arange(RATE // 100) / RATE, atol=1e-6)
+    assert np.isnan(values[:, 1]).all()
+    np.testing.assert_allclose(written[:, 0], np.clip(values[:, 0], -1, 1), atol=STEP)
+    assert not written[:, 1].any()
+
+
+def test_values_of_a_patch_with_both_are_its_picture_unless_its_sound_is_asked_for(sounding):
+    sounding("render", "both.weft", "-o", "a.npy", "--to", "0.2")
+    assert np.load(sounding.folder / "a.npy").shape == (2, 4, 8, 1)
+    sounding("render", "both.weft", "-o", "a.npy", "--to", "0.2", "--context", "audio")
+    heard = np.load(sounding.folder / "a.npy")
+    np.testing.assert_allclose(heard, np.outer(np.arange(RATE // 5) / RATE, [1, 1]), atol=1e-7)
+    sounding("render", "both.weft", "-o", "a.wav", "--to", "0.2")
+    sounding("render", "both.weft", "-o", "a.png")
+
+
+def test_it_is_the_same_every_time(sounding):
+    for name in ("a", "b"):
+        sounding("render", "tone.weft", "-o", f"{name}.wav", "--to", "0.1")
+    assert (sounding.folder / "a.wav").read_bytes() == (sounding.folder / "b.wav").read_bytes()
+
+
+def test_a_sound_and_a_picture_that_read_each_other(sounding):
+    text = (
+        "grows<v> = prev(grows@v) + 0.125 + me@x * 0\nosc<v> = phasor(1)\n"
+        "display(grows@v, osc@v(me@time ~ me@time), 0)\naudio(grows@v(me@x ~ 0.5, me@y ~ 0.5), osc@v)\n"
+    )
+    sounding.file("touch.weft", HEAD + text)
+    sounding("render", "touch.weft", "-o", "a.wav", "--to", "0.3")
+    sounding("render", "touch.weft", "-o", "a.npy", "--to", "0.3")
+    heard, _ = soundfile.read(sounding.folder / "a.wav")
+    shown = np.load(sounding.folder / "a.npy")[:, 0, 0]
+    # At the end of each frame, what it has shown; and what was heard by then.
+    np.testing.assert_allclose(heard[RATE // 10 :: RATE // 10, 0], shown[:2, 0], atol=1e-6)
+    np.testing.assert_allclose(heard[:: RATE // 10, 1], shown[:, 1], atol=1e-6)
+
+
+def test_what_cannot_be_rendered(sounding):
+    def refused(*args, code):
+        words = sounding("render", *args, code=code).stderr
+        assert [path for path in sounding.folder.iterdir() if path.suffix != ".weft"] == []
+        return words
+
+    assert "nothing to play" in refused("picture.weft", "-o", "a.wav", "--to", "1", code=1)
+    assert "nothing to play" in refused("picture.weft", "-o", "a.npy", "--to", "1", "--context", "audio", code=1)
+    assert "nothing to show" in refused("tone.weft", "-o", "a.npy", "--to", "1", "--context", "visual", code=1)
+    assert "a sound needs --to" in refused("tone.weft", "-o", "a.npy", code=2)
+    assert "there is no folder" in refused("tone.weft", "-o", "none/a.wav", "--to", "1", code=3)
+    # More samples a second than the format knows.
+    assert "cannot be written" in refused("tone.weft", "-o", "a.flac", "--to", "0.1", "--rate", "768000", code=3)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["-o", "a.wav"], ["-o", "a.flac", "--time", "1"], ["-o", "a.wav", "--to", "1", "--duration", "1"],
+        ["-o", "a%d.wav", "--to", "1"], ["-o", "a.wav", "--to", "1", "--context", "audio"],
+        ["-o", "a.wav", "--to", "1e-9"], ["-o", "a.npy", "--from", "0.5", "--to", "0.50001"],
+        ["-o", "a.wav", "--to", "1", "--rate", "10"], ["-o", "a.npy", "--to", "1", "--context", "compute"],
+    ],
+)  # fmt: skip
+def test_wrong_usage(sounding, args):
+    sounding("render", "tone.weft", *args, code=2)
