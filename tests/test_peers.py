@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from benchmarks.beside.tools import missing
+from benchmarks.beside.ways import PATCHES
 from benchmarks.peers import reference
-from benchmarks.peers.peer import missing
 from benchmarks.peers.registry import PEERS
-from benchmarks.peers.weft_peer import PATCHES
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.vm import ReferenceExecutor

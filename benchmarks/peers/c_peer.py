@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import math
-import shutil
-import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.beside.sine import SINE
+from benchmarks.beside.tools import C_FLAGS, library, missing_program, program_version
 from benchmarks.peers.figures import (
     AXES,
     CLOUD_TURNS,
@@ -19,14 +18,10 @@ from benchmarks.peers.figures import (
     PLASMA_ANGLES,
     SECOND_MULTIPLIER,
     SECOND_SHIFT,
-    SINE,
 )
 from benchmarks.peers.peer import Prepared, blank
 
 SOURCE = Path(__file__).parent / "kernels.c"
-
-# Sums may not be put in another order: all else that -ffast-math allows is right for these kernels.
-FLAGS = ("-O3", "-march=native", "-ffast-math", "-fno-associative-math", "-fopenmp", "-shared", "-fPIC", "-std=gnu11")
 
 
 @dataclass(frozen=True)
@@ -34,22 +29,15 @@ class CPeer:
     name: str
 
     def available(self) -> str | None:
-        return None if shutil.which(self.name) else f"{self.name} is not there: apt install {self.name} libomp-dev"
+        return missing_program(self.name, package=f"{self.name} libomp-dev")
 
     def version(self) -> str:
-        told = subprocess.run([self.name, "--version"], capture_output=True, text=True, check=True)
-        return told.stdout.splitlines()[0]
+        return program_version(self.name)
 
     def prepare(self, kernel: str, width: int, height: int, threads: int) -> Prepared:
         out = blank(width, height)
-        with tempfile.TemporaryDirectory() as folder:
-            library = Path(folder) / "kernel.so"
-            defined = [f"-D{name}={value}" for name, value in {"KERNEL": kernel[1:], **_figures()}.items()]
-            command = [self.name, *FLAGS, *defined, str(SOURCE), "-o", str(library), "-lm"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise RuntimeError(done.stderr.strip())
-            function = ctypes.CDLL(str(library)).draw
+        defined = {"KERNEL": kernel[1:], **_figures()}
+        function = library([self.name, *C_FLAGS, "-fopenmp"], SOURCE, defined).draw
         function.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_double, ctypes.c_int]
         function.restype = None
         pointer = out.ctypes.data_as(ctypes.c_void_p)  # which keeps the picture alive

@@ -1,17 +1,9 @@
-"""The figures that all participants compute with.
-
-Sines are written as waves: `wave(turns) = cos(τ · turns)`. Whole turns are taken off by one rounding, and what is left
-is reflected into −1…1, where an odd polynomial of degree 9 gives the sine of a quarter turn:
-
-    q = 1 − 4·|turns − round(turns)|        wave = q · (s₀ + s₁q² + s₂q⁴ + s₃q⁶ + s₄q⁸)
-"""
+"""The figures that all participants compute with. Sines are written as waves; see `benchmarks.beside.sine`."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-
-import numpy as np
 
 from weft.ops.hashing import MASK, UNIT, X, Y, Z
 from weft.ops.noise_fold import LACUNARITY_Z, OCTAVE_PLANES, OCTAVE_SHIFT
@@ -52,17 +44,6 @@ def _octaves(count: int, across: float, time: float) -> tuple[Octave, ...]:
 
 
 OCTAVES = _octaves(5, across=4, time=0.5)
-
-
-def _sine() -> tuple[float, ...]:
-    """The polynomial in q² that is sin(π/2 · q) / q, from its values at Chebyshev's points: 3e-9 off at most."""
-    squares = 0.5 - 0.5 * np.cos((np.arange(5) + 0.5) * np.pi / 5)
-    roots = np.sqrt(squares)
-    found = np.linalg.solve(np.vander(squares, increasing=True), np.sin(np.pi / 2 * roots) / roots)
-    return tuple(float(each) for each in found)
-
-
-SINE = _sine()
 
 
 def turns(angle: float) -> float:

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.beside.sine import SINE
+from benchmarks.beside.tools import missing, versions
 from benchmarks.peers.figures import (
     AXES,
     CLOUD_TURNS,
@@ -23,11 +25,10 @@ from benchmarks.peers.figures import (
     PLASMA_ANGLES,
     SECOND_MULTIPLIER,
     SECOND_SHIFT,
-    SINE,
     depth,
     turns,
 )
-from benchmarks.peers.peer import Prepared, blank, missing, versions
+from benchmarks.peers.peer import Prepared, blank
 
 Frame = Callable[[float], None]
 

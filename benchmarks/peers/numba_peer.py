@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.beside.sine import SINE
+from benchmarks.beside.tools import missing, versions
 from benchmarks.peers.figures import (
     AXES,
     CLOUD_TURNS,
@@ -20,11 +22,10 @@ from benchmarks.peers.figures import (
     PLASMA_ANGLES,
     SECOND_MULTIPLIER,
     SECOND_SHIFT,
-    SINE,
     depth,
     turns,
 )
-from benchmarks.peers.peer import Prepared, blank, missing, versions
+from benchmarks.peers.peer import Prepared, blank
 
 F, S, U = np.float32, np.int32, np.uint32
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.beside.tools import missing, versions
 from benchmarks.peers.figures import (
     CLOUD_TURNS,
     FIRST_MULTIPLIER,
@@ -24,7 +25,7 @@ from benchmarks.peers.figures import (
     depth,
 )
 from benchmarks.peers.numpy_peer import Band, Grid, grid, lattice
-from benchmarks.peers.peer import Prepared, missing, versions
+from benchmarks.peers.peer import Prepared
 
 F = np.float32
 LEVEL = "half + span * "

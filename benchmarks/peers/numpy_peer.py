@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.beside.tools import versions
 from benchmarks.peers.figures import (
     AXES,
     CLOUD_TURNS,
@@ -23,7 +24,7 @@ from benchmarks.peers.figures import (
     SECOND_SHIFT,
     depth,
 )
-from benchmarks.peers.peer import Picture, Prepared, blank, versions
+from benchmarks.peers.peer import Picture, Prepared, blank
 
 F, U = np.float32, np.uint32
 Reals: TypeAlias = npt.NDArray[np.float32]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.beside.tools import missing, versions
 from benchmarks.peers.figures import (
     AXES,
     CLOUD_TURNS,
@@ -26,7 +27,7 @@ from benchmarks.peers.figures import (
     SECOND_SHIFT,
     depth,
 )
-from benchmarks.peers.peer import Picture, Prepared, missing, versions
+from benchmarks.peers.peer import Picture, Prepared
 
 # One triangle over the whole picture, made of nothing but its corners' numbers.
 VERTEX = """#version 330

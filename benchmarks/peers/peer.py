@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
-from importlib.util import find_spec
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -42,17 +40,6 @@ class Peer(Protocol):
     def prepare(self, kernel: str, width: int, height: int, threads: int) -> Prepared:
         """Compiles a kernel (`v1`, …) from its text, without anything left of earlier calls."""
         ...
-
-
-def missing(package: str, requirement: str = "") -> str | None:
-    """Why a package cannot be used; None if it is installed."""
-    if find_spec(package) is not None:
-        return None
-    return f"{package} is not installed: pip install {requirement or package}"
-
-
-def versions(*packages: str) -> str:
-    return ", ".join(f"{package} {version(package)}" for package in packages)
 
 
 def blank(width: int, height: int) -> Picture:

@@ -1,23 +1,19 @@
-"""weft itself: patches/bench through each executor of the CPU but the reference machine, which is not meant for
-pictures of this size; machine code at each tier."""
+"""weft itself: patches/bench, in each of its ways."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import weft
+from benchmarks.beside.ways import PATCHES, way_name, ways
 from benchmarks.peers.peer import Prepared, blank
-from weft.backends.cpu import EXECUTORS, executor_problem
+from weft.backends.cpu import executor_problem
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
-from weft.codegen.native.target import TIERS
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build
 from weft.runtime.measure import Way
-
-PATCHES = Path(__file__).parents[2] / "patches" / "bench"
 
 
 @dataclass(frozen=True)
@@ -26,7 +22,7 @@ class WeftPeer:
 
     @property
     def name(self) -> str:
-        return f"weft-{self.way.executor}" + (f"-{self.way.tier}" if self.way.is_native else "")
+        return way_name(self.way)
 
     def available(self) -> str | None:
         return executor_problem(self.way.executor)
@@ -50,9 +46,4 @@ class WeftPeer:
         return Prepared(draw, lambda: out)
 
 
-def _ways() -> list[Way]:
-    names = [name for name in EXECUTORS if name != "vm"]
-    return [Way(name, tier=tier) for name in names for tier in (TIERS if Way(name).is_native else [1])]
-
-
-PEERS = tuple(WeftPeer(way) for way in _ways())
+PEERS = tuple(WeftPeer(way) for way in ways())

@@ -308,6 +308,76 @@ def test_what_llvm_does_not_take_runs_on_the_vector_machine(monkeypatch):
     assert differ(pixels(executor, made, shape), expected) <= LEVELS
 
 
+# What comes once a frame: in the first tier the interpreter computes it, in the second machine code does.
+
+ONCE = {
+    "numbers": "display(sin(me@time * 3) * me@x, exp(mouse@x), 0.3)",
+    "channels that are no numbers": "display(sqrt(mouse@x - 9), 1 / (mouse@x - 0.3), -mouse@x, 0.4999)",
+    "state": "display(phasor(3.7), fract(integrate(mouse@x) * 9 + me@x * me@y), hold(me@time, floor(me@time * 7)))",
+    "state some ticks ago": "display(delay(sin(me@time), 2, 5), delay(me@time % 1, 1.5 + mouse@x, 5), me@x)",
+    "truths": "display(if mouse@x < me@time then me@x else me@y, me@time > 1, not mouse@x)",
+    "noise": "display(noise(me@time * 9, mouse@x), hash(floor(me@time * 99)), tanh(me@time))",
+    "pictures": 'load("a.png")::img<r, g, b, a>\ndisplay(img@r(me@x ~ mouse@x, me@y ~ fract(me@time)), img@g, img@b)',
+    "a loop": "spindle f(n) :: o { o = 0\n for i in (0 to n) { o += sin(i * me@time) / 9 } }\ndisplay(f(mouse@x * 40))",
+    "a remembered picture": (
+        "t<v> = max(me@x * mouse@x, prev(t@v) * 0.9)\ndisplay(t@v, prev(t@v)(me@x ~ mouse@x, me@y ~ 0.3), 0)"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ONCE.values(), ids=ONCE)
+def test_what_comes_once_a_frame_is_the_same_in_both_tiers(text):
+    kernel, shape = kernel_of(text), (5, 40)
+    picture = np.random.default_rng(7).random((3, 5, 4), np.float32)
+    shown = []
+    for executor, tier in ((ReferenceExecutor(), 0), (NativeExecutor(), 1), (NativeExecutor(), 2)):
+        code = executor.translate(kernel, True, tier) if tier else None
+        assert not isinstance(code, NativeCode) or code.layout.frame == (tier == 2)
+        executable, memory = executor.load(kernel, {True: code}), StateMemory(kernel.slots, shape, executor.widest)
+        frames = np.zeros((9, *shape, 4), np.uint8)
+        for tick, out in enumerate(frames):
+            values = {"dt": 1 / 60, "mouse@x": 0.3 + 0.05 * tick, "width": 40.0, "height": 5.0, "absframe": tick}
+            uniforms = {name: float(values[name]) for name in kernel.uniforms}
+            pictures = dict.fromkeys(kernel.pictures, picture)
+            coords = picture_coords(40, 5, 0.7 + tick / 60)
+            executable.rgba8(memory, Launch(shape, coords, uniforms, pictures=pictures), out)
+        shown.append(frames)
+        rings = [memory.ring(key) for key, slot in memory.slots.items() if not slot.image]
+        assert all(ring.any() for ring in rings)
+    assert differ(shown[1], shown[0]) <= LEVELS
+    assert differ(shown[2], shown[0]) <= LEVELS
+
+
+def test_a_loop_of_the_frame_without_an_end_is_told():
+    kernel = kernel_of("spindle f(n) :: o { o = 0\n for i in (0 to n) { o += 1 } }\ndisplay(f(mouse@x * 1e9) / 4096)")
+    executor, told = NativeExecutor(), []
+    executable = executor.load(kernel, {True: executor.translate(kernel, True, 2)})
+    out = np.zeros((3, 9, 4), np.uint8)
+    for mouse, count in ((1.0, 1), (0.0, 1), (2.0, 2)):
+        launch = launch_of((3, 9), uniforms={"mouse@x": mouse}, loop_stopped=lambda: told.append(1))
+        executable.rgba8(StateMemory(()), launch, out)
+        assert len(told) == count
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_launch_that_lacks_something_is_refused_at_any_time(tier):
+    kernel = kernel_of('load("a.png")::img<r, g, b, a>\ndisplay(img@r * mouse@x, me@time, 0)')
+    executor, out, shape = NativeExecutor(), np.zeros((3, 40, 4), np.uint8), (3, 40)
+    executable = executor.load(kernel, {True: executor.translate(kernel, True, tier)})
+    picture, empty = np.ones((2, 2, 4), np.float32), np.ones((0, 2, 4), np.float32)
+    good = Launch(shape, picture_coords(40, 3), {"mouse@x": 0.5}, pictures=dict.fromkeys(kernel.pictures, picture))
+    memory = StateMemory(())
+    executable.rgba8(memory, good, out)
+    for bad, words in (
+        (replace(good, uniforms={}), "lacks mouse@x"), (replace(good, pictures={}), "lacks"),
+        (replace(good, coords={**good.coords, "x": np.zeros(39)}), "the shape"),
+        (replace(good, pictures=dict.fromkeys(kernel.pictures, empty)), "lacks"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            executable.rgba8(memory, bad, out)
+    executable.rgba8(memory, good, out)
+
+
 # What stands still.
 
 

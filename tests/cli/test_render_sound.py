@@ -27,8 +27,7 @@ def sounding(weft):
     return weft
 
 
-@pytest.mark.parametrize("ending", ["wav", "flac", "WAV"])
-@pytest.mark.parametrize("backend", ["native", "vector", "vm"])
+@pytest.mark.parametrize(("ending", "backend"), [("wav", "native"), ("flac", "vector"), ("WAV", "vm")])
 def test_a_sound(sounding, ending, backend):
     sounding("render", "tone.weft", "-o", f"a.{ending}", "--duration", "0.25", "--backend", backend)
     info = soundfile.info(sounding.folder / f"a.{ending}")
@@ -72,8 +71,6 @@ def test_values_of_a_patch_with_both_are_its_picture_unless_its_sound_is_asked_f
     sounding("render", "both.weft", "-o", "a.npy", "--to", "0.2", "--context", "audio")
     heard = np.load(sounding.folder / "a.npy")
     np.testing.assert_allclose(heard, np.outer(np.arange(RATE // 5) / RATE, [1, 1]), atol=1e-7)
-    sounding("render", "both.weft", "-o", "a.wav", "--to", "0.2")
-    sounding("render", "both.weft", "-o", "a.png")
 
 
 def test_it_is_the_same_every_time(sounding):
@@ -115,10 +112,9 @@ def test_what_cannot_be_rendered(sounding):
 @pytest.mark.parametrize(
     "args",
     [
-        ["-o", "a.wav"], ["-o", "a.flac", "--time", "1"], ["-o", "a.wav", "--to", "1", "--duration", "1"],
-        ["-o", "a%d.wav", "--to", "1"], ["-o", "a.wav", "--to", "1", "--context", "audio"],
-        ["-o", "a.wav", "--to", "1e-9"], ["-o", "a.npy", "--from", "0.5", "--to", "0.50001"],
-        ["-o", "a.wav", "--to", "1", "--rate", "10"], ["-o", "a.npy", "--to", "1", "--context", "compute"],
+        ["-o", "a.wav"], ["-o", "a.flac", "--time", "1"], ["-o", "a%d.wav", "--to", "1"],
+        ["-o", "a.wav", "--to", "1", "--context", "audio"], ["-o", "a.npy", "--from", "0.5", "--to", "0.50001"],
+        ["-o", "a.wav", "--to", "1", "--rate", "10"],
     ],
 )  # fmt: skip
 def test_wrong_usage(sounding, args):

@@ -65,16 +65,13 @@ def test_nothing_is_called(isa, tier):
 @ISA
 def test_a_call_would_be_seen(isa):
     module = emit(compiled(lowered(Exprs().coord("x"))), True, isa, 4)
-    text = (
-        module.text
-        + """
+    text = module.text + """
         declare <4 x float> @llvm.cos.v4f32(<4 x float>)
         define <4 x float> @f(<4 x float> %x) {
           %y = call <4 x float> @llvm.cos.v4f32(<4 x float> %x)
           ret <4 x float> %y
         }
     """
-    )
     assert CALL.findall(llvm.assembly(text, llvm.plainest(isa), 2))
 
 

@@ -15,7 +15,7 @@ from weft.ir import passes
 from weft.ir.program import Lowered, Output
 from weft.ir.serialize import from_json, to_json, to_text
 from weft.ir.verify import MalformedError, verify
-from weft.names import StrandRef
+from weft.names import StrandRef, is_view, view_of, viewed
 from weft.runtime.build import Build, build
 
 TRAIL = "trail<v> = prev(trail@v) * 0.9 + me@x\ndisplay(trail@v)\n"
@@ -109,6 +109,15 @@ def test_the_feeds_are_a_unit_of_numbers() -> None:
 # --- strands of the same stream ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("place", ["", "(me@x ~ phasor(3), me@y ~ 0.5)", "(me@x ~ me@channel, me@y ~ 0.5)"])
+def test_a_picture_that_is_read_all_over_is_seen(place: str) -> None:
+    unit, ir = sound(TRAIL + f"audio(trail@v{place})\n")
+    view = view_of(StrandRef("trail", "v"))
+    assert (unit.kernel.pictures, unit.feeds, ir.feeds) == ((view,), None, ())
+    assert is_view(view)
+    assert viewed(view) == ("trail", "v")
+
+
 def test_strands_of_the_same_stream_are_read_sample_by_sample() -> None:
     unit, ir = sound(THERE_AND_BACK.format("a@v"))
     assert [unit.subgraph.name, led(unit)] == ["audio/audio", ["a@v", ir.feeds[0].label]]
@@ -123,15 +132,6 @@ def test_what_is_heard_elsewhere_leaves_with_the_outputs() -> None:
 
 
 # --- what cannot be had -----------------------------------------------------------------------------------------------
-
-
-def test_a_picture_is_not_read_at_another_place_for_every_sample() -> None:
-    assert refused(TRAIL + "audio(trail@v)\n") == [("cannot-read-across", "trail@v")]
-    assert refused(TRAIL + "audio(trail@v(me@x ~ phasor(3), me@y ~ 0.5))\n")[0][0] == "cannot-read-across"
-
-
-def test_a_picture_is_not_read_at_another_place_for_every_channel() -> None:
-    assert refused(TRAIL + "audio(trail@v(me@x ~ me@channel, me@y ~ 0.5))\n")[0][0] == "cannot-read-across"
 
 
 def test_the_time_of_a_strand_of_the_same_stream_is_not_mapped() -> None:

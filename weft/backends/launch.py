@@ -47,6 +47,15 @@ class Launch:
     """Called once at the end, from the calling thread, if a loop was stopped by its limit of steps."""
 
 
+VIEW = (128, 256)
+"""Height and width of the picture of a strand that is sent to where it cannot be asked for."""
+
+
+def blank_view() -> Picture:
+    """A view that shows nothing yet. Only its first channel is used."""
+    return np.zeros((*VIEW, 4), np.float32)
+
+
 def picture_coords(
     width: int, height: int, abstime: float = 0.0, channel: float = 0.0, dtype: npt.DTypeLike = np.float64
 ) -> dict[str, Value]:

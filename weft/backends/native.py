@@ -109,7 +109,7 @@ class NativeExecutor:
     def _series_module(self, kernel: Kernel, tier: int) -> SeriesModule:
         isa = self.processor.isa
         lanes = self._lanes or TIERS[tier].doubles(isa, len(kernel.section(Rate.ELEMENT).code))
-        return emit_series(kernel, isa, lanes)
+        return emit_series(kernel, isa, lanes, tier == 1)
 
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
         """A kernel for pictures at least as wide as a vector, or `narrow`, for any."""

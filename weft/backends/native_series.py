@@ -145,7 +145,7 @@ class _Buffers:
             block.set_number(Word.STOPPED, 0)
         if self._pictures:
             block.release(*self._pictures)
-        return self._out[:, :count].reshape(-1, height, width).copy()
+        return self._out[:, :count].reshape(len(self._out), height, width).copy()
 
     def _prepared(self, memory: StateMemory, launch: Launch, count: int) -> _Link:
         if not 0 < count <= self._capacity:

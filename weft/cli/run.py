@@ -60,7 +60,8 @@ FIRST_PATCH = "plasma.weft"
 @click.option("--buffer", type=click.IntRange(32, 8192), default=512, show_default=True, metavar="FRAMES",
               help="Samples that are played at once: fewer sound sooner, more are safer.")
 @click.option("--fade", type=NumberRange(0, 60), metavar="S", help="Seconds in which a save fades in; 0 is a cut.")
-@click.option("--quantize", type=NumberRange(0, 1024), metavar="BEATS", help="A save waits for the next of so many beats.")
+@click.option("--quantize", type=NumberRange(0, 1024), metavar="BEATS",
+              help="A save waits for the next of so many beats.")
 def command(**options: Any) -> int:
     """Play FILE, and play it on with every save. Without FILE, plays a patch that comes with weft."""
     return _Run(**options).perform()

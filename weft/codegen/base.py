@@ -39,12 +39,24 @@ class Instruction(NamedTuple):
     operand: Operand = None
 
 
+class Note(NamedTuple):
+    """What the patch calls the value that instruction `at` leaves on top of the stack, or stores in a local; and the
+    line of the text that computes it, from 1, with the name of that text."""
+
+    at: int
+    name: str
+    source: str
+    line: int
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The code that runs at one rate. Only the element section of a kernel returns values."""
+    """The code that runs at one rate. Only the element section of a kernel returns values. `notes` are for people."""
 
     rate: Rate
     code: tuple[Instruction, ...]
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

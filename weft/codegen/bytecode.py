@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, TypedDict
 
-from weft.codegen.base import Allocation, Instruction, Kernel, Section, StrandCall
+from weft.codegen.base import Allocation, Instruction, Kernel, Note, Section, StrandCall
+from weft.codegen.names import Namer
 from weft.codegen.opcodes import opcode_of
 from weft.codegen.placement import LEAVES, Placement, Region, Root, Value
 from weft.contexts import COMPUTE, ContextSpec
-from weft.errors import Span
-from weft.ir.expr import Expr, LoopShape, PicturePlane, SlotPlane, StrandRef
+from weft.ir.expr import Expr, LoopShape, PicturePlane, Pool, SlotPlane, StrandRef
 from weft.ir.program import Lowered, StateSlot
 from weft.ir.rates import Rate, rates
 from weft.ir.verify import MalformedError, type_of
 from weft.ops import OPS
 
-SpanOf: TypeAlias = Callable[[Expr], Span | None]
 
-
-def compile_kernel(lowered: Lowered, spec: ContextSpec, optimise: bool = True, span_of: SpanOf | None = None) -> Kernel:
+def compile_kernel(lowered: Lowered, spec: ContextSpec, optimise: bool = True, pool: Pool | None = None) -> Kernel:
     """The kernel that computes the outputs over the sweep of a context and advances the state.
 
     Without `optimise`, everything is computed at every element (state that is one number: once a tick), where the
-    text has it. `span_of` (a pool's) gives the locals names from the text.
+    text has it. The `pool` of its expressions knows what the text calls them.
 
     Raises MalformedError if state that is one number would have to change within a tick.
     """
     ticks_by_element = spec.sweep_of("abstime") == "element"
     slots = {slot.key: slot for slot in lowered.slots}
     rate = rates(lowered.swept, spec, slots)
-    program = _Program(slots, points=False, name_of=_names(span_of))
+    program = _Program(slots, points=False, namer=Namer(pool))
     updates: list[tuple[Rate, SlotPlane, Expr]] = []
     for update in lowered.updates:
         by_element = ticks_by_element or slots[update.slot].image
@@ -53,14 +51,14 @@ def compile_kernel(lowered: Lowered, spec: ContextSpec, optimise: bool = True, s
     )
 
 
-def compile_points(lowered: Lowered, strand: StrandRef, spec: ContextSpec, span_of: SpanOf | None = None) -> Kernel:
+def compile_points(lowered: Lowered, strand: StrandRef, spec: ContextSpec, pool: Pool | None = None) -> Kernel:
     """The kernel that computes one exposed strand at any list of points, each with all coordinates of its own.
 
     Raises KeyError if the strand is not exposed.
     """
     value = dict(lowered.exposed)[strand]
     slots = {slot.key: slot for slot in lowered.slots}
-    program = _Program(slots, points=True, name_of=_names(span_of))
+    program = _Program(slots, points=True, namer=Namer(pool))
     sections = program.sections([value], [], rates([value], spec, slots, points=True), optimise=True)
     return Kernel(
         name=f"{lowered.name}: {strand}",
@@ -75,11 +73,11 @@ def compile_points(lowered: Lowered, strand: StrandRef, spec: ContextSpec, span_
     )
 
 
-def compile_feeds(lowered: Lowered, optimise: bool = True, span_of: SpanOf | None = None) -> Kernel:
+def compile_feeds(lowered: Lowered, optimise: bool = True, pool: Pool | None = None) -> Kernel:
     """The kernel that computes, once a frame, what a context that streams is given by others; its outputs bear the
     names of the coordinates that these become."""
     alone = Lowered(f"{lowered.name}: feeds", COMPUTE.name, lowered.feeds, (), (), ())
-    return compile_kernel(alone, COMPUTE, optimise, span_of)
+    return compile_kernel(alone, COMPUTE, optimise, pool)
 
 
 def _coordinate_rate(spec: ContextSpec, name: str) -> Rate:
@@ -94,28 +92,13 @@ class _Inputs(TypedDict):
     locals: tuple[Allocation, ...]
 
 
-# A longer name is cut; it only has to be recognised in a listing.
-_NAME_LENGTH = 24
-
-
-def _names(span_of: SpanOf | None) -> Callable[[Expr], str]:
-    """How to name the local that holds an expression: by its text, else by its number."""
-
-    def name_of(node: Expr) -> str:
-        span = span_of(node) if span_of else None
-        text = " ".join(span.text.split()) if span else ""
-        return text if 0 < len(text) <= _NAME_LENGTH else text[: _NAME_LENGTH - 1] + "…" if text else f"t{node.index}"
-
-    return name_of
-
-
 @dataclass
 class _Program:
     """Writes the sections of one kernel, and collects what they refer to."""
 
     slots: Mapping[str, StateSlot]
     points: bool
-    name_of: Callable[[Expr], str]
+    namer: Namer
     locals: list[Allocation] = field(default_factory=list)
     coords: set[str] = field(default_factory=set)
     uniforms: set[str] = field(default_factory=set)
@@ -145,9 +128,9 @@ class _Program:
                 tasks += [writer.pushing(value, region) for value in outputs]
                 tasks.append(Instruction("RETURN"))
             if tasks:
-                code = writer.write(tasks)
-                self._note(code)
-                written.append(Section(section, code))
+                made = writer.write(section, tasks)
+                self._note(made.code)
+                written.append(made)
         return tuple(written)
 
     def inputs(self) -> _Inputs:
@@ -175,9 +158,7 @@ class _Program:
 
     def allocate(self, value: Value, out: int) -> int:
         """A new local for a value, or for one of the values of a loop."""
-        name = self.name_of(value.node)
-        if len(value.outs) > 1:
-            name += f".{out}"
+        name = self.namer.title(value.node, out, len(value.outs) > 1)
         self.locals.append(Allocation(name, value.region.rate, type_of(value.node)))
         value.locals[out] = len(self.locals) - 1
         return value.locals[out]
@@ -219,8 +200,15 @@ class _Ready(NamedTuple):
     value: Value
 
 
+class _Noted(NamedTuple):
+    """To do: a note that the last instruction has left, or stored, one of the values of this."""
+
+    value: Value
+    out: int
+
+
 # A value stands for the code that leaves it on the stack.
-_Task: TypeAlias = Instruction | Value | _Result | _Ready
+_Task: TypeAlias = Instruction | Value | _Result | _Ready | _Noted
 
 
 class _Writer:
@@ -231,9 +219,10 @@ class _Writer:
         self._program = program
         self._placement = placement
 
-    def write(self, tasks: list[_Task]) -> tuple[Instruction, ...]:
-        """The code that does all the tasks in turn."""
+    def write(self, rate: Rate, tasks: list[_Task]) -> Section:
+        """The section with the code that does all the tasks in turn."""
         code: list[Instruction] = []
+        notes: list[Note] = []
         todo = tasks[::-1]
         while todo:
             task = todo.pop()
@@ -243,10 +232,12 @@ class _Writer:
                 self._push(task, 0, todo)
             elif isinstance(task, _Result):
                 self._push(task.value, task.out, todo)
+            elif isinstance(task, _Noted):
+                notes += self._program.namer.notes(len(code) - 1, task.value.node, task.out)
             elif not task.value.locals:
                 todo += self._store(task.value)[::-1]
                 self._compute(task.value, todo)
-        return tuple(code)
+        return Section(rate, tuple(code), tuple(notes))
 
     def pushing(self, node: Expr, region: Region) -> _Task:
         """What leaves an expression on the stack where `region` uses it."""
@@ -272,7 +263,7 @@ class _Writer:
         tasks: list[_Task] = []
         for out in reversed(range(_results(value))):
             if out in value.outs:
-                tasks.append(Instruction("STORE_LOCAL", self._program.allocate(value, out)))
+                tasks += [Instruction("STORE_LOCAL", self._program.allocate(value, out)), _Noted(value, out)]
             else:
                 tasks.append(Instruction("DROP"))
         return tasks
@@ -280,6 +271,8 @@ class _Writer:
     def _compute(self, value: Value, todo: list[_Task]) -> None:
         node, region = value.node, value.region
         if value.body is None or not isinstance(node.attr, LoopShape):
+            if not value.shared:
+                todo.append(_Noted(value, 0))
             todo += self._program.operation(node)[::-1]
             todo += [self.pushing(arg, region) for arg in reversed(node.args)]
             return
@@ -290,6 +283,7 @@ class _Writer:
             Instruction("LOOP", node.attr),
             *(self.pushing(arg, body) for arg in node.args[before:]),
             Instruction("NEXT", node.attr),
+            *([_Noted(value, 0)] if _results(value) == 1 and not value.shared else ()),
         ]
         todo += tasks[::-1]
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from weft.codegen.base import Allocation, Instruction, Kernel, Operand, Section, StrandCall
+from weft.codegen.base import Allocation, Instruction, Kernel, Note, Operand, Section, StrandCall
 from weft.codegen.opcodes import OPCODES
 from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StrandRef
 from weft.ir.rates import Rate
@@ -21,7 +21,10 @@ def to_json(kernel: Kernel) -> Json:
         "context": kernel.context,
         "sweep": kernel.sweep,
         "tick": kernel.tick,
-        "sections": [[s.rate.title, [_instruction_to_json(i) for i in s.code]] for s in kernel.sections],
+        "sections": [
+            [s.rate.title, [_instruction_to_json(i) for i in s.code], [list(note) for note in s.notes]]
+            for s in kernel.sections
+        ],
         "outputs": list(kernel.outputs),
         "coords": [[name, rate.title] for name, rate in kernel.coords],
         "uniforms": list(kernel.uniforms),
@@ -40,8 +43,10 @@ def from_json(data: Json) -> Kernel:
         sweep=data["sweep"],
         tick=data["tick"],
         sections=tuple(
-            Section(_rate(title), tuple(_instruction_from_json(*entry) for entry in code))
-            for title, code in data["sections"]
+            Section(
+                _rate(title), tuple(_instruction_from_json(*entry) for entry in code), tuple(Note(*n) for n in notes)
+            )
+            for title, code, notes in data["sections"]
         ),
         outputs=tuple(data["outputs"]),
         coords=tuple((name, _rate(title)) for name, title in data["coords"]),
@@ -54,7 +59,7 @@ def from_json(data: Json) -> Kernel:
 
 
 def content_hash(kernel: Kernel) -> str:
-    """16 hexadecimal digits, equal for kernels that do the same: what people call the kernel and its locals does not
+    """16 hexadecimal digits, equal for kernels that do the same: what people call the kernel and its values does not
     matter."""
     head = (
         kernel.context, kernel.sweep, kernel.tick, kernel.outputs, kernel.uniforms, kernel.strands, kernel.pictures,

@@ -56,8 +56,8 @@ def compile_unit(
     pool = Pool()
     spec = contexts[subgraph.context]
     lowered = run_passes(lower(patch, graph, subgraph, contexts, pool), PassContext(pool, spec), optimise)
-    kernel = compile_kernel(lowered, spec, optimise, pool.span)
-    points = {ref: compile_points(lowered, ref, spec, pool.span) for ref, _ in lowered.exposed}
-    feeds = compile_feeds(lowered, optimise, pool.span) if lowered.feeds else None
+    kernel = compile_kernel(lowered, spec, optimise, pool)
+    points = {ref: compile_points(lowered, ref, spec, pool) for ref, _ in lowered.exposed}
+    feeds = compile_feeds(lowered, optimise, pool) if lowered.feeds else None
     unit = Unit(subgraph, kernel, points, "", feeds)
     return replace(unit, hash="-".join(map(content_hash, unit.kernels))), lowered

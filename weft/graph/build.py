@@ -13,6 +13,7 @@ from weft.graph.blame import at_the_call, value_of
 from weft.graph.elaborate import Elaborator
 from weft.graph.fields import Environment
 from weft.graph.nodes import Edge, Node, RenderGraph, Sink, Strand
+from weft.graph.order import reachable
 from weft.graph.partition import partition
 from weft.graph.patch import FromCache, FromParameter, FromSource, Instance, OutputDefinition, Patch
 from weft.graph.resolve import Resolver
@@ -112,7 +113,7 @@ def _check_uncalled(patch: Patch, elaborator: Elaborator[Shape], attempt: _Attem
     """Every statement of every spindle is checked, called or not, with arguments about which nothing is known."""
     for spindle in patch.spindles.values():
         if not spindle.span.source.library:
-            attempt(partial(_check_body, spindle, elaborator, attempt))
+            _check_body(spindle, elaborator, attempt)
 
 
 def _check_body(spindle: SpindleDefinition, elaborator: Elaborator[Shape], attempt: _Attempt) -> None:
@@ -120,14 +121,14 @@ def _check_body(spindle: SpindleDefinition, elaborator: Elaborator[Shape], attem
     arguments = [Opaque() for _ in spindle.parameters]
     outputs = {output.name for output in spindle.outputs}
 
-    def check(statement: BodyStatement, behind: Scope) -> None:
-        names = elaborator.resolver.ordinals.assigned([statement])
-        for name in names:
-            several = name not in outputs
-            for member in _members(behind.locals.get(name), several, elaborator.resolver):
+    steps: list[tuple[BodyStatement, Scope]] = []
+    enter = partial(elaborator.resolver.enter, spindle, arguments, scope, scope.path, spindle.name.span)
+    attempt(partial(enter, lambda statement, behind: steps.append((statement, behind))))
+    for statement, behind in steps:
+        for name in elaborator.resolver.ordinals.assigned([statement]):
+            members = partial(_members, behind.locals.get(name), name not in outputs, elaborator.resolver)
+            for member in attempt(members, statement) or ():
                 attempt(partial(elaborator.evaluate, member, scope.path, OWN, statement.span), statement)
-
-    elaborator.resolver.enter(spindle, arguments, scope, scope.path, spindle.name.span, check)
 
 
 def _members(local: Local | None, several: bool, resolver: Resolver) -> Sequence[Member]:
@@ -142,29 +143,28 @@ def _members(local: Local | None, several: bool, resolver: Resolver) -> Sequence
 
 def _all_slots(elaborator: Elaborator[Shape], owner: object) -> set[str]:
     """The slots of an owner, and those that these need to advance."""
-    seen: set[str] = set()
-    stack = list(elaborator.slots_of.get(owner, ()))
-    while stack:
-        key = stack.pop()
-        if key not in seen:
-            seen.add(key)
-            stack.extend(elaborator.slots_of.get(key, ()))
-    return seen
+    return {str(key) for key in reachable(elaborator.slots_of.get(owner, ()), elaborator.slots_of)}
+
+
+def _behind(elaborator: Elaborator[Shape], owner: object) -> list[object]:
+    """The other owners whose evaluation shows what the slots of this one need to advance: these slots, and where an
+    instance shares them among its outputs, the output that was evaluated first."""
+    return sorted(reachable([owner], elaborator.behind) - {owner}, key=str)
 
 
 def _reads(elaborator: Elaborator[Shape], owner: object) -> tuple[Edge, ...]:
     strong = elaborator.references.get(owner, {})
     edges = {ref: Edge(ref) for ref in strong}
-    for key in sorted(_all_slots(elaborator, owner)):
-        for ref in elaborator.references.get(key, {}):
+    for behind in _behind(elaborator, owner):
+        for ref in elaborator.references.get(behind, {}):
             edges.setdefault(ref, Edge(ref, weak=True))
     return tuple(edges.values())
 
 
 def _sources(elaborator: Elaborator[Shape], owner: object) -> dict[str, Span]:
     found = dict(elaborator.sources_of.get(owner, {}))
-    for key in sorted(_all_slots(elaborator, owner)):
-        found.update(elaborator.sources_of.get(key, {}))
+    for behind in _behind(elaborator, owner):
+        found.update(elaborator.sources_of.get(behind, {}))
     return found
 
 
@@ -172,7 +172,7 @@ def _fact(ref: StrandRef, elaborator: Elaborator[Shape], planar: set[str]) -> Fa
     keys = _all_slots(elaborator, ref)
     owners = [SOURCES[name].owner for name in _sources(elaborator, ref)]
     return Fact(
-        stateful=bool(keys),
+        slots=frozenset(keys),
         planar=not planar.isdisjoint(keys),
         owner=next((owner for owner in owners if owner), None),
     )

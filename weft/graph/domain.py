@@ -60,6 +60,9 @@ class Domain(Protocol[V]):
     def constant(self, value: V) -> float | None:
         """The number that a value is at every coordinate, if it is one."""
 
+    def call(self, value: V, name: str, local: bool) -> None:
+        """Notes what the patch calls a value: the name of a strand, or of a `local` of a spindle."""
+
     def is_unknown(self, value: V) -> bool:
         """Whether a value might be a constant, for all that is known: it came from an argument never given."""
 

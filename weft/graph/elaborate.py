@@ -69,7 +69,8 @@ class Elaborator(Generic[V]):
     """Evaluates the strands of one patch over one domain.
 
     Along the way it keeps, for each strand or sink under evaluation (its *owner*), what that refers to, and for each
-    state slot how it advances. `finish` evaluates the latter.
+    state slot how it advances. `finish` evaluates the latter, for the slot as the owner. What is known by then is not
+    noted again, so that `behind` leads from each owner to its slots, and from a slot to who first asked for it.
     """
 
     def __init__(self, patch: Patch, domain: Domain[V], env: Environment[V]) -> None:
@@ -81,6 +82,7 @@ class Elaborator(Generic[V]):
         self.updates: dict[tuple[str, int], V] = {}
         self.references: dict[object, dict[StrandRef, Span]] = {}
         self.slots_of: dict[object, set[str]] = {}
+        self.behind: dict[object, set[object]] = {}
         self.sources_of: dict[object, dict[str, Span]] = {}
         self._owners: list[object] = []
         self._open: set[StrandRef] = set()
@@ -228,7 +230,10 @@ class Elaborator(Generic[V]):
 
     def _closure(self, closure: Closure, at: Coordinates[V]) -> Task[V]:
         if (closure, at) not in self._locals:
-            self._locals[closure, at] = yield self.value(closure.value, closure.scope, at)
+            value: V = yield self.value(closure.value, closure.scope, at)
+            self._locals[closure, at] = value
+            if closure.name:
+                self.domain.call(value, closure.name, local=True)
         return self._locals[closure, at]
 
     def _cached(self, member: CacheMember, at: Coordinates[V]) -> Task[V]:
@@ -268,7 +273,8 @@ class Elaborator(Generic[V]):
         known = self._known_strand(ref, at, span)
         if known is not None:
             return known
-        output = self.patch.instances[ref.instance].outputs[ref.output]
+        outputs = self.patch.instances[ref.instance].outputs
+        output = outputs[ref.output]
         across = self.domain.external(ref, at, span or output.span)
         if across is None:
             if ref in self._open:
@@ -284,6 +290,7 @@ class Elaborator(Generic[V]):
                 self._owners.pop()
                 self._open.discard(ref)
         self._strands[ref, at] = across
+        self.domain.call(across, short(ref) if len(outputs) > 1 else ref.instance, local=False)
         return across
 
     def _raise_cycle(self, ref: StrandRef) -> None:
@@ -415,6 +422,8 @@ class Elaborator(Generic[V]):
         """Asks for memory; `updates` evaluate what each plane keeps of a tick, at the slot's own coordinates."""
         if self._owners:
             self.slots_of.setdefault(self._owners[-1], set()).add(slot.key)
+            self.behind.setdefault(self._owners[-1], set()).add(slot.key)
+            self.behind.setdefault(slot.key, {self._owners[-1]})
         if slot.key not in self.slots:
             self.slots[slot.key] = slot
             advances = [(slot, plane, update) for plane, update in enumerate(updates)]

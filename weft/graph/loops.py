@@ -90,12 +90,15 @@ def _real(
         inner = replace(_step_scope(scope, loop, building.index, state), level=level, varying=varying)
         after: Scope = yield _body(e, loop, inner, at)
         if building.close(list(_fixed_values(after, carried).values())):
-            return dict(zip(carried, building.results, strict=True))
+            results = dict(zip(carried, building.results, strict=True))
+            for name, result in results.items():
+                domain.call(result, name, local=True)
+            return results
 
 
 def _step_scope(scope: Scope, loop: For, index: V, carried: Mapping[str, V]) -> Scope:
-    fixed = {name: Fixed(value) for name, value in carried.items()}
-    return replace(scope, locals={**scope.locals, **fixed, loop.variable.name: Fixed(index)})
+    fixed = {name: Fixed(value) for name, value in (*carried.items(), (loop.variable.name, index))}
+    return replace(scope, locals={**scope.locals, **fixed}, later=scope.later - fixed.keys())
 
 
 def _fixed_values(scope: Scope, names: Mapping[str, V]) -> dict[str, V]:
@@ -116,6 +119,7 @@ def _body(e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task
                 scope = scope.bind(name.name, Closure(value, scope))
             case Assignment(name):
                 result: V = yield e.value(assigned_value(statement), scope, at)
+                e.domain.call(result, name.name, local=True)
                 scope = scope.bind(name.name, Fixed(result))
             case CallBinding(name=name):
                 scope = scope.bind(name.name, e.resolver.bound_call(statement, scope))

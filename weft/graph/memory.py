@@ -1,7 +1,8 @@
 """The builtins that remember, in terms of slots: what each keeps of a tick, and what it reads of earlier ones.
 
 A slot advances at the coordinates of its own context. A remap does not reach into it: the coordinates at which it is
-read say where it is sampled.
+read say where it is sampled. What it keeps is evaluated when all else of the tick is known, so that in a spindle it may
+mention what is assigned further down (`Scope.for_memory`).
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _prev(
     e: Evaluation[V], key: str, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
 ) -> Task[V]:
     slot = SlotRequest(key, "prev", 1, 1, call.span)
-    e.remember(slot, [lambda: e.value(args[0], scope, e.env.own)])
+    e.remember(slot, [lambda: e.value(args[0], scope.for_memory(), e.env.own)])
     return e.domain.state(slot, 0, _one(e), at, call.span)
     yield
 
@@ -71,7 +72,7 @@ def _integral(
     slot = SlotRequest(key, name, 1, 1, call.span)
 
     def step() -> Task[V]:
-        speed: V = yield e.value(args[0], scope, e.env.own)
+        speed: V = yield e.value(args[0], scope.for_memory(), e.env.own)
         before = e.domain.state(slot, 0, _one(e), e.env.own, call.span)
         after = e.domain.op("add", before, e.domain.op("mul", speed, e.domain.uniform("dt")))
         # A wrapped phase keeps its precision however long it runs; a sum must not wrap.
@@ -110,12 +111,14 @@ def _delay(
     signal, ticks, most = args
     longest = yield _constant_ticks(e, most, scope, "max", least=0)
     slot = SlotRequest(key, "delay", max(math.ceil(longest), 1), 1, call.span)
-    e.remember(slot, [lambda: e.value(signal, scope, e.env.own)])
     age: V = yield e.value(ticks, scope, at)
     constant = e.domain.constant(age)
     now: V | None = None
-    aged = _at_least_one(e, ticks, scope) if constant is None else constant >= 1
-    if not aged or longest < 1:
+    # Ticks of which nothing is known may turn out to be enough where the spindle is called.
+    aged = e.domain.is_unknown(age) or _at_least_one(e, ticks, scope) if constant is None else constant >= 1
+    aged = aged and longest >= 1
+    e.remember(slot, [lambda: e.value(signal, scope.for_memory() if aged else scope, e.env.own)])
+    if not aged:
         # Fresher than one tick ago is the signal itself, so that this delay cannot be part of a cycle.
         now = yield e.value(signal, scope, at)
     return _interpolated(e, slot, 0, age, longest, now, at, call.span)

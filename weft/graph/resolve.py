@@ -11,6 +11,7 @@ from weft.graph.groups import as_member, instance_group, pick_hint, remapped, st
 from weft.graph.ordinals import ordinals_of
 from weft.graph.patch import Patch, Spread
 from weft.graph.scope import (
+    Body,
     CacheMember,
     Closure,
     Group,
@@ -75,7 +76,7 @@ class Resolver:
             return local
         if name.id in scope.later:
             raise error("read-before-assignment", f'"{name.id}" is read here before it is assigned', name.span,
-                        "in a spindle, statements run from top to bottom")  # fmt: skip
+                        f"statements run from top to bottom{_looking_back(name, scope)}")  # fmt: skip
         if name.id in self.patch.instances and not _in_library(scope):
             return self.instance(name.id)
         if name.id in CONSTANTS:
@@ -122,9 +123,10 @@ class Resolver:
 
     def called(self, call: Call, scope: Scope) -> SpindleDefinition | str | None:
         """What a call without `~` reaches; None if it remaps a strand by position instead of calling something."""
-        if not isinstance(call.callee, Name) or call.callee.id in scope.locals:
+        if not isinstance(call.callee, Name):
             return None
-        return self.callable_named(call.callee.id, scope)
+        name = call.callee.id
+        return None if name in scope.locals and name not in scope.later else self.callable_named(name, scope)
 
     def is_remap(self, call: Call, scope: Scope) -> bool:
         """Whether a call without `~` remaps a strand by position."""
@@ -186,25 +188,31 @@ class Resolver:
 
     def spread_shape(self, expression: Expression, scope: Scope) -> Group | None:
         """The first group of several strands that an expression would be spread over: `img` in `img * 0.5`."""
-        waiting: list[Expression] = [expression]
+        waiting: list[tuple[Expression, Scope]] = [(expression, scope)]
         while waiting:
-            node = waiting.pop()
+            node, scope = waiting.pop()
             match node:
-                case Unary():
-                    waiting.append(node.operand)
-                case Binary():
-                    waiting += [node.right, node.left]
-                case If():
-                    waiting += [node.otherwise, node.then, node.condition]
+                case Unary(operand=operand):
+                    waiting.append((operand, scope))
+                case Binary(left=left, right=right):
+                    waiting += [(right, scope), (left, scope)]
+                case If(condition=condition, then=then, otherwise=otherwise):
+                    waiting += [(otherwise, scope), (then, scope), (condition, scope)]
                 case Name() | Remap() | Call() | Bundle():
                     group = self.group(node, scope)
                     if group is not None and len(group) > 1:
                         return group
                     if group is None and isinstance(node, Call) and not self.is_remap(node, scope):
-                        waiting += [a.value for a in reversed(node.args)]
+                        waiting += reversed(self._arguments(node, scope))
                 case _:
                     pass
         return None
+
+    def _arguments(self, call: Call, scope: Scope) -> list[tuple[Expression, Scope]]:
+        """The arguments of a builtin's call, with the scopes that they are evaluated in."""
+        if self.called(call, scope) == "state" and STATE[_callee(call)].breaks_cycle:
+            scope = scope.for_memory()
+        return [(argument.value, scope) for argument in call.args]
 
     def pick(self, group: Group, scope: Scope, span: Span) -> Member:
         """The one strand that a group means in a scalar place: its only one, or the one that is being spread over."""
@@ -304,18 +312,20 @@ class Resolver:
         self.ordinals.number(spindle)
         later = frozenset(self.ordinals.assigned(spindle.body))
         parameters = {p.name: a for p, a in zip(spindle.parameters, arguments, strict=True)}
-        inner = Scope(path, parameters, later - set(parameters), scope.level, scope.varying, (*scope.chain, spindle))
+        body, chain = Body(), (*scope.chain, spindle)
+        inner = Scope(path, parameters, later - set(parameters), scope.level, scope.varying, chain, body=body)
         for statement in spindle.body:
             inner = self.step(statement, inner)
             if seen is not None:
                 seen(statement, inner)
+        body.end = inner
         return inner
 
     def step(self, statement: Assignment | CallBinding | For, scope: Scope) -> Scope:
         """The scope behind one statement that stands outside of loops."""
         match statement:
             case Assignment():
-                return scope.bind(statement.name.name, Closure(assigned_value(statement), scope))
+                return scope.bind(statement.name.name, Closure(assigned_value(statement), scope, statement.name.name))
             case CallBinding():
                 return scope.bind(statement.name.name, self.bound_call(statement, scope))
             case For():
@@ -379,6 +389,12 @@ class Resolver:
             CacheMember(call, scope, plane, len(shape), axis, now) for plane, now in enumerate(shape.members)
         )
         return Group(shape.names, members, {"k": axis}, (axis,))
+
+
+def _looking_back(name: Name, scope: Scope) -> str:
+    """How to read what a name was a tick ago, unless it stands for several strands of one step of a loop."""
+    end = scope.body and scope.body.end
+    return f"; prev({name.id}) reads what it was a tick ago" if end is None or name.id in end.locals else ""
 
 
 def _in_library(scope: Scope) -> bool:

@@ -16,13 +16,23 @@ class PoisonedError(Exception):
     """A strand that cannot be evaluated, for a reason that was reported where it lies."""
 
 
+@dataclass(slots=True, eq=False)
+class Body:
+    """The body of a spindle, for one call. `end` is the scope behind its last statement, None until that is reached;
+    `for_memory` has the scopes made so far that look ahead to it."""
+
+    end: Scope | None = None
+    for_memory: dict[Scope, Scope] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Scope:
     """The surroundings of an expression.
 
-    `path` names the place for state: `trail@v`, `scene/blur#0`. `later` holds the names a body assigns further down.
-    `level` is that of the innermost loop around it, -1 outside of loops. `chain` lists the spindles being called, the
-    innermost last. `spread` is the place among several that the expression is evaluated for.
+    `path` names the place for state: `trail@v`, `scene/blur#0`. `later` holds the names a body assigns further down,
+    which are locals only for what is remembered. `level` is that of the innermost loop around it, -1 outside of loops.
+    `chain` lists the spindles being called, the innermost last, and `body` belongs to that one. `spread` is the place
+    among several that the expression is evaluated for.
     """
 
     path: str
@@ -32,16 +42,33 @@ class Scope:
     varying: bool = False
     chain: tuple[SpindleDefinition, ...] = ()
     spread: Spread | None = None
+    body: Body | None = None
 
     def bind(self, name: str, value: Local) -> Scope:
         """With one more local, which shadows what had its name before."""
         known, later = {**self.locals, name: value}, self.later - {name}
-        return Scope(self.path, known, later, self.level, self.varying, self.chain, self.spread)
+        return Scope(self.path, known, later, self.level, self.varying, self.chain, self.spread, self.body)
 
     def spread_over(self, spread: Spread | None) -> Scope:
         if spread == self.spread:
             return self
-        return Scope(self.path, self.locals, self.later, self.level, self.varying, self.chain, spread)
+        return Scope(self.path, self.locals, self.later, self.level, self.varying, self.chain, spread, self.body)
+
+    def for_memory(self) -> Scope:
+        """The surroundings of what state takes at the end of a tick: the names that the body assigns further down mean
+        what they are at its end. Raises PoisonedError if the body never got there."""
+        body = self.body
+        if body is None or not self.later:
+            return self
+        if body.end is None:
+            raise PoisonedError
+        ahead = {name: body.end.locals[name] for name in self.later & body.end.locals.keys()}
+        if ahead.keys() <= self.locals.keys():
+            return self
+        known = body.for_memory.get(self)
+        if known is None:
+            known = body.for_memory[self] = replace(self, locals={**ahead, **self.locals})
+        return known
 
 
 # --- what a local can be ------------------------------------------------------------------------------------------
@@ -49,10 +76,11 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Closure:
-    """A strand: an expression with the scope it was written in."""
+    """A strand: an expression with the scope it was written in, and the name of the local that it was assigned to."""
 
     value: Expression
     scope: Scope
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

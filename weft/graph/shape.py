@@ -84,6 +84,9 @@ class ShapeDomain:
     def constant(self, value: Shape) -> float | None:
         return value.number
 
+    def call(self, value: Shape, name: str, local: bool) -> None:
+        """Nobody asks."""
+
     def is_unknown(self, value: Shape) -> bool:
         return bool(value.over & UNKNOWN)
 

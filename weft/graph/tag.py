@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from weft.contexts import ContextTable
 from weft.graph.nodes import Node, RenderGraph, Strand
@@ -17,9 +18,9 @@ from weft.names import StrandRef
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What ties a strand: state (over x or y: `planar`), or a source with an `owner`."""
+    """What ties a strand: the `slots` that it needs (over x or y: `planar`), or a source with an `owner`."""
 
-    stateful: bool = False
+    slots: frozenset[str] = frozenset()
     planar: bool = False
     owner: str | None = None
 
@@ -29,7 +30,7 @@ class Fact:
             return f"it reads a source of {self.owner}"
         if self.planar:
             return "it remembers a value for every pixel"
-        return "it remembers" if self.stateful else None
+        return "it remembers" if self.slots else None
 
 
 def tag(graph: RenderGraph, facts: Mapping[StrandRef, Fact], contexts: ContextTable) -> RenderGraph:
@@ -43,7 +44,8 @@ def tag(graph: RenderGraph, facts: Mapping[StrandRef, Fact], contexts: ContextTa
                 wanted[edge.source].add(sink.context)
     tied: dict[StrandRef, str] = {}
     # Consumers come first: a component is listed after what it reads.
-    for component in reversed(components(strands, reads)):
+    shared = _sharing(facts)
+    for component in reversed(components(strands, {ref: [*reads[ref], *shared[ref]] for ref in strands})):
         _settle(component, reads, wanted, tied, facts, contexts)
     return replace(graph, nodes=tuple(_tagged(node, wanted, tied, facts) for node in graph.nodes))
 
@@ -56,22 +58,36 @@ def _settle(
     facts: Mapping[StrandRef, Fact],
     contexts: ContextTable,
 ) -> None:
-    """Decides the contexts of strands that read one another, whose other consumers are all decided."""
+    """Decides the contexts of strands that read one another or remember the same, whose other consumers are all
+    decided."""
     consumers = set().union(*(wanted[ref] for ref in component))
-    for ref in component:
+    inside = set(component)
+    waiting = [ref for ref in component if wanted[ref]]
+    while waiting:
+        ref = waiting.pop()
         home = _home(facts[ref], consumers, contexts)
         if home is not None:
             tied[ref] = home
-    inside = set(component)
-    waiting = list(component)
-    while waiting:
-        ref = waiting.pop()
-        evaluated = {tied[ref]} if ref in tied else wanted[ref]
+        evaluated = wanted[ref] if home is None else {home}
         for source in reads[ref]:
             if not evaluated <= wanted[source]:
                 wanted[source] |= evaluated
                 if source in inside:
                     waiting.append(source)
+
+
+def _sharing(facts: Mapping[StrandRef, Fact]) -> Mapping[StrandRef, list[StrandRef]]:
+    """The strands that remember something together with each strand: outputs of one call. One context has it all."""
+    users: dict[str, list[StrandRef]] = {}
+    for ref, fact in facts.items():
+        for slot in fact.slots:
+            users.setdefault(slot, []).append(ref)
+    shared: dict[StrandRef, list[StrandRef]] = {ref: [] for ref in facts}
+    for together in users.values():
+        for a, b in pairwise(together):
+            shared[a].append(b)
+            shared[b].append(a)
+    return shared
 
 
 def _home(fact: Fact, consumers: set[str], contexts: ContextTable) -> str | None:

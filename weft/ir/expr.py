@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
@@ -90,6 +90,8 @@ class Pool:
     def __init__(self, limit: int = MAX_EXPRESSIONS) -> None:
         self._nodes: dict[tuple[object, ...], Expr] = {}
         self._spans: dict[Expr, Span] = {}
+        self._names: dict[Expr, str] = {}
+        self._strands: set[Expr] = set()
         self._limit = limit
 
     def __len__(self) -> int:
@@ -125,6 +127,31 @@ class Pool:
     def span(self, node: Expr) -> Span | None:
         """Where in the text this expression was first asked for."""
         return self._spans.get(node)
+
+    def call(self, node: Expr, name: str, local: bool) -> None:
+        """Notes what the patch calls an expression. Of several names the first one of a strand counts, else the last
+        one of a `local`, which is the outermost."""
+        if node not in self._strands:
+            self._names[node] = name
+            if not local:
+                self._strands.add(node)
+
+    def name(self, node: Expr) -> str | None:
+        """What the patch calls an expression, if it does."""
+        return self._names.get(node)
+
+    def named(self) -> Iterator[Expr]:
+        """Every expression that the patch has a name for."""
+        return iter(self._names)
+
+    def hand_on(self, new: Mapping[Expr, Expr]) -> None:
+        """Gives the names of expressions to what has replaced them, if that has none of its own."""
+        for node, name in list(self._names.items()):
+            made = new.get(node, node)
+            if made not in self._names:
+                self._names[made] = name
+                if node in self._strands:
+                    self._strands.add(made)
 
 
 def _bits(value: Attribute) -> bytes:

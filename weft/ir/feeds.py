@@ -1,15 +1,17 @@
 """What a context that streams is given from outside. It runs apart from all others, at a pace of its own, and can ask
-nobody: mouse, keys, parameters and strands are sent to it once a frame, and led smoothly from value to value."""
+nobody: mouse, keys, parameters and strands are sent to it once a frame, and led smoothly from value to value. A strand
+that it reads all over a picture is sent as a picture."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from weft.contexts import is_led
-from weft.errors import WeftError, error
-from weft.ir.expr import Expr, Pool, StrandRef, topological
+from weft.errors import error
+from weft.ir.expr import Expr, PicturePlane, Pool, StrandRef, topological
 from weft.ir.program import Output
 from weft.ir.rates import Rate
+from weft.names import view_of
 
 
 class Leading:
@@ -34,15 +36,13 @@ class Leading:
             case "strand", StrandRef() as ref if _is_now(node):
                 return self._coordinate(str(ref), node)
             case "strand", StrandRef() as ref:
-                return self._fed(node, ref)
+                return self._fed(node, args, ref)
         return node if args == node.args else self._pool.make(node.op, args, node.attr, self._pool.span(node))
 
-    def _fed(self, node: Expr, ref: StrandRef) -> Expr:
-        if any(self._rate[arg] > Rate.FRAME for arg in node.args):
-            raise self._too_often(node, ref)
-        if any((part.op, part.attr) == ("coord", "channel") for part in topological(node.args)):
-            words = f"{ref} can be read at one place in a frame, not at another one for each channel"
-            raise error("cannot-read-across", words, self._pool.span(node), "read it twice, and give left and right")
+    def _fed(self, node: Expr, args: tuple[Expr, ...], ref: StrandRef) -> Expr:
+        in_stream = any(self._rate[arg] > Rate.FRAME for arg in node.args)
+        if in_stream or any((part.op, part.attr) == ("coord", "channel") for part in topological(node.args)):
+            return self._seen(node, args, ref)
         # Where it is read does not depend on the stream, so the operands can stay as they were.
         label = self._labels.setdefault(node, f"{self._name}:{ref}/{len(self._labels)}")
         return self._coordinate(label, node)
@@ -50,13 +50,13 @@ class Leading:
     def _coordinate(self, name: str, node: Expr) -> Expr:
         return self._pool.make("coord", (), name, self._pool.span(node))
 
-    def _too_often(self, node: Expr, ref: StrandRef) -> WeftError:
-        if len(node.args) == 1:
-            return error("map-reaches-state", f"a map of the time cannot reach into {ref}, which only knows its own",
-                         self._pool.span(node), "delay(…) and cache(…) read earlier ticks")  # fmt: skip
-        words = f"{ref} belongs to a picture: a sound can read it once a frame, not at another place for every sample"
-        return error("cannot-read-across", words, self._pool.span(node),
-                     f"say where: {ref}(me@x ~ mouse@x, me@y ~ 0.5)")  # fmt: skip
+    def _seen(self, node: Expr, args: tuple[Expr, ...], ref: StrandRef) -> Expr:
+        """A strand that is read at another place for every sample, or channel."""
+        span = self._pool.span(node)
+        if len(args) == 1:
+            words = f"a map of the time cannot reach into {ref}, which only knows its own"
+            raise error("map-reaches-state", words, span, "delay(…) and cache(…) read earlier ticks")
+        return self._pool.make("picture", args, PicturePlane(view_of(ref), 0), span)
 
 
 def _is_now(node: Expr) -> bool:

@@ -31,11 +31,12 @@ class Pass(NamedTuple):
     always: bool
 
 
-def rewrite(lowered: Lowered, change: Callable[[Expr, tuple[Expr, ...]], Expr]) -> Lowered:
+def rewrite(lowered: Lowered, pool: Pool, change: Callable[[Expr, tuple[Expr, ...]], Expr]) -> Lowered:
     """The IR with each expression replaced by what `change` makes of it and of its operands' replacements."""
     new: dict[Expr, Expr] = {}
     for node in lowered.nodes():
         new[node] = change(node, tuple([new[a] for a in node.args]))
+    pool.hand_on(new)
     return replace(
         lowered,
         outputs=tuple(replace(o, value=new[o.value]) for o in lowered.outputs),
@@ -62,7 +63,7 @@ def settle_state(lowered: Lowered, context: PassContext) -> Lowered:
             args = args[:1]
         return _remade(node, args, context.pool)
 
-    return replace(rewrite(lowered, settle), slots=tuple(slots[s.key] for s in lowered.slots))
+    return replace(rewrite(lowered, context.pool, settle), slots=tuple(slots[s.key] for s in lowered.slots))
 
 
 def _image_slots(lowered: Lowered, spec: ContextSpec, slots: dict[str, StateSlot]) -> set[str]:
@@ -77,7 +78,7 @@ def lead(lowered: Lowered, context: PassContext) -> Lowered:
         return lowered
     slots = {slot.key: slot for slot in lowered.slots}
     leading = feeds.Leading(lowered.name, context.pool, rates(lowered.swept, context.spec, slots))
-    return replace(rewrite(lowered, leading.led), feeds=leading.feeds)
+    return replace(rewrite(lowered, context.pool, leading.led), feeds=leading.feeds)
 
 
 def expand(lowered: Lowered, context: PassContext) -> Lowered:
@@ -90,7 +91,7 @@ def expand(lowered: Lowered, context: PassContext) -> Lowered:
             return _remade(node, args, context.pool)
         return builder.at(context.pool.span(node)).op(node.op, *args)
 
-    return rewrite(lowered, expanded)
+    return rewrite(lowered, context.pool, expanded)
 
 
 def fold(lowered: Lowered, context: PassContext) -> Lowered:
@@ -103,13 +104,13 @@ def fold(lowered: Lowered, context: PassContext) -> Lowered:
         simpler = builder.at(context.pool.span(node)).simplified(node.op, args)
         return simpler or _remade(node, in_order(node.op, args), context.pool)
 
-    return rewrite(lowered, folded)
+    return rewrite(lowered, context.pool, folded)
 
 
 def reduce_phases(lowered: Lowered, context: PassContext) -> Lowered:
     """Keeps the arguments of periodic operations small: what they have from the frame alone is reduced to one turn."""
     change = phases.rewriting(lowered, context.pool, context.spec)
-    return lowered if change is None else rewrite(lowered, change)
+    return lowered if change is None else rewrite(lowered, context.pool, change)
 
 
 def turn_waves(lowered: Lowered, context: PassContext) -> Lowered:
@@ -119,7 +120,7 @@ def turn_waves(lowered: Lowered, context: PassContext) -> Lowered:
     if not arguments:
         return lowered
     change = waves.rewriting(nodes, context.pool, rates(arguments, context.spec, {s.key: s for s in lowered.slots}))
-    return lowered if change is None else rewrite(lowered, change)
+    return lowered if change is None else rewrite(lowered, context.pool, change)
 
 
 def _remade(node: Expr, args: tuple[Expr, ...], pool: Pool) -> Expr:

@@ -88,22 +88,22 @@ def _sign(x: float) -> float:
 ROWS = (
     OpSpec(
         "add", "operator", params("a", "b"), "the sum of a and b",
-        fold=lambda a, b: a + b, vector="add", native="add",
+        fold=lambda a, b: a + b, vector="add", native="add", clike="+",
         symbols=("+",), level=6, example="me@x + 0.1",
     ),
     OpSpec(
         "sub", "operator", params("a", "b"), "a less b",
-        fold=lambda a, b: a - b, vector="subtract", native="sub",
+        fold=lambda a, b: a - b, vector="subtract", native="sub", clike="-",
         symbols=("-",), level=6, example="me@x - 0.5",
     ),
     OpSpec(
         "mul", "operator", params("a", "b"), "the product of a and b",
-        fold=lambda a, b: a * b, vector="multiply", native="mul",
+        fold=lambda a, b: a * b, vector="multiply", native="mul", clike="*",
         symbols=("*",), level=7, example="me@x * 10",
     ),
     OpSpec(
         "div", "operator", params("a", "b"), "a divided by b; infinite or NaN when b is 0",
-        fold=ieee.divide, vector="divide", native="div",
+        fold=ieee.divide, vector="divide", native="div", clike="/",
         symbols=("/",), level=7, example="me@x / 2", cost=4,
     ),
     OpSpec(
@@ -113,7 +113,7 @@ ROWS = (
     ),
     OpSpec(
         "neg", "operator", params("a"), "a with the other sign",
-        fold=lambda a: -a, vector="negative", native="neg",
+        fold=lambda a: -a, vector="negative", native="neg", clike="-",
         symbols=("-",), level=8, example="-me@x",
     ),
     OpSpec(
@@ -123,12 +123,12 @@ ROWS = (
     ),
     OpSpec(
         "power", "internal", params("a", "b"), "`a ^ b` where no product or root will do",
-        fold=ieee.power, vector=_vector_power, native=single.power, double=double.power,
+        fold=ieee.power, vector=_vector_power, native=single.power, double=double.power, clike="power",
         example="power(a, b)", cost=30,
     ),
     OpSpec(
         "abs", "builtin", params("x"), "x without its sign",
-        fold=abs, vector="absolute", native="abs", example="abs(me@x - 0.5)",
+        fold=abs, vector="absolute", native="abs", clike="abs", example="abs(me@x - 0.5)",
     ),
     OpSpec(
         "sign", "builtin", params("x"), "1 if x is positive, -1 if it is negative, 0 at 0",
@@ -137,12 +137,12 @@ ROWS = (
     ),
     OpSpec(
         "min", "builtin", params("a", "b"), "the smallest operand; NaN only if all are",
-        fold=lambda *xs: reduce(ieee.minimum, xs), vector="fmin", native=single.minimum,
+        fold=lambda *xs: reduce(ieee.minimum, xs), vector="fmin", native=single.minimum, clike="minimum",
         variadic=True, example="min(me@x, me@y)",
     ),
     OpSpec(
         "max", "builtin", params("a", "b"), "the largest operand; NaN only if all are",
-        fold=lambda *xs: reduce(ieee.maximum, xs), vector="fmax", native=single.maximum,
+        fold=lambda *xs: reduce(ieee.maximum, xs), vector="fmax", native=single.maximum, clike="maximum",
         variadic=True, example="max(me@x, me@y)",
     ),
 )  # fmt: skip

@@ -55,20 +55,23 @@ def _expand_tanh(x: Term) -> Term:
 ROWS = (
     OpSpec(
         "exp", "builtin", params("x"), "e to the power of x",
-        fold=ieee.exp, vector="exp", native=single.exponential, double="exp", example="exp(-me@x * 4)", cost=10,
+        fold=ieee.exp, vector="exp", native=single.exponential, double="exp",
+        clike="exponential", example="exp(-me@x * 4)", cost=10,
     ),
     OpSpec(
         "exp2", "builtin", params("x"), "2 to the power of x",
-        fold=ieee.exp2, vector="exp2", native=single.exponential_2, double="exp2",
+        fold=ieee.exp2, vector="exp2", native=single.exponential_2, double="exp2", clike="power_of_two",
         example="exp2(me@x * 12)", cost=10,
     ),
     OpSpec(
         "log", "builtin", params("x"), "the natural logarithm of x; -infinity at 0, NaN below",
-        fold=ieee.log, vector="log", native=single.logarithm, double="log", example="log(me@x + 1)", cost=10,
+        fold=ieee.log, vector="log", native=single.logarithm, double="log",
+        clike="logarithm", example="log(me@x + 1)", cost=10,
     ),
     OpSpec(
         "log2", "builtin", params("x"), "the logarithm of x to base 2; -infinity at 0, NaN below",
-        fold=ieee.log2, vector="log2", native=single.logarithm_2, double="log2", example="log2(me@x + 1)", cost=10,
+        fold=ieee.log2, vector="log2", native=single.logarithm_2, double="log2",
+        clike="octaves", example="log2(me@x + 1)", cost=10,
     ),
     OpSpec(
         "log10", "builtin", params("x"), "the logarithm of x to base 10; -infinity at 0, NaN below",
@@ -77,7 +80,7 @@ ROWS = (
     ),
     OpSpec(
         "sqrt", "builtin", params("x"), "the square root of x; NaN below 0",
-        fold=ieee.sqrt, vector="sqrt", native="sqrt", example="sqrt(me@x)", cost=6,
+        fold=ieee.sqrt, vector="sqrt", native="sqrt", clike="sqrt", example="sqrt(me@x)", cost=6,
     ),
     OpSpec(
         "cbrt", "builtin", params("x"), "the cube root of x, negative for a negative x",

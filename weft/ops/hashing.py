@@ -111,32 +111,33 @@ def _vector_bits_top(np: Any, out: Any, n: Any) -> None:
 ROWS = (
     OpSpec(
         "bits_of", "internal", params("x"), "a whole number x modulo 2³²; 0 if it is not finite",
-        fold=bits_of, vector=_vector_bits_of, native=single.bits_of, double=double.bits_of, gives="bits",
+        fold=bits_of, vector=_vector_bits_of, native=single.bits_of, double=double.bits_of,
+        clike="bits_of", gives="bits",
         example="bits_of(floor(x))",
     ),
     OpSpec(
         "bits_add", "internal", params("a", "b"), "the sum modulo 2³²",
-        fold=lambda a, b: (a + b) & MASK, vector="add", native="bits_add",
+        fold=lambda a, b: (a + b) & MASK, vector="add", native="bits_add", clike="+",
         takes="bits", gives="bits", example="bits_add(a, b)",
     ),
     OpSpec(
         "bits_mul", "internal", params("a", "b"), "the product modulo 2³²",
-        fold=lambda a, b: a * b & MASK, vector="multiply", native="bits_mul",
+        fold=lambda a, b: a * b & MASK, vector="multiply", native="bits_mul", clike="*",
         takes="bits", gives="bits", example="bits_mul(a, b)", cost=2,
     ),
     OpSpec(
         "bits_xor", "internal", params("a", "b"), "the bits in which a and b differ",
-        fold=lambda a, b: a ^ b, vector="bitwise_xor", native="bits_xor",
+        fold=lambda a, b: a ^ b, vector="bitwise_xor", native="bits_xor", clike="^",
         takes="bits", gives="bits", example="bits_xor(a, b)",
     ),
     OpSpec(
         "bits_shr", "internal", params("a", "n"), "a, shifted right by n bits (0 to 31)",
-        fold=lambda a, n: a >> n, vector="right_shift", native="bits_shr",
+        fold=lambda a, n: a >> n, vector="right_shift", native="bits_shr", clike=">>",
         takes="bits", gives="bits", example="bits_shr(a, 16)",
     ),
     OpSpec(
         "bits_top", "internal", params("a"), "the top 24 bits of a as a real from 0 to 2²⁴ - 1",
-        fold=lambda a: float(a >> 8), vector=_vector_bits_top, native=single.bits_top,
+        fold=lambda a: float(a >> 8), vector=_vector_bits_top, native=single.bits_top, clike="bits_top",
         takes="bits", example="bits_top(a)", cost=2,
     ),
     OpSpec(

@@ -26,32 +26,32 @@ def _vector_to_real(np: Any, out: Any, c: Any) -> None:
 ROWS = (
     OpSpec(
         "or", "operator", params("a", "b"), "1 if a or b is true, else 0",
-        fold=lambda a, b: float(a != 0 or b != 0), vector="logical_or", native="either",
+        fold=lambda a, b: float(a != 0 or b != 0), vector="logical_or", native="either", clike="||",
         takes="truth", gives="truth", symbols=("or",), level=2, example="key@a or mouse@down",
     ),
     OpSpec(
         "and", "operator", params("a", "b"), "1 if a and b are true, else 0",
-        fold=lambda a, b: float(a != 0 and b != 0), vector="logical_and", native="both",
+        fold=lambda a, b: float(a != 0 and b != 0), vector="logical_and", native="both", clike="&&",
         takes="truth", gives="truth", symbols=("and",), level=3, example="me@x > 0.2 and me@x < 0.8",
     ),
     OpSpec(
         "not", "operator", params("a"), "1 if a is 0, else 0",
-        fold=lambda a: float(a == 0), vector="logical_not", native="negation",
+        fold=lambda a: float(a == 0), vector="logical_not", native="negation", clike="!",
         takes="truth", gives="truth", symbols=("not",), level=4, example="not key@space",
     ),
     OpSpec(
         "eq", "operator", params("a", "b"), "1 if a equals b, else 0",
-        fold=lambda a, b: float(a == b), vector="equal", native="eq",
+        fold=lambda a, b: float(a == b), vector="equal", native="eq", clike="==",
         gives="truth", symbols=("==", "==="), level=5, example="me@beat == 0",
     ),
     OpSpec(
         "ne", "operator", params("a", "b"), "1 if a differs from b, else 0; NaN differs from everything",
-        fold=lambda a, b: float(a != b), vector="not_equal", native="ne",
+        fold=lambda a, b: float(a != b), vector="not_equal", native="ne", clike="!=",
         gives="truth", symbols=("!=",), level=5, example="me@beat != 0",
     ),
     OpSpec(
         "lt", "operator", params("a", "b"), "1 if a is less than b, else 0",
-        fold=lambda a, b: float(a < b), vector="less", native="lt",
+        fold=lambda a, b: float(a < b), vector="less", native="lt", clike="<",
         gives="truth", symbols=("<", "<<"), level=5, example="me@x < 0.5",
     ),
     OpSpec(
@@ -61,7 +61,7 @@ ROWS = (
     ),
     OpSpec(
         "le", "operator", params("a", "b"), "1 if a is at most b, else 0",
-        fold=lambda a, b: float(a <= b), vector="less_equal", native="le",
+        fold=lambda a, b: float(a <= b), vector="less_equal", native="le", clike="<=",
         gives="truth", symbols=("<=", "<<="), level=5, example="me@x <= 0.5",
     ),
     OpSpec(
@@ -71,12 +71,12 @@ ROWS = (
     ),
     OpSpec(
         "select", "builtin", params("c", "a", "b"), "a if c is true, else b; what the other side computes never leaks",
-        fold=lambda c, a, b: a if c != 0 else b, vector=_vector_select, native="select",
+        fold=lambda c, a, b: a if c != 0 else b, vector=_vector_select, native="select", clike="?:",
         takes=("truth", "real", "real"), example="select(me@x < 0.5, 0.2, 0.8)",
     ),
     OpSpec(
         "to_real", "internal", params("c"), "a truth as the real 1 or 0",
-        fold=lambda c: float(c != 0), vector=_vector_to_real, native=single.truth_as_real,
+        fold=lambda c: float(c != 0), vector=_vector_to_real, native=single.truth_as_real, clike="float",
         takes="truth", example="to_real(a < b)",
     ),
 )  # fmt: skip

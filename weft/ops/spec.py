@@ -57,6 +57,9 @@ class OpSpec:
     double: str | Callable[..., Any] | None = None
     """For machine code in double precision, where `native` relies on single: the name of a function of C's library, or
     a function `(lanes, *args) -> result`."""
+    clike: str | None = None
+    """For languages like C: an operator (`+`, `!`, `?:`) or the name of a function, of the language or of the prelude
+    in `weft.codegen.clike.prelude`. A language may spell a row in another way."""
     temps: int = 0
     """How many scratch arrays of out's shape and of the real type the `vector` function takes behind its args."""
     expand: Callable[..., Any] | None = None

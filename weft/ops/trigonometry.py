@@ -23,20 +23,23 @@ def _vector_cospi(np: Any, out: Any, x: Any) -> None:
 ROWS = (
     OpSpec(
         "sin", "builtin", params("x"), "the sine of x radians",
-        fold=ieee.sin, vector="sin", native=single.sine, double="sin", example="sin(me@x * tau)", cost=10,
+        fold=ieee.sin, vector="sin", native=single.sine, double="sin", clike="sine", example="sin(me@x * tau)", cost=10,
     ),
     OpSpec(
         "cos", "builtin", params("x"), "the cosine of x radians",
-        fold=ieee.cos, vector="cos", native=single.cosine, double="cos", example="cos(me@time)", cost=10,
+        fold=ieee.cos, vector="cos", native=single.cosine, double="cos",
+        clike="cosine", example="cos(me@time)", cost=10,
     ),
     OpSpec(
         "sinpi", "internal", params("x"), "the sine of x half turns",
         fold=ieee.sinpi, vector=_vector_sinpi, native=single.sine_of_half_turns, double=double.sine_of_half_turns,
+        clike="sinpi",
         example="sinpi(x)", cost=8,
     ),
     OpSpec(
         "cospi", "internal", params("x"), "the cosine of x half turns",
         fold=ieee.cospi, vector=_vector_cospi, native=single.cosine_of_half_turns, double=double.cosine_of_half_turns,
+        clike="cospi",
         example="cospi(x)", cost=8,
     ),
     OpSpec(
@@ -58,7 +61,7 @@ ROWS = (
     ),
     OpSpec(
         "atan2", "builtin", params("y", "x"), "the angle from -pi to pi of the direction (x, y)",
-        fold=math.atan2, vector="arctan2", native=single.arctangent, double="atan2",
+        fold=math.atan2, vector="arctan2", native=single.arctangent, double="atan2", clike="angle",
         example="atan2(me@y - 0.5, me@x - 0.5)", cost=20,
     ),
 )  # fmt: skip

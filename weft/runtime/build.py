@@ -11,6 +11,7 @@ from weft.contexts import ContextTable, is_led
 from weft.errors import Source
 from weft.graph.nodes import Subgraph
 from weft.ir.program import Lowered
+from weft.names import is_view
 from weft.runtime.analysis import Analysis, Probe, analyse, each_subgraph
 from weft.syntax.includes import read_text
 
@@ -63,6 +64,12 @@ class Playable:
         """The part of it that streams."""
         units = tuple(unit for unit in self.units if self.contexts[unit.subgraph.context].streams)
         return replace(self, units=units)
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The pictures of strands that its kernels sample, by name."""
+        paths = (path for unit in self.units for path in unit.kernel.pictures)
+        return tuple(dict.fromkeys(path for path in paths if is_view(path)))
 
     @property
     def codes(self) -> dict[str, object]:

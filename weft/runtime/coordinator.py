@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import Backend, Compiled, Env
-from weft.backends.launch import Getter, Value
+from weft.backends.launch import VIEW, Getter, Reals, Value
 from weft.codegen.unit import Unit
 from weft.contexts import ContextTable
-from weft.names import StrandRef
+from weft.names import StrandRef, viewed
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,8 @@ class ProgramRunner:
         self.parts: tuple[Part, ...] = ()
         self.feeding: tuple[Part, ...] = ()
         """What computes the feeds of subgraphs that are played elsewhere."""
+        self.views: tuple[str, ...] = ()
+        """The pictures of strands that these see."""
 
     def expose(self, ref: StrandRef, backend: Backend, compiled: Compiled) -> None:
         """Lets others read a strand that a backend computes."""
@@ -126,6 +128,19 @@ class ProgramRunner:
             values = part.backend.execute_subgraph(part.compiled, env, self)
             found.update(zip(part.unit.kernel.outputs, map(float, values.reshape(-1)), strict=True))
         return found
+
+    @property
+    def gives(self) -> bool:
+        """Whether subgraphs that are played elsewhere are given anything from here."""
+        return bool(self.feeding or self.views)
+
+    def seen(self, env: Env) -> dict[str, Reals]:
+        """The strands that subgraphs which are played elsewhere see, by the names of their pictures: at the centres of
+        a picture of `VIEW`, as the last tick left them."""
+        self._env = env
+        height, width = VIEW
+        y, x = np.meshgrid((np.arange(height) + 0.5) / height, (np.arange(width) + 0.5) / width, indexing="ij")
+        return {name: np.asarray(self.lookup(viewed(name))(x, y)) for name in self.views}
 
 
 def _result(part: Part, values: npt.NDArray[Any]) -> Result:

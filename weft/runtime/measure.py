@@ -16,7 +16,7 @@ from weft.backends import hardware, llvm
 from weft.backends.base import Env
 from weft.backends.cpu import EXECUTORS
 from weft.backends.executor import Executable, Executor
-from weft.backends.launch import Getter, Launch, Picture, Value, picture_coords
+from weft.backends.launch import Getter, Launch, Picture, Value, blank_view, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.native import NativeExecutor
 from weft.backends.registry import load_registry
@@ -27,7 +27,7 @@ from weft.codegen.unit import Unit
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable
 from weft.errors import Source
 from weft.media.pictures import load_picture
-from weft.names import StrandRef
+from weft.names import StrandRef, is_view
 from weft.runtime.build import Build, build
 from weft.runtime.offline import initial_inputs
 from weft.runtime.program import Stage
@@ -196,7 +196,8 @@ class _Rig:
         """A function that runs the next tick of a kernel, up to what its context makes of the outputs."""
         kernel = unit.kernel
         memory = StateMemory(kernel.slots, self._shape)
-        pictures = {path: load_picture(Path(path)) for path in kernel.pictures}
+        paths = kernel.pictures
+        pictures = {path: blank_view() if is_view(path) else load_picture(Path(path)) for path in paths}
         pixels = np.empty((*self._shape, 4), np.uint8)
         shows = _shows(self._spec, unit)
         tick = 0

@@ -175,7 +175,7 @@ class Offline:
         that has sounded. Where it is given something by pictures, it is cut into blocks by their frames, wherever it
         ends."""
         assert self._sound is not None
-        if not self._swap.runner.feeding:
+        if not self._swap.runner.gives:
             yield from self._sound.until(behind)
             return
         for number in count():
@@ -194,8 +194,9 @@ class Offline:
         """One frame of all but the sound, which is given what it reads from there."""
         env = replace(self._env, tick=number, abstime=time)
         results = self._swap.runner.run(env)
-        if self._sound is not None and self._swap.runner.feeding:
+        if self._sound is not None and self._swap.runner.gives:
             self._sound.feed(self._swap.runner.feeds(env))
+            self._sound.show(self._swap.runner.seen(env))
         return results
 
     def _tick(self, number: int, time: float) -> Pixels:

@@ -14,7 +14,7 @@ from weft.codegen.unit import Unit
 from weft.contexts import COMPUTE
 from weft.errors import Diagnostic, error
 from weft.media.pictures import PictureError, load_picture
-from weft.names import StrandRef
+from weft.names import StrandRef, is_view
 from weft.runtime.build import Playable
 from weft.runtime.coordinator import Part, ProgramRunner
 from weft.runtime.files import stat_media
@@ -142,6 +142,7 @@ class Stage:
             for ref in unit.subgraph.exposes:
                 runner.expose(ref, backend, part.compiled)
         runner.parts = tuple(parts)
+        runner.views = playable.views if self.hears is not None else ()
         return Swap(
             playable, runner, pictures, size, tuple(changed), tuple(kept), tuple(missing.values()), tuple(elsewhere)
         )
@@ -213,7 +214,7 @@ class Stage:
         """The pictures that a program samples. Those that were read lately and have not changed on disk are not read
         again."""
         loaded: dict[str, Picture] = {}
-        for path in sorted({path for unit in playable.units for path in unit.kernel.pictures}):
+        for path in sorted({path for unit in playable.units for path in unit.kernel.pictures if not is_view(path)}):
             stamp = _stamp(path)
             if path not in self._pictures or self._pictures[path][0] != stamp:
                 try:

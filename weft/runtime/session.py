@@ -267,6 +267,8 @@ class Session:
         # A pause stops everything, but what is saved meanwhile is shown.
         stands_still = self.clock.paused and self._pending is None and self._picture is not None
         if swap is None or stands_still:
+            if self.sound is not None:
+                self.sound.follow(self.clock, {})
             screen.redraw()
             return
         self._tick = self.clock.tick()
@@ -275,7 +277,8 @@ class Session:
         try:
             results = swap.runner.run(env, done)
             if self.sound is not None:
-                self.sound.follow(self.clock, {**env.inputs, **swap.runner.feeds(env)})
+                given = {**env.inputs, **swap.runner.feeds(env)}
+                self.sound.follow(self.clock, given, swap.runner.seen(env))
         except Exception as failure:
             self._fail((fault("the program failed while it ran", failure),))
             return

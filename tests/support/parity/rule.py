@@ -2,11 +2,11 @@
 
 A *value* is an output of one element in one tick as it is, or one of the four bytes of its pixel. It is *near* if it
 lies within `GENERATED` of the reference, or within a level of 255. (Sounds have no pixels, and are computed in double
-precision everywhere: there numbers move by units of that, and near is what lies within `HEARD`.) Every value that is not near must be
-*explained*, by the reference itself: `moved.MovedReference` plays the program again, with each number rounded to single
-precision and moved by a unit in the last place or not at all, by chance. The reference and these runs span an interval
-for each value. A value is explained if it lies within that interval, widened on both sides by the interval's own width and by
-`GENERATED` or `HEARD`.
+precision everywhere: there numbers move by units of that, and near is what lies within `HEARD`.) Every value that is
+not near must be *explained*, by the reference itself: `moved.MovedReference` plays the program again, with each number
+rounded to single precision and moved by a unit in the last place or not at all, by chance. The reference and these runs
+span an interval for each value. A value is explained if it lies within that interval, widened on both sides by the
+interval's own width and by `GENERATED` or `HEARD`.
 
 - A well-conditioned value moves by some units in the last place, so its interval is hardly wider than the tolerance,
   and nothing but rounding fits into it.

@@ -80,7 +80,7 @@ def interval(node: Node, depth: int = _DEPTH) -> Interval:
         case "mul", [a, b] if _ANYWHERE not in (a, b):
             ends = [x * y for x in a for y in b]
             return Interval(min(ends), max(ends))
-        case (("min" | "max"), [a, b]):
+        case ("min" | "max"), [a, b]:
             return _chosen(node, a, b)
         case "select", [_, a, b]:
             return Interval(min(a.low, b.low), max(a.high, b.high))

@@ -38,10 +38,11 @@ def suits_series(kernel: Kernel) -> bool:
     return kernel.sweep == "grid" and kernel.tick == "element" and is_line and not calls and not images
 
 
-def emit_series(kernel: Kernel, isa: Isa, lanes: int) -> SeriesModule:
-    """The module of a kernel that is `suits_series`, for vectors of so many lanes, a power of two."""
+def emit_series(kernel: Kernel, isa: Isa, lanes: int, is_first: bool = False) -> SeriesModule:
+    """The module of a kernel that `suits_series`, for vectors of so many lanes, a power of two. In the first tier, a
+    sine stays a sine unless it is many: to begin a wave takes more code."""
     places, scratch = Places(), Scratch()
-    graph = with_waves(read(kernel, Rate.ELEMENT))
+    graph = with_waves(read(kernel, Rate.ELEMENT), is_first)
     parts = stretches(graph, [store.value for store in graph.stores])
     functions: list[str] = []
     declared = set[str]()

@@ -15,8 +15,6 @@ from weft.codegen.native.nodes import Body, Graph, Node
 from weft.codegen.native.waves import change_waves
 from weft.ir.expr import SlotPlane
 
-_LEAVES = frozenset({"const", "bits", "scalar", "line", "index", "carried"})
-
 
 @dataclass(slots=True)
 class Stretch:
@@ -53,11 +51,11 @@ def stretches(graph: Graph, turn: Iterable[Node]) -> list[Stretch]:
     return _connected(parts, graph, list(turn))
 
 
-def with_waves(graph: Graph) -> Graph:
+def with_waves(graph: Graph, only_loops: bool) -> Graph:
     """The graph with waves wherever vectors of a chunk follow one another: not in turn, and not within loops but those
-    that are spread."""
+    that are spread; or within these alone, where many sines come of little code."""
     stateful = _stateful(graph.nodes)
-    nodes = change_waves(graph.nodes, lambda node: node not in stateful)
+    nodes = graph.nodes if only_loops else change_waves(graph.nodes, lambda node: node not in stateful)
     for node in nodes:
         if _is_spread(node) and node not in stateful:
             body = node.attr
@@ -173,7 +171,7 @@ def _connected(parts: list[Stretch], graph: Graph, stored: list[Node]) -> list[S
     wanted: dict[int, list[Node]] = {id(part): [] for part in parts}
     for part in parts:
         roots = [*part.nodes, *(graph.outputs[at] for at in part.outputs), *(stored if part is turn else ())]
-        part.once, part.reads = _given(part, roots, home)
+        part.once, part.reads = _given(part, roots, home, graph.nodes)
         for node in part.reads:
             wanted[id(home[node])].append(node)
     for part in parts:
@@ -191,28 +189,13 @@ def _writer_of(parts: list[Stretch], behind: Stretch | None) -> Stretch:
     return parts[-1]
 
 
-def _given(part: Stretch, roots: Iterable[Node], home: Mapping[Node, Stretch]) -> tuple[list[Node], list[Node]]:
+def _given(
+    part: Stretch, roots: Iterable[Node], home: Mapping[Node, Stretch], nodes: Sequence[Node]
+) -> tuple[list[Node], list[Node]]:
     """What a stretch uses that is not its own: values that are the same at every sample, which it computes anew, and
     values of other stretches."""
-    own = set(part.nodes)
-    once: dict[Node, None] = {}
-    reads: dict[Node, None] = {}
-    used = [node for node in roots if node not in own]
-    used += [each for node in part.nodes for each in operands(node)]
-    for node in used:
-        if node in own or node.op in _LEAVES:
-            continue
-        if node in home and home[node] is not part:
-            reads[node] = None
-        elif node not in home:
-            _add_once(node, once)
-    return list(once), list(reads)
-
-
-def _add_once(node: Node, once: dict[Node, None]) -> None:
-    """Adds a value that is the same at every sample, operands first."""
-    if node in once or node.op in _LEAVES:
-        return
-    for each in operands(node):
-        _add_once(each, once)
-    once[node] = None
+    used = [*roots, *(each for node in part.nodes for each in operands(node))]
+    reads = [node for node in used if node in home and home[node] is not part]
+    steady = {node for node in nodes if node not in home}
+    needed = _needed([node for node in used if node in steady], steady)
+    return [node for node in nodes if node in needed], list(dict.fromkeys(reads))

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import Block, Env
-from weft.backends.launch import Reals
+from weft.backends.launch import Picture, Reals
 from weft.contexts import CHANNELS, is_led
 from weft.runtime.build import Playable
 from weft.runtime.coordinator import Part
@@ -21,6 +22,8 @@ from weft.runtime.sound.recent import write
 
 # Programs that can be heard at once. With more saves in the time of one fade, the oldest ends within a block.
 _MOST_PROGRAMS = 4
+
+NO_VIEWS: Mapping[str, Picture] = MappingProxyType({})
 
 
 def channels_of(playable: Playable) -> int:
@@ -38,13 +41,14 @@ def _channel(label: str) -> int | None:
 @dataclass(frozen=True)
 class Entry:
     """A program that was made ready on a stage, to be heard from `at` on (seconds of the performance; None: at once).
-    `rows` says which ring each strand goes to that others hear."""
+    `rows` says which ring each strand goes to that others hear; `pictures` has all that it samples."""
 
     swap: Swap
     stage: Stage
     fade: float
     at: float | None
     rows: Mapping[str, int]
+    pictures: Mapping[str, Picture]
 
 
 class Mixer:
@@ -84,13 +88,20 @@ class Mixer:
         return self._latest.swap if self._latest else None
 
     def prepare(
-        self, stage: Stage, playable: Playable, fade: float, at: float | None, rows: Mapping[str, int]
+        self,
+        stage: Stage,
+        playable: Playable,
+        fade: float,
+        at: float | None,
+        rows: Mapping[str, int],
+        views: Mapping[str, Picture] = NO_VIEWS,
     ) -> Entry:
-        """Loads what the program that plays does not have already. May be called while another thread renders. Raises
-        WeftError for what cannot be loaded."""
+        """Loads what the program that plays does not have already. `views` are the pictures of strands that it sees,
+        which may change while it plays. May be called while another thread renders. Raises WeftError for what cannot
+        be loaded."""
         env = Env(*playable.size, block=Block(0, 0, self._rate, self._channels))
         swap = stage.prepare(playable.streaming, playable.size, self.playing, env)
-        return Entry(swap, stage, fade, at, rows)
+        return Entry(swap, stage, fade, at, rows, {**swap.pictures, **views})
 
     def enter(self, entry: Entry) -> None:
         """Has a program play, with what the one before it remembers at that moment; it takes the place of one that
@@ -146,7 +157,7 @@ class Mixer:
             heard = dict(led)
             env = Env(
                 *entry.swap.size, abstime=first / self._rate, dt=1 / self._rate,
-                inputs=entry.swap.playable.parameters, pictures=entry.swap.pictures,
+                inputs=entry.swap.playable.parameters, pictures=entry.pictures,
                 block=Block(first, samples, self._rate, self._channels, heard),
             )  # fmt: skip
             for part in entry.swap.runner.parts:

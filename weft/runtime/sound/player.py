@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
-from weft.backends.launch import Getter, Value
+from weft.backends.launch import Getter, Reals, Value
+from weft.errors import error
 from weft.names import StrandRef
 from weft.runtime.build import Playable
 from weft.runtime.clock import Clock
@@ -15,7 +17,9 @@ from weft.runtime.sound.mixer import channels_of
 from weft.runtime.sound.process import SoundOptions, SoundProcess
 from weft.runtime.sound.program import Better, Play
 from weft.runtime.sound.recent import Recent
-from weft.runtime.sound.shared import Figures
+from weft.runtime.sound.shared import MOST_VIEWS, Figures
+
+NOTHING_SEEN: Mapping[str, Reals] = MappingProxyType({})
 
 
 class Sound:
@@ -28,6 +32,7 @@ class Sound:
         self._options = options
         self._process = SoundProcess(options)
         self._recent = self._listening()
+        self._views: dict[str, int] = {}
         self._started = False
         self._restarts = 0
 
@@ -51,7 +56,8 @@ class Sound:
         if not (self._started or self._needs_to_play(sounding)):
             return
         self._take_form(round(playable.settings["rate"]), channels_of(playable))
-        self._process.send(Play(self._setup, sounding, fade, at, self._recent.rows(playable)), keep="program")
+        rows, views = self._recent.rows(playable), {name: self._view(name) for name in sounding.views}
+        self._process.send(Play(self._setup, sounding, fade, at, rows, views), keep="program")
         if not self._started:
             self._started = True
             self._process.start()
@@ -65,11 +71,13 @@ class Sound:
         """The performance begins anew."""
         self._restarts += 1
 
-    def follow(self, clock: Clock, values: Mapping[str, float]) -> None:
+    def follow(self, clock: Clock, values: Mapping[str, float], views: Mapping[str, Reals] = NOTHING_SEEN) -> None:
         """Once a frame: tells the process the time and what comes from outside, and has the clock draw near to what is
-        heard."""
+        heard. `views` are as from `ProgramRunner.seen`."""
         if not self._started:
             return
+        for name, seen in views.items():
+            self._process.rings.views[self._view(name), :, :, 0] = seen
         self._process.controls.write(clock.now(), values, clock.paused, self._restarts)
         heard = self._process.seconds()
         if heard is not None:
@@ -88,6 +96,14 @@ class Sound:
     def close(self) -> None:
         """Ends the process. May be called twice."""
         self._process.close()
+
+    def _view(self, name: str) -> int:
+        """Where the picture of a strand is, from now on and for good. Raises WeftError (`too-many-seen`)."""
+        row = self._views.setdefault(name, len(self._views))
+        if row >= MOST_VIEWS:
+            words = f"sounds can read no more than {MOST_VIEWS} strands all over a picture"
+            raise error("too-many-seen", words, hint="a new start forgets those that are not read any more")
+        return row
 
     def _needs_to_play(self, sounding: Playable) -> bool:
         """Whether anybody hears what there is to play, or reads it."""
@@ -108,4 +124,5 @@ class Sound:
         self._options = replace(self._options, rate=rate, channels=channels)
         self._process = SoundProcess(self._options)
         self._recent = self._listening()
+        self._views = {}
         self._started = False

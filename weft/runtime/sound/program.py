@@ -19,13 +19,15 @@ from weft.runtime.sound.shared import Controls, Rings
 @dataclass(frozen=True)
 class Play:
     """A program to play, of which only that is sent which streams. `setup` says what runs it; `at` is the moment of the
-    performance from which on it plays, None for at once; `rows` says which rings its strands go to."""
+    performance from which on it plays, None for at once; `rows` says which rings its strands go to, `views` where the
+    pictures are that it sees."""
 
     setup: Setup
     playable: Playable
     fade: float
     at: float | None
     rows: Mapping[str, int]
+    views: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Player:
 
     def __init__(self, setup: SoundSetup, controls: Controls, rings: Rings) -> None:
         self._stage: Stage | None = None
+        self._rings = rings
         self._mixer = Mixer(setup.rate, setup.channels, controls.value, rings.samples)
 
     def render(self, out: npt.NDArray[np.float32], seconds: float) -> None:
@@ -55,5 +58,6 @@ class Player:
     def _play(self, play: Play) -> None:
         if self._stage is None:
             _, self._stage = play.setup.open()
-        entry = self._mixer.prepare(self._stage, play.playable, play.fade, play.at, play.rows)
+        views = {name: self._rings.views[row] for name, row in play.views.items()}
+        entry = self._mixer.prepare(self._stage, play.playable, play.fade, play.at, play.rows, views)
         self._mixer.enter(entry)

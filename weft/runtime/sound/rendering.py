@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.launch import Getter
+from weft.backends.launch import Getter, Reals, blank_view
 from weft.names import StrandRef
 from weft.runtime.build import Playable
 from weft.runtime.program import Stage
@@ -38,7 +38,9 @@ class Rendering:
         self._recent = Recent(rings, self.rate, lambda: self._next - 1)
         self._channels = channels_of(playable)
         self._mixer = Mixer(self.rate, self._channels, lambda name: self._inputs.get(name, 0.0), rings, clips)
-        self._mixer.enter(self._mixer.prepare(stage, playable, 0.0, None, self._recent.rows(playable)))
+        self._views = {name: blank_view() for name in playable.views}
+        rows = self._recent.rows(playable)
+        self._mixer.enter(self._mixer.prepare(stage, playable, 0.0, None, rows, self._views))
 
     @property
     def not_numbers(self) -> list[str]:
@@ -52,6 +54,11 @@ class Rendering:
     def feed(self, values: Mapping[str, float]) -> None:
         """What comes from outside, from the next block on, to which it is led within that block."""
         self._inputs.update(values)
+
+    def show(self, views: Mapping[str, Reals]) -> None:
+        """What it sees of strands, from the next block on; see `ProgramRunner.seen`."""
+        for name, values in views.items():
+            self._views[name][:, :, 0] = values
 
     def until(self, behind: int) -> Iterator[npt.NDArray[np.float32]]:
         """Computes the samples up to, and without, the one of this number: [samples, channels], block by block."""

@@ -215,8 +215,8 @@ def _patience(seconds: int) -> Iterator[None]:
 
 
 def _prefer_this_process() -> None:
-    """Asks for more of the processor; where that is not allowed, it goes without. The thread of the sound card waits for
-    whichever thread has Python's lock, so none of them may be kept waiting itself."""
+    """Asks for more of the processor; where that is not allowed, it goes without. The thread of the sound card waits
+    for whichever thread has Python's lock, so none of them may be kept waiting itself."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     with suppress(OSError):
         os.nice(_NICER)

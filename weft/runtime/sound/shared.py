@@ -6,6 +6,7 @@ a name, so that nothing is left of it when both processes are gone, however they
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import sys
@@ -20,10 +21,12 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.backends.launch import VIEW
 from weft.errors import error
 
 MOST_CONTROLS = 1024
 MOST_RINGS = 64
+MOST_VIEWS = 8
 RING = 131072
 """Samples in a ring."""
 
@@ -291,16 +294,20 @@ class FiguresReader:
 
 
 class Rings:
-    """Recent samples of up to 64 strands, which the sound process writes and the player reads. Nothing protects them:
-    whoever reads stays behind the block that is being written.
+    """Recent samples of up to 64 strands, which the sound process writes and the player reads; and views of up to 8
+    strands of pictures, the other way. Nothing protects them: whoever reads samples stays behind the block that is
+    being written, and a view may show parts of two frames.
 
     Sample n of the performance (as `Figures.sample` counts) stands at n modulo `RING`.
     """
 
-    SIZE = MOST_RINGS * RING * 4
+    SIZE = 4 * (MOST_RINGS * RING + MOST_VIEWS * math.prod(VIEW) * 4)
 
     def __init__(self, memory: NDArray[np.uint8]) -> None:
-        self.samples: NDArray[np.float32] = memory.view(np.float32).reshape(MOST_RINGS, RING)
+        numbers = memory.view(np.float32)
+        self.samples: NDArray[np.float32] = numbers[: MOST_RINGS * RING].reshape(MOST_RINGS, RING)
+        self.views: NDArray[np.float32] = numbers[MOST_RINGS * RING :].reshape(MOST_VIEWS, *VIEW, 4)
+        """[8, 128, 256, 4], of which the first channel is used."""
 
     def __getitem__(self, number: int) -> NDArray[np.float32]:
         """The ring of a number below 64, [131072]."""

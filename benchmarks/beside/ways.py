@@ -1,0 +1,22 @@
+"""weft as a participant: its patches, and the ways that it has to run them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from weft.backends.cpu import EXECUTORS
+from weft.codegen.native.target import TIERS
+from weft.runtime.measure import Way
+
+PATCHES = Path(__file__).parents[2] / "patches" / "bench"
+
+
+def ways() -> list[Way]:
+    """Each executor of the CPU but the reference machine, which is not meant for so much; machine code at each tier."""
+    names = [name for name in EXECUTORS if name != "vm"]
+    return [Way(name, tier=tier) for name in names for tier in (TIERS if Way(name).is_native else [1])]
+
+
+def way_name(way: Way) -> str:
+    """What a participant is called."""
+    return f"weft-{way.executor}" + (f"-{way.tier}" if way.is_native else "")

@@ -1,0 +1,118 @@
+"""Sounds that are refused before anybody hears them, and those that are only warned of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from weft.errors import Diagnostic
+from weft.runtime.compiling.compiler import Compiler, Saved
+from weft.runtime.compiling.trial import Moment, mistakes
+from weft.runtime.setup import Setup
+
+Try = Callable[..., tuple[Diagnostic, ...]]
+
+
+@pytest.fixture
+def tried(tmp_path: Path) -> Try:
+    """What is wrong with a text, tried out on a machine."""
+
+    def tried(text: str, executor: str = "vector", moment: Moment | None = None) -> tuple[Diagnostic, ...]:
+        compiler = Compiler.of(Setup(str(tmp_path / "patch.weft"), asked=executor))
+        made = compiler.compile(Saved(text.encode(), 0.0))
+        assert made.playable is not None, made.diagnostics
+        return mistakes(made.playable, compiler.stage, moment or Moment(), made.places)
+
+    return tried
+
+
+def found(diagnostics: tuple[Diagnostic, ...]) -> list[tuple[str, str, str]]:
+    return [(d.severity, d.code, d.span.text if d.span else "") for d in diagnostics]
+
+
+# --- what is no number ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("executor", ["vm", "vector", "native"])
+def test_a_sound_that_is_no_number_is_refused(tried: Try, executor: str) -> None:
+    (refused,) = tried("audio(log(0 - 1 - abs(phasor(440))))\n", executor)
+    assert (refused.severity, refused.code) == ("error", "not-a-number")
+    assert refused.message == "mono of audio is not a number at any sample, so it would be silent"
+
+
+def test_it_says_which_side_of_which_statement(tried: Try) -> None:
+    text = "audio(phasor(440) - 0.5)\nplay(0 / 0, 0.1)\naudio(sqrt(me@abstime - 99), 0 / 0)\ndisplay(me@x)\n"
+    refused = tried(text)
+    assert found(refused) == [("error", "not-a-number", "play"), ("error", "not-a-number", "audio")]
+    assert refused[0].message.startswith("left of audio is ")
+    assert refused[1].message.startswith("left and right of audio are ")
+
+
+def test_what_is_no_number_at_times_or_may_become_one_is_played(tried: Try) -> None:
+    assert tried("audio(sqrt(sin(me@time * 440)))\n") == ()
+    assert tried("audio(prev(me@time * 0) / prev(me@time) * phasor(440) - 0.5 * 0)\n") == ()
+
+
+def test_a_sound_is_tried_with_what_a_picture_gives_to_it(tried: Try) -> None:
+    size = "size<v> = prev(size@v) * 0 + 0.5 + me@x * 0\ndisplay(size@v)\n"
+    there = "size@v(me@x ~ 0.5, me@y ~ 0.5)"
+    assert tried(f"{size}audio(sin(phasor(50 / {there}) * tau))\n") == ()
+    assert found(tried(f"{size}audio(phasor(50 / ({there} * 0)))\n")) == [("error", "not-a-number", "audio")]
+
+
+# --- what is too slow -------------------------------------------------------------------------------------------------
+
+SLOW = "spindle slow(n) :: v {\n  v = 0\n  for i in (1 to n) { v += sin(me@abstime * i) }\n}\n"
+
+
+@pytest.mark.parametrize(("executor", "steps"), [("vm", 200), ("vector", 4000), ("native", 60_000)])
+def test_a_sound_that_takes_longer_than_it_lasts_is_refused(tried: Try, executor: str, steps: int) -> None:
+    nested = f"{SLOW}spindle slower(n) :: v {{\n  v = 0\n  for k in (1 to n) {{ v += slow(4000 - mouse@x) }}\n}}\n"
+    text = f"{nested}audio(slower({max(1, steps // 4000)} + mouse@x) / 10)\n" if steps > 4000 else (
+        f"{SLOW}audio(slow({steps} + mouse@x) / {steps})\n"
+    )  # fmt: skip
+    (refused,) = tried(text, executor)
+    assert (refused.severity, refused.code) == ("error", "too-slow")
+    assert refused.message.startswith("this sound takes ")
+    assert refused.message.endswith(" times as long to compute as it lasts, so it would stutter")
+
+
+@pytest.mark.parametrize("executor", ["vector", "native"])
+def test_a_sound_that_is_quick_enough_is_played(tried: Try, executor: str) -> None:
+    assert tried(f"{SLOW}audio(slow(20 + mouse@x) / 40)\n", executor) == ()
+
+
+# --- what stays off zero ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "off"),
+    [("audio(0.75)\n", "0.75"), ("audio(0, me@time - 0.6 - me@time)\n", "0.6"), ("audio(1 / 0, 0)\n", "1"),
+     ("audio(0.4)\naudio(5)\n", "1")],
+)  # fmt: skip
+def test_a_sound_that_stays_off_zero_is_warned_of(tried: Try, text: str, off: str) -> None:
+    (warning,) = tried(text)
+    assert (warning.severity, warning.code) == ("warning", "steady-sound")
+    assert f"by {off} on average" in warning.message
+
+
+@pytest.mark.parametrize("text", ["audio(0.4)\n", "audio(sin(me@time * 3 * tau))\n", "audio(me@x * 0.9)\n"])
+def test_a_sound_that_moves_about_zero_or_is_not_far_off_is_not(tried: Try, text: str) -> None:
+    assert tried(text) == ()
+
+
+# --- when it is tried -------------------------------------------------------------------------------------------------
+
+
+def test_it_is_tried_at_the_moment_of_the_performance(tried: Try) -> None:
+    text = "audio(log(10 - me@abstime) * 0.1)\n"
+    assert tried(text) == ()
+    assert found(tried(text, moment=Moment(tick=1200, abstime=20.0, dt=1 / 60)))[0][1] == "not-a-number"
+
+
+def test_the_mouse_is_where_it_is(tried: Try) -> None:
+    text = "audio(log(mouse@x - 0.5) * 0.1)\n"
+    assert tried(text, moment=Moment(inputs={"mouse@x": 0.9})) == ()
+    assert tried(text, moment=Moment(inputs={"mouse@x": 0.1})) != ()

@@ -1,0 +1,31 @@
+"""Names for the values of a program: identifiers made of what the patch calls them, each once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_LONGEST = 32
+
+
+def identifier(name: str) -> str:
+    """What of a name a language like C takes: `flow@x` is `flow_x`."""
+    text = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:_LONGEST].strip("_")
+    return f"v{text}" if not text or text[0].isdigit() else text
+
+
+class Names:
+    """Identifiers that are taken, and new ones."""
+
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        self._taken = set(reserved)
+
+    def new(self, name: str) -> str:
+        """An identifier for a name; with a number behind it, if it is taken."""
+        base = identifier(name)
+        made, count = base, 1
+        while made in self._taken:
+            count += 1
+            made = f"{base}_{count}"
+        self._taken.add(made)
+        return made

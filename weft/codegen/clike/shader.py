@@ -1,0 +1,92 @@
+"""A program for a graphics card: its text, and all that whoever runs it has to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal, NamedTuple, TypeAlias
+
+from weft.codegen.native.layout import Head, PictureWord, Scalar
+from weft.ir.expr import SlotPlane
+
+Kind: TypeAlias = Literal["real", "truth", "bits", "int"]
+"""What a number in the frame's block is, 4 bytes each: a single, 0 or 1, unsigned, signed."""
+
+
+class Extent(Enum):
+    """How much a launch computes."""
+
+    COLUMNS = "columns"
+    ROWS = "rows"
+    POINTS = "points"
+
+
+class Past(NamedTuple):
+    """What a slot that is one number a plane was k ticks ago."""
+
+    slot: str
+    plane: int
+    k: int
+
+
+Source: TypeAlias = Scalar | Extent | Head | Past | PictureWord
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """A number that is the same in a whole launch. `Head` of a slot is the cell of its ring that this tick writes (for
+    points, that the last tick wrote)."""
+
+    name: str
+    kind: Kind
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Something that is bound to a name of the program: the ring of a slot by the slot's key, or a picture by its path.
+
+    The ring of an image slot has (depth + 1) · planes layers, plane after plane and cell after cell; that of any other
+    slot as many numbers.
+    """
+
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shader:
+    """One program. The numbers of `uniforms` stand in this order, without gaps, in one block.
+
+    A picture has its first row on top. In `packed` form it is one target of four 8-bit channels; else `outputs` come
+    four to a target of four reals. `stores` are the targets of one real that come behind it, in order: what slots will
+    have been one tick ago. `stops` says whether the last target is 1 where a loop met its limit.
+    """
+
+    language: str
+    text: str
+    places: tuple[str, ...]
+    """For each line of the text where it comes from in the patch (`file:line`), or nothing."""
+    uniforms: tuple[Uniform, ...]
+    images: tuple[Bound, ...]
+    """Slots that are images."""
+    histories: tuple[Bound, ...]
+    """Slots that are numbers, and are read a varying number of ticks back."""
+    pictures: tuple[Bound, ...]
+    coords: tuple[str, ...]
+    """For points: the coordinates, in the order of their buffers."""
+    outputs: tuple[str, ...]
+    packed: bool
+    stores: tuple[SlotPlane, ...]
+    stops: bool
+    workgroup: int | None = None
+    """How many points a workgroup takes; None for what is drawn."""
+
+    @property
+    def colour_targets(self) -> int:
+        """How many targets the outputs take."""
+        return min(1, len(self.outputs)) if self.packed else -(-len(self.outputs) // 4)
+
+
+class UnsuitableError(ValueError):
+    """A kernel that cannot become a program of this kind. Carries the reason, in plain words."""
