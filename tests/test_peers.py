@@ -1,12 +1,16 @@
-"""What benchmarks/peers measures by: its reference, and what it says of pictures and packages."""
+"""What benchmarks/peers and benchmarks/sound_peers measure by: their references, and what they say of tools."""
 
 import numpy as np
 import pytest
 
-from benchmarks.beside.tools import missing
+from benchmarks.beside.tools import missing, missing_program
 from benchmarks.beside.ways import PATCHES
 from benchmarks.peers import reference
 from benchmarks.peers.registry import PEERS
+from benchmarks.sound_peers import reference as sounds
+from benchmarks.sound_peers.peer import BLOCK, RATE
+from benchmarks.sound_peers.registry import PEERS as SOUND_PEERS
+from weft.backends.base import Block
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.vm import ReferenceExecutor
@@ -16,6 +20,15 @@ from weft.runtime.build import build
 
 WIDTH, HEIGHT = 48, 20
 TIME = 100.3
+
+# Two stretches, neither of whole blocks.
+STRETCHES = (BLOCK + 44, 212)
+
+# An hour in, where a phase in single precision is lost.
+LATE = 3600 * RATE
+
+# Those that compile with programs of the system take a second for a large kernel.
+COMPILED = ("gcc", "gcc-turned", "clang", "clang-turned", "faust-single-g++", "faust-double-g++")
 
 
 @pytest.mark.parametrize("kernel", reference.KERNELS)
@@ -49,3 +62,55 @@ def test_a_missing_package_is_told_with_what_helps():
     assert missing("numpy") is None
     told = missing("no_such_package", "no-such-package>=1")
     assert told == "no_such_package is not installed: pip install no-such-package>=1"
+
+
+@pytest.mark.parametrize("first", [0, LATE])
+@pytest.mark.parametrize("kernel", sounds.KERNELS)
+def test_the_reference_of_sounds_is_what_the_patch_means(kernel, first):
+    text = (PATCHES / f"{kernel}.weft").read_text(encoding="utf-8")
+    (unit,) = build(Source(kernel, text), ContextTable()).units
+    executable, memory = ReferenceExecutor().load(unit.kernel), StateMemory(unit.kernel.slots)
+    # As long as a2 remembers anything.
+    lead, count = (400 if kernel == "a2" and first else 0), 40
+    launch = Launch((1, lead + count), {"abstime": Block(first - lead, lead + count, RATE).times})
+    heard = executable.planes(memory, launch)[:, 0, lead:]
+    assert sounds.wrong(heard, sounds.sound(kernel, first, count), 1e-9) is None
+
+
+def sounds_right(name, kernel):
+    peer = SOUND_PEERS[name]
+    problem = peer.available()
+    if problem:
+        pytest.skip(problem)
+    prepared = peer.prepare(kernel)
+    first = 0
+    for count in STRETCHES:
+        prepared.play(count)
+        expected = sounds.sound(kernel, first, count)
+        assert sounds.wrong(prepared.heard(), expected, peer.tolerance) is None
+        first += count
+
+
+@pytest.mark.parametrize("name", [name for name in SOUND_PEERS if name == "numpy" or name.startswith("weft")])
+@pytest.mark.parametrize("kernel", sounds.KERNELS)
+def test_the_sounds_of_those_that_are_always_there_are_right(name, kernel):
+    sounds_right(name, kernel)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_the_sound_of_what_is_compiled_is_right(name):
+    sounds_right(name, "a2")
+
+
+def test_a_wrong_sound_is_found():
+    expected = sounds.sound("a3", 0, 100)
+    moved = sounds.sound("a3", 1, 100)
+    assert "a wrong sound" in str(sounds.wrong(moved, expected, sounds.TOLERANCE))
+    assert sounds.wrong(expected[:, 1:], expected, sounds.TOLERANCE) is not None
+    assert sounds.wrong(np.full_like(expected, np.nan), expected, sounds.TOLERANCE) is not None
+
+
+def test_a_missing_program_is_told_with_what_helps():
+    assert missing_program("python3") is None
+    told = missing_program("no_such_program", package="something")
+    assert told == "no_such_program is not there: apt install something"

@@ -11,7 +11,8 @@ from benchmarks.beside.command import machine_line, number, parser, rounded, tel
 from benchmarks.beside.turns import Result, ratio
 from benchmarks.sound_peers.job import ASKED, Job
 from benchmarks.sound_peers.measure import measure, ours, ratios, realtime_factor, rival
-from benchmarks.sound_peers.peer import KERNELS, RATE
+from benchmarks.sound_peers.peer import RATE
+from benchmarks.sound_peers.reference import KERNELS
 from benchmarks.sound_peers.registry import PEERS
 from weft.runtime.measure import machine
 
@@ -56,11 +57,18 @@ def _table(kernel: str, results: Sequence[Result[Job]]) -> list[str]:
         cells = [realtime_factor(result), result.first_ms, times, by_few] if result.turns else []
         told = result.reason or result.version
         lines.append(f"{result.job.name:24}" + "".join(f"{number(cell):>18}" for cell in cells) + f"  {told}")
-    found = rival(results)
-    if found is not None and ours(results) is not None:
-        ratio_now, ratio_by_few = (number(ratio(found, ours(results, asked))) for asked in (RATE, ASKED))
-        lines.append(f"weft / the best of Faust ({found.job.peer}): {ratio_now}, by {ASKED}: {ratio_by_few}")
+    lines += [f"{words}: {number(times)}" for words, (times,) in _against_rival([results]).items()]
     return lines
+
+
+def _against_rival(found: Sequence[Sequence[Result[Job]]]) -> dict[str, list[float | None]]:
+    """How many times as fast as the best of Faust the best of weft is, with each kernel; by what is compared."""
+    told = {}
+    for in_double, rival_words in ((False, "the best of Faust"), (True, "the best of Faust in double precision")):
+        for asked, our_words in ((RATE, "weft"), (ASKED, f"weft by {ASKED}")):
+            pairs = [(rival(results, in_double), ours(results, asked)) for results in found]
+            told[f"{our_words} / {rival_words}"] = [ratio(their, our) if their else None for their, our in pairs]
+    return told
 
 
 def _markdown(found: Mapping[str, Sequence[Result[Job]]]) -> list[str]:
@@ -71,10 +79,8 @@ def _markdown(found: Mapping[str, Sequence[Result[Job]]]) -> list[str]:
         if any(result.turns for result in own):
             speeds = " | ".join(number(realtime_factor(result)) for result in own)
             lines.append(f"| {name} | {speeds} | {' / '.join(number(result.first_ms) for result in own)} |")
-    for asked, words in ((RATE, "**weft / the best of Faust**"), (ASKED, f"the same, weft by {ASKED}")):
-        rivals = [(rival(results), ours(results, asked)) for results in found.values()]
-        cells = " | ".join(number(ratio(theirs, our)) if theirs else "–" for theirs, our in rivals)
-        lines.append(f"| {words} | {cells} | |")
+    for words, times in _against_rival(list(found.values())).items():
+        lines.append(f"| {words} | {' | '.join(map(number, times))} | |")
     told = dict.fromkeys(
         f"{result.job.kernel}: {result.job.peer} is {result.version}" if result.turns else
         f"{result.job.kernel}: {result.job.name} is left out: {result.reason}"

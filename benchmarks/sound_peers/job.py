@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from benchmarks.beside.worker import Begun, median_step
-from benchmarks.sound_peers.peer import KERNELS, RATE, Samples
+from benchmarks.sound_peers.peer import RATE, Samples
+from benchmarks.sound_peers.reference import KERNELS
 from benchmarks.sound_peers.registry import PEERS
 
 # Samples that are asked for at once as a sound card would.

@@ -43,9 +43,10 @@ def ours(results: Sequence[Result[Job]], asked: int = RATE) -> Result[Job] | Non
     return best([each for each in results if each.job.peer in OURS and each.job.asked == asked])
 
 
-def rival(results: Sequence[Result[Job]]) -> Result[Job] | None:
-    """The best of Faust."""
-    return best([each for each in results if each.job.peer in RIVALS])
+def rival(results: Sequence[Result[Job]], in_double: bool = False) -> Result[Job] | None:
+    """The best of Faust; `in_double`, as weft computes, or in whichever precision."""
+    theirs = [each for each in results if each.job.peer in RIVALS]
+    return best([each for each in theirs if not (in_double and PEERS[each.job.peer].drifts)])
 
 
 def ratios(results: Sequence[Result[Job]], asked: int = RATE) -> list[float | None]:

@@ -32,7 +32,8 @@ def partials() -> Block:
         np.sin(np.multiply(tones, t, out=tone), out=tone)
         np.sin(np.add(np.multiply(levels, t, out=level), i, out=level), out=level)
         np.add(np.multiply(level, 0.5, out=level), 0.5, out=level)
-        return mix @ np.multiply(tone, level, out=tone)
+        mixed: Reals = mix @ np.multiply(tone, level, out=tone)
+        return mixed
 
     return block
 
@@ -46,7 +47,7 @@ def bent() -> Block:
     def block(t: Reals) -> Reals:
         nonlocal before
         tone = np.sin(t * (2 * np.pi * 220) + 3 * np.sin(t * (2 * np.pi * 110)))
-        soft = filtered[: t.size, : t.size] @ tone + left_over[: t.size] * before
+        soft: Reals = filtered[: t.size, : t.size] @ tone + left_over[: t.size] * before
         before = soft[-1]
         return soft
 
@@ -59,7 +60,8 @@ def sines() -> Block:
 
     def block(t: Reals) -> Reals:
         each = a[:, : t.size]
-        return np.sin(np.multiply(speeds, t, out=each), out=each).sum(axis=0) / 200
+        total: Reals = np.sin(np.multiply(speeds, t, out=each), out=each).sum(axis=0)
+        return total / 200
 
     return block
 

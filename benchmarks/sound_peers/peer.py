@@ -9,8 +9,6 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-KERNELS = ("a1", "a2", "a3")
-
 # Samples a second.
 RATE = 48_000
 

@@ -23,7 +23,7 @@ def sound(kernel: str, first: int, count: int) -> Samples:
     """So many samples of a kernel, from one on: [channels, samples]."""
     lead = min(first, _FORGOTTEN) if kernel == "a2" else 0
     t = np.arange(first - lead, first + count) / RATE
-    return np.array({"a1": _partials, "a2": _bent, "a3": _sines}[kernel](t))[:, lead:]
+    return np.array(KERNELS[kernel](t))[:, lead:]
 
 
 def wrong(got: Samples, expected: Samples, tolerance: float) -> str | None:
@@ -59,3 +59,6 @@ def _sines(t: _Line) -> list[_Line]:
     for i in range(200):
         total += np.sin(t * 100 * 1.01**i * 2 * np.pi)
     return [total / 200]
+
+
+KERNELS = {"a1": _partials, "a2": _bent, "a3": _sines}

@@ -79,6 +79,8 @@ def test_bench_as_json(weft):
         assert 0 < row["p50_ms"] <= row["p95_ms"]
     visual = [(r["backend"], r["threads"]) for r in found["results"] if r["context"] == "visual"]
     assert visual == [("vm", 1), ("vector", 1), ("vector", 2), *[("native", 1), ("native", 2)] * 2]
+    sound = [(r["backend"], r["threads"], r["tier"]) for r in found["results"] if r["context"] == "audio"]
+    assert sound == [("vm", 1, "bytecode"), ("vector", 1, "bytecode"), ("native", 1, 1), ("native", 1, 2)]
     assert found["transfers"]
     for way in found["transfers"]:
         assert set(way) == {"from", "to", "mechanism", "bytes", "p50_us"}
@@ -90,6 +92,33 @@ def test_the_reference_machine_is_estimated_for_large_pictures(weft):
     assert row["size"] == "1280x720"
 
 
+# Sounds that are led by the mouse and a key, that differ by the channel, and that read a picture.
+SOUNDS = """\
+me<width> = 16; me<height> = 9
+trail<v> = 0.9 * prev(trail@v) + 0.1 * me@x
+display(trail@v)
+audio(sin(me@time * (220 + mouse@x * 100) * tau + me@channel) * (1 - key@a))
+audio(sin(me@x * tau) * trail@v(me@x ~ mouse@x, me@y ~ 0.5), phasor(2))
+"""
+
+
+def test_bench_of_sounds(weft):
+    weft.file("sounds.weft", SOUNDS)
+    rows = weft.json("bench", "sounds.weft", "--seconds", "0.01", "--threads", "2")["results"]
+    sound = [row for row in rows if row["context"] == "audio"]
+    assert [(row["backend"], row["tier"]) for row in sound] == [
+        ("vm", "bytecode"), ("vector", "bytecode"), ("native", 1), ("native", 2),
+    ]  # fmt: skip
+    for row in sound:
+        assert (row["block"], row["threads"]) == (512, 1)
+        assert row["estimated"] is (row["backend"] == "vm")
+        assert row["budget_share"] == pytest.approx(row["p50_ms"] / (512 / 48), rel=1e-3)
+        assert row["realtime_factor"] == pytest.approx(1 / row["budget_share"], rel=1e-3)
+    # What the sound is given by the picture is computed once a frame.
+    given = [row for row in rows if row["context"] == "compute"]
+    assert [row["size"] for row in given] == ["1x1"] * 3
+
+
 def test_bench_for_people(weft):
     text = weft("bench", "rich.weft", "--seconds", "0", "--backends", "vector").stdout
     for words in ("p95", "visual", "× real time", "text → bytecode", "by call"):
@@ -98,7 +127,7 @@ def test_bench_for_people(weft):
 
 def test_without_a_file_the_shipped_patches_are_measured(weft):
     found = weft.json("bench", "--seconds", "0", "--backends", "vector", "--size", "32x18", "--threads", "1")
-    assert {"v1", "v2", "v3"} <= {row["patch"] for row in found["results"]}
+    assert {"v1", "v2", "v3", "a1", "a2", "a3"} <= {row["patch"] for row in found["results"]}
 
 
 @pytest.mark.parametrize(("name", "code"), [("gl", 3), ("nosuch", 2)])

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.graphs import graph_of, pinned_table, ref, strand
-from weft.graph.nodes import RenderGraph
+from weft.graph.nodes import Edge, RenderGraph
 
 
 def contexts(text: str, name: str) -> tuple[str, ...]:
@@ -81,6 +81,36 @@ def test_a_source_of_one_context():
     graph = graph_of("mic()::m<l> display(m@l) v = m@l * 2 compute(v)")
     assert strand(graph, "m@l").tied == "audio"
     assert strand(graph, "v").contexts == ("compute",)
+
+
+FOLLOWER = """
+spindle follow(x) :: <a, b> { m = prev(t); t = x * 2; out a = t + m; out b = m }
+follow(src)::n<a, b>
+"""
+
+
+def test_feedback_in_a_spindle_ties_what_calls_it():
+    text = "spindle low(x) :: v { v = prev(v) * 0.5 + x } src = me@time s = low(src)"
+    assert home(f"{text} display(s) audio(s)") == "audio"
+    assert home(f"{text} display(s(me@x ~ 0)) compute(s)") == "visual"
+    assert home(f"{text} t = low(me@x) display(t) audio(t)", "t") == "visual"
+
+
+def test_an_output_reads_what_memory_that_it_shares_needs():
+    graph = graph_of(f"{FOLLOWER} src = phasor(1) display(n@b) audio(src)")
+    assert strand(graph, "n@b").reads == (Edge(ref("src"), weak=True),)
+    assert graph.subgraph("visual/display").reads == (ref("src"),)
+    cached = graph_of("src = phasor(1) cache(<src * 2, me@time>, 9)::c<a, b> display(c@b) audio(src)")
+    assert strand(cached, "c@b").reads == (Edge(ref("src"), weak=True),)
+
+
+def test_outputs_that_share_memory_belong_to_one_context():
+    text = f"{FOLLOWER} src = me@time display(n@a) audio(n@b)"
+    assert (home(text, "n@a"), home(text, "n@b")) == ("audio", "audio")
+    alone = graph_of(f"{FOLLOWER} src = me@time audio(n@b)")
+    assert strand(alone, "n@a").contexts == ()
+    apart = "spindle two(x) :: <a, b> { out a = prev(x); out b = prev(x) } two(1)::n<a, b> display(n@a) audio(n@b)"
+    assert (home(apart, "n@a"), home(apart, "n@b")) == ("visual", "audio")
 
 
 # --- subgraphs ----------------------------------------------------------------------------------------------------

@@ -92,6 +92,29 @@ def test_another_name_or_kind_is_another_memory() -> None:
     assert edited(TEXT, other_kind).values[:2] == pytest.approx([TICKS, 10 * TICKS])
 
 
+FEEDBACK = """
+spindle total(step) :: <v, w> { v = prev(w) + step; w = v * 1 }
+spindle stage(step) :: v { v = total(step)@w }
+total(1)::n<v, w>
+compute(n@w, stage(10))
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("w = v * 1", "w = v * 2", [2 * (TICKS + 1), 2 * (10 * TICKS + 10)]),  # what it becomes
+        ("+ step", "+ step * 3", [TICKS + 3, 10 * TICKS + 30]),  # around it
+        ("v = prev(w) + step; w = v * 1", "w = prev(v); v = w + step", [TICKS, 10 * TICKS]),  # the name that it reads
+        ("total(1)::n<v, w>", "total(5)::n<v, w>", [TICKS + 5, 10 * TICKS + 10]),  # in a call
+    ],
+)
+def test_feedback_within_a_spindle_goes_on(old: str, new: str, expected: list[float]) -> None:
+    after = FEEDBACK.replace(old, new)
+    assert after != FEEDBACK
+    assert edited(FEEDBACK, after).values == pytest.approx(expected)
+
+
 def test_a_resize_resamples_what_is_remembered_of_a_picture() -> None:
     ramp = "ramp<v> = if me@absframe < 1 then me@x + 2 * me@y else prev(ramp@v)\ndisplay(ramp@v)\n"
     found = edited(ramp, ramp, ((40, 20), (20, 10))).image("visual/ramp@v/prev/0")

@@ -18,7 +18,8 @@ UNARY = ("-{}", "not {}", "floor({})", "fract({})", "abs({})", "sign({})", "hash
          "clamp({}, lo: -1)")  # fmt: skip
 BINARY = ("min({}, {})", "max({}, {}, 1)", "step({}, {})")
 TERNARY = ("if {} then {} else {}", "select({}, {}, {})", "mix({}, {}, {})", "clamp({}, {}, {})")
-STATE = ("prev({})", "integrate({})", "phasor({})", "hold({}, {})", "delay({}, {}, 3)", "delay({}, 2, 4)")
+FEEDBACK = ("prev({})", "integrate({})", "phasor({})", "delay({}, 2, 4)")
+STATE = (*FEEDBACK, "hold({}, {})", "delay({}, {}, 3)")
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Surroundings:
     strands: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
-    """Strands that are bound further down, which only state may read."""
+    """Names that are bound further down, which only state may read."""
     spindles: tuple[Spindle, ...] = ()
     state: bool = True
 
@@ -83,13 +84,13 @@ class Author:
     def spindle(self, name: str, around: Surroundings) -> Spindle:
         made = Spindle(name, self.number(1, 3), self.pick((("o",), ("o", "p"))))
         params = [f"p{k}" for k in range(made.params)]
-        inside = Surroundings(tuple(params), spindles=around.spindles)
+        names = [f"l{k}" for k in range(self.number(0, 2))]
+        names += made.outputs
+        inside = Surroundings(tuple(params), later=tuple(names), spindles=around.spindles)
         body: list[str] = []
-        for k in range(self.number(0, 2)):
-            body.append(f"l{k} = {self.expression(inside, 2)}")
-            inside = inside.also(f"l{k}")
-        body += [f"out {output} = {self.expression(inside, 2)}" for output in made.outputs]
-        inside = inside.also(*made.outputs)
+        for k, assigned in enumerate(names):
+            body.append(f"{assigned} = {self.expression(inside, 2)}")
+            inside = replace(inside.also(assigned), later=tuple(names[k + 1 :]))
         for _ in range(self.number(0, 2)):
             body.append(self.pick((self.loop, self.change))(inside))
         self.lines.append(f"spindle {name}({', '.join(params)}) :: <{', '.join(made.outputs)}> {{")
@@ -164,7 +165,8 @@ class Author:
 
     def memory(self, around: Surroundings, depth: int) -> str:
         if around.later and self.number(0, 2) == 0:
-            return f"prev({self.pick(around.later)})"
+            looking_ahead = replace(around, strands=(*around.strands, *around.later), later=())
+            return self.filled(self.pick(FEEDBACK), looking_ahead, depth)
         return self.filled(self.pick(STATE), around, depth)
 
     # --- choices --------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from weft.cli.patch import compile_file, shipped_patches
 from weft.codegen.native.target import ISAS, TIERS, Isa
 from weft.errors import did_you_mean
 from weft.runtime.build import Build
-from weft.runtime.measure import Cost, Transfer, Way, machine, measure, transfers
+from weft.runtime.measure import Cost, Transfer, Way, contexts, machine, measure, transfers
 
 # The slowest comes first, so that the bars grow shorter from line to line.
 _BACKENDS = tuple(EXECUTORS)[::-1]
@@ -157,10 +157,13 @@ def _isa(name: str) -> Isa:
 
 def _measured(file: str, build: Build, ways: Sequence[Way], seconds: float) -> Iterator[_Row]:
     compile_ms = _text_to_bytecode(build)
-    for context in dict.fromkeys(unit.subgraph.context for unit in build.units):
+    for context in contexts(build):
+        spec = build.contexts[context]
         for way in ways:
-            # Only a picture is large enough to be shared among threads, or to be worth another tier.
-            if (way.threads > 1 or way.tier > 1) and not build.contexts[context].sweeps_plane:
+            # Only a picture is large enough to be shared among threads, and a single element has no tiers.
+            if way.threads > 1 and not spec.sweeps_plane:
+                continue
+            if way.tier > 1 and not (spec.sweeps_plane or spec.streams):
                 continue
             _tell(f"{Path(file).name} · {context} · {_way_text(way)}")
             cost = measure(build, context, way, seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import numpy as np
 
 import weft
 from weft.backends import hardware, llvm
-from weft.backends.base import Env
+from weft.backends.base import Block, Env
 from weft.backends.cpu import EXECUTORS
 from weft.backends.executor import Executable, Executor
 from weft.backends.launch import Getter, Launch, Picture, Value, blank_view, picture_coords
@@ -24,19 +24,22 @@ from weft.backends.select import choose
 from weft.codegen.base import Kernel
 from weft.codegen.native.target import Isa
 from weft.codegen.unit import Unit
-from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable
+from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable, is_led
 from weft.errors import Source
 from weft.media.pictures import load_picture
 from weft.names import StrandRef, is_view
 from weft.runtime.build import Build, build
 from weft.runtime.offline import initial_inputs
 from weft.runtime.program import Stage
+from weft.runtime.sound.mixer import channels_of
 
 # Samples of sound in one block, as the loudspeaker asks for them.
 BLOCK = 512
 
-# The reference machine is measured on a picture of so many pixels, and what it would take for all is an estimate.
+# The reference machine is measured on a picture of so many pixels, or so many samples of sound, and what it would take
+# for all is an estimate.
 _VM_PIXELS = 64 * 36
+_VM_SAMPLES = 32
 
 _FEWEST, _MOST = 3, 5000
 
@@ -125,12 +128,12 @@ def timed(work: Callable[[], object], seconds: float) -> Timing:
 def measure(program: Build, context: str, way: Way, seconds: float) -> Cost | None:
     """What the subgraphs of one context cost in a tick, on their own: what they read of other contexts is a constant.
     None if the program has nothing in that context."""
-    units = [unit for unit in program.units if unit.subgraph.context == context]
+    units = [unit for unit in _units(program) if unit.subgraph.context == context]
     if not units:
         return None
     spec, settings = program.contexts[context], program.patch.settings
     whole = _shape(spec, settings)
-    shape = _reduced(whole) if way.executor == "vm" and spec.sweeps_plane else whole
+    shape = _reduced(whole) if way.executor == "vm" else whole
     loader = way.loader()
     started = time.perf_counter()
     loaded = [_loaded(loader, unit, spec, way.tier) for unit in units]
@@ -148,6 +151,17 @@ def measure(program: Build, context: str, way: Way, seconds: float) -> Cost | No
         estimated=shape != whole,
         budget_ms=1e3 * whole[1] / settings["rate"] if spec.raster else 1e3 / (spec.rate or settings["fps"]),
     )
+
+
+def contexts(program: Build) -> list[str]:
+    """The contexts that a program has something to compute in."""
+    return list(dict.fromkeys(unit.subgraph.context for unit in _units(program)))
+
+
+def _units(program: Build) -> list[Unit]:
+    """All that is computed, with what streams are given once a frame."""
+    feeding = (unit.feeding for unit in program.units)
+    return [*program.units, *(unit for unit in feeding if unit is not None)]
 
 
 def _loaded(loader: Executor, unit: Unit, spec: ContextSpec, tier: int) -> Executable:
@@ -168,8 +182,10 @@ def _shape(spec: ContextSpec, settings: Mapping[str, float]) -> tuple[int, int]:
 
 
 def _reduced(shape: tuple[int, int]) -> tuple[int, int]:
-    """A smaller picture, of about the same form."""
+    """A smaller picture, of about the same form, or fewer samples."""
     height, width = shape
+    if height == 1:
+        return 1, min(width, _VM_SAMPLES)
     factor = min(1.0, (_VM_PIXELS / (height * width)) ** 0.5)
     return max(1, round(height * factor)), max(1, round(width * factor))
 
@@ -182,20 +198,22 @@ class _Rig:
         self._spec = spec
         self._shape = shape
         self._threads = threads
-        self._tick_seconds = shape[1] / settings["rate"] if spec.raster else 1 / (spec.rate or settings["fps"])
         self._rate = settings["rate"]
+        self._channels = channels_of(program.playable)
+        self._tick_seconds = shape[1] / self._rate if spec.raster else 1 / (spec.rate or settings["fps"])
         self._centres = picture_coords(shape[1], shape[0])
         self._env = Env(
             width=int(settings["width"]),
             height=int(settings["height"]),
             dt=1 / self._rate if spec.raster else self._tick_seconds,
-            inputs=initial_inputs(program.patch),
+            inputs={**dict.fromkeys(_fed(program), _ELSEWHERE), **initial_inputs(program.patch)},
         )
 
     def step(self, unit: Unit, executable: Executable) -> Callable[[], None]:
         """A function that runs the next tick of a kernel, up to what its context makes of the outputs."""
         kernel = unit.kernel
-        memory = StateMemory(kernel.slots, self._shape)
+        differs = self._spec.streams and any(name == "channel" for name, _ in kernel.coords)
+        memories = [StateMemory(kernel.slots, self._shape) for _ in range(self._channels if differs else 1)]
         paths = kernel.pictures
         pictures = {path: blank_view() if is_view(path) else load_picture(Path(path)) for path in paths}
         pixels = np.empty((*self._shape, 4), np.uint8)
@@ -205,10 +223,12 @@ class _Rig:
         def run() -> None:
             nonlocal tick
             launch = self._launch(kernel, tick, pictures)
-            if shows:
-                executable.rgba8(memory, launch, pixels)
-            else:
-                executable.planes(memory, launch)
+            for channel, memory in enumerate(memories):
+                own = replace(launch, coords={**launch.coords, "channel": float(channel)}) if channel else launch
+                if shows:
+                    executable.rgba8(memory, own, pixels)
+                else:
+                    executable.planes(memory, own)
             tick += 1
 
         return run
@@ -220,10 +240,17 @@ class _Rig:
         if self._spec.sweeps_plane:
             coords = {**self._centres, "abstime": start}
         elif self._spec.raster:
-            coords |= {"abstime": start + np.arange(width) / self._rate, **self._env.standing(kernel, width)}
+            times = Block(tick * width, width, self._rate).times
+            coords |= {"abstime": times, **self._env.standing(kernel, width)}
         uniforms = {name: float(tick) if name == "absframe" else self._env.uniform(name) for name in kernel.uniforms}
         strands: dict[StrandRef, Getter] = dict.fromkeys(kernel.strands, _constant)
         return Launch(self._shape, coords, uniforms, strands, pictures, self._threads)
+
+
+def _fed(program: Build) -> set[str]:
+    """What streams are given by others, and by one another, by the names that it arrives as."""
+    given = (kernel.outputs for unit in program.units for kernel in (unit.kernel, unit.feeds) if kernel is not None)
+    return {label for labels in given for label in labels if is_led(label)}
 
 
 def _constant(*coordinates: Value) -> Value:

@@ -19,6 +19,9 @@ from weft.runtime.build import Playable
 from weft.runtime.coordinator import Part, ProgramRunner
 from weft.runtime.files import stat_media
 
+# The tier that is made when there is time for it.
+_BETTER = 2
+
 # Bytes of pictures that are kept for a text that names them again.
 _MOST_PICTURES = 256_000_000
 
@@ -41,9 +44,15 @@ class Swap:
 
     @property
     def tier(self) -> int:
-        """The lowest tier among its subgraphs, as far as they have any."""
-        tiers = (part.backend.tier(part.compiled) for part in self.runner.parts)
-        return min((tier for tier in tiers if tier is not None), default=1)
+        """The lowest tier among its subgraphs that run here, as far as they have any."""
+        return self.tier_with({})
+
+    def tier_with(self, codes: Mapping[str, object]) -> int:
+        """The same, where subgraphs that are played elsewhere have taken better code, by the hashes of the units, into
+        use."""
+        here = (part.backend.tier(part.compiled) for part in self.runner.parts)
+        tiers = [tier for tier in here if tier is not None]
+        return min(tiers, default=_BETTER if any(unit.hash in codes for unit in self.elsewhere) else 1)
 
     @property
     def improvable(self) -> tuple[Unit, ...]:
@@ -98,7 +107,7 @@ class Stage:
         codes = {}
         for unit in units:
             backend = self.backend(unit.subgraph.context)
-            code = backend.translate(unit, tier=2) if backend is not None else None
+            code = backend.translate(unit, tier=_BETTER) if backend is not None else None
             if code is not None:
                 codes[unit.hash] = code
         return codes

@@ -78,6 +78,8 @@ class Shader:
     outputs: tuple[str, ...]
     packed: bool
     stores: tuple[SlotPlane, ...]
+    to_images: bool
+    """Whether stores go to the images of their slots (`NAME_next`) instead of targets."""
     stops: bool
     workgroup: int | None = None
     """How many points a workgroup takes; None for what is drawn."""

@@ -210,7 +210,8 @@ class CompileWorker:
             swap.exchange(improved.codes)
             took = improved.took + (time.perf_counter() - started) * 1e3
             with self._condition:
-                self._improved.append(Improvement(text, swap.tier, took, improved.codes))
+                tier = swap.tier_with(improved.codes)
+                self._improved.append(Improvement(text, tier, took, improved.codes))
             self._wake()
 
     def _attempt(self, saved: Saved) -> Outcome | None:

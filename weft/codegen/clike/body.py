@@ -1,0 +1,205 @@
+"""Writes the values of a program as statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+
+from weft.codegen.base import Note
+from weft.codegen.clike.expressions import Text, applied, assignment, literal
+from weft.codegen.clike.language import Language, Line, Parts
+from weft.codegen.clike.literals import bits_text
+from weft.codegen.clike.memory import write_picture, write_sample, write_state
+from weft.codegen.clike.names import Names
+from weft.codegen.clike.plan import Plan
+from weft.codegen.clike.read import Program
+from weft.codegen.clike.steps import Steps
+from weft.codegen.native.layout import Scalar
+from weft.codegen.native.nodes import Node
+from weft.ops import OPS
+from weft.ops.spec import ValueType
+
+TYPES: Mapping[ValueType, str] = MappingProxyType({"real": "float", "truth": "bool", "bits": "uint"})
+
+# What a value is called that has no name, by what it is.
+_HINTS: Mapping[str, str] = MappingProxyType({
+    "sinpi": "sine", "cospi": "cosine", "sin": "sine", "cos": "cosine", "sqrt": "root", "mul": "product",
+    "div": "ratio", "add": "sum", "sub": "difference", "select": "choice", "min": "least", "max": "most",
+    "bits_of": "whole", "bits_xor": "mixed", "bits_mul": "mixed", "bits_add": "mixed", "bits_top": "hash",
+    "picture": "colour", "state": "past", "sample": "past",
+})  # fmt: skip
+
+# A longer line of the patch is cut.
+_LONGEST_REMARK = 100
+
+
+class Writer:
+    """Writes one program. `parts` collects what the statements refer to."""
+
+    def __init__(self, language: Language, parts: Parts, program: Program, plan: Plan) -> None:
+        self.language = language
+        self.parts = parts
+        self.program = program
+        self.plan = plan
+        self.names = Names(language.reserved | {"frame", "stopped", "main"})
+        self.depth = 0
+        self.steps = Steps(self)
+        self._variables: dict[Node, str] = {}
+        self._shared: dict[object, str] = {}
+        self._told: set[tuple[str, int]] = set()
+
+    # Statements.
+
+    def write(self, nodes: Iterable[Node]) -> None:
+        """Writes those of these nodes that have a variable, and their loops."""
+        for node in nodes:
+            if node.op == "loop":
+                self.steps.write_loop(node)
+            elif node in self.plan.in_place:
+                self._advance(node, self.plan.in_place[node])
+            elif node in self.plan.kept:
+                self.declare(node, self.name_of(node), self.made(node).text)
+
+    def declare(self, node: Node, name: str, text: str) -> None:
+        self.tell(node)
+        self.line(f"{TYPES[node.kind]} {name} = {text};", node)
+        self._variables[node] = name
+
+    def _advance(self, node: Node, carried: Node) -> None:
+        """Computes what follows a carried value into its variable."""
+        self.tell(node)
+        self.line(f"{assignment(self._variables[carried], self.made(node))};", node)
+        self._variables[node] = self._variables[carried]
+
+    def tell(self, node: Node) -> None:
+        """Writes the line of the patch that a value comes from, unless it stands there already."""
+        note = self.plan.owners.get(node)
+        if note is None or (note.source, note.line) in self._told:
+            return
+        self._told.add((note.source, note.line))
+        text = note.text if len(note.text) <= _LONGEST_REMARK else note.text[: _LONGEST_REMARK - 1] + "…"
+        self.line(f"// {note.line}: {text}", node)
+
+    def line(self, text: str, node: Node | None = None) -> None:
+        note = self.plan.owners.get(node) if node is not None else None
+        self.parts.body.append(Line(text, self.depth, f"{note.source}:{note.line}" if note is not None else ""))
+
+    # Names.
+
+    def name_of(self, node: Node) -> str:
+        """A new name for a value."""
+        note = self.program.notes.get(node)
+        return self.names.new(note.name if note is not None else self._part_name(node))
+
+    def _part_name(self, node: Node) -> str:
+        owner = self.plan.owners.get(node)
+        hint = _HINTS.get(node.op, node.op)
+        return f"{owner.name}_{hint}" if owner is not None else hint
+
+    def keep(self, node: Node, name: str) -> None:
+        """From now on a value has this name."""
+        self._variables[node] = name
+
+    def owner(self, node: Node) -> Note | None:
+        return self.plan.owners.get(node)
+
+    # Expressions.
+
+    def value(self, node: Node) -> Text:
+        """A value where it is used: its name, or what it is made of."""
+        if node in self._variables:
+            return Text(self._variables[node])
+        return self.made(node)
+
+    def real(self, node: Node) -> str:
+        return self.value(node).text
+
+    def made(self, node: Node) -> Text:
+        """What a value is made of."""
+        row = OPS.get(node.op)
+        if row is not None:
+            return self._row(node)
+        match node.op:
+            case "const":
+                return literal(self.language.real(node.attr))
+            case "bits":
+                return Text(bits_text(node.attr))
+            case "scalar":
+                return self._scalar(node)
+            case "line":
+                return Text(self._coordinate(node.attr.key))
+            case "result":
+                return self.value(node.args[0].attr.carried[node.attr])
+            case "state":
+                return write_state(self, node)
+            case "sample":
+                return write_sample(self, node)
+            case "picture":
+                return write_picture(self, node)
+        raise TypeError(f"nothing is written for {node.op}")
+
+    def _row(self, node: Node) -> Text:
+        args = [self.value(arg) for arg in node.args]
+        if node.op in ("min", "max"):
+            known = [arg.op == "const" and arg.attr == arg.attr for arg in node.args]
+            if any(known):
+                # The language's own, which gives its first operand where the second is NaN.
+                return applied(node.op, args if known[0] else args[::-1])
+        if node.op == "sub" and node.args[1].op == "floor" and node.args[1].args[0] is node.args[0]:
+            whole = node.args[1]
+            if self.language.has_fract and whole not in self._variables:
+                return applied("fract", args[:1])
+        spelling = self.language.spelling(OPS[node.op])
+        self.call(spelling)
+        return applied(spelling, args)
+
+    def call(self, function: str) -> None:
+        """Notes that a function is called."""
+        if self.language.has_function(function):
+            self.parts.helpers.add(function)
+
+    def _scalar(self, node: Node) -> Text:
+        scalar: Scalar = node.attr
+        remark = ""
+        match scalar:
+            case Scalar("local", int(number)):
+                note = self.program.given.get(number)
+                name = remark = self.parts.kernel.locals[number].name
+                if note is not None:
+                    name = note.name
+                elif name.endswith("…") or len(name) < 2:
+                    owner = self.plan.owners.get(node)
+                    name = owner.name if owner is not None else "given"
+            case _:
+                name = str(scalar.key)
+        text = self.parts.frame.read(scalar, name, scalar.kind, remark)
+        return Text(f"{text} != 0u", 45, "!=") if scalar.kind == "truth" else Text(text)
+
+    def _coordinate(self, key: str | int) -> str:
+        name = str(key)
+        if name not in self.parts.coords:
+            self.parts.coords.append(name)
+        return f"me_{name}"
+
+    def shared(self, key: object, kind: str, name: str, text: str) -> str:
+        """The name of something that several values are taken from; declared when it is first asked for."""
+        if key not in self._shared:
+            made = self.names.new(name)
+            self.line(f"{kind} {made} = {text};")
+            self._shared[key] = made
+        return self._shared[key]
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """What is written within it is indented, and not seen from outside."""
+        outside, self._shared = self._shared, dict(self._shared)
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self._shared = outside
+
+
+def as_real(value: Text, node: Node) -> str:
+    """A value as a real: a truth as 1 or 0."""
+    return f"float({value.text})" if node.kind == "truth" else value.text

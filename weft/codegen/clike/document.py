@@ -1,0 +1,65 @@
+"""Puts the pieces of a program together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from weft.codegen.clike.language import Language, Line, Parts
+from weft.codegen.clike.shader import Kind, Shader
+
+_INDENT = "    "
+_TYPES: dict[Kind, str] = {"real": "float", "truth": "uint", "bits": "uint", "int": "int"}
+
+
+def block(head: str, lines: Iterable[Line]) -> list[Line]:
+    """Lines in braces behind a head."""
+    return [Line(f"{head} {{"), *(Line(line.text, line.depth + 1, line.place) for line in lines), Line("}")]
+
+
+def structure(language: Language, parts: Parts, head: str, end: str) -> list[str]:
+    """The declaration of the frame's block; nothing if it is empty. To be asked for when all is read."""
+    fields = parts.frame.uniforms.values()
+    if not fields:
+        return []
+    made = [f"{head} {{"]
+    for field in fields:
+        remark = parts.frame.remarks.get(field.name)
+        made.append(f"{_INDENT}{_TYPES[field.kind]} {field.name};" + (f"  // {remark}" if remark else ""))
+    return [*made, end]
+
+
+def document(
+    language: Language,
+    parts: Parts,
+    top: Sequence[str],
+    given: Sequence[Sequence[str]],
+    main: Sequence[Line],
+    images: bool = False,
+    workgroup: int | None = None,
+) -> Shader:
+    """The program: its first lines, what it is given (in groups), functions, and the entry. With `images`, slots are
+    written as images instead of targets."""
+    kernel = parts.kernel
+    title = f"// {kernel.name} → {', '.join(kernel.outputs) or 'state alone'}"
+    functions = [text.split("\n") for text in language.functions(sorted(parts.helpers))]
+    lines = [Line(top[0]), Line(title), *map(Line, top[1:])]
+    for group in (*given, *functions):
+        if group:
+            lines += [Line(""), *map(Line, group)]
+    lines += [Line(""), *main]
+    return Shader(
+        language=language.name,
+        text="".join(f"{_INDENT * line.depth}{line.text}".rstrip() + "\n" for line in lines),
+        places=tuple(line.place for line in lines),
+        uniforms=tuple(parts.frame.uniforms.values()),
+        images=tuple(parts.images.values()),
+        histories=tuple(parts.histories.values()),
+        pictures=tuple(parts.pictures.values()),
+        coords=tuple(parts.coords),
+        outputs=kernel.outputs,
+        packed=parts.packed,
+        stores=tuple(place for place, _ in parts.stores),
+        to_images=images,
+        stops=parts.stops,
+        workgroup=workgroup,
+    )

@@ -1,0 +1,31 @@
+"""From a kernel to a program for a graphics card."""
+
+from __future__ import annotations
+
+from weft.codegen.base import Kernel
+from weft.codegen.clike.body import Writer, as_real
+from weft.codegen.clike.language import Frame, Language, Parts
+from weft.codegen.clike.memory import image_of
+from weft.codegen.clike.names import Names
+from weft.codegen.clike.plan import plan
+from weft.codegen.clike.read import read_program
+from weft.codegen.clike.shader import Shader
+
+
+def emit(kernel: Kernel, language: Language, packed: bool = False) -> Shader:
+    """A kernel as a program: with its outputs as reals, or `packed` as the pixels of a picture.
+
+    Raises UnsuitableError, with the reason, if the language has no such program, and ValueError if the outputs are no
+    picture.
+    """
+    if packed and len(kernel.outputs) not in (1, 3, 4):
+        raise ValueError(f"a picture has 1, 3 or 4 outputs, not {len(kernel.outputs)}")
+    program = read_program(kernel)
+    parts = Parts(kernel, packed, Frame(Names(language.reserved)), [], [], [], {}, {}, {}, [], set(), stops=False)
+    writer = Writer(language, parts, program, plan(program))
+    writer.write(program.nodes)
+    parts.outputs = [as_real(writer.value(node), node) for node in program.outputs]
+    for store in program.stores:
+        image_of(writer, kernel.slot(store.place.slot))
+        parts.stores.append((store.place, as_real(writer.value(store.value), store.value)))
+    return language.program(parts)

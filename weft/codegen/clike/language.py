@@ -1,0 +1,149 @@
+"""What differs between the languages like C that a program can be written in."""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from weft.codegen.base import Kernel
+from weft.codegen.clike.literals import real_text, single
+from weft.codegen.clike.names import Names
+from weft.codegen.clike.prelude import PRELUDE, Helper
+from weft.codegen.clike.shader import Bound, Kind, Shader, Source, Uniform
+from weft.ir.expr import SlotPlane
+from weft.ir.program import StateSlot
+from weft.ops.spec import OpSpec
+
+
+@dataclass(slots=True)
+class Frame:
+    """The block of numbers that are the same in a whole launch, as far as the program reads them."""
+
+    names: Names
+    uniforms: dict[Source, Uniform] = field(default_factory=dict)
+    remarks: dict[str, str] = field(default_factory=dict)
+    """What stands behind a number's declaration, by its name."""
+
+    def read(self, source: Source, name: str, kind: Kind, remark: str = "") -> str:
+        """The text that reads a number."""
+        if source not in self.uniforms:
+            made = self.names.new(name)
+            self.uniforms[source] = Uniform(made, kind, source)
+            if remark and remark != made:
+                self.remarks[made] = remark
+        return f"frame.{self.uniforms[source].name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a program: how deep it is indented, and where in the patch it comes from, if anywhere."""
+
+    text: str
+    depth: int = 0
+    place: str = ""
+
+
+@dataclass(slots=True)
+class Parts:
+    """What a language puts together to a program. `outputs` and `stores` are texts of values."""
+
+    kernel: Kernel
+    packed: bool
+    frame: Frame
+    body: list[Line]
+    outputs: list[str]
+    stores: list[tuple[SlotPlane, str]]
+    images: dict[str, Bound]
+    histories: dict[str, Bound]
+    pictures: dict[str, Bound]
+    coords: list[str]
+    """The base coordinates that are read."""
+    helpers: set[str]
+    stops: bool
+    """Whether a loop may meet its limit: then the body sets `stopped`."""
+
+
+class Language(ABC):
+    """One language. The class variables say how it spells things; the methods what it reads memory by, and what stands
+    around the statements."""
+
+    name: ClassVar[str]
+    suffix: ClassVar[str] = ""
+    """Behind real numbers."""
+    has_fract: ClassVar[bool] = False
+    """Whether there is a `fract(x)` that is `x - floor(x)` for every x."""
+    reserved: ClassVar[frozenset[str]] = frozenset()
+    """Names that a program cannot give."""
+    spellings: ClassVar[Mapping[str, str]] = {}
+    """Rows that are spelled otherwise than the table of operators has it."""
+    helpers: ClassVar[Mapping[str, Helper]] = {}
+    """Functions besides the prelude's, or instead of them."""
+    words: ClassVar[Mapping[str, str]] = {}
+    """What the words of the prelude are."""
+
+    def spelling(self, row: OpSpec) -> str:
+        """Raises KeyError for a row that has to be expanded first."""
+        spelled = self.spellings.get(row.name, row.clike)
+        if spelled is None:
+            raise KeyError(row.name)
+        return spelled
+
+    def real(self, value: float) -> str:
+        """A number in single precision."""
+        value = single(value)
+        if math.isnan(value):
+            return self.words["not_a_number"]
+        if math.isinf(value):
+            return ("-" if value < 0 else "") + self.words["infinity"]
+        return real_text(value) + self.suffix
+
+    def functions(self, names: Iterable[str]) -> list[str]:
+        """The texts of functions and of all that they call, callees first."""
+        known = {**PRELUDE, **self.helpers}
+        wanted: set[str] = set()
+        todo = list(names)
+        while todo:
+            name = todo.pop()
+            if name not in wanted:
+                wanted.add(name)
+                todo += known[name].calls
+        return [self._translated(helper.text) for name, helper in known.items() if name in wanted]
+
+    def has_function(self, name: str) -> bool:
+        """Whether it has to be written into a program that calls it."""
+        return name in PRELUDE or name in self.helpers
+
+    def _translated(self, text: str) -> str:
+        text = re.sub(rf"\b({'|'.join(self.words)})\b", lambda found: self.words[found[0]], text)
+        if self.suffix:
+            text = re.sub(r"(?<![\w.])\d+\.\d*(?:e[-+]?\d+)?(?!\w)", rf"\g<0>{self.suffix}", text)
+        return text
+
+    @abstractmethod
+    def own(self, parts: Parts, image: Bound, slot: StateSlot, layer: str) -> str:
+        """An image slot at the element itself."""
+
+    @abstractmethod
+    def sampled(self, parts: Parts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
+        """An image slot at a place."""
+
+    @abstractmethod
+    def remembered(self, parts: Parts, history: Bound, index: str) -> str:
+        """A number out of the ring of a slot."""
+
+    @abstractmethod
+    def picture(self, parts: Parts, picture: Bound, x: str, y: str) -> str:
+        """The four channels of a picture at a place."""
+
+    @property
+    @abstractmethod
+    def four(self) -> str:
+        """The type of four reals."""
+
+    @abstractmethod
+    def program(self, parts: Parts) -> Shader:
+        """The whole program. Raises UnsuitableError if it needs more than the language has."""

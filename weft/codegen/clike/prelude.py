@@ -1,0 +1,289 @@
+"""The functions that a program calls besides those of its language: each is written into a program that calls it.
+
+They are here, and not the language's own, where drivers differ or promise little: a sine may be a table with eleven
+digits, a power the exponential of a rounded logarithm, a minimum may be NaN. The polynomials and reductions are those
+of `weft.ops.single`, put so that a compiler which takes (a + b) − b for a spoils nothing: no number is added to be
+taken away again.
+
+The texts are in the subset that the languages share. `Language.words` translates the rest: `bits_in` and `real_in` are
+the bits of a real and back, `nearest` rounds to even, `pair` is two reals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from weft.codegen.clike.literals import real_text
+from weft.ops import polynomials
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """A function: its text, and the names of those that it calls."""
+
+    text: str
+    calls: tuple[str, ...] = ()
+
+
+def _polynomial(x: str, coefficients: tuple[float, ...]) -> str:
+    """c₀ + x·(c₁ + x·(…)), as text."""
+    *others, last = coefficients
+    text = f"({real_text(last)})" if last < 0 else real_text(last)
+    for coefficient in reversed(others):
+        text = f"({real_text(coefficient)} + {x} * {text})"
+    return text
+
+
+def _split(value: float, *digits: int) -> tuple[str, ...]:
+    """Numbers of so many binary digits that add up to the value."""
+    parts = []
+    for count in digits:
+        mantissa, exponent = math.frexp(value)
+        parts.append(math.ldexp(round(math.ldexp(mantissa, count)), exponent - count))
+        value -= parts[-1]
+    return tuple(map(real_text, parts))
+
+
+_PI_1, _PI_2, _PI_3 = _split(math.pi, 11, 11, 24)
+_LN_2_1, _LN_2_2 = _split(math.log(2), 15, 24)
+_LN_2, _PER_LN_2, _PER_PI = (real_text(x) for x in (math.log(2), 1 / math.log(2), 1 / math.pi))
+_SMALLEST_NORMAL, _STEP = real_text(2.0**-126), real_text(2.0**-23)
+
+_NUMBER = Helper("""\
+// Whether x is no NaN. On the bits: a compiler may think that there are none.
+bool is_number(float x) {
+    return (bits_in(x) & 0x7fffffffu) <= 0x7f800000u;
+}""")
+
+_FINITE = Helper("""\
+// Whether x is neither infinite nor NaN.
+bool is_finite(float x) {
+    return (bits_in(x) & 0x7f800000u) != 0x7f800000u;
+}""")
+
+_LEVEL = Helper(
+    """\
+// A channel in steps of 1/255, from 0 to 1; a half rounds up, and NaN is 0.
+float level(float x) {
+    return is_number(x) ? floor(clamp(x, 0.0, 1.0) * 255.0 + 0.5) / 255.0 : 0.0;
+}""",
+    ("is_number",),
+)
+
+_MINIMUM = Helper(
+    """\
+// The smaller; of a number and a NaN the number.
+float minimum(float a, float b) {
+    return b < a || !is_number(a) ? b : a;
+}""",
+    ("is_number",),
+)
+
+_MAXIMUM = Helper(
+    """\
+// The larger; of a number and a NaN the number.
+float maximum(float a, float b) {
+    return b > a || !is_number(a) ? b : a;
+}""",
+    ("is_number",),
+)
+
+_IS_ODD = Helper("""\
+// Whether a whole number is odd.
+bool is_odd(float whole) {
+    return whole - 2.0 * floor(0.5 * whole) == 1.0;
+}""")
+
+_SINE = Helper(
+    f"""\
+// sin x: whole half turns are taken out of x first, in three parts.
+float sine(float x) {{
+    float turns = nearest(x * {_PER_PI});
+    float rest = x - turns * {_PI_1} - turns * {_PI_2} - turns * {_PI_3};
+    rest = clamp(rest, -1.58, 1.58);
+    float square = rest * rest;
+    float value = rest + rest * square * {_polynomial("square", polynomials.SINE)};
+    return !is_finite(x) ? not_a_number : is_odd(turns) ? -value : value;
+}}""",
+    ("is_finite", "is_odd"),
+)
+
+_COSINE = Helper(
+    f"""\
+// cos x: whole half turns are taken out of x first, in three parts.
+float cosine(float x) {{
+    float turns = nearest(x * {_PER_PI});
+    float rest = x - turns * {_PI_1} - turns * {_PI_2} - turns * {_PI_3};
+    float square = min(rest * rest, 2.4964);
+    float value = 1.0 + square * {_polynomial("square", polynomials.COSINE)};
+    return !is_finite(x) ? not_a_number : is_odd(turns) ? -value : value;
+}}""",
+    ("is_finite", "is_odd"),
+)
+
+_SINPI = Helper(f"""\
+// sin πx. Turns of 2 are taken out of x, which is exact however large it is; then what lies beyond ½ is folded back.
+float sinpi(float x) {{
+    float rest = x - 2.0 * nearest(0.5 * x);
+    rest = abs(rest) > 0.5 ? sign(rest) - rest : rest;
+    float square = rest * rest;
+    return rest * {_polynomial("square", polynomials.SINE_OF_HALF_TURNS)};
+}}""")
+
+_COSPI = Helper(f"""\
+// cos πx, as the sine of π(½ − x).
+float cospi(float x) {{
+    float rest = 0.5 - abs(x - 2.0 * nearest(0.5 * x));
+    float square = rest * rest;
+    return rest * {_polynomial("square", polynomials.SINE_OF_HALF_TURNS)};
+}}""")
+
+_SCALED = Helper("""\
+// x · 2ⁿ for whole n from -126 to 129.
+float scaled(float x, float n) {
+    int low = int(n) / 2;
+    return x * real_in(uint(low + 127) << 23u) * real_in(uint(int(n) - low + 127) << 23u);
+}""")
+
+_EXPONENTIAL = Helper(
+    f"""\
+// e to the power of x.
+float exponential(float x) {{
+    float limited = x < -87.4 ? -87.4 : x > 89.0 ? 89.0 : x;
+    float octaves = nearest(limited * {_PER_LN_2});
+    float rest = limited - octaves * {_LN_2_1} - octaves * {_LN_2_2};
+    return scaled(1.0 + rest * {_polynomial("rest", polynomials.POWER_OF_E)}, octaves);
+}}""",
+    ("scaled",),
+)
+
+_POWER_OF_TWO = Helper(
+    f"""\
+// 2 to the power of x; exact for whole x.
+float power_of_two(float x) {{
+    float limited = x < -126.0 ? -126.0 : x > 128.0 ? 128.0 : x;
+    float octaves = nearest(limited);
+    float rest = limited - octaves;
+    float value = scaled(1.0 + rest * {_polynomial("rest", polynomials.POWER_OF_2)}, octaves);
+    return x < -126.0 ? 0.0 : value;
+}}""",
+    ("scaled",),
+)
+
+_LOGARITHM_PARTS = Helper(f"""\
+// n and ln m, where x = m · 2ⁿ with m from 2/3 to 4/3.
+pair logarithm_parts(float x) {{
+    bool is_small = x < {_SMALLEST_NORMAL};
+    uint bits = bits_in(is_small ? x * 8388608.0 : x);
+    uint exponent = (bits - 0x3f2aaaabu) & 0xff800000u;
+    float octaves = float(int(exponent)) * {_STEP} - (is_small ? 23.0 : 0.0);
+    float rest = real_in(bits - exponent) - 1.0;
+    return pair(octaves, rest + rest * rest * {_polynomial("rest", polynomials.LOGARITHM)});
+}}""")
+
+_LOGARITHM_OF_ANY = Helper("""\
+// The value where x is positive and finite, otherwise what the logarithm is there.
+float logarithm_of_any(float x, float value) {
+    return x > 0.0 ? (x < infinity ? value : infinity) : x == 0.0 ? -infinity : not_a_number;
+}""")
+
+_LOGARITHM = Helper(
+    f"""\
+// The natural logarithm.
+float logarithm(float x) {{
+    pair parts = logarithm_parts(x);
+    return logarithm_of_any(x, parts.x * {_LN_2} + parts.y);
+}}""",
+    ("logarithm_parts", "logarithm_of_any"),
+)
+
+_OCTAVES = Helper(
+    f"""\
+// The logarithm to base 2; exact for powers of two.
+float octaves(float x) {{
+    pair parts = logarithm_parts(x);
+    return logarithm_of_any(x, parts.x + parts.y * {_PER_LN_2});
+}}""",
+    ("logarithm_parts", "logarithm_of_any"),
+)
+
+_POWER = Helper(
+    f"""\
+// a to the power of b. The logarithm of a settles by how many octaves to scale; what is left comes from its two parts.
+float power(float a, float b) {{
+    if (b == 0.0 || a == 1.0) return 1.0;
+    bool is_whole = floor(b) == b;
+    if (!is_number(a) || !is_number(b) || (a < 0.0 && !is_whole)) return not_a_number;
+    float size = abs(a);
+    float exponent = clamp(b, -2e9, 2e9);
+    pair parts = logarithm_parts(size);
+    float logarithm = size == 0.0 ? -infinity : size < infinity ? parts.x + parts.y * {_PER_LN_2} : size;
+    float whole = nearest(clamp(exponent * logarithm, -126.0, 129.0));
+    float left = exponent * parts.x - whole + exponent * parts.y * {_PER_LN_2};
+    left = max(-1.0, left);
+    float value = scaled(1.0 + left * {_polynomial("left", polynomials.POWER_OF_2)}, whole);
+    return is_whole && is_odd(b) && (bits_in(a) >> 31u) != 0u ? -value : value;
+}}""",
+    ("is_number", "is_odd", "logarithm_parts", "scaled"),
+)
+
+_ANGLE = Helper(
+    f"""\
+// The angle of the direction (x, y), from -π to π.
+float angle(float y, float x) {{
+    float width = abs(x);
+    float height = abs(y);
+    float larger = max(width, height);
+    float smaller = min(width, height);
+    float ratio = smaller == larger ? 1.0 : smaller / larger;
+    ratio = larger == 0.0 ? 0.0 : ratio;
+    float square = ratio * ratio;
+    float turned = ratio + ratio * square * {_polynomial("square", polynomials.ARCTANGENT)};
+    turned = width < height ? {real_text(math.pi / 2)} - turned : turned;
+    turned = (bits_in(x) >> 31u) != 0u ? {real_text(math.pi)} - turned : turned;
+    turned = (bits_in(y) >> 31u) != 0u ? -turned : turned;
+    return is_number(x) && is_number(y) ? turned : not_a_number;
+}}""",
+    ("is_number",),
+)
+
+_BITS_OF = Helper("""\
+// A whole number modulo 2³²; 0 if it is not finite. All steps are exact.
+uint bits_of(float x) {
+    float rest = x - floor(x / 4294967296.0) * 4294967296.0;
+    uint large = rest >= 0.0 && rest < 4294967296.0 ? uint(rest) : 0u;
+    return abs(x) < 2147483648.0 ? uint(int(x)) : large;
+}""")
+
+_BITS_TOP = Helper("""\
+// The top 24 bits as a whole number.
+float bits_top(uint n) {
+    return float(n >> 8u);
+}""")
+
+_CELL = Helper("""\
+// Which cell of a ring holds what was k ticks ago: k is rounded down, from 1 to the depth; NaN is 1.
+int cell(int head, float k, int depth) {
+    int found = head - int(k >= 1.0 ? min(k, float(depth)) : 1.0);
+    return found < 0 ? found + depth + 1 : found;
+}""")
+
+_PLACE = Helper("""\
+// Where a coordinate lies among so many pixels, from the centre of the first to that of the last; NaN is the first.
+float place(float coordinate, int size) {
+    return min(max(0.0, coordinate * float(size) - 0.5), float(size - 1));
+}""")
+
+PRELUDE: Mapping[str, Helper] = MappingProxyType({
+    "is_number": _NUMBER, "is_finite": _FINITE, "is_odd": _IS_ODD, "level": _LEVEL,
+    "minimum": _MINIMUM, "maximum": _MAXIMUM,
+    "sine": _SINE, "cosine": _COSINE, "sinpi": _SINPI, "cospi": _COSPI,
+    "scaled": _SCALED, "exponential": _EXPONENTIAL, "power_of_two": _POWER_OF_TWO,
+    "logarithm_parts": _LOGARITHM_PARTS, "logarithm_of_any": _LOGARITHM_OF_ANY,
+    "logarithm": _LOGARITHM, "octaves": _OCTAVES, "power": _POWER, "angle": _ANGLE,
+    "bits_of": _BITS_OF, "bits_top": _BITS_TOP, "cell": _CELL, "place": _PLACE,
+})  # fmt: skip
+"""The functions by their names, each behind those that it calls."""

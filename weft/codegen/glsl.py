@@ -1,0 +1,239 @@
+"""GLSL: fragment shaders for what is computed at every pixel, compute shaders for lists of points.
+
+Rows of textures are rows of the picture, the upper one first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
+
+from weft.codegen.base import Kernel
+from weft.codegen.clike.document import block, document, structure
+from weft.codegen.clike.emit import emit
+from weft.codegen.clike.language import Language, Line, Parts
+from weft.codegen.clike.prelude import Helper
+from weft.codegen.clike.shader import Bound, Extent, Shader, UnsuitableError
+from weft.codegen.native.layout import Head
+from weft.ir.program import StateSlot
+
+TARGETS = 8
+"""How many targets every driver can draw to at once."""
+
+WORKGROUP = 64
+
+VERTEX = """\
+#version 330 core
+// One triangle that covers everything.
+void main() {
+    gl_Position = vec4(vec2(gl_VertexID & 1, gl_VertexID >> 1) * 4.0 - 1.0, 0.0, 1.0);
+}
+"""
+"""The vertex shader that goes with every fragment shader: three vertices, without attributes."""
+
+_SAMPLED = Helper(
+    """\
+// A layer of images between the four pixels around a place, clamped at the edge.
+float sampled(sampler2DArray images, int layer, float x, float y) {
+    ivec2 size = textureSize(images, 0).xy;
+    vec2 at = vec2(place(x, size.x), place(y, size.y));
+    ivec2 low = ivec2(at);
+    ivec2 high = min(low + 1, size - 1);
+    float upper_left = texelFetch(images, ivec3(low, layer), 0).r;
+    float upper_right = texelFetch(images, ivec3(high.x, low.y, layer), 0).r;
+    float lower_left = texelFetch(images, ivec3(low.x, high.y, layer), 0).r;
+    float lower_right = texelFetch(images, ivec3(high, layer), 0).r;
+    vec2 across = at - vec2(low);
+    float upper = upper_left + (upper_right - upper_left) * across.x;
+    float lower = lower_left + (lower_right - lower_left) * across.x;
+    return upper + (lower - upper) * across.y;
+}""",
+    ("place",),
+)
+
+_PICTURE = Helper(
+    """\
+// A picture between the four pixels around a place, clamped at the edge.
+vec4 picture(sampler2D image, float x, float y) {
+    ivec2 size = textureSize(image, 0);
+    vec2 at = vec2(place(x, size.x), place(y, size.y));
+    ivec2 low = ivec2(at);
+    ivec2 high = min(low + 1, size - 1);
+    vec4 upper_left = texelFetch(image, low, 0);
+    vec4 upper_right = texelFetch(image, ivec2(high.x, low.y), 0);
+    vec4 lower_left = texelFetch(image, ivec2(low.x, high.y), 0);
+    vec4 lower_right = texelFetch(image, high, 0);
+    vec2 across = at - vec2(low);
+    vec4 upper = upper_left + (upper_right - upper_left) * across.x;
+    vec4 lower = lower_left + (lower_right - lower_left) * across.x;
+    return upper + (lower - upper) * across.y;
+}""",
+    ("place",),
+)
+
+_RESERVED = frozenset(
+    """
+    attribute const uniform varying buffer shared coherent volatile restrict readonly writeonly layout centroid flat
+    smooth noperspective patch sample break continue do for while switch case default if else subroutine in out inout
+    int void bool true false float double discard return mat2 mat3 mat4 vec2 vec3 vec4 ivec2 ivec3 ivec4 bvec2 bvec3
+    bvec4 uint uvec2 uvec3 uvec4 lowp mediump highp precision sampler1D sampler2D sampler3D samplerCube sampler2DArray
+    samplerBuffer image2D image2DArray struct common partition active asm class union enum typedef template this
+    resource goto inline noinline public static extern external interface long short half fixed unsigned superp input
+    output hvec2 hvec3 hvec4 dvec2 dvec3 dvec4 fvec2 fvec3 fvec4 filter sizeof cast namespace using row_major invariant
+    precise atomic_uint
+    radians degrees sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh pow exp log exp2 log2 sqrt inversesqrt
+    abs sign floor trunc round roundEven ceil fract mod modf min max clamp mix step smoothstep isnan isinf
+    floatBitsToInt floatBitsToUint intBitsToFloat uintBitsToFloat length distance dot cross normalize faceforward
+    reflect refract transpose inverse determinant outerProduct lessThan equal any all not texture textureSize texelFetch
+    textureLod noise1 noise2 noise3 noise4 dFdx dFdy fwidth pixel values at point sampled picture
+    """.split()  # noqa: SIM905 - this is read more easily than a list of strings
+)
+
+
+@dataclass(frozen=True)
+class Glsl(Language):
+    """Version 3.30, in which pixels go to as many targets as every driver has; or, `modern`, version 4.30, in which
+    state is written straight to its images, however much there is of it."""
+
+    modern: bool = False
+
+    name: ClassVar[str] = "glsl"
+    has_fract: ClassVar[bool] = True
+    reserved: ClassVar[frozenset[str]] = _RESERVED
+    helpers: ClassVar[Mapping[str, Helper]] = MappingProxyType({"sampled": _SAMPLED, "picture": _PICTURE})
+    words: ClassVar[Mapping[str, str]] = MappingProxyType({
+        "bits_in": "floatBitsToUint", "real_in": "uintBitsToFloat", "nearest": "roundEven", "pair": "vec2",
+        "not_a_number": "uintBitsToFloat(0x7fc00000u)", "infinity": "uintBitsToFloat(0x7f800000u)",
+    })  # fmt: skip
+
+    @property
+    def four(self) -> str:
+        return "vec4"
+
+    def own(self, parts: Parts, image: Bound, slot: StateSlot, layer: str) -> str:
+        return f"texelFetch({image.name}, ivec3(at, {layer}), 0).r"
+
+    def sampled(self, parts: Parts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
+        parts.helpers.add("sampled")
+        return f"sampled({image.name}, {layer}, {x}, {y})"
+
+    def remembered(self, parts: Parts, history: Bound, index: str) -> str:
+        return f"texelFetch({history.name}, {index}).r"
+
+    def picture(self, parts: Parts, picture: Bound, x: str, y: str) -> str:
+        parts.helpers.add("picture")
+        return f"picture({picture.name}, {x}, {y})"
+
+    def program(self, parts: Parts) -> Shader:
+        return self._points(parts) if parts.kernel.sweep == "points" else self._pixels(parts)
+
+    # Pixels.
+
+    def _pixels(self, parts: Parts) -> Shader:
+        colours = [] if not parts.outputs else _packed(parts) if parts.packed else _planes(parts.outputs)
+        stores = [f"{parts.images[place.slot].name}_{place.plane}_next" for place, _ in parts.stores]
+        to_images = self.modern and bool(stores)
+        targets = [(f"vec4 {name}", f"{name} = {value};") for name, value in colours]
+        ends = [end for _, end in targets]
+        if to_images:
+            ends += [self._image_store(parts, at) for at in range(len(stores))]
+        else:
+            targets += [(f"float {name}", "") for name in stores]
+            ends += [f"{name} = {value};" for name, (_, value) in zip(stores, parts.stores, strict=True)]
+        if parts.stops:
+            targets.append(("float met_limit", ""))
+            ends.append("met_limit = float(stopped);")
+        if len(targets) > TARGETS:
+            raise UnsuitableError(
+                f"it needs {len(targets)} targets, and {TARGETS} can be drawn to at once"
+                f" ({len(stores)} of them are for what it remembers)"
+            )
+        body = [*self._coordinates(parts, ends), *parts.body]
+        main = block("void main()", [*body, *(Line(end) for end in ends)])
+        head = [f"layout(location = {at}) out {target};" for at, (target, _) in enumerate(targets)]
+        images = [
+            f"layout(r32f) uniform writeonly image2DArray {image.name}_next;" for image in parts.images.values()
+        ] if to_images else []  # fmt: skip
+        top = [f"#version {430 if self.modern else 330} core"]
+        return document(self, parts, top, [*self._given(parts), [*images, *head]], main, images=to_images)
+
+    def _image_store(self, parts: Parts, at: int) -> str:
+        place, value = parts.stores[at]
+        slot = parts.kernel.slot(place.slot)
+        head = parts.frame.read(Head(slot.key), f"{parts.images[slot.key].name}_head", "int")
+        layer = head if slot.planes == 1 else f"{head} * {slot.planes} + {place.plane}"
+        return f"imageStore({parts.images[slot.key].name}_next, ivec3(at, {layer}), vec4({value}));"
+
+    def _coordinates(self, parts: Parts, ends: list[str]) -> list[Line]:
+        """Where a pixel is."""
+        lines = []
+        if any("(at, " in text for text in (*ends, *(line.text for line in parts.body))):
+            lines.append("ivec2 at = ivec2(gl_FragCoord.xy);")
+        for name, part, extent in (("x", "x", Extent.COLUMNS), ("y", "y", Extent.ROWS)):
+            if name in parts.coords:
+                size = parts.frame.read(extent, extent.value, "int")
+                lines.append(f"float me_{name} = gl_FragCoord.{part} / float({size});")
+        return [Line(line) for line in (*lines, *_stopped(parts))]
+
+    # Points.
+
+    def _points(self, parts: Parts) -> Shader:
+        count = parts.frame.read(Extent.POINTS, "points", "int")
+        ends = [f"values[{at} * {count} + point] = {value};" for at, value in enumerate(parts.outputs)]
+        buffers = ["layout(std430, binding = 0) writeonly buffer Values { float values[]; };"]
+        start = ["int point = int(gl_GlobalInvocationID.x);", f"if (point >= {count}) return;"]
+        for at, name in enumerate(parts.coords, 1):
+            buffers.append(f"layout(std430, binding = {at}) readonly buffer Places{at} {{ float all_{name}[]; }};")
+            start.append(f"float me_{name} = all_{name}[point];")
+        if parts.stops:
+            at = len(parts.coords) + 1
+            buffers.append(f"layout(std430, binding = {at}) writeonly buffer Limit {{ uint met_limit; }};")
+            ends.append("if (stopped) met_limit = 1u;")
+        lines = [*map(Line, (*start, *_stopped(parts))), *parts.body, *map(Line, ends)]
+        main = block("void main()", lines)
+        top = ["#version 430 core", f"layout(local_size_x = {WORKGROUP}) in;"]
+        return document(self, parts, top, [*self._given(parts), buffers], main, workgroup=WORKGROUP)
+
+    def _given(self, parts: Parts) -> list[list[str]]:
+        """What the program is given, in groups."""
+        samplers = [
+            f"uniform sampler2DArray {bound.name};  // {bound.key}" for bound in parts.images.values()
+        ]  # fmt: skip
+        samplers += [f"uniform samplerBuffer {bound.name};  // {bound.key}" for bound in parts.histories.values()]
+        samplers += [f"uniform sampler2D {bound.name};  // {bound.key}" for bound in parts.pictures.values()]
+        frame = structure(self, parts, "layout(std140) uniform Frame", "} frame;")
+        return [frame, samplers]
+
+
+def _packed(parts: Parts) -> list[tuple[str, str]]:
+    """One target, as a picture has it."""
+    parts.helpers.add("level")
+    channels = [f"level({value})" for value in parts.outputs]
+    if len(channels) == 1:
+        return [("pixel", f"vec4(vec3({channels[0]}), 1.0)")]
+    return [("pixel", f"vec4({', '.join([*channels, '1.0'][:4])})")]
+
+
+def _planes(outputs: list[str]) -> list[tuple[str, str]]:
+    """Four outputs a target, as they are."""
+    made = []
+    for at in range(0, len(outputs), 4):
+        four = (*outputs[at : at + 4], "0.0", "0.0", "0.0")[:4]
+        made.append((f"values_{at // 4}" if at else "values", f"vec4({', '.join(four)})"))
+    return made
+
+
+def _stopped(parts: Parts) -> list[str]:
+    return ["bool stopped = false;  // a loop met its limit"] if parts.stops else []
+
+
+def fragment(kernel: Kernel, packed: bool = True, modern: bool = False) -> Shader:
+    """The fragment shader of a kernel over a picture. Raises UnsuitableError with the reason if it has none."""
+    return emit(kernel, Glsl(modern), packed)
+
+
+def points(kernel: Kernel) -> Shader:
+    """The compute shader of a kernel over points. Raises UnsuitableError with the reason if it has none."""
+    return emit(kernel, Glsl(modern=True))
