@@ -11,6 +11,7 @@ from weft.errors import Diagnostic
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.trial import Moment, mistakes
 from weft.runtime.setup import Setup
+from weft.runtime.sound.shared import MOST_RINGS, MOST_VIEWS
 
 Try = Callable[..., tuple[Diagnostic, ...]]
 
@@ -116,3 +117,15 @@ def test_the_mouse_is_where_it_is(tried: Try) -> None:
     text = "audio(log(mouse@x - 0.5) * 0.1)\n"
     assert tried(text, moment=Moment(inputs={"mouse@x": 0.9})) == ()
     assert tried(text, moment=Moment(inputs={"mouse@x": 0.1})) != ()
+
+
+# --- what there is no room for ----------------------------------------------------------------------------------------
+
+
+def test_more_strands_than_there_is_room_for_are_refused(tried: Try) -> None:
+    seen = "".join(f"s{n}<v> = prev(s{n}@v) + me@x\n" for n in range(MOST_VIEWS + 1))
+    total = " + ".join(f"s{n}@v" for n in range(MOST_VIEWS + 1))
+    assert [d.code for d in tried(f"{seen}display({total})\naudio({total})\n")] == ["too-many-seen"]
+    heard = "".join(f"s{n}<v> = phasor({n})\n" for n in range(MOST_RINGS + 1))
+    total = " + ".join(f"s{n}@v" for n in range(MOST_RINGS + 1))
+    assert [d.code for d in tried(f"{heard}compute({total})\naudio({total})\n")] == ["too-many-heard"]

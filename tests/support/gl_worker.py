@@ -134,6 +134,8 @@ class Worker:
         stage = self._stages[number]
         height, width = stage.shape
         self._begin(stage.program, block, stage.rings, histories, pictures)
+        for texture in stage.colours:
+            _fill(texture, stage.shape)
         targets = self._attach(stage, heads)
         GL.glViewport(0, 0, width, height)
         GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
@@ -244,6 +246,13 @@ def _target(form: int, shape: tuple[int, int]) -> Any:
     GL.glTexImage2D(GL.GL_TEXTURE_2D, 0, form, shape[1], shape[0], 0, GL.GL_RGBA, GL.GL_FLOAT, None)
     GL.glTexParameteri(GL.GL_TEXTURE_2D, GL.GL_TEXTURE_MAX_LEVEL, 0)
     return texture
+
+
+def _fill(texture: Any, shape: tuple[int, int]) -> None:
+    """Makes a target something that no shader draws, so that it can be told if one draws nothing: 0.25."""
+    pixels = np.full((*shape, 4), 0.25, np.float32)
+    GL.glBindTexture(GL.GL_TEXTURE_2D, texture)
+    GL.glTexSubImage2D(GL.GL_TEXTURE_2D, 0, 0, 0, shape[1], shape[0], GL.GL_RGBA, GL.GL_FLOAT, pixels)
 
 
 def _read(at: int, shape: tuple[int, int], kind: int, dtype: Any) -> Any:

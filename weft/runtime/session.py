@@ -166,7 +166,7 @@ class Session:
             if outcome.swap is None:
                 self._refuse(outcome)
             elif outcome is latest:
-                self._succession.offer(outcome)
+                self._offer(outcome)
         due = self._succession.due()
         if due is not None and due.swap is not None:
             self._swap(due, due.swap)
@@ -174,6 +174,12 @@ class Session:
             if self.sound is not None:
                 self.sound.improve(better.codes)
             self.events.emit("tier", hash=better.hash, tier=better.tier, compile_ms=round(better.took, 3))
+
+    def _offer(self, outcome: Outcome) -> None:
+        try:
+            self._succession.offer(outcome)
+        except WeftError as failure:
+            self._refuse(replace(outcome, swap=None, diagnostics=failure.diagnostics))
 
     def _refuse(self, outcome: Outcome) -> None:
         self._saves.answered(outcome)

@@ -49,14 +49,15 @@ class Succession:
             self._sound.enter(swap.playable, fade=0.0)
 
     def offer(self, outcome: Outcome) -> None:
-        """A program is ready, and takes the place of one that still waits. Its sound knows the moment beforehand."""
+        """A program is ready, and takes the place of one that still waits. Its sound knows the moment beforehand. Raises
+        WeftError for a sound that there is no room for."""
         now, running = self._clock.now(), self._programs.running
         if outcome.swap is None:
             return
         bpm = running.playable.settings["bpm"] if running is not None else 0.0
         at = self._takeover.moment(outcome.swap.playable, now, bpm) if running is not None else None
-        self._waiting = _Waiting(outcome, now if at is None else at, now)
         self._sounds(outcome.swap, at)
+        self._waiting = _Waiting(outcome, now if at is None else at, now)
 
     def due(self) -> Outcome | None:
         """What takes over now, if anything does. A performance that stands still waits for no beat."""

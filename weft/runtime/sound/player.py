@@ -7,13 +7,13 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from weft.backends.launch import Getter, Reals, Value
-from weft.errors import error
 from weft.names import StrandRef
 from weft.runtime.build import Playable
 from weft.runtime.clock import Clock
 from weft.runtime.setup import Setup
 from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.mixer import channels_of
+from weft.runtime.sound.places import places_of_views
 from weft.runtime.sound.process import SoundOptions, SoundProcess
 from weft.runtime.sound.program import Better, Play
 from weft.runtime.sound.recent import Recent
@@ -32,7 +32,7 @@ class Sound:
         self._options = options
         self._process = SoundProcess(options)
         self._recent = self._listening()
-        self._views: dict[str, int] = {}
+        self._views = places_of_views(MOST_VIEWS)
         self._started = False
         self._restarts = 0
 
@@ -51,12 +51,12 @@ class Sound:
 
     def enter(self, playable: Playable, fade: float, at: float | None = None) -> None:
         """Has a program play from a moment of the performance on (seconds; None: at once), fading over from the one
-        before within `fade` seconds."""
+        before within `fade` seconds. Raises WeftError for one that reads more than there is room for."""
         sounding = playable.streaming
         if not (self._started or self._needs_to_play(sounding)):
             return
         self._take_form(round(playable.settings["rate"]), channels_of(playable))
-        rows, views = self._recent.rows(playable), {name: self._view(name) for name in sounding.views}
+        rows, views = self._recent.rows(playable), self._views.take(sounding.views)
         self._process.send(Play(self._setup, sounding, fade, at, rows, views), keep="program")
         if not self._started:
             self._started = True
@@ -77,7 +77,9 @@ class Sound:
         if not self._started:
             return
         for name, seen in views.items():
-            self._process.rings.views[self._view(name), :, :, 0] = seen
+            place = self._views.find(name)
+            if place is not None:
+                self._process.rings.views[place, :, :, 0] = seen
         self._process.controls.write(clock.now(), values, clock.paused, self._restarts)
         heard = self._process.seconds()
         if heard is not None:
@@ -96,14 +98,6 @@ class Sound:
     def close(self) -> None:
         """Ends the process. May be called twice."""
         self._process.close()
-
-    def _view(self, name: str) -> int:
-        """Where the picture of a strand is, from now on and for good. Raises WeftError (`too-many-seen`)."""
-        row = self._views.setdefault(name, len(self._views))
-        if row >= MOST_VIEWS:
-            words = f"sounds can read no more than {MOST_VIEWS} strands all over a picture"
-            raise error("too-many-seen", words, hint="a new start forgets those that are not read any more")
-        return row
 
     def _needs_to_play(self, sounding: Playable) -> bool:
         """Whether anybody hears what there is to play, or reads it."""
@@ -124,5 +118,5 @@ class Sound:
         self._options = replace(self._options, rate=rate, channels=channels)
         self._process = SoundProcess(self._options)
         self._recent = self._listening()
-        self._views = {}
+        self._views = places_of_views(MOST_VIEWS)
         self._started = False

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.launch import Getter, Reals, Value
-from weft.errors import error
 from weft.names import StrandRef
 from weft.runtime.build import Playable
+from weft.runtime.sound.places import places_of_rings
 
 # A moment that was rounded down still has its sample.
 _SLACK = 1e-3
@@ -27,29 +27,16 @@ class Recent:
         self._rings = rings
         self._rate = rate
         self._newest = newest
-        self._rows: dict[str, int] = {}
-        """Those asked for last at the end."""
+        self._rows = places_of_rings(len(rings))
 
     def rows(self, playable: Playable) -> dict[str, int]:
-        """The rings of all strands of a program's sound that others read. Where there are no more, it takes those that
-        no program has asked for for the longest time. Raises WeftError (`too-many-heard`)."""
-        heard = dict.fromkeys(str(ref) for unit in playable.streaming.units for ref in unit.subgraph.exposes)
-        if len(heard) > len(self._rings):
-            words = f"pictures and numbers can read no more than {len(self._rings)} strands of sound"
-            raise error("too-many-heard", words, hint="read fewer, or read one for several")
-        others = {strand: row for strand, row in self._rows.items() if strand not in heard}
-        free = sorted(set(range(len(self._rings))) - {*self._rows.values()}, reverse=True)
-        rows: dict[str, int] = {}
-        for strand in heard:
-            known = self._rows.get(strand)
-            if known is not None:
-                rows[strand] = known
-            elif free:
-                rows[strand] = free.pop()
-            else:
-                rows[strand] = others.pop(next(iter(others)))
-                self._rings[rows[strand]] = 0
-        self._rows = {**others, **rows}
+        """The rings of all strands of a program's sound that others read; see `Places.take`. Raises WeftError
+        (`too-many-heard`)."""
+        heard = [str(ref) for unit in playable.streaming.units for ref in unit.subgraph.exposes]
+        known = {strand: self._rows.find(strand) for strand in heard}
+        rows = self._rows.take(heard)
+        # What another strand has left in there is not heard.
+        self._rings[[row for strand, row in rows.items() if row != known[strand]]] = 0
         return rows
 
     def getter(self, ref: StrandRef) -> Getter:
@@ -57,7 +44,7 @@ class Recent:
         ago; the newest sample for what is yet to come. A strand that no program has a ring for is 0."""
 
         def read(seconds: Value) -> Reals:
-            row, newest = self._rows.get(str(ref)), self._newest()
+            row, newest = self._rows.find(str(ref)), self._newest()
             length = self._rings.shape[1]
             # What is no number, or far away, must not overflow.
             with np.errstate(over="ignore"):

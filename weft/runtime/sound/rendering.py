@@ -12,14 +12,12 @@ from weft.names import StrandRef
 from weft.runtime.build import Playable
 from weft.runtime.program import Stage
 from weft.runtime.sound.mixer import Mixer, channels_of
+from weft.runtime.sound.places import places_of_views
 from weft.runtime.sound.recent import Recent
+from weft.runtime.sound.shared import MOST_RINGS, MOST_VIEWS, RING
 
 BLOCK = 512
 """Samples that are computed at once, as live where nothing else is asked for."""
-
-# As much as is kept live: two seconds and more.
-_RING = 1 << 17
-_RINGS = 64
 
 
 class Rendering:
@@ -34,11 +32,11 @@ class Rendering:
         self._inputs = dict(inputs)
         self._next = first
         # Memory that nobody writes to takes no room.
-        rings = np.zeros((_RINGS, _RING), np.float32)
+        rings = np.zeros((MOST_RINGS, RING), np.float32)
         self._recent = Recent(rings, self.rate, lambda: self._next - 1)
         self._channels = channels_of(playable)
         self._mixer = Mixer(self.rate, self._channels, lambda name: self._inputs.get(name, 0.0), rings, clips)
-        self._views = {name: blank_view() for name in playable.views}
+        self._views = {name: blank_view() for name in places_of_views(MOST_VIEWS).take(playable.views)}
         rows = self._recent.rows(playable)
         self._mixer.enter(self._mixer.prepare(stage, playable, 0.0, None, rows, self._views))
 
