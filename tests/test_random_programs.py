@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, note, settings
 
 from tests.support.chosen_passes import AS_WRITTEN, WITHOUT_PHASES, kernel_by
 from tests.support.kernels import DOUBLE_MACHINES
-from tests.support.program_texts import program_texts
+from tests.support.program_texts import feedback_texts, program_texts
 from tests.support.tolerances import EXACT
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
@@ -50,6 +50,15 @@ def test_machines_agree(text):
         expected = played(kernel, "vm")
         for machine in DOUBLE_MACHINES:
             assert EXACT.agreement(played(kernel, machine), expected).all(), machine
+
+
+@settings(max_examples=60, **COMMON)
+@given(texts=feedback_texts())
+def test_feedback_within_a_spindle_is_feedback_round_it(texts):
+    within, around = map(kernel_of, texts)
+    assert (within is None) == (around is None)
+    if within is not None and around is not None:
+        assert EXACT.agreement(played(within, "vm"), played(around, "vm")).all()
 
 
 @settings(max_examples=60, **COMMON)

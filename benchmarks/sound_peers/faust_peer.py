@@ -16,6 +16,9 @@ from benchmarks.sound_peers.tuning import fastest
 
 _FOLDER = Path(__file__).parent / "faust"
 
+# The compilers of C++, with the package that each comes in.
+_COMPILERS = {"g++": "g++", "clang++": "clang"}
+
 # A C++ compiler may take so many seconds. Some of Faust's loops keep it busy for minutes.
 _MOST_COMPILING = 90
 
@@ -72,7 +75,7 @@ class FaustPeer:
         return self.precision == "single"
 
     def available(self) -> str | None:
-        return missing_program("faust") or missing_program(self.compiler)
+        return missing_program("faust") or missing_program(self.compiler, package=_COMPILERS[self.compiler])
 
     def version(self) -> str:
         return f"{program_version('faust')}, {self.setting}; {program_version(self.compiler)}"
@@ -82,8 +85,7 @@ class FaustPeer:
 
     def prepare(self, kernel: str) -> Prepared:
         loaded = self._compiled(kernel)
-        loaded.begin.restype = loaded.play.restype = loaded.end.restype = None
-        loaded.begin.restype = ctypes.c_void_p
+        loaded.begin.restype, loaded.play.restype, loaded.end.restype = ctypes.c_void_p, None, None
         loaded.play.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_int]
         loaded.end.argtypes = [ctypes.c_void_p]
         out, instance = room(kernel), loaded.begin(RATE)
@@ -108,4 +110,4 @@ class FaustPeer:
             return library([self.compiler, "-O3", "-march=native", *self.setting.cpp], made, timeout=left)
 
 
-PEERS = tuple(FaustPeer(compiler, precision) for precision in _TOLERANCES for compiler in ("g++", "clang++"))
+PEERS = tuple(FaustPeer(compiler, precision) for precision in _TOLERANCES for compiler in _COMPILERS)

@@ -93,10 +93,11 @@ def test_a_strand_keeps_its_ring_as_long_as_there_are_others() -> None:
 
 
 def test_a_new_strand_takes_the_ring_that_nobody_has_asked_for_for_the_longest_time() -> None:
-    rings = np.ones((3, LENGTH), np.float32)
+    rings = np.zeros((3, LENGTH), np.float32)
     recent = Recent(rings, RATE, lambda: LENGTH - 1)
     for names in (("a", "b"), ("c",), ("a",)):
         recent.rows(playable(heard(*names)))
+    rings[:] = 1
     assert recent.rows(playable(heard("a", "d"))) == {"a@v": 0, "d@v": 1}
     assert recent.getter(StrandRef("d", "v"))(0.05) == 0, "what another strand has left is not heard"
     assert recent.getter(StrandRef("b", "v"))(0.05) == 0, "it has no ring any more"

@@ -87,7 +87,8 @@ class GlExecutor:
 
 
 class GlExecutable:
-    """A kernel as shaders. The images that it remembers stay with the process that draws, for each memory apart."""
+    """A kernel as shaders. The images that a memory holds at first are handed to the process that draws, and stay
+    there."""
 
     tier = None
 
@@ -119,8 +120,8 @@ class GlExecutable:
     def _draw(self, memory: StateMemory, launch: Launch, packed: bool) -> list[npt.NDArray[Any]]:
         shader, program = self._program(packed)
         if memory not in self._stages:
-            slots = {slot.key: (slot.depth, slot.planes) for slot in self.kernel.slots if slot.image}
-            self._stages[memory] = self._graphics("stage", program, launch.shape, slots)
+            rings = {slot.key: memory.ring(slot.key) for slot in self.kernel.slots if slot.image}
+            self._stages[memory] = self._graphics("stage", program, launch.shape, rings)
         with np.errstate(all="ignore"):
             machine = self._interpreter.begin(memory, launch)
         heads = {slot.key: int(memory.cell(slot.key)) for slot in self.kernel.slots}

@@ -113,14 +113,11 @@ class Worker:
         self._programs.append(Program(shader, program, units))
         return len(self._programs) - 1
 
-    def stage(self, program: int, shape: tuple[int, int], slots: dict[str, tuple[int, int]]) -> int:
-        """Textures for pictures of this shape, and for image slots of these depths and planes: zeroed."""
+    def stage(self, program: int, shape: tuple[int, int], rings: Rings) -> int:
+        """Textures for pictures of this shape, and for the rings of image slots, [cells, planes, height, width]."""
         made = self._programs[program]
-        height, width = shape
-        rings = {}
-        for key, (depth, planes) in slots.items():
-            rings[key] = _array_texture(np.zeros(((depth + 1) * planes, height, width), np.float32))
-        stage = Stage(made, shape, rings, {key: planes for key, (_, planes) in slots.items()})
+        textures = {key: _array_texture(ring.reshape(-1, *shape)) for key, ring in rings.items()}
+        stage = Stage(made, shape, textures, {key: ring.shape[1] for key, ring in rings.items()})
         form = GL.GL_RGBA8 if made.shader.packed else GL.GL_RGBA32F
         stage.colours = [_target(form, shape) for _ in range(made.shader.colour_targets)]
         stage.limit = _target(GL.GL_R8, shape)

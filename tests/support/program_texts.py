@@ -89,7 +89,7 @@ class Author:
         inside = Surroundings(tuple(params), later=tuple(names), spindles=around.spindles)
         body: list[str] = []
         for k, assigned in enumerate(names):
-            body.append(f"{assigned} = {self.expression(inside, 2)}")
+            body.append(f"{'out ' * (assigned in made.outputs)}{assigned} = {self.expression(inside, 2)}")
             inside = replace(inside.also(assigned), later=tuple(names[k + 1 :]))
         for _ in range(self.number(0, 2)):
             body.append(self.pick((self.loop, self.change))(inside))
@@ -165,9 +165,12 @@ class Author:
 
     def memory(self, around: Surroundings, depth: int) -> str:
         if around.later and self.number(0, 2) == 0:
-            looking_ahead = replace(around, strands=(*around.strands, *around.later), later=())
-            return self.filled(self.pick(FEEDBACK), looking_ahead, depth)
+            return self.feedback(around, depth)
         return self.filled(self.pick(STATE), around, depth)
+
+    def feedback(self, around: Surroundings, depth: int) -> str:
+        ahead = replace(around, strands=(*around.strands, *around.later), later=())
+        return self.filled(self.pick(FEEDBACK), ahead, depth)
 
     # --- choices --------------------------------------------------------------------------------------------------
 
@@ -176,6 +179,18 @@ class Author:
 
     def pick(self, choices: Sequence[Any]) -> Any:
         return self.draw(st.sampled_from(list(choices)))
+
+
+@st.composite
+def feedback_texts(draw: Any) -> tuple[str, str]:
+    """A spindle that looks ahead to its own output, and one that is handed what it is bound to instead."""
+    author, around = Author(draw), Surroundings(("x",), later=("v",))
+    value = f"{author.feedback(around, 3)} {author.pick(OPERATORS)} ({author.expression(around, 3)})"
+    shown = "display(a, a + 1, a * me@y)\n"
+    return (
+        f"spindle f(x) :: v {{ v = {value} }}\na = f(me@x)\n{shown}",
+        f"spindle f(v, x) :: o {{ o = {value} }}\na = f(a, me@x)\n{shown}",
+    )
 
 
 @st.composite

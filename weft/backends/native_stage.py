@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from weft.backends.asked_lines import AskedLines
 from weft.backends.bands import BandPool
 from weft.backends.interpreter import Machine
 from weft.backends.launch import Launch, Value
@@ -92,6 +93,7 @@ class Stage:
         self._uniforms = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "uniform"]
         self._once = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "coord"]
         self._coordinates: list[_Coordinate] = []
+        asked: dict[Rate, dict[Line, npt.NDArray[np.float32]]] = {rate: {} for rate in sorted(layout.asking)}
         for field in layout.fields:
             if isinstance(field, Line):
                 count = width if field.rate == Rate.COLUMN else height
@@ -100,6 +102,9 @@ class Stage:
                 block.set_array(field, array, np.float32, length)
                 if field.source == "coord":
                     self._coordinates.append(_Coordinate(str(field.key), count, array))
+                elif field.source == "local" and field.rate in asked:
+                    asked[field.rate][field] = array
+        self._asked = [AskedLines(kernel, rate, lines) for rate, lines in asked.items()]
         self._borrowed = [field for field in layout.fields if not isinstance(field, (Word, Line))]
         """What may be another thing in each launch."""
 
@@ -137,6 +142,8 @@ class Stage:
             self._reals[self._real_places] = [_value_of(machine, scalar) for scalar in self._real_scalars]
         for at, scalar in self._other_scalars:
             self._scalars[at] = int(_value_of(machine, scalar))
+        for lines in self._asked:
+            lines.fill(machine)
 
     def _give(self, field: Field, memory: StateMemory, launch: Launch) -> None:
         block = self._block

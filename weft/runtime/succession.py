@@ -49,8 +49,8 @@ class Succession:
             self._sound.enter(swap.playable, fade=0.0)
 
     def offer(self, outcome: Outcome) -> None:
-        """A program is ready, and takes the place of one that still waits. Its sound knows the moment beforehand. Raises
-        WeftError for a sound that there is no room for."""
+        """A program is ready, and takes the place of one that still waits. Its sound knows the moment beforehand.
+        Raises WeftError for a sound that there is no room for."""
         now, running = self._clock.now(), self._programs.running
         if outcome.swap is None:
             return

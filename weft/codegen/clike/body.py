@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from math import copysign, inf
 from types import MappingProxyType
 
 from weft.codegen.base import Note
@@ -151,6 +152,11 @@ class Writer:
             if self.language.has_fract and whole not in self._variables:
                 return applied("fract", args[:1])
         spelling = self.language.spelling(OPS[node.op])
+        if node.op == "sub" and node.args[0] is node.args[1]:
+            spelling, args = "nothing_of", args[:1]
+        elif node.op == "div" and node.args[1].op == "const" and node.args[1].attr == 0:
+            # Some drivers draw nothing at all where they find a division by 0.
+            spelling, args = "*", [args[0], literal(self.language.real(copysign(inf, node.args[1].attr)))]
         self.call(spelling)
         return applied(spelling, args)
 

@@ -20,7 +20,7 @@ def real_text(value: float) -> str:
     """The shortest text that reads back as a finite number in single precision: `0.1`, `1.0`, `6.02e+23`."""
     rounded = single(value)
     text = next(text for digits in range(1, 10) if single(float(text := f"{rounded:.{digits}g}")) == rounded)
-    if "e" in text and 1e-5 < abs(rounded) < 1e10:
+    if "e" in text and 1 <= abs(rounded) < 1e10:
         text = f"{rounded:.0f}"
     return text if re.search(r"[.e]", text) else f"{text}.0"
 

@@ -64,6 +64,15 @@ bool is_finite(float x) {
     return (bits_in(x) & 0x7f800000u) != 0x7f800000u;
 }""")
 
+_NOTHING_OF = Helper(
+    """\
+// x - x: 0, or NaN where x is not finite. A compiler may think that it is always 0.
+float nothing_of(float x) {
+    return is_finite(x) ? 0.0 : not_a_number;
+}""",
+    ("is_finite",),
+)
+
 _LEVEL = Helper(
     """\
 // A channel in steps of 1/255, from 0 to 1; a half rounds up, and NaN is 0.
@@ -142,35 +151,35 @@ float cospi(float x) {{
 }}""")
 
 _SCALED = Helper("""\
-// x · 2ⁿ for whole n from -126 to 129.
+// x · 2ⁿ for whole n from -126, where it is 0, to 129, where it is infinite.
 float scaled(float x, float n) {
-    int low = int(n) / 2;
-    return x * real_in(uint(low + 127) << 23u) * real_in(uint(int(n) - low + 127) << 23u);
+    return x * real_in(uint(int(n) + 126) << 23u) * 2.0;
 }""")
 
 _EXPONENTIAL = Helper(
     f"""\
 // e to the power of x.
 float exponential(float x) {{
-    float limited = x < -87.4 ? -87.4 : x > 89.0 ? 89.0 : x;
+    float limited = clamp(x, -87.4, 89.0);
     float octaves = nearest(limited * {_PER_LN_2});
     float rest = limited - octaves * {_LN_2_1} - octaves * {_LN_2_2};
-    return scaled(1.0 + rest * {_polynomial("rest", polynomials.POWER_OF_E)}, octaves);
+    float value = scaled(1.0 + rest * {_polynomial("rest", polynomials.POWER_OF_E)}, octaves);
+    return is_number(x) ? value : not_a_number;
 }}""",
-    ("scaled",),
+    ("is_number", "scaled"),
 )
 
 _POWER_OF_TWO = Helper(
     f"""\
 // 2 to the power of x; exact for whole x.
 float power_of_two(float x) {{
-    float limited = x < -126.0 ? -126.0 : x > 128.0 ? 128.0 : x;
+    float limited = clamp(x, -126.0, 128.0);
     float octaves = nearest(limited);
     float rest = limited - octaves;
     float value = scaled(1.0 + rest * {_polynomial("rest", polynomials.POWER_OF_2)}, octaves);
-    return x < -126.0 ? 0.0 : value;
+    return !is_number(x) ? not_a_number : x < -126.0 ? 0.0 : value;
 }}""",
-    ("scaled",),
+    ("is_number", "scaled"),
 )
 
 _LOGARITHM_PARTS = Helper(f"""\
@@ -278,7 +287,8 @@ float place(float coordinate, int size) {
 }""")
 
 PRELUDE: Mapping[str, Helper] = MappingProxyType({
-    "is_number": _NUMBER, "is_finite": _FINITE, "is_odd": _IS_ODD, "level": _LEVEL,
+    "is_number": _NUMBER, "is_finite": _FINITE, "is_odd": _IS_ODD, "nothing_of": _NOTHING_OF,
+    "level": _LEVEL,
     "minimum": _MINIMUM, "maximum": _MAXIMUM,
     "sine": _SINE, "cosine": _COSINE, "sinpi": _SINPI, "cospi": _COSPI,
     "scaled": _SCALED, "exponential": _EXPONENTIAL, "power_of_two": _POWER_OF_TWO,

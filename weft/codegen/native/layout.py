@@ -138,6 +138,8 @@ class Layout:
     frame: bool = False
     """Whether there is a function for what is computed once a launch: it reads numbers, and leaves the scalars and the
     base. Else whoever launches does so."""
+    asking: frozenset[Rate] = frozenset()
+    """The rates whose lines of locals whoever launches computes: strands of other subgraphs are read in them."""
 
 
 @dataclass(frozen=True, slots=True)

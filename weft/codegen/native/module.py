@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from weft.codegen.base import Kernel
+from weft.codegen.native.asking import asking, can_ask
 from weft.codegen.native.costs import costs
 from weft.codegen.native.frame import frame_function, suits_frame
 from weft.codegen.native.functions import COLUMNS, ROWS, band_function, line_function
@@ -41,13 +42,10 @@ _MOST_TO_IMPROVE = 3000
 
 
 def suits(kernel: Kernel) -> bool:
-    """Whether a kernel should become a module: that of a picture whose elements need nothing of each other, and call
+    """Whether a kernel should become a module: that of a picture whose elements need nothing of each other, and ask
     nobody, unless it is huge."""
-    calls = any(
-        instruction.op == "LOAD_STRAND" and section.rate > Rate.FRAME for section, _, instruction in kernel.walk()
-    )
     by_element = kernel.tick == "element" or any(rate == Rate.ELEMENT for _, rate in kernel.coords)
-    return kernel.sweep == "grid" and not by_element and not calls and not is_huge(kernel)
+    return kernel.sweep == "grid" and not by_element and not is_huge(kernel) and can_ask(kernel)
 
 
 def is_huge(kernel: Kernel) -> bool:
@@ -79,7 +77,7 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False
             writers.append(writer)
             sections.add(rate)
     declared = set[str]().union(*(writer.declared for writer in writers))
-    frame = frame and suits_frame(kernel)
+    frame = frame and suits_frame(kernel) and not asking(kernel)
     if frame:
         text, in_frame = frame_function(kernel, isa, places, SINGLE, channels)
         functions += text
@@ -90,6 +88,7 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False
         Layout(
             places.fields, places.scalars, lanes, costs(graph.nodes), Rate.COLUMN in sections, Rate.ROW in sections,
             channels.base if channels else 0, tuple(channels.levels) if channels else (), places.numbers, frame,
+            asking(kernel),
         ),
     )  # fmt: skip
 
@@ -130,14 +129,17 @@ def _store_pixels(w: Writer, channels: Channels) -> None:
 def _write_line(w: Writer, kernel: Kernel, rate: Rate, channels: Channels | None) -> bool:
     """Writes what the elements read of a rarer section, and packs what of the pixels changes as rarely; False if there
     is nothing to write."""
-    wanted = [f for f in w.places.fields if isinstance(f, Line) and f.rate == rate and f.source == "local"]
+    given = rate in asking(kernel)
+    lines = (f for f in w.places.fields if isinstance(f, Line) and f.rate == rate and f.source == "local")
+    wanted = [] if given else list(lines)
     packed = channels.line(rate) if channels else None
     if not wanted and packed is None:
         return False
     graph = read(kernel, rate)
     sources = channels.lines[rate] if channels and packed else []
-    levels = [Level.of(factor, _source(graph, line), channels.opaque) for factor, line in sources] if channels else []
-    nodes = {line: _source(graph, line) for line in wanted}
+    source = _given if given else partial(_source, graph)
+    levels = [Level.of(factor, source(line), channels.opaque) for factor, line in sources] if channels else []
+    nodes = {line: source(line) for line in wanted}
     write_nodes(w, kernel, graph.nodes, [*nodes.values(), *(level.base for level in levels)])
     for line, node in nodes.items():
         w.store(w.value(node), w.word(line), "%x")
@@ -152,4 +154,8 @@ def _source(graph: Graph, line: Line) -> Node:
     """What a line holds, in the section that computes it."""
     if line.source == "local" and isinstance(line.key, int):
         return graph.locals[line.key]
+    return _given(line)
+
+
+def _given(line: Line) -> Node:
     return Node("line", (), line.kind, line, varies=True)

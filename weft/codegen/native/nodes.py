@@ -22,6 +22,7 @@ class Node:
     | `state`        | (k,)           | SlotPlane     | a slot k ticks ago                           |
     | `sample`       | (k, x, y)      | SlotPlane     | an image slot k ticks ago, sampled           |
     | `picture`      | (x, y)         | PicturePlane  | a picture, sampled                           |
+    | `strand`       | coordinates    | StrandRef     | a strand of another subgraph                 |
     | `loop`         | bounds, starts | Body          | a loop; only `result` may use it             |
     | `result`       | (loop,)        | k             | the k-th carried value behind the loop       |
     | `index`        |                | Body          | the variable of the loop around it           |

@@ -8,7 +8,7 @@ from math import copysign
 from types import MappingProxyType
 from typing import Any
 
-from weft.codegen.base import Kernel
+from weft.codegen.base import Kernel, StrandCall
 from weft.codegen.liveness import LoopSpan, loop_spans
 from weft.codegen.native.layout import Line, Scalar
 from weft.codegen.native.nodes import Body, Graph, Node, Store, mark_varying
@@ -159,6 +159,9 @@ class _Reader:
     def _sample_picture(self, place: PicturePlane) -> None:
         self._push(Node("picture", self._pop("real", "real"), "real", place))
 
+    def _load_strand(self, call: StrandCall) -> None:
+        self._push(Node("strand", self._pop(*_reals(call.coordinates)), "real", call.ref))
+
     def _store_state(self, place: SlotPlane) -> None:
         (value,) = self._pop("real")
         self.stores.append(Store(place, value))
@@ -212,6 +215,7 @@ _READERS: Mapping[str, Callable[[_Reader, Any], None]] = {
     "SAMPLE_STATE": _Reader._sample_state,
     "STORE_STATE": _Reader._store_state,
     "SAMPLE_PICTURE": _Reader._sample_picture,
+    "LOAD_STRAND": _Reader._load_strand,
     "LOOP": _Reader._begin_loop,
     "NEXT": _Reader._end_step,
     "LOAD_INDEX": _Reader._load_index,
