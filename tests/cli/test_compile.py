@@ -51,11 +51,21 @@ def test_one_context_alone(weft):
     assert 'did you mean "audio"?' in weft("compile", "rich.weft", "--context", "adio", code=2).stderr
 
 
-@pytest.mark.parametrize("stage", ["msl", "glsl"])
-def test_what_this_version_has_no_compiler_for(weft, stage):
-    done = weft("compile", "plain.weft", f"--dump-{stage}", code=3)
+def test_what_this_version_has_no_compiler_for(weft):
+    done = weft("compile", "plain.weft", "--dump-msl", code=3)
     assert done.stderr.count("\n") == 1
-    assert f"--dump-{stage}" in done.stderr
+    assert "--dump-msl" in done.stderr
+
+
+def test_shaders(weft):
+    text = weft("compile", "rich.weft", "--dump-glsl").stdout
+    assert text.count("#version 330 core") == 1
+    assert "void main() {" in text
+    only = weft("compile", "rich.weft", "--dump-glsl", "--context", "audio").stdout
+    assert "runs on the CPU: each of its values needs the one before" in only
+    assert "#version" not in only
+    plain = weft("compile", "rich.weft", "--dump-glsl", "--context", "visual", "-O0").stdout
+    assert plain != weft("compile", "rich.weft", "--dump-glsl", "--context", "visual").stdout
 
 
 def test_files_instead(weft):
@@ -63,7 +73,7 @@ def test_files_instead(weft):
     assert [p.name for p in (weft.folder / "one").iterdir()] == ["plain.ir"]
     listed = weft("compile", "plain.weft", "-o", "deep/all").stdout
     found = sorted(p.name for p in (weft.folder / "deep/all").iterdir())
-    assert found == ["plain.asm", "plain.ast", "plain.bytecode", "plain.graph", "plain.ir", "plain.llvm"]
+    assert found == ["plain.asm", "plain.ast", "plain.bytecode", "plain.glsl", "plain.graph", "plain.ir", "plain.llvm"]
     assert len(listed.splitlines()) == len(found)
     shown = weft("compile", "plain.weft", "--dump-ir").stdout
     assert (weft.folder / "deep/all/plain.ir").read_text(encoding="utf-8") == shown

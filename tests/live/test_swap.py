@@ -152,8 +152,9 @@ def test_a_session_ends_with_its_limits_and_signals(patch: Path) -> None:
         performance.wait_for_words("missing.weft cannot be read")
 
 
-def test_what_has_no_backend_yet_is_said_in_a_line_and_left_out(patch: Path) -> None:
-    patch.write_text("tone = sin(me@time * 440 * tau)\naudio(tone)\ndisplay(tone)\nme<width> = 8\nme<height> = 8\n")
+def test_a_source_that_cannot_be_had_yet_is_said_and_what_needs_it_left_out(patch: Path) -> None:
+    patch.write_text("mic()::m<l>\naudio(m@l)\ndisplay(me@x)\ncompute(1)\nme<width> = 8\nme<height> = 8\n")
     with Performance(patch, "--headless", "--frames", "2") as performance:
         assert performance.ended() == 0
-        assert "audio is left out: this version has no backend that runs audio" in performance.stderr
+        assert "mic cannot be read by this version of weft yet" in performance.stderr
+        assert [event["values"] for event in performance.events if event["event"] == "compute"] == [[1]]

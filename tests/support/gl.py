@@ -54,8 +54,10 @@ class Graphics:
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait(20)
+        self._process.stdout.close()
 
 
 @pytest.fixture(scope="module")

@@ -130,9 +130,9 @@ class Worker:
         """One tick. Gives the targets, [height, width, 4] each, and whether a loop was stopped."""
         stage = self._stages[number]
         height, width = stage.shape
-        self._begin(stage.program, block, stage.rings, histories, pictures)
         for texture in stage.colours:
             _fill(texture, stage.shape)
+        self._begin(stage.program, block, stage.rings, histories, pictures)
         targets = self._attach(stage, heads)
         GL.glViewport(0, 0, width, height)
         GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)

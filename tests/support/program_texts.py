@@ -91,8 +91,7 @@ class Author:
         for k, assigned in enumerate(names):
             body.append(f"{'out ' * (assigned in made.outputs)}{assigned} = {self.expression(inside, 2)}")
             inside = replace(inside.also(assigned), later=tuple(names[k + 1 :]))
-        for _ in range(self.number(0, 2)):
-            body.append(self.pick((self.loop, self.change))(inside))
+        body += [self.pick((self.loop, self.change))(inside) for _ in range(self.number(0, 2))]
         self.lines.append(f"spindle {name}({', '.join(params)}) :: <{', '.join(made.outputs)}> {{")
         self.lines += [f"  {line}" for line in body] + ["}"]
         return made

@@ -16,6 +16,7 @@ from weft.backends.executor import Executable, Executor
 from weft.backends.launch import Getter, Launch, Value
 from weft.backends.memory import StateMemory, bytes_needed
 from weft.backends.native import NativeCode, NativeExecutable, NativeExecutor
+from weft.backends.native_series import SeriesCode, SeriesExecutable
 from weft.backends.still import Pictures
 from weft.backends.vector import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
@@ -80,8 +81,9 @@ class CpuCompiled:
         return values
 
     def exchange(self, code: object) -> None:
-        if isinstance(self.grid, NativeExecutable) and isinstance(code, NativeCode):
-            self.grid.exchange(code)
+        match self.grid, code:
+            case (NativeExecutable() as grid, NativeCode()) | (SeriesExecutable() as grid, SeriesCode()):
+                grid.exchange(code)
 
     def dump(self) -> str:
         return disassemble(self.unit.kernel)

@@ -15,6 +15,9 @@ from weft.cli import files
 from weft.cli.console import Missing, show
 from weft.cli.options import FILE
 from weft.cli.patch import compile_file
+from weft.codegen import glsl
+from weft.codegen.base import Kernel
+from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.disassemble import disassemble
 from weft.codegen.unit import Unit
 from weft.errors import did_you_mean
@@ -75,14 +78,29 @@ def _listings(compiled: _Compiled) -> Iterator[Listing]:
         yield executor.listing(unit.kernel, packed)
 
 
+def _glsl(compiled: _Compiled) -> str:
+    return "\n".join(_shader(kernel, compiled) for unit in compiled.units for kernel in unit.kernels)
+
+
+def _shader(kernel: Kernel, compiled: _Compiled) -> str:
+    """A kernel as a shader, or why it cannot be one."""
+    try:
+        if kernel.sweep == "points":
+            return glsl.points(kernel).text
+        packed = compiled.build.contexts[kernel.context].sweeps_plane and bool(kernel.outputs)
+        return glsl.fragment(kernel, packed, modern=glsl.needs_modern(kernel)).text
+    except UnsuitableError as reason:
+        return f"// {kernel.name} runs on the CPU: {reason}\n"
+
+
 _STAGES: Mapping[str, Callable[[_Compiled], str]] = MappingProxyType(
-    {"ast": _ast, "graph": _graph, "ir": _ir, "bytecode": _bytecode, "llvm": _llvm, "asm": _asm}
+    {"ast": _ast, "graph": _graph, "ir": _ir, "bytecode": _bytecode, "llvm": _llvm, "asm": _asm, "glsl": _glsl}
 )
 
 _MACHINE_CODE = ("llvm", "asm")
 
 # The compilers for these are not in this version.
-_LATER = ("msl", "glsl")
+_LATER = ("msl",)
 
 
 def _dump_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -229,6 +229,12 @@ def _stopped(parts: Parts) -> list[str]:
     return ["bool stopped = false;  // a loop met its limit"] if parts.stops else []
 
 
+def needs_modern(kernel: Kernel) -> bool:
+    """Whether a kernel over a picture has too much to remember for targets alone."""
+    planes = sum(slot.planes for slot in kernel.slots if slot.image)
+    return planes + -(-len(kernel.outputs) // 4) > TARGETS
+
+
 def fragment(kernel: Kernel, packed: bool = True, modern: bool = False) -> Shader:
     """The fragment shader of a kernel over a picture. Raises UnsuitableError with the reason if it has none."""
     return emit(kernel, Glsl(modern), packed)

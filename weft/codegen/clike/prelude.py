@@ -193,11 +193,15 @@ pair logarithm_parts(float x) {{
     return pair(octaves, rest + rest * rest * {_polynomial("rest", polynomials.LOGARITHM)});
 }}""")
 
-_LOGARITHM_OF_ANY = Helper("""\
+_LOGARITHM_OF_ANY = Helper(
+    """\
 // The value where x is positive and finite, otherwise what the logarithm is there.
 float logarithm_of_any(float x, float value) {
-    return x > 0.0 ? (x < infinity ? value : infinity) : x == 0.0 ? -infinity : not_a_number;
-}""")
+    if (!is_number(x) || x < 0.0) return not_a_number;
+    return x == 0.0 ? -infinity : x < infinity ? value : infinity;
+}""",
+    ("is_number",),
+)
 
 _LOGARITHM = Helper(
     f"""\
