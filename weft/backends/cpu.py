@@ -82,8 +82,10 @@ class CpuCompiled:
 
     def exchange(self, code: object) -> None:
         match self.grid, code:
-            case (NativeExecutable() as grid, NativeCode()) | (SeriesExecutable() as grid, SeriesCode()):
-                grid.exchange(code)
+            case NativeExecutable() as grid, NativeCode() as better:
+                grid.exchange(better)
+            case SeriesExecutable() as series, SeriesCode() as better:
+                series.exchange(better)
 
     def dump(self) -> str:
         return disassemble(self.unit.kernel)

@@ -230,9 +230,10 @@ def _stopped(parts: Parts) -> list[str]:
 
 
 def needs_modern(kernel: Kernel) -> bool:
-    """Whether a kernel over a picture has too much to remember for targets alone."""
+    """Whether a kernel over a picture may have too much to remember for targets alone."""
     planes = sum(slot.planes for slot in kernel.slots if slot.image)
-    return planes + -(-len(kernel.outputs) // 4) > TARGETS
+    loops = any(instruction.op == "LOOP" for _, _, instruction in kernel.walk())
+    return planes + -(-len(kernel.outputs) // 4) + loops > TARGETS
 
 
 def fragment(kernel: Kernel, packed: bool = True, modern: bool = False) -> Shader:
