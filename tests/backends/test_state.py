@@ -242,3 +242,27 @@ def test_a_resize_resamples():
     inner = (np.arange(16) + 0.5) / 16 + 10 * (np.arange(8)[:, None] + 0.5) / 8
     np.testing.assert_allclose(picture[1:-1, 1:-1], inner[1:-1, 1:-1], rtol=1e-5)
     assert picture[0, 0] == old.ring("i")[0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("between", [0, 1, 500, 20_000, 30_000])
+def test_what_is_copied_ahead_is_as_it_is_when_it_is_adopted(between):
+    depth = 24_000
+    slots = [number_slot("a/n", depth)]
+    old, new, expected = (StateMemory(slots) for _ in range(3))
+
+    def write(count):
+        cells = old.cell("a/n", -np.arange(count))
+        old.ring("a/n")[cells, 0] = old.ticks + np.arange(count)
+        old.advance(count)
+
+    write(10_000)
+    new.copy_ahead(old)
+    write(between)
+    assert new.adopt(old, copy=True) == expected.adopt(old, copy=True) == ["a/n"]
+    assert new.ring("a/n") is not old.ring("a/n")
+    ago = np.arange(1, depth + 1)
+    assert np.array_equal(
+        new.ring("a/n")[new.cell("a/n", ago)], expected.ring("a/n")[expected.cell("a/n", ago)]
+    )  # fmt: skip
+    write(7)
+    assert not np.array_equal(new.ring("a/n"), old.ring("a/n")), "each goes on by itself"

@@ -59,7 +59,7 @@ def test_what_this_version_has_no_compiler_for(weft):
 
 def test_shaders(weft):
     text = weft("compile", "rich.weft", "--dump-glsl").stdout
-    assert text.count("#version 330 core") == 1
+    assert "#version 330 core" in text
     assert "void main() {" in text
     only = weft("compile", "rich.weft", "--dump-glsl", "--context", "audio").stdout
     assert "runs on the CPU: each of its values needs the one before" in only

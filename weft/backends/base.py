@@ -232,6 +232,12 @@ class Backend(ABC):
         only run on if it is a `copy`."""
         return [key for other in old for key in compiled.memory.adopt(other.memory, copy)]
 
+    def copy_ahead(self, compiled: Compiled, old: Iterable[Compiled]) -> None:
+        """Does beforehand what takes time of an `adopt` that copies. What is `old` may be running meanwhile; this is
+        called from any thread."""
+        for other in old:
+            compiled.memory.copy_ahead(other.memory)
+
     def alloc(self, shape: Sequence[int], dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
         """A zeroed array in the device's memory."""
         return np.zeros(tuple(shape), dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,9 +47,8 @@ class CpuAudio(CpuBackend):
 
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
         launch = self.launch(compiled, env, coordinator)
-        memories = compiled.memories if isinstance(compiled, SoundCompiled) else (compiled.memory,)
         rows = []
-        for channel, memory in enumerate(memories):
+        for channel, memory in enumerate(_memories(compiled)):
             own = replace(launch, coords={**launch.coords, "channel": float(channel)}) if channel else launch
             rows.append(compiled.run(memory, own)[:, 0, :])
         return np.stack(rows)
@@ -60,17 +59,29 @@ class CpuAudio(CpuBackend):
         return self.execute_subgraph(compiled, env, coordinator)
 
     def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
-        if not isinstance(compiled, SoundCompiled):
-            return super().adopt(compiled, old, copy)
         kept: list[str] = []
-        for other in old:
-            its = other.memories if isinstance(other, SoundCompiled) else (other.memory,)
-            for channel, memory in enumerate(compiled.memories):
-                # What was the same in all channels goes on in each of them.
-                from_channel = its[min(channel, len(its) - 1)]
-                found = memory.adopt(from_channel, copy or channel >= len(its))
-                kept += found if channel == 0 else []
+        for channel, memory, source, is_shared in _pairs(compiled, old):
+            found = memory.adopt(source, copy or is_shared)
+            kept += found if channel == 0 else []
         return kept
+
+    def copy_ahead(self, compiled: Compiled, old: Iterable[Compiled]) -> None:
+        for _, memory, source, _ in _pairs(compiled, old):
+            memory.copy_ahead(source)
+
+
+def _pairs(compiled: Compiled, old: Iterable[Compiled]) -> Iterator[tuple[int, StateMemory, StateMemory, bool]]:
+    """Each memory, by its channel, with that which it goes on from, and whether another one does as well: what was the
+    same in all channels goes on in each of them."""
+    mine = _memories(compiled)
+    for other in old:
+        its = _memories(other)
+        for channel, memory in enumerate(mine):
+            yield channel, memory, its[min(channel, len(its) - 1)], channel >= len(its)
+
+
+def _memories(compiled: Compiled) -> tuple[StateMemory, ...]:
+    return compiled.memories if isinstance(compiled, SoundCompiled) else (compiled.memory,)
 
 
 def _block(env: Env) -> Block:

@@ -14,6 +14,9 @@ from weft.backends.sampling import resample
 from weft.codegen.base import Kernel
 from weft.ir.program import StateSlot
 
+# Numbers that are copied in no time.
+_LARGE = 10_000
+
 # What remembers one number a tick is integrated over hours: always in double precision.
 _NUMBER = np.float64
 
@@ -47,6 +50,8 @@ class StateMemory:
         }
         # A ring that was taken over goes on where it was, not where this memory's own count of ticks would have it.
         self._offsets: dict[str, int] = dict.fromkeys(self.slots, 0)
+        self._ahead: dict[str, tuple[Reals, int]] = {}
+        """What has been copied ahead: the ring that it was copied from, and how many ticks had been finished by then."""
 
     def ring(self, key: str) -> Reals:
         """All cells of a slot: [depth + 1, planes] or [depth + 1, planes, height, width]."""
@@ -61,6 +66,17 @@ class StateMemory:
         """Ends a tick, or several: what the last one wrote is now one tick ago."""
         self.ticks += ticks
 
+    def copy_ahead(self, old: StateMemory) -> None:
+        """Copies of `old`, which may run meanwhile, what takes long to copy. An `adopt` that copies then has but the
+        rest to do."""
+        for key, slot in self.slots.items():
+            if slot.image or not _continues(slot, old.slots.get(key)):
+                continue
+            mine, its = self._rings[key], old._rings[key]
+            if mine.shape == its.shape and its.size > _LARGE:
+                self._ahead[key] = (its, old.ticks)
+                np.copyto(mine, its)
+
     def adopt(self, old: StateMemory, copy: bool = False) -> list[str]:
         """Takes over what `old` remembers, as far as key, kind and planes agree; gives the keys of these slots.
 
@@ -73,7 +89,7 @@ class StateMemory:
         for key in kept:
             mine, its = self._rings[key], old._rings[key]
             if (mine.shape, mine.dtype) == (its.shape, its.dtype):
-                self._rings[key] = its.copy() if copy else its
+                self._rings[key] = self._copied(key, old) if copy else its
                 self._offsets[key] = old.ticks + old._offsets[key] - self.ticks
                 continue
             ticks = range(1, 1 + min(len(mine), len(its)))
@@ -83,6 +99,18 @@ class StateMemory:
             for ticks_ago in ticks:
                 mine[self.cell(key, ticks_ago)] = self._resized(its[old.cell(key, ticks_ago)])
         return kept
+
+    def _copied(self, key: str, old: StateMemory) -> Reals:
+        """A ring of its own with what another memory has in it, cell by cell."""
+        its = old._rings[key]
+        copied, ticks = self._ahead.pop(key, (None, 0))
+        since = old.ticks - ticks
+        if copied is not its or not 0 <= since < len(its):
+            return its.copy()
+        mine = self._rings[key]
+        cells = old.cell(key, np.arange(since + 1))
+        mine[cells] = its[cells]
+        return mine
 
     def _resized(self, cell: Reals) -> Reals:
         if cell.shape[1:] == self.shape:

@@ -41,7 +41,7 @@ class Instruction(NamedTuple):
 
 class Note(NamedTuple):
     """What the patch calls the value that instruction `at` leaves on top of the stack, or stores in a local; and the
-    line of the text that computes it, from 1, with the name of that text."""
+    line of the text that computes it, from 1, with the name of that text; 0 for what no text computes, like `me@px`."""
 
     at: int
     name: str

@@ -14,9 +14,11 @@ from weft.codegen.base import Kernel
 from weft.codegen.clike.document import block, document, structure
 from weft.codegen.clike.emit import emit
 from weft.codegen.clike.language import Language, Line, Parts
+from weft.codegen.clike.memory import slot_name
 from weft.codegen.clike.prelude import Helper
 from weft.codegen.clike.shader import Bound, Extent, Shader, UnsuitableError
 from weft.codegen.native.layout import Head
+from weft.ir.expr import SlotPlane
 from weft.ir.program import StateSlot
 
 TARGETS = 8
@@ -133,7 +135,7 @@ class Glsl(Language):
 
     def _pixels(self, parts: Parts) -> Shader:
         colours = [] if not parts.outputs else _packed(parts) if parts.packed else _planes(parts.outputs)
-        stores = [f"{parts.images[place.slot].name}_{place.plane}_next" for place, _ in parts.stores]
+        stores = [_next_name(parts, place) for place, _ in parts.stores]
         to_images = self.modern and bool(stores)
         targets = [(f"vec4 {name}", f"{name} = {value};") for name, value in colours]
         ends = [end for _, end in targets]
@@ -162,7 +164,7 @@ class Glsl(Language):
     def _image_store(self, parts: Parts, at: int) -> str:
         place, value = parts.stores[at]
         slot = parts.kernel.slot(place.slot)
-        head = parts.frame.read(Head(slot.key), f"{parts.images[slot.key].name}_head", "int")
+        head = parts.frame.read(Head(slot.key), f"{slot_name(slot.key)}_head", "int")
         layer = head if slot.planes == 1 else f"{head} * {slot.planes} + {place.plane}"
         return f"imageStore({parts.images[slot.key].name}_next, ivec3(at, {layer}), vec4({value}));"
 
@@ -223,6 +225,12 @@ def _planes(outputs: list[str]) -> list[tuple[str, str]]:
         four = (*outputs[at : at + 4], "0.0", "0.0", "0.0")[:4]
         made.append((f"values_{at // 4}" if at else "values", f"vec4({', '.join(four)})"))
     return made
+
+
+def _next_name(parts: Parts, place: SlotPlane) -> str:
+    """The target of one plane of a slot."""
+    base = parts.images[place.slot].name.replace("_past", "_next", 1)
+    return base if parts.kernel.slot(place.slot).planes == 1 else f"{base}_{place.plane}"
 
 
 def _stopped(parts: Parts) -> list[str]:

@@ -40,10 +40,14 @@ class Namer:
         """The note on an expression, or on value `out` of a loop, that instruction `at` computes or stores; none if the
         patch has no name for it."""
         name = self._name(node, out)
-        span = self._pool.span(node) if self._pool is not None else None
-        if name is not None and span is not None:
-            line, _ = span.source.position(span.start)
-            yield Note(at, name, span.source.name, line, span.source.line(line).strip())
+        if name is None or self._pool is None:
+            return
+        span = self._pool.span(node)
+        if span is None:
+            yield Note(at, name, "", 0, "")
+            return
+        line, _ = span.source.position(span.start)
+        yield Note(at, name, span.source.name, line, span.source.line(line).strip())
 
     def _name(self, node: Expr, out: int) -> str | None:
         if self._pool is None or node.op in LEAVES:

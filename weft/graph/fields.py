@@ -59,6 +59,7 @@ class Algebra(Protocol[V]):
     def const(self, value: float) -> V: ...
     def op(self, name: str, *args: V) -> V: ...
     def uniform(self, name: str) -> V: ...
+    def call(self, value: V, name: str, local: bool) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,11 @@ class Environment(Generic[V]):
         if name in SETTINGS:
             return self.setting(name)
         if name == "aspect":
-            return self.ops("div", self.setting("width"), self.setting("height"))
-        return FIELDS[name].value(self, at)
+            value = self.ops("div", self.setting("width"), self.setting("height"))
+        else:
+            value = FIELDS[name].value(self, at)
+        self.algebra.call(value, name, local=True)
+        return value
 
     def ops(self, name: str, *args: V | float) -> V:
         algebra = self.algebra

@@ -393,7 +393,7 @@ class Resolver:
 
 def _looking_back(name: Name, scope: Scope) -> str:
     """How to read what a name was a tick ago, unless it stands for several strands of one step of a loop."""
-    end = scope.body and scope.body.end
+    end = None if scope.body is None else scope.body.end
     return f"; prev({name.id}) reads what it was a tick ago" if end is None or name.id in end.locals else ""
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from weft.backends.base import Backend, DeviceInfo, Env
+from weft.backends.base import Backend, Compiled, DeviceInfo, Env
 from weft.backends.launch import Getter, Picture
 from weft.backends.select import Choice
 from weft.codegen.unit import Unit
@@ -179,20 +179,22 @@ class Stage:
         if feeding is not None and backend is not None:
             runner.feeding += (Part(feeding, backend, backend.compile_subgraph(feeding, env, runner)),)
 
+    def copy_ahead(self, swap: Swap, before: Swap) -> None:
+        """Does beforehand what takes time of a `take_over` that copies, while the program before runs."""
+        for part, old in _heirs(swap, before):
+            part.backend.copy_ahead(part.compiled, old)
+
     def take_over(self, swap: Swap, before: Swap | None, copy: bool = False) -> list[str]:
         """Hands the memory of the program before to the new one, or a `copy` if that runs on, at the boundary between
         two frames; gives the keys of the state slots that go on."""
         if before is None:
             return []
-        old = [part.compiled for part in before.runner.parts]
-        goes_on: list[str] = []
-        for part in swap.runner.parts:
-            if any(part.compiled is running for running in old):
-                goes_on += [slot.key for slot in part.unit.kernel.slots]
-                continue
-            # Also a part that was kept: the program it was kept from may have been replaced in the meantime.
-            mine = [c for c in old if c.unit.subgraph.context == part.unit.subgraph.context]
-            goes_on += part.backend.adopt(part.compiled, mine, copy)
+        heirs = list(_heirs(swap, before))
+        new = [part.compiled for part, _ in heirs]
+        kept = (part for part in swap.runner.parts if all(part.compiled is not compiled for compiled in new))
+        goes_on = [slot.key for part in kept for slot in part.unit.kernel.slots]
+        for part, old in heirs:
+            goes_on += part.backend.adopt(part.compiled, old, copy)
         return goes_on
 
     def _unrunnable(self, playable: Playable) -> dict[str, Diagnostic]:
@@ -238,6 +240,15 @@ class Stage:
             oldest = next(iter(others))
             del others[oldest], self._pictures[oldest]
         return loaded
+
+
+def _heirs(swap: Swap, before: Swap) -> Iterator[tuple[Part, list[Compiled]]]:
+    """The parts of a program that do not run yet, with those of the one before that they may go on from. Also one that
+    was kept: the program it was kept from may have been replaced in the meantime."""
+    old = [part.compiled for part in before.runner.parts]
+    for part in swap.runner.parts:
+        if all(part.compiled is not running for running in old):
+            yield part, [c for c in old if c.unit.subgraph.context == part.unit.subgraph.context]
 
 
 def _stamp(path: str) -> object:

@@ -76,7 +76,7 @@ class Writer:
     def tell(self, node: Node) -> None:
         """Writes the line of the patch that a value comes from, unless it stands there already."""
         note = self.plan.owners.get(node)
-        if note is None or (note.source, note.line) in self._told:
+        if note is None or not note.line or (note.source, note.line) in self._told:
             return
         self._told.add((note.source, note.line))
         text = note.text if len(note.text) <= _LONGEST_REMARK else note.text[: _LONGEST_REMARK - 1] + "…"
@@ -84,7 +84,8 @@ class Writer:
 
     def line(self, text: str, node: Node | None = None) -> None:
         note = self.plan.owners.get(node) if node is not None else None
-        self.parts.body.append(Line(text, self.depth, f"{note.source}:{note.line}" if note is not None else ""))
+        place = f"{note.source}:{note.line}" if note is not None and note.line else ""
+        self.parts.body.append(Line(text, self.depth, place))
 
     # Names.
 
@@ -96,6 +97,8 @@ class Writer:
     def _part_name(self, node: Node) -> str:
         owner = self.plan.owners.get(node)
         hint = _HINTS.get(node.op, node.op)
+        if node.op == "min" and any(arg.op == "max" for arg in node.args):
+            hint = "clamped"
         return f"{owner.name}_{hint}" if owner is not None else hint
 
     def keep(self, node: Node, name: str) -> None:

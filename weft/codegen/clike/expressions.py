@@ -17,6 +17,9 @@ _BINARY: Mapping[str, int] = MappingProxyType({
 # Where (a · b) · c is a · (b · c), to the bit.
 _ASSOCIATIVE = frozenset({"&&", "||", "^", "&", "|"})
 
+# Comparisons with a number, which is read more easily behind what it is compared with.
+_MIRRORED: Mapping[str, str] = MappingProxyType({"<": ">", "<=": ">=", "==": "==", "!=": "!="})
+
 # Mixed with others of their like, these are put in parentheses: few people know how tightly they bind.
 _OBSCURE = frozenset({">>", "<<", "&", "^", "|"})
 
@@ -30,11 +33,12 @@ class Text(NamedTuple):
     symbol: str = ""
     left: str = ""
     right: str = ""
+    is_number: bool = False
 
 
 def literal(text: str) -> Text:
     """A number."""
-    return Text(text, UNARY if text.startswith("-") else PRIMARY)
+    return Text(text, UNARY if text.startswith("-") else PRIMARY, is_number=True)
 
 
 def applied(spelling: str, args: Sequence[Text]) -> Text:
@@ -52,9 +56,11 @@ def applied(spelling: str, args: Sequence[Text]) -> Text:
 
 
 def _binary(symbol: str, a: Text, b: Text) -> Text:
-    if symbol in ("+", "-") and b.text.startswith("-") and b.level == UNARY:
-        # What is added is a negative number, or a value with the other sign.
-        return _binary("-" if symbol == "+" else "+", a, Text(b.text[1:]))
+    if symbol in ("+", "-") and b.text.startswith("-") and b.level in (UNARY, _BINARY["*"]):
+        # What is added is a negative number, a value with the other sign, or a product that begins with such a one.
+        return _binary("-" if symbol == "+" else "+", a, Text(b.text[1:], PRIMARY if b.level == UNARY else b.level))
+    if symbol in _MIRRORED and a.is_number and not b.is_number:
+        return _binary(_MIRRORED[symbol], b, a)
     level = _BINARY[symbol]
     left, right = _operand(symbol, level, a), _operand(symbol, level if symbol in _ASSOCIATIVE else level + 1, b)
     return Text(f"{left} {symbol} {right}", level, symbol, a.text, b.text)

@@ -24,7 +24,7 @@ def write_state(w: Writer, node: Node) -> Text:
     if k.op == "const":
         past = Past(slot.key, node.attr.plane, _ticks(k.attr, slot))
         return Text(w.parts.frame.read(past, f"{slot_name(slot.key)}_past", "real", slot.key))
-    bound = w.parts.histories.setdefault(slot.key, Bound(w.names.new(slot_name(slot.key)), slot.key))
+    bound = _bound(w, w.parts.histories, slot.key, f"{slot_name(slot.key)}_past")
     return Text(w.language.remembered(w.parts, bound, _index(w, slot, node)))
 
 
@@ -38,7 +38,7 @@ def write_sample(w: Writer, node: Node) -> Text:
 def write_picture(w: Writer, node: Node) -> Text:
     """A channel of a picture, sampled. Channels at one place are taken from one colour."""
     path, channel = node.attr
-    bound = w.parts.pictures.setdefault(path, Bound(w.names.new(_file_name(path)), path))
+    bound = _bound(w, w.parts.pictures, path, _file_name(path))
     key = (path, *node.args)
     text = w.language.picture(w.parts, bound, *(w.real(arg) for arg in node.args))
     name = w.shared(key, w.language.four, f"{bound.name}_colour", text)
@@ -47,13 +47,19 @@ def write_picture(w: Writer, node: Node) -> Text:
 
 def image_of(w: Writer, slot: StateSlot) -> Bound:
     """The images of a slot."""
-    return w.parts.images.setdefault(slot.key, Bound(w.names.new(slot_name(slot.key)), slot.key))
+    return _bound(w, w.parts.images, slot.key, f"{slot_name(slot.key)}_past")
+
+
+def _bound(w: Writer, known: dict[str, Bound], key: str, name: str) -> Bound:
+    if key not in known:
+        known[key] = Bound(w.names.new(name), key)
+    return known[key]
 
 
 def slot_name(key: str) -> str:
-    """What a slot is called: `visual/trail@v/prev/0` is `trail`."""
+    """What a slot is called: `visual/trail@r/prev/0` is `trail_r`."""
     parts = key.split("/")
-    return identifier(parts[1].split("@")[0] if len(parts) > 1 else key)
+    return identifier(parts[1].removesuffix("@val").removesuffix("@v") if len(parts) > 1 else key)
 
 
 def _file_name(path: str) -> str:

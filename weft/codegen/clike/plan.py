@@ -12,7 +12,7 @@ from weft.codegen.clike.read import Program, with_bodies
 from weft.codegen.native.nodes import Body, Node
 
 # An expression with more operands than this is hard to read: parts of it get a name.
-_LARGEST = 14
+_LARGEST = 10
 
 # What the patch has a name for gets it in the program as well, if it is an expression with so many operands.
 _WORTH_A_NAME = 3
@@ -47,10 +47,12 @@ class Plan:
     owners: dict[Node, Note] = field(default_factory=dict)
 
 
-def plan(program: Program) -> Plan:
-    """How to write a program."""
+def plan(program: Program, has_fract: bool) -> Plan:
+    """How to write a program, in a language that may have a function for x − floor(x)."""
     made = Plan(owners=_owners(program))
     places = _Places(program)
+    if has_fract:
+        places.join_fractions()
     sizes: dict[Node, int] = {}
     for node in with_bodies(program.nodes):
         _decide(node, program, places, made, sizes)
@@ -67,7 +69,8 @@ def _owners(program: Program) -> dict[Node, Note]:
         note = owners.get(node)
         if note is not None:
             for arg in node.args:
-                owners.setdefault(arg, note)
+                if arg not in program.notes:
+                    owners[arg] = note  # that of the first user: these come last
         if node.op == "loop":
             for carried, following in zip(node.attr.carried, node.attr.following, strict=True):
                 known = owners.get(carried) or owners.get(following) or note
@@ -104,6 +107,13 @@ class _Places:
                 self._walk(node.attr.nodes, node.attr)
                 for following in node.attr.following:
                     self.users[following].append(_End(node.attr))
+
+    def join_fractions(self) -> None:
+        """Lets x − floor(x) count as one use of x."""
+        for node in list(self.home):
+            whole = node.args[1] if node.op == "sub" else node
+            if whole.op == "floor" and self.users[whole] == [node] and whole.args[0] is node.args[0]:
+                self.users[node.args[0]].remove(whole)
 
     def body_of(self, user: _User) -> Body | None:
         return user.body if isinstance(user, _End) else self.home[user]

@@ -1,0 +1,198 @@
+"""Shaders show what the machines show: the pictures of the patches that ship, of generated programs, of memory that is
+kept from tick to tick, and of loops."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.gl import GlExecutor, Graphics, graphics
+from tests.support.parity.cases import Case, case_of, case_of_seed
+from tests.support.parity.rule import Outcome, compare
+from tests.support.parity.shrink import report
+from tests.support.tolerances import OFF_SHARE
+from tests.test_patches import PICTURES_OF, SIZE
+from weft.backends.cpu_visual import CpuVisual
+from weft.backends.launch import Launch
+from weft.backends.memory import StateMemory
+from weft.backends.registry import load_registry
+from weft.backends.select import choose
+from weft.backends.vm import ReferenceExecutor
+from weft.codegen.base import LOOP_STEPS, NEST_STEPS
+from weft.codegen.clike.read import read_program
+from weft.codegen.clike.shader import UnsuitableError
+from weft.codegen.glsl import fragment, needs_modern, points
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.names import StrandRef
+from weft.runtime.build import Build, build
+from weft.runtime.offline import Offline
+
+__all__ = ["graphics"]
+
+# Each takes a second: two shaders, which the driver compiles anew.
+ASKED = int(os.environ.get("WEFT_PARITY", "0"))
+FIRST, COUNT, CHUNK = (1_000_000, ASKED, 20) if ASKED else (0, 100, 20)
+
+
+def built(path: Path) -> Build:
+    return build(Source(str(path), path.read_text()), load_registry().contexts, SIZE)
+
+
+def is_suitable(made: Build) -> bool:
+    try:
+        for unit in made.units:
+            if unit.subgraph.context == "visual":
+                read_program(unit.kernel)
+    except UnsuitableError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("path", PICTURES_OF, ids=lambda path: path.stem)
+def test_a_shipped_picture_is_the_same(path: Path, graphics: Graphics) -> None:
+    made = built(path)
+    if not is_suitable(made):
+        pytest.skip("reads sound at every pixel")
+
+    class GlVisual(CpuVisual):
+        def __init__(self, executor: str) -> None:
+            super().__init__(executor)
+            self._executor = GlExecutor(graphics)
+
+    heard = ["audio"] if any(unit.subgraph.context == "audio" and unit.subgraph.exposes for unit in made.units) else []
+    choices = choose(load_registry(), ["visual", "compute", *heard], "vector")
+    expected = Offline(made, choices)
+    drawn = Offline(made, {**choices, "visual": replace(choices["visual"], backend=GlVisual)})
+    for time in (0.0, 0.1):
+        off = np.abs(drawn.at(time).astype(int) - expected.at(time)) > 1
+        assert off.mean() <= OFF_SHARE, f"{off.mean():.2%} of the values differ by more than 1 of 255"
+
+
+# --- generated programs -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", range(FIRST, FIRST + COUNT, CHUNK))
+def test_generated_programs_show_what_the_reference_shows(start: int, graphics: Graphics) -> None:
+    failures: list[tuple[int, Case, Outcome]] = []
+    for seed in range(start, start + CHUNK):
+        case = case_of_seed(seed)
+        outcome = compare(case, GlExecutor(graphics, needs_modern(case.kernel)))
+        if outcome.unexplained:
+            failures.append((seed, case, outcome))
+    if failures:
+        seed, case, outcome = failures[0]
+        seeds = [seed for seed, _, _ in failures]
+        executor = GlExecutor(graphics, needs_modern(case.kernel))
+        pytest.fail(f"programs {seeds}\n" + report(case, executor, outcome, f"program {seed} on glsl"), pytrace=False)
+
+
+# --- memory -------------------------------------------------------------------------------------------------------
+
+MEMORIES = {
+    "the last tick": "t<v> = mix(me@x, prev(t@v), 0.75)\ndisplay(t@v)",
+    "another place": "t<v> = max(hash(me@px, me@py, me@absframe), prev(t@v)(me@x ~ me@x * 0.9 + 0.05) * 0.9)\ndisplay(t@v)",
+    "several planes": "h = hold(me@x * fract(me@time * 7), floor(me@absframe / 2))\ndisplay(h)",
+    "so many ticks": "display(delay(hash(me@px, me@absframe), 2, 3))",
+    "a varying number of ticks": "display(delay(hash(me@px, me@absframe), me@y * 3, 3))",
+    "numbers, a varying number of ticks ago": (
+        "w<v> = hash(me@absframe)\ncache(w, 4)::past<v>\ndisplay(past@v(past@k ~ me@x * 3))"
+    ),
+    "a number": "display(phasor(3) * me@x)",
+    "a sum": "display(fract(integrate(me@x * 9 + me@y)))",
+}
+
+
+@pytest.mark.parametrize("modern", [False, True], ids=["targets", "images"])
+@pytest.mark.parametrize("text", MEMORIES.values(), ids=MEMORIES.keys())
+def test_memory(text: str, modern: bool, graphics: Graphics) -> None:
+    case = case_of(text + "\n", moments=tuple(tick / 60 for tick in range(7)), shape=(5, 7))
+    assert compare(case, GlExecutor(graphics, modern)).unexplained == ()
+
+
+def test_what_is_too_much_for_targets_goes_to_images(graphics: Graphics) -> None:
+    lines = [f"t{k} = prev(t{k}) * 0.5 + me@x * {k}" for k in range(9)]
+    text = "\n".join([*lines, f"display(({' + '.join(f't{k}' for k in range(9))}) / 99)\n"])
+    case = case_of(text)
+    assert needs_modern(case.kernel)
+    with pytest.raises(UnsuitableError, match="10 targets.*9 of them are for what it remembers"):
+        fragment(case.kernel)
+    assert compare(case, GlExecutor(graphics, modern=True)).unexplained == ()
+
+
+# --- loops --------------------------------------------------------------------------------------------------------
+
+LOOPS = {
+    "constant ends": "for i in (1 to 20) { o += sin(i * x) / i }",
+    "a varying end": "for i in (0 to x * 9) { o = o * 0.5 + i }",
+    "fractional ends": "for i in (0.5 to x * 9) { o = o * 0.5 + i }",
+    "an end below the start": "for i in (3 to x) { o += 1 }",
+    "an end that is no number": "for i in (0 to log(x - 2)) { o += 1 }",
+    "two that change places": "p = 1\n for i in (0 to x * 9) { q = o; o = p; p = q + x }",
+    "a loop within a loop": "for i in (0 to x * 4) { for j in (i to 4) { o += hash(i, j) } }",
+    "a value that both loops change": "for i in (0 to x * 4) { o *= 0.5; for j in (0 to 17) { o += x / (i + 1) }; o -= x }",
+    "what the loop reads at another place": "for i in (0 to 20) { o += y(me@x ~ me@x + i / 37) }",
+}  # fmt: skip
+
+
+def looping(body: str) -> str:
+    return f"spindle f(x, y) :: o {{\n o = 0\n {body}\n}}\ndisplay(f(me@x, hash(me@px, me@py)) * 0.1)\n"
+
+
+@pytest.mark.parametrize("body", LOOPS.values(), ids=LOOPS.keys())
+def test_loops(body: str, graphics: Graphics) -> None:
+    assert compare(case_of(looping(body)), GlExecutor(graphics)).unexplained == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "steps"),
+    [
+        ("for i in (0 to 9e9 * x) { o += 1 }", LOOP_STEPS),
+        ("for i in (0 to 9e9 * x) { for j in (0 to 9e9 * x) { o += 1 } }", NEST_STEPS),
+    ],
+    ids=["a loop", "a nest"],
+)
+def test_a_loop_that_is_stopped_says_so(body: str, steps: int, graphics: Graphics) -> None:
+    case = case_of(looping(body), shape=(1, 2), moments=(0.0,))
+    (launch,) = case.launches
+    stopped: list[None] = []
+    executable = GlExecutor(graphics).load(case.kernel)
+    told = replace(launch, loop_stopped=lambda: stopped.append(None))
+    found = executable.planes(StateMemory((), launch.shape), told)
+    assert len(stopped) == 1
+    np.testing.assert_allclose(found, case.expected[0], rtol=1e-6)
+    # The outermost loop of a nest takes a share of the steps for itself.
+    assert steps - 2 * LOOP_STEPS < found.max() * 10 <= steps
+
+
+# --- points -------------------------------------------------------------------------------------------------------
+
+POINTS = {
+    "a strand": "a = sin(me@x * 9) * me@y + fract(me@time)\n",
+    "an image": "t<v> = mix(hash(me@px, me@py), prev(t@v), 0.5)\na = prev(t@v) + me@y\n",
+    "a picture": 'load("grain.png")::img<r, g, b, a>\nt = prev(img@g)\na = t + me@x\n',
+    "no coordinate": "a = prev(me@time) * 0.5 + prev(1)\n",
+}
+
+
+@pytest.mark.parametrize("text", POINTS.values(), ids=POINTS.keys())
+def test_points(text: str, graphics: Graphics) -> None:
+    made = build(Source("test.weft", f"{text}display(a)\ncompute(a(me@x ~ 0.25, me@y ~ 0.75))\n"), ContextTable())
+    (unit,) = (unit for unit in made.units if unit.subgraph.context == "visual")
+    kernel = unit.points.get(StrandRef("a", "val"))
+    if kernel is None:
+        (kernel,) = unit.points.values()
+    memory = StateMemory(unit.kernel.slots, (5, 7))
+    rng = np.random.default_rng(1)
+    for slot in unit.kernel.slots:
+        memory.ring(slot.key)[...] = rng.random(memory.ring(slot.key).shape)
+    count = 100
+    coords = {name: rng.uniform(-0.2, 1.2, count) for name in ("x", "y")} | {"abstime": 0.3, "channel": 0.0}
+    launch = Launch((1, count), coords, dict.fromkeys(kernel.uniforms, 0.5))
+    expected = ReferenceExecutor().load(kernel).planes(memory, launch)
+    assert points(kernel).workgroup
+    np.testing.assert_allclose(GlExecutor(graphics).load(kernel).planes(memory, launch), expected, atol=1e-5)
