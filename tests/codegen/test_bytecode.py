@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import compiled
-from weft.codegen.base import Instruction
+from weft.codegen.base import Instruction, Note
 from weft.codegen.bytecode import compile_kernel, compile_points
 from weft.codegen.disassemble import instruction_text
 from weft.codegen.verify import verify
@@ -230,13 +230,33 @@ def test_points_of_sound_have_coordinates_of_their_own(e):
     assert kernel.coords == (("abstime", Rate.ELEMENT),)
 
 
+def wave_of(e, n, text):
+    """The sine of n · x, from this text, times y, so that it becomes a local of the column section."""
+    source = Source("p.weft", text)
+    span = Span(source, text.index("sin"), len(text))
+    wave = e.pool.make("sin", (e.expr(e.coord("x") * n),), None, span)
+    return wave, e("mul", wave, e.coord("y"))
+
+
 def test_locals_carry_the_text(e):
-    texts = ["sin( me@x\n * 9 )", "sin(me@x * 3.14159265358979)"]
-    spans = [Span(Source("p.weft", text), 0, len(text)) for text in texts]
-    waves = [e("sin", e.coord("x") * n) for n in (9, 3)]
-    names = {wave.value: span for wave, span in zip(waves, spans, strict=True)}
-    kernel = compile_kernel(lowered(*(wave * e.coord("y") for wave in waves)), VISUAL, span_of=names.get)
+    products = [wave_of(e, n, text)[1] for n, text in ((9, "sin( me@x\n * 9 )"), (3, "sin(me@x * 3.14159265358979)"))]
+    kernel = compile_kernel(lowered(*products), VISUAL, pool=e.pool)
     assert [local.name for local in kernel.locals] == ["sin( me@x * 9 )", "sin(me@x * 3.1415926535…"]
+    assert kernel.section(Rate.COLUMN).notes == ()
+
+
+def test_what_has_a_name_carries_it(e):
+    (first, a), (second, b) = (wave_of(e, n, text) for n, text in ((9, "\n  a = sin(me@x * 9)"), (3, "sin(me@x)")))
+    e.pool.call(first, "blue", local=True)
+    e.pool.call(first, "light", local=True)
+    e.pool.call(second, "tide", local=False)
+    e.pool.call(second, "moon", local=False)
+    e.pool.call(second, "water", local=True)
+    kernel = compile_kernel(lowered(a, b), VISUAL, pool=e.pool)
+    assert [local.name for local in kernel.locals] == ["light", "tide"]
+    column = kernel.section(Rate.COLUMN)
+    assert column.notes[0] == Note(column.notes[0].at, "light", "p.weft", 2, "a = sin(me@x * 9)")
+    assert [column.code[note.at] for note in column.notes] == [Instruction("STORE_LOCAL", n) for n in (0, 1)]
 
 
 def test_depth_is_no_limit(e):

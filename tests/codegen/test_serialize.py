@@ -11,6 +11,7 @@ import pytest
 from tests.ir.test_serialize import everything
 from tests.support.exprs import Exprs, lowered
 from tests.support.kernels import compiled
+from weft.codegen.base import Note
 from weft.codegen.bytecode import compile_kernel, compile_points
 from weft.codegen.serialize import content_hash, from_json, to_json
 from weft.codegen.verify import verify
@@ -36,10 +37,22 @@ def test_the_round_trip_changes_nothing(at):
         assert again == kernel
 
 
+def noted(kernel):
+    """The kernel with a note on each first instruction."""
+    note = Note(0, "wave@v", "p.weft", 3, "wave<v> = …")
+    return replace(kernel, sections=tuple(replace(section, notes=(note,)) for section in kernel.sections))
+
+
+def test_notes_survive():
+    kernel = noted(kernels()[1])
+    again = from_json(json.loads(json.dumps(to_json(kernel))))
+    assert [section.notes for section in again.sections] == [section.notes for section in kernel.sections]
+
+
 def test_names_do_not_matter():
     kernel = kernels()[0]
     renamed = replace(kernel, name="other", locals=tuple(replace(a, name=f"{a.name}'") for a in kernel.locals))
-    assert content_hash(renamed) == content_hash(kernel)
+    assert content_hash(renamed) == content_hash(kernel) == content_hash(noted(kernel))
     assert len(content_hash(kernel)) == 16
 
 

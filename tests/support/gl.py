@@ -127,10 +127,12 @@ class GlExecutable:
         with np.errstate(all="ignore"):
             machine = self._interpreter.begin(memory, launch)
         heads = {slot.key: int(memory.cell(slot.key)) for slot in self.kernel.slots}
-        targets, stopped = self._graphics(
+        targets, written, stopped = self._graphics(
             "draw", self._stages[memory], self._block(shader, machine), heads, self._histories(shader, memory),
             dict(launch.pictures),
         )  # fmt: skip
+        for key, cell in written.items():
+            memory.ring(key)[heads[key]] = cell  # for those who read a strand across
         memory.advance()
         if stopped or machine.loop_stopped:
             launch.loop_stopped()

@@ -58,6 +58,7 @@ class Stage:
     rings: dict[str, Any]
     """Arrays of textures, by the keys of the slots."""
     planes: dict[str, int]
+    layers: dict[str, int]
     colours: list[Any] = field(default_factory=list)
     limit: Any = None
 
@@ -81,8 +82,8 @@ class Worker:
 
     def compile(self, shader: Shader) -> int:
         """Raises RuntimeError with the driver's words if it refuses the text."""
-        kinds = [(GL.GL_COMPUTE_SHADER, shader.text)] if shader.workgroup else [
-            (GL.GL_VERTEX_SHADER, VERTEX), (GL.GL_FRAGMENT_SHADER, shader.text)
+        kinds = [(GL.GL_COMPUTE_SHADER, shader.ascii)] if shader.workgroup else [
+            (GL.GL_VERTEX_SHADER, VERTEX), (GL.GL_FRAGMENT_SHADER, shader.ascii)
         ]  # fmt: skip
         program = GL.glCreateProgram()
         for kind, text in kinds:
@@ -90,7 +91,7 @@ class Worker:
             GL.glShaderSource(part, text)
             GL.glCompileShader(part)
             if not GL.glGetShaderiv(part, GL.GL_COMPILE_STATUS):
-                raise RuntimeError(f"{_text(GL.glGetShaderInfoLog(part))}\n{_numbered(text)}")
+                raise RuntimeError(f"{_text(GL.glGetShaderInfoLog(part))}\n{_numbered(shader.text)}")
             GL.glAttachShader(program, part)
         GL.glLinkProgram(program)
         if not GL.glGetProgramiv(program, GL.GL_LINK_STATUS):
@@ -117,7 +118,8 @@ class Worker:
         """Textures for pictures of this shape, and for the rings of image slots, [cells, planes, height, width]."""
         made = self._programs[program]
         textures = {key: _array_texture(ring.reshape(-1, *shape)) for key, ring in rings.items()}
-        stage = Stage(made, shape, textures, {key: ring.shape[1] for key, ring in rings.items()})
+        planes = {key: ring.shape[1] for key, ring in rings.items()}
+        stage = Stage(made, shape, textures, planes, {key: len(ring) * planes[key] for key, ring in rings.items()})
         form = GL.GL_RGBA8 if made.shader.packed else GL.GL_RGBA32F
         stage.colours = [_target(form, shape) for _ in range(made.shader.colour_targets)]
         stage.limit = _target(GL.GL_R8, shape)
@@ -126,8 +128,9 @@ class Worker:
 
     def draw(
         self, number: int, block: bytes, heads: dict[str, int], histories: Rings, pictures: dict[str, Any]
-    ) -> tuple[list[Any], bool]:
-        """One tick. Gives the targets, [height, width, 4] each, and whether a loop was stopped."""
+    ) -> tuple[list[Any], Rings, bool]:
+        """One tick. Gives the targets, [height, width, 4] each, the cells of image slots that it has written, [planes,
+        height, width], and whether a loop was stopped."""
         stage = self._stages[number]
         height, width = stage.shape
         for texture in stage.colours:
@@ -143,7 +146,17 @@ class Worker:
         stopped = False
         if stage.program.shader.stops:
             stopped = bool(_read(targets - 1, stage.shape, GL.GL_UNSIGNED_BYTE, np.uint8)[..., 0].any())
-        return read, stopped
+        return read, self._written(stage, heads), stopped
+
+    def _written(self, stage: Stage, heads: dict[str, int]) -> Rings:
+        written = {}
+        for slot in {place.slot for place in stage.program.shader.stores}:
+            planes = stage.planes[slot]
+            layers = np.zeros((stage.layers[slot], *stage.shape), np.float32)
+            GL.glBindTexture(GL.GL_TEXTURE_2D_ARRAY, stage.rings[slot])
+            GL.glGetTexImage(GL.GL_TEXTURE_2D_ARRAY, 0, GL.GL_RED, GL.GL_FLOAT, layers)
+            written[slot] = layers[heads[slot] * planes : (heads[slot] + 1) * planes]
+        return written
 
     def _attach(self, stage: Stage, heads: dict[str, int]) -> int:
         """Attaches all targets in their order; gives their number."""

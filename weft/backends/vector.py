@@ -19,6 +19,7 @@ from weft.backends.pixels import channels, check_picture
 from weft.backends.vector_emit import Emitter
 from weft.backends.vector_program import Value
 from weft.backends.vector_results import PixelPlan, return_pixels, return_planes
+from weft.backends.vector_series import VectorSeries, series_of
 from weft.backends.vector_stage import Code, Stage
 from weft.backends.vector_steps import Task
 from weft.backends.vector_translate import translate
@@ -52,14 +53,15 @@ class VectorExecutor:
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
         if _one_by_one(kernel):
-            return ReferenceExecutable(kernel)
+            series = series_of(kernel)
+            return VectorSeries(kernel, series) if series else ReferenceExecutable(kernel)
         # What is computed sample by sample counts them over hours.
         real = np.dtype(np.float64) if kernel.tick == "element" else self._real
         return VectorExecutable(kernel, codes, real, self._tile_elements, self._pool)
 
 
 def _one_by_one(kernel: Kernel) -> bool:
-    """Whether each element needs the state that the one before it leaves: there is nothing to do at once."""
+    """Whether each element needs the state that the one before it leaves."""
     return kernel.sweep == "grid" and kernel.tick == "element" and bool(kernel.slots)
 
 
@@ -111,8 +113,9 @@ class VectorExecutable:
             stage = self._stage(task, packed)
             stage.prepare(machine, task)
             stage.run_tiles(task, self._pool)
-        if self.kernel.sweep == "grid" and self.kernel.tick == "launch":
-            task.memory.advance()
+        if self.kernel.sweep == "grid":
+            height, width = task.launch.shape
+            task.memory.advance(height * width if self.kernel.tick == "element" else 1)
         if machine.loop_stopped or task.loop_stopped:
             task.launch.loop_stopped()
         task.release()

@@ -111,6 +111,9 @@ class _Floats:
     def uniform(self, name: str) -> float:
         return self._settings[name]
 
+    def call(self, value: float, name: str, local: bool) -> None:
+        """Numbers bear no names."""
+
 
 def _environment(settings: Mapping[str, float], own: Coordinates[float]) -> Environment[float]:
     return Environment(_Floats(settings), settings, (), own)

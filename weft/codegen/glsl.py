@@ -15,6 +15,7 @@ from weft.codegen.clike.document import block, document, structure
 from weft.codegen.clike.emit import emit
 from weft.codegen.clike.language import Language, Line, Parts
 from weft.codegen.clike.memory import slot_name
+from weft.codegen.clike.names import remark
 from weft.codegen.clike.prelude import Helper
 from weft.codegen.clike.shader import Bound, Extent, Shader, UnsuitableError
 from weft.codegen.native.layout import Head
@@ -200,11 +201,10 @@ class Glsl(Language):
 
     def _given(self, parts: Parts) -> list[list[str]]:
         """What the program is given, in groups."""
+        kinds = (("sampler2DArray", parts.images), ("samplerBuffer", parts.histories), ("sampler2D", parts.pictures))
         samplers = [
-            f"uniform sampler2DArray {bound.name};  // {bound.key}" for bound in parts.images.values()
-        ]  # fmt: skip
-        samplers += [f"uniform samplerBuffer {bound.name};  // {bound.key}" for bound in parts.histories.values()]
-        samplers += [f"uniform sampler2D {bound.name};  // {bound.key}" for bound in parts.pictures.values()]
+            f"uniform {kind} {bound.name};  // {remark(bound.key)}" for kind, found in kinds for bound in found.values()
+        ]
         frame = structure(self, parts, "layout(std140) uniform Frame", "} frame;")
         return [frame, samplers]
 
@@ -230,7 +230,7 @@ def _planes(outputs: list[str]) -> list[tuple[str, str]]:
 def _next_name(parts: Parts, place: SlotPlane) -> str:
     """The target of one plane of a slot."""
     base = parts.images[place.slot].name.replace("_past", "_next", 1)
-    return base if parts.kernel.slot(place.slot).planes == 1 else f"{base}_{place.plane}"
+    return base if parts.kernel.slot(place.slot).planes == 1 else f"{base}_plane_{place.plane}"
 
 
 def _stopped(parts: Parts) -> list[str]:

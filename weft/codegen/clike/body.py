@@ -12,7 +12,7 @@ from weft.codegen.clike.expressions import Text, applied, assignment, literal
 from weft.codegen.clike.language import Language, Line, Parts
 from weft.codegen.clike.literals import bits_text
 from weft.codegen.clike.memory import write_picture, write_sample, write_state
-from weft.codegen.clike.names import Names
+from weft.codegen.clike.names import Names, remark
 from weft.codegen.clike.plan import Plan
 from weft.codegen.clike.read import Program
 from weft.codegen.clike.steps import Steps
@@ -31,9 +31,6 @@ _HINTS: Mapping[str, str] = MappingProxyType({
     "picture": "colour", "state": "past", "sample": "past",
 })  # fmt: skip
 
-# A longer line of the patch is cut.
-_LONGEST_REMARK = 100
-
 
 class Writer:
     """Writes one program. `parts` collects what the statements refer to."""
@@ -43,7 +40,7 @@ class Writer:
         self.parts = parts
         self.program = program
         self.plan = plan
-        self.names = Names(language.reserved | {"frame", "stopped", "main"})
+        self.names = Names({*language.reserved, *language.function_names, "frame", "stopped", "main"})
         self.depth = 0
         self.steps = Steps(self)
         self._variables: dict[Node, str] = {}
@@ -79,8 +76,7 @@ class Writer:
         if note is None or not note.line or (note.source, note.line) in self._told:
             return
         self._told.add((note.source, note.line))
-        text = note.text if len(note.text) <= _LONGEST_REMARK else note.text[: _LONGEST_REMARK - 1] + "…"
-        self.line(f"// {note.line}: {text}", node)
+        self.line(f"// {note.line}: {remark(note.text)}", node)
 
     def line(self, text: str, node: Node | None = None) -> None:
         note = self.plan.owners.get(node) if node is not None else None
@@ -165,24 +161,24 @@ class Writer:
 
     def call(self, function: str) -> None:
         """Notes that a function is called."""
-        if self.language.has_function(function):
+        if function in self.language.function_names:
             self.parts.helpers.add(function)
 
     def _scalar(self, node: Node) -> Text:
         scalar: Scalar = node.attr
-        remark = ""
+        origin = ""
         match scalar:
             case Scalar("local", int(number)):
                 note = self.program.given.get(number)
-                name = remark = self.parts.kernel.locals[number].name
+                name = origin = self.parts.kernel.locals[number].name
                 if note is not None:
                     name = note.name
                 elif name.endswith("…") or len(name) < 2:
                     owner = self.plan.owners.get(node)
                     name = owner.name if owner is not None else "given"
             case _:
-                name = str(scalar.key)
-        text = self.parts.frame.read(scalar, name, scalar.kind, remark)
+                name = origin = str(scalar.key)
+        text = self.parts.frame.read(scalar, name, scalar.kind, origin)
         return Text(f"{text} != 0u", 45, "!=") if scalar.kind == "truth" else Text(text)
 
     def _coordinate(self, key: str | int) -> str:

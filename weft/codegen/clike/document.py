@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from weft.codegen.clike.language import Language, Line, Parts
+from weft.codegen.clike.names import remark
 from weft.codegen.clike.shader import Kind, Shader
 
 _INDENT = "    "
@@ -40,7 +41,8 @@ def document(
     """The program: its first lines, what it is given (in groups), functions, and the entry. With `images`, slots are
     written as images instead of targets."""
     kernel = parts.kernel
-    title = f"// {kernel.name} → {', '.join(kernel.outputs) or 'state alone'}"
+    shown = ", ".join(kernel.outputs) or "state alone"
+    title = f"// {remark(f'{kernel.name} → {shown}')}"
     functions = [text.split("\n") for text in language.functions(sorted(parts.helpers))]
     lines = [Line(top[0]), Line(title), *map(Line, top[1:])]
     for group in (*given, *functions):

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from weft.codegen.base import Kernel
 from weft.codegen.clike.literals import real_text, single
-from weft.codegen.clike.names import Names
+from weft.codegen.clike.names import Names, remark
 from weft.codegen.clike.prelude import PRELUDE, Helper
 from weft.codegen.clike.shader import Bound, Kind, Shader, Source, Uniform
 from weft.ir.expr import SlotPlane
@@ -28,13 +28,13 @@ class Frame:
     remarks: dict[str, str] = field(default_factory=dict)
     """What stands behind a number's declaration, by its name."""
 
-    def read(self, source: Source, name: str, kind: Kind, remark: str = "") -> str:
-        """The text that reads a number."""
+    def read(self, source: Source, name: str, kind: Kind, origin: str = "") -> str:
+        """The text that reads a number, which comes from there."""
         if source not in self.uniforms:
             made = self.names.new(name)
             self.uniforms[source] = Uniform(made, kind, source)
-            if remark and remark != made:
-                self.remarks[made] = remark
+            if origin and origin != made:
+                self.remarks[made] = remark(origin)
         return f"frame.{self.uniforms[source].name}"
 
 
@@ -113,9 +113,10 @@ class Language(ABC):
                 todo += known[name].calls
         return [self._translated(helper.text) for name, helper in known.items() if name in wanted]
 
-    def has_function(self, name: str) -> bool:
-        """Whether it has to be written into a program that calls it."""
-        return name in PRELUDE or name in self.helpers
+    @property
+    def function_names(self) -> frozenset[str]:
+        """The functions that have to be written into a program that calls them."""
+        return frozenset((*PRELUDE, *self.helpers))
 
     def _translated(self, text: str) -> str:
         text = re.sub(rf"\b({'|'.join(self.words)})\b", lambda found: self.words[found[0]], text)

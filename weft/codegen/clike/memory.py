@@ -53,6 +53,7 @@ def image_of(w: Writer, slot: StateSlot) -> Bound:
 def _bound(w: Writer, known: dict[str, Bound], key: str, name: str) -> Bound:
     if key not in known:
         known[key] = Bound(w.names.new(name), key)
+        w.names.take(known[key].name.replace("_past", "_next", 1))
     return known[key]
 
 

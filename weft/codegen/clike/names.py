@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 _LONGEST = 32
+_LONGEST_REMARK = 100
 
 
 def identifier(name: str) -> str:
@@ -14,11 +15,21 @@ def identifier(name: str) -> str:
     return f"v{text}" if not text or text[0].isdigit() else text
 
 
+def remark(text: str, longest: int = _LONGEST_REMARK) -> str:
+    """What can stand in a comment: one line, which no backslash joins to the next; cut where it is long."""
+    line = " ".join(text.split()).replace("\\", "/")
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
 class Names:
     """Identifiers that are taken, and new ones."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._taken = set(reserved)
+
+    def take(self, name: str) -> None:
+        """Keeps an identifier from being given."""
+        self._taken.add(name)
 
     def new(self, name: str) -> str:
         """An identifier for a name; with a number behind it, if it is taken."""

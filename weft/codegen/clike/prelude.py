@@ -77,7 +77,7 @@ _LEVEL = Helper(
     """\
 // A channel in steps of 1/255, from 0 to 1; a half rounds up, and NaN is 0.
 float level(float x) {
-    return is_number(x) ? floor(clamp(x, 0.0, 1.0) * 255.0 + 0.5) / 255.0 : 0.0;
+    return is_number(x) ? floor(clamp(x, 0.0, 1.0) * 255.0 + 0.5) * 0.003921569 : 0.0;
 }""",
     ("is_number",),
 )

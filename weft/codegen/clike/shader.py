@@ -85,6 +85,11 @@ class Shader:
     """How many points a workgroup takes; None for what is drawn."""
 
     @property
+    def ascii(self) -> bytes:
+        """The text as every driver takes it: some refuse other letters, even in comments."""
+        return self.text.encode("ascii", "replace")
+
+    @property
     def colour_targets(self) -> int:
         """How many targets the outputs take."""
         return min(1, len(self.outputs)) if self.packed else -(-len(self.outputs) // 4)

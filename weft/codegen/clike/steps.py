@@ -55,8 +55,10 @@ class Steps:
         """A loop whose ends are known only when it begins."""
         w = self._w
         first, last = (self._end(arg, name) for arg, name in zip(loop.args[:2], ("first", "last"), strict=True))
-        step = w.names.new("step")
-        w.line(f"for (int {step} = 0; {first} + float({step}) <= {last}; {step}++) {{", loop)
+        step = w.names.new("n")
+        from_zero = loop.args[0].op == "const" and loop.args[0].attr == 0
+        at = f"float({step})" if from_zero else f"{first} + float({step})"
+        w.line(f"for (int {step} = 0; {at} <= {last}; {step}++) {{", loop)
         if limited:
             w.parts.stops = True
         with w.block():
@@ -70,7 +72,7 @@ class Steps:
                 if self._budget is not None:
                     w.line(f"{self._budget}++;", loop)
             if loop.attr.index is not None:
-                w.line(f"float {index} = {first} + float({step});", loop)
+                w.line(f"float {index} = {at};", loop)
             self._body(loop)
 
     def _end(self, node: Node, name: str) -> str:

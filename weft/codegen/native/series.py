@@ -13,7 +13,7 @@ from weft.codegen.native.module import is_huge
 from weft.codegen.native.reader import read
 from weft.codegen.native.spread import write_spread
 from weft.codegen.native.stretch_writer import GIVEN, Scratch, StretchWriter, write_vectors
-from weft.codegen.native.stretches import stretches, with_waves
+from weft.codegen.native.stretches import is_series, stretches, with_waves
 from weft.codegen.native.target import Isa
 from weft.codegen.native.turn import write_turn
 from weft.codegen.native.types import DOUBLE
@@ -30,12 +30,9 @@ class SeriesModule:
 
 
 def suits_series(kernel: Kernel) -> bool:
-    """Whether a kernel can become a series: all it changes by is the sample, and it calls nobody."""
-    rates = {rate for _, rate in kernel.coords} | {section.rate for section in kernel.sections}
+    """Whether machine code suits a series: it calls nobody, and LLVM is done with it in time."""
     calls = any(instruction.op == "LOAD_STRAND" for _, _, instruction in kernel.walk())
-    images = any(slot.image for slot in kernel.slots)
-    is_line = rates.isdisjoint({Rate.COLUMN, Rate.ROW}) and not is_huge(kernel)
-    return kernel.sweep == "grid" and kernel.tick == "element" and is_line and not calls and not images
+    return is_series(kernel) and not is_huge(kernel) and not calls
 
 
 def emit_series(kernel: Kernel, isa: Isa, lanes: int, is_first: bool = False) -> SeriesModule:

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from weft.codegen.base import Kernel
 from weft.codegen.native.nodes import Body, Graph, Node
 from weft.codegen.native.waves import change_waves
 from weft.ir.expr import SlotPlane
+from weft.ir.rates import Rate
 
 
 @dataclass(slots=True)
@@ -33,6 +35,14 @@ class Stretch:
     def has_waves(self) -> bool:
         inner = (each for node in self.nodes if node.op == "loop" for each in node.attr.nodes)
         return any(node.op == "wave" for node in (*self.nodes, *inner))
+
+
+def is_series(kernel: Kernel) -> bool:
+    """Whether all that a kernel changes by is the sample, and what it remembers are numbers."""
+    rates = {rate for _, rate in kernel.coords} | {section.rate for section in kernel.sections}
+    images = any(slot.image for slot in kernel.slots)
+    is_line = rates.isdisjoint({Rate.COLUMN, Rate.ROW})
+    return kernel.sweep == "grid" and kernel.tick == "element" and is_line and not images
 
 
 def stretches(graph: Graph, turn: Iterable[Node]) -> list[Stretch]:

@@ -1,0 +1,264 @@
+"""The text of shaders: as somebody would have written them who knows the patch."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from weft.codegen import glsl
+from weft.codegen.clike.expressions import Text, applied, assignment, literal
+from weft.codegen.clike.literals import real_text, single
+from weft.codegen.clike.names import Names, identifier, remark
+from weft.codegen.clike.prelude import PRELUDE
+from weft.codegen.clike.shader import Extent, Shader, UnsuitableError
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.runtime.build import build
+
+
+def shader_of(text: str, packed: bool = True, optimise: bool = True) -> Shader:
+    made = build(Source("p.weft", text), ContextTable(), optimise=optimise)
+    (unit,) = (unit for unit in made.units if unit.subgraph.context == "visual")
+    return glsl.fragment(unit.kernel, packed)
+
+
+def main_of(shader: Shader) -> str:
+    return shader.text[shader.text.index("void main()") :]
+
+
+def test_a_shader_from_end_to_end() -> None:
+    assert shader_of("// A ramp.\nramp<v> = me@x * mouse@x\ndisplay(ramp@v)\n").text == """\
+#version 330 core
+// visual/display → display.gray
+
+layout(std140) uniform Frame {
+    float mouse_x;  // mouse@x
+    int columns;
+} frame;
+
+layout(location = 0) out vec4 pixel;
+
+// Whether x is no NaN. On the bits: a compiler may think that there are none.
+bool is_number(float x) {
+    return (floatBitsToUint(x) & 0x7fffffffu) <= 0x7f800000u;
+}
+
+// A channel in steps of 1/255, from 0 to 1; a half rounds up, and NaN is 0.
+float level(float x) {
+    return is_number(x) ? floor(clamp(x, 0.0, 1.0) * 255.0 + 0.5) * 0.003921569 : 0.0;
+}
+
+void main() {
+    float me_x = gl_FragCoord.x / float(frame.columns);
+    pixel = vec4(vec3(level(me_x * frame.mouse_x)), 1.0);
+}
+"""
+
+
+MAINS = {
+    "strands": (
+        "wave<v> = sin(me@x * 10 + me@time)\nboth = (wave@v + me@y) / 4 + 0.5\ndisplay(both, both ^ 2, wave@v)\n",
+        """\
+void main() {
+    float me_x = gl_FragCoord.x / float(frame.columns);
+    float me_y = gl_FragCoord.y / float(frame.rows);
+    // 1: wave<v> = sin(me@x * 10 + me@time)
+    float wave = sinpi(me_x * 3.1830988 + frame.sin_me_x_10_me_time);
+    // 2: both = (wave@v + me@y) / 4 + 0.5
+    float both = 0.5 + (me_y + wave) / 4.0;
+    pixel = vec4(level(both), level(both * both), level(wave), 1.0);
+}
+""",
+    ),
+    "feedback": (
+        "trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)\ndisplay(trail@v)\n",
+        """\
+void main() {
+    float me_x = gl_FragCoord.x / float(frame.columns);
+    float me_y = gl_FragCoord.y / float(frame.rows);
+    // 1: trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)
+    float trail = maximum(float(frame.fract_me_time < me_x), sampled(trail_past, (frame.trail_head + 1) % 2, me_x * 0.99, me_y) * 0.95);
+    pixel = vec4(vec3(level(trail)), 1.0);
+    trail_next = trail;
+}
+""",  # noqa: E501
+    ),
+    "a loop": (
+        "spindle f(x) :: v {\n  v = 0\n  for i in (1 to 20) {\n    v += sin(x * i) / i\n  }\n}\ndisplay(f(me@x))\n",
+        """\
+void main() {
+    float me_x = gl_FragCoord.x / float(frame.columns);
+    // 3: for i in (1 to 20) {
+    float v = 0.0;
+    for (float i = 1.0; i <= 20.0; i += 1.0) {
+        // 4: v += sin(x * i) / i
+        v += sinpi(me_x * i * 0.31830987) / i;
+    }
+    pixel = vec4(vec3(level(v)), 1.0);
+}
+""",
+    ),
+    "a loop that may be stopped": (
+        "spindle f(x) :: v {\n  v = x\n  for i in (0 to x * 9) {\n    v = v * 0.5 + i\n  }\n}\ndisplay(f(me@x))\n",
+        """\
+void main() {
+    float me_x = gl_FragCoord.x / float(frame.columns);
+    bool stopped = false;  // a loop met its limit
+    // 3: for i in (0 to x * 9) {
+    float v = me_x;
+    float last = me_x * 9.0;
+    for (int n = 0; float(n) <= last; n++) {
+        if (n == 4096) {
+            stopped = true;
+            break;
+        }
+        float i = float(n);
+        // 4: v = v * 0.5 + i
+        v = i + v * 0.5;
+    }
+    pixel = vec4(vec3(level(v)), 1.0);
+    met_limit = float(stopped);
+}
+""",
+    ),
+    "a picture": (
+        'load("grain.png")::img<r, g, b, a>\ndisplay(img@r, img@g, 0.5)\n',
+        """\
+void main() {
+    float me_x = gl_FragCoord.x / float(frame.columns);
+    float me_y = gl_FragCoord.y / float(frame.rows);
+    vec4 grain_colour = picture(grain, me_x, me_y);
+    pixel = vec4(level(grain_colour.r), level(grain_colour.g), level(0.5), 1.0);
+}
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), MAINS.values(), ids=MAINS.keys())
+def test_statements(text: str, expected: str) -> None:
+    assert main_of(shader_of(text)) == expected
+
+
+def test_without_optimising_the_time_is_an_operand_like_any_other() -> None:
+    text = "display(sin(me@x * 10 + me@time))\n"
+    assert "sine(me_x * 10.0 + frame.abstime)" in main_of(shader_of(text, optimise=False))
+
+
+def test_each_line_tells_where_it_comes_from() -> None:
+    shader = shader_of("a = me@x * 3 + me@y\nb = a * a\ndisplay(b + a)\n")
+    lines = shader.text.splitlines()
+    assert len(shader.places) == len(lines)
+    found = {line.strip().partition(" =")[0]: place for line, place in zip(lines, shader.places, strict=True) if place}
+    assert found["float a"] == "p.weft:1"
+
+
+def test_the_block_holds_what_a_launch_is_given() -> None:
+    shader = shader_of("#slider knob<v> = 0, 1, 0.5\ndisplay(me@x * knob@v + sin(me@time))\n")
+    sources = [uniform.source for uniform in shader.uniforms]
+    assert Extent.COLUMNS in sources
+    declared = shader.text[shader.text.index("uniform Frame") : shader.text.index("} frame;")].splitlines()[1:]
+    assert [line.split()[1].rstrip(";") for line in declared] == [uniform.name for uniform in shader.uniforms]
+    assert "knob_v" in [uniform.name for uniform in shader.uniforms]
+
+
+def test_planes_come_four_to_a_target() -> None:
+    text = "display(me@x, me@y, 0.5, 0.25)\n"
+    assert "values = vec4(me_x, me_y, 0.5, 0.25);" in shader_of(text, packed=False).text
+    assert shader_of(text).colour_targets == shader_of(text, packed=False).colour_targets == 1
+
+
+def test_what_no_shader_can_do_is_told() -> None:
+    made = build(Source("p.weft", "play(prev(me@time))\n"), ContextTable())
+    with pytest.raises(UnsuitableError, match="each of its values needs the one before"):
+        glsl.fragment(made.units[0].kernel, packed=False)
+    with pytest.raises(ValueError, match="a picture has 1, 3 or 4 outputs, not 2"):
+        glsl.fragment(build(Source("p.weft", "compute(1, 2)\n"), ContextTable()).units[0].kernel)
+
+
+def test_names_of_the_language_are_left_alone() -> None:
+    taken = ("half", "mix", "level", "pixel")
+    lines = "\n".join(f"{name} = sin(me@x * {n}) + sin(me@y)" for n, name in enumerate(taken, 2))
+    main = main_of(shader_of(f"{lines}\ndisplay(half * half + mix * mix, level * level, pixel * pixel)\n"))
+    for name in taken:
+        assert f"float {name}_2 = " in main
+
+
+def test_a_comment_stays_a_comment() -> None:
+    shader = shader_of("a = sin(me@x) + sin(me@y) // ½ \\\ndisplay(a * a)\n")
+    assert "// 1: a = sin(me@x) + sin(me@y) // ½ /" in shader.text
+    assert b"// ? /" in shader.ascii
+    assert remark("a\nb\\") == "a b/"
+    assert len(remark("x" * 300)) == 100
+
+
+# --- pieces -------------------------------------------------------------------------------------------------------
+
+
+def test_numbers_read_back_as_they_are() -> None:
+    words = np.random.default_rng(1).integers(0, 2**32, 2000, dtype=np.uint32)
+    values = words.view(np.float32)[np.isfinite(words.view(np.float32))]
+    for value in (*values.tolist(), 0.1, 1e6, 123456789.0, 1e-7, 2.0**-149, 0.0, 3.0, 16777216.0):
+        text = real_text(value)
+        assert np.float32(text) == np.float32(value)
+        assert {".", "e"} & set(text)
+    assert [real_text(x) for x in (1, 0.1, 1e6, -2.5, 6.02e23)] == ["1.0", "0.1", "1000000.0", "-2.5", "6.02e+23"]
+    assert math.copysign(1, float(real_text(-0.0))) == -1
+    assert single(1e39) == math.inf
+
+
+A, B, C = map(Text, "abc")
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (applied("-", [A, applied("-", [B, C])]), "a - (b - c)"),
+        (applied("-", [applied("-", [A, B]), C]), "a - b - c"),
+        (applied("*", [applied("+", [A, B]), C]), "(a + b) * c"),
+        (applied("+", [A, applied("*", [B, C])]), "a + b * c"),
+        (applied("+", [A, applied("+", [B, C])]), "a + (b + c)"),
+        (applied("-", [applied("-", [A])]), "-(-a)"),
+        (applied("-", [A, literal("-0.5")]), "a + 0.5"),
+        (applied("+", [A, applied("*", [literal("-0.5"), B])]), "a - 0.5 * b"),
+        (applied("+", [A, applied("-", [B])]), "a - b"),
+        (applied("!", [applied("<", [A, B])]), "!(a < b)"),
+        (applied("<", [literal("0.5"), A]), "a > 0.5"),
+        (applied("<", [literal("0.5"), literal("0.75")]), "0.5 < 0.75"),
+        (applied("?:", [applied("<", [A, B]), A, applied("?:", [C, A, B])]), "a < b ? a : c ? a : b"),
+        (applied("+", [A, applied("?:", [A, B, C])]), "a + (a ? b : c)"),
+        (applied("^", [applied("^", [A, B]), applied("^", [B, C])]), "a ^ b ^ b ^ c"),
+        (applied("^", [A, applied(">>", [A, literal("16u")])]), "a ^ (a >> 16u)"),
+        (applied("max", [applied("+", [A, B]), C]), "max(a + b, c)"),
+    ],
+)  # fmt: skip
+def test_parentheses_stand_where_they_are_needed(made: Text, text: str) -> None:
+    assert made.text == text
+
+
+def test_assignments() -> None:
+    assert assignment("a", applied("+", [A, applied("*", [B, C])])) == "a += b * c"
+    assert assignment("a", applied("+", [applied("*", [B, C]), A])) == "a += b * c"
+    assert assignment("a", applied("-", [B, A])) == "a = b - a"
+    assert assignment("a", applied("+", [applied("+", [A, B]), C])) == "a = a + b + c"
+    assert assignment("a", applied("*", [A, applied("+", [B, C])])) == "a *= b + c"
+
+
+def test_identifiers() -> None:
+    assert [identifier(name) for name in ("flow@x", "mouse@down * 1.5", "0.5", "…", "gl_x__y")] == [
+        "flow_x", "mouse_down_1_5", "v0_5", "v", "gl_x_y"
+    ]  # fmt: skip
+    names = Names({"a"})
+    names.take("b")
+    assert [names.new(name) for name in ("a", "a", "b", "c", "c")] == ["a_2", "a_3", "b_2", "c", "c_2"]
+
+
+def test_functions_stand_behind_those_that_they_call() -> None:
+    known: set[str] = set()
+    for name, helper in PRELUDE.items():
+        assert set(helper.calls) <= known, name
+        known.add(name)
+
+
