@@ -102,9 +102,7 @@ def _ring(memory: StateMemory, key: str) -> tuple[memoryview, int]:
     return memoryview(ring.reshape(-1)), int(memory.cell(key)) * ring.shape[1]
 
 
-def write_turn(
-    kernel: Kernel, nodes: Sequence[Node], stored: Mapping[SlotPlane, Node], leaves: Sequence[Node]
-) -> Turn:
+def write_turn(kernel: Kernel, nodes: Sequence[Node], stored: Mapping[SlotPlane, Node], leaves: Sequence[Node]) -> Turn:
     """The function that computes these nodes, whose operands stand before their users, and stores some of them. Others
     go on with the `leaves` among them. Raises OneByOneError if one is a loop of steps."""
     return _Writer(kernel, nodes, stored, leaves).turn()

@@ -1,0 +1,112 @@
+"""Sounds as kernels, what they play launch by launch, and programs that have something of everything."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import numpy as np
+
+from tests.support.tolerances import SERIES
+from weft.backends.launch import Launch
+from weft.backends.memory import StateMemory
+from weft.codegen.base import Kernel
+from weft.codegen.native.series import suits_series
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.runtime.build import build
+
+RATE = 48_000
+
+# Shorter than a vector, around one, around a chunk, and several.
+SIZES = (100, 1, 2, 3, 255, 256, 257, 16, 17, 600, 1500, 31)
+
+PROGRAMS = {
+    "nothing": "play(0.25)",
+    "no state": "play(sin(me@time * 440 * tau) * me@time, me@abssample % 7)",
+    "one tick": "y<v> = prev(y@v) * 0.9 + sin(me@time * 300) * 0.1\nplay(y@v, prev(y@v))",
+    "two that need each other": "a<v> = prev(b@v) * 0.7 + 0.1\nb<v> = cos(prev(a@v) + me@time)\nplay(a@v, b@v)",
+    "echo": "e<v> = sin(me@time * 999) + 0.5 * delay(e@v, 300, 400)\nplay(e@v)",
+    "echo that moves": (
+        "e<v> = sin(me@time * 999) + 0.5 * delay(e@v, max(1, 150.3 + 140 * sin(me@time * 5)), 400)\n"
+        "play(e@v)"
+    ),
+    "short echo": "e<v> = sin(me@time * 999) + 0.5 * delay(e@v, 2, 3)\nplay(e@v, delay(me@time, 1.5, 7))",
+    "phasor": "play(phasor(440 + 200 * sin(me@time * 7)), phasor(phasor(3) * 1000))",
+    "integral": "play(integrate(sin(me@time * 100)) * 10, integrate(mouse@x))",
+    "held": "play(hold(sin(me@time * 31), floor(me@time * 100)), hold(me@time, floor(me@time * 999)))",
+    "choice": (
+        "a<v> = prev(a@v) + 0.01\nplay(if a@v % 1 < 0.5 then exp(a@v) else tanh(a@v), if mouse@x > 0.6 then a@v else 1)"
+    ),
+    "hash": "n<v> = hash(me@abssample)\nlow<v> = mix(prev(low@v), n@v, 0.1)\nplay(low@v, hash(floor(low@v * 99)))",
+    "noise": "play(noise(me@time * 700), tan(me@time) + asin(fract(me@time * 9)))",
+    "past": "w<v> = sin(me@time * 999)\ncache(w, 5)::p<v>\nplay(p@v(p@k ~ 4 * fract(me@time * 50)))",
+    "picture": (
+        'load("a.png")::img<r, g, b, a>\ny<v> = prev(y@v) * 0.5 + img@r(me@x ~ fract(me@time * 99), me@y ~ prev(y@v))\n'
+        "play(y@v, img@g(me@x ~ mouse@x))"
+    ),
+    "channels": "play(sin(me@time * (440 + me@channel)))",
+}  # fmt: skip
+
+LOOPS = {
+    "partials": ("o += sin(t * 55 * (i + 1) * tau) / (i + 1)", "0 to 40"),
+    "waves with levels": ("o += sin(t * 99 * i + mouse@x) * (cos(0.5 + t * (i % 3)) + 2) * 0.1", "0 to 40"),
+    "powers": ("o = o * 0.5 + cos(t * 50 * 1.01 ^ i)", "1 to 50"),
+    "no step": ("o += sin(t * i)", "3 to me@abssample * 0"),
+    "bounds of the frame": ("o += sin(t * i + o)", "0 to me@rate / 1e3"),
+    "bounds of the sample": ("o += sin(t * i)", "0 to fract(t * 20) * 90"),
+    "nested": ("for j in (0 to integrate(0) + 4) { o += sin(t * i * j) }", "0 to 20"),
+    "nested bounds": ("for j in (0 to i) { o = o * 0.9 + sin(t * i * j) }", "0 to 20"),
+    "of state": ("o += sin(s * i)", "0 to 30"),
+    "of state, bounds too": ("o = o * 0.5 + sin(s * i)", "0 to 20 + s * 20"),
+    "over state": ("o = o * 0.5 + fb * sin(i + t)", "0 to 20"),
+}  # fmt: skip
+
+
+def looping(step: str, bounds: str) -> str:
+    """A program with a loop, some of it of what it remembers."""
+    return f"""
+        spindle f(t, s, fb) :: o {{ o = 0.1
+          for i in ({bounds}) {{ {step} }}
+          o = o * 0.1 }}
+        s<v> = phasor(3)
+        e<v> = f(me@time, s@v, prev(e@v))
+        play(e@v, f(me@time * 2, s@v, 0))
+    """
+
+
+def kernel_of(text: str) -> Kernel:
+    (unit,) = build(Source("test.weft", text), ContextTable()).units
+    assert suits_series(unit.kernel)
+    return unit.kernel
+
+
+def launch(made: Kernel, first: int, count: int, start: float = 0.0, **fields) -> Launch:
+    """The samples from number `first` on."""
+    coords = {
+        "x": 0.5, "y": 0.5, "channel": 1.0, "abstime": start + (first + np.arange(count)) / RATE,
+        "mouse@x": 0.6 + 0.1 * np.sin(first + np.arange(count)),
+    }  # fmt: skip
+    values = {"dt": 1 / RATE}
+    picture = np.random.default_rng(7).random((3, 5, 4), np.float32)
+    return Launch(
+        (1, count), coords, {name: values.get(name, 0.0) for name in made.uniforms},
+        pictures=dict.fromkeys(made.pictures, picture), **fields,
+    )  # fmt: skip
+
+
+def played(executor, made: Kernel, sizes=SIZES, start=0.0, codes=None):
+    """What launches of such sizes give one after another [outputs, samples], and what is remembered then."""
+    executable, memory, found = executor.load(made, codes or {}), StateMemory(made.slots), []
+    for first, size in zip(accumulate(sizes, initial=0), sizes, strict=False):
+        planes = executable.planes(memory, launch(made, first, size, start))
+        assert (planes.shape, planes.dtype) == ((len(made.outputs), 1, size), np.float64)
+        found.append(planes[:, 0])
+    return np.concatenate(found, axis=1), memory
+
+
+def assert_same(got, expected, tolerance=SERIES):
+    (sound, memory), (wanted, remembered) = got, expected
+    assert tolerance.agreement(sound, wanted).all(), np.abs(sound - wanted).max()
+    assert memory.ticks == remembered.ticks
+    for key in remembered.slots:
+        assert tolerance.agreement(memory.ring(key), remembered.ring(key)).all(), key
