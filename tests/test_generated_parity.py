@@ -29,9 +29,10 @@ from weft.backends.executor import NOTHING, Executable, Executor
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
 from weft.backends.native import NativeExecutor
-from weft.backends.vector import VectorExecutor
+from weft.backends.native_series import SeriesExecutable
+from weft.backends.vector import VectorExecutable, VectorExecutor
+from weft.backends.vector_series import VectorSeries
 from weft.codegen.base import Instruction, Kernel
-from weft.codegen.native.series import suits_series
 from weft.ops.state import STATE
 
 
@@ -63,11 +64,19 @@ CHUNKS = [
 
 # Sounds: each sample is computed by the reference one after another, so there are fewer.
 SOUND_CHUNK, SOUND_COUNT = 50, ASKED // 4 or 300
+SOUND_COUNTS = {"native": SOUND_COUNT, "vector": ASKED // 4 or 50}
 SOUND_CHUNKS = [
-    pytest.param(start, id=f"sounds from {start}") for start in range(FIRST, FIRST + SOUND_COUNT, SOUND_CHUNK)
+    pytest.param(name, start, id=f"{name}-sounds from {start}", marks=pytest.mark.xdist_group(f"sounds from {start}"))
+    for start in range(FIRST, FIRST + SOUND_COUNT, SOUND_CHUNK)
+    for name in SOUND_COUNTS
+    if start - FIRST < SOUND_COUNTS[name]
 ]
 
+# What computes many samples at once. Few sounds may need anything else.
+AT_ONCE = {"native": SeriesExecutable, "vector": (VectorSeries, VectorExecutable)}
+
 programs_of_chunk = lru_cache(CHUNK)(case_of_seed)
+sounds_of_chunk = lru_cache(SOUND_CHUNK)(sound_case_of_seed)
 
 
 @pytest.mark.parametrize(("name", "start"), CHUNKS)
@@ -88,17 +97,17 @@ def test_generated_programs_show_what_the_reference_shows(name: str, start: int)
     assert beyond <= BEYOND_SHARE * CHUNK, f"{beyond} of {CHUNK} first pictures differ, even if that is explained"
 
 
-@pytest.mark.parametrize("start", SOUND_CHUNKS)
-def test_generated_sounds_are_what_the_reference_plays(start: int) -> None:
-    executor = NativeExecutor()
-    series = 0
-    for seed in range(start, min(start + SOUND_CHUNK, FIRST + SOUND_COUNT)):
-        case = sound_case_of_seed(seed)
-        series += suits_series(case.kernel)
+@pytest.mark.parametrize(("name", "start"), SOUND_CHUNKS)
+def test_generated_sounds_are_what_the_reference_plays(name: str, start: int) -> None:
+    executor = EXECUTORS[name]()
+    at_once = 0
+    for seed in range(start, min(start + SOUND_CHUNK, FIRST + SOUND_COUNTS[name])):
+        case = sounds_of_chunk(seed)
+        at_once += isinstance(executor.load(case.kernel), AT_ONCE[name])
         outcome = compare(case, executor)
         if outcome.unexplained:
-            pytest.fail(report(case, executor, outcome, f"sound {seed}"), pytrace=False)
-    assert series > 0.9 * SOUND_CHUNK
+            pytest.fail(report(case, executor, outcome, f"sound {seed} on {name}"), pytrace=False)
+    assert at_once > 0.9 * SOUND_CHUNK
 
 
 # --- the generator ------------------------------------------------------------------------------------------------

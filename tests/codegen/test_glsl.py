@@ -45,14 +45,14 @@ bool is_number(float x) {
     return (floatBitsToUint(x) & 0x7fffffffu) <= 0x7f800000u;
 }
 
-// A channel in steps of 1/255, from 0 to 1; a half rounds up, and NaN is 0.
-float level(float x) {
-    return is_number(x) ? floor(clamp(x, 0.0, 1.0) * 255.0 + 0.5) * 0.003921569 : 0.0;
+// x, or something else where it is NaN.
+float number_or(float x, float other) {
+    return is_number(x) ? x : other;
 }
 
 void main() {
     float me_x = gl_FragCoord.x / float(frame.columns);
-    pixel = vec4(vec3(level(me_x * frame.mouse_x)), 1.0);
+    pixel = vec4(vec3(number_or(me_x * frame.mouse_x, 0.0)), 1.0);
 }
 """
 
@@ -68,7 +68,7 @@ void main() {
     float wave = sinpi(me_x * 3.1830988 + frame.sin_me_x_10_me_time);
     // 2: both = (wave@v + me@y) / 4 + 0.5
     float both = 0.5 + (me_y + wave) / 4.0;
-    pixel = vec4(level(both), level(both * both), level(wave), 1.0);
+    pixel = vec4(number_or(both, 0.0), number_or(both * both, 0.0), number_or(wave, 0.0), 1.0);
 }
 """,
     ),
@@ -80,7 +80,7 @@ void main() {
     float me_y = gl_FragCoord.y / float(frame.rows);
     // 1: trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)
     float trail = maximum(float(frame.fract_me_time < me_x), sampled(trail_past, (frame.trail_head + 1) % 2, me_x * 0.99, me_y) * 0.95);
-    pixel = vec4(vec3(level(trail)), 1.0);
+    pixel = vec4(vec3(number_or(trail, 0.0)), 1.0);
     trail_next = trail;
 }
 """,  # noqa: E501
@@ -96,7 +96,7 @@ void main() {
         // 4: v += sin(x * i) / i
         v += sinpi(me_x * i * 0.31830987) / i;
     }
-    pixel = vec4(vec3(level(v)), 1.0);
+    pixel = vec4(vec3(number_or(v, 0.0)), 1.0);
 }
 """,
     ),
@@ -108,7 +108,7 @@ void main() {
     bool stopped = false;  // a loop met its limit
     // 3: for i in (0 to x * 9) {
     float v = me_x;
-    float last = me_x * 9.0;
+    float last = number_or(me_x * 9.0, -uintBitsToFloat(0x7f800000u));
     for (int n = 0; float(n) <= last; n++) {
         if (n == 4096) {
             stopped = true;
@@ -118,7 +118,7 @@ void main() {
         // 4: v = v * 0.5 + i
         v = i + v * 0.5;
     }
-    pixel = vec4(vec3(level(v)), 1.0);
+    pixel = vec4(vec3(number_or(v, 0.0)), 1.0);
     met_limit = float(stopped);
 }
 """,
@@ -130,7 +130,7 @@ void main() {
     float me_x = gl_FragCoord.x / float(frame.columns);
     float me_y = gl_FragCoord.y / float(frame.rows);
     vec4 grain_colour = picture(grain, me_x, me_y);
-    pixel = vec4(level(grain_colour.r), level(grain_colour.g), level(0.5), 1.0);
+    pixel = vec4(number_or(grain_colour.r, 0.0), number_or(grain_colour.g, 0.0), number_or(0.5, 0.0), 1.0);
 }
 """,
     ),
@@ -179,9 +179,9 @@ def test_what_no_shader_can_do_is_told() -> None:
 
 
 def test_names_of_the_language_are_left_alone() -> None:
-    taken = ("half", "mix", "level", "pixel")
+    taken = ("half", "mix", "cell", "pixel")
     lines = "\n".join(f"{name} = sin(me@x * {n}) + sin(me@y)" for n, name in enumerate(taken, 2))
-    main = main_of(shader_of(f"{lines}\ndisplay(half * half + mix * mix, level * level, pixel * pixel)\n"))
+    main = main_of(shader_of(f"{lines}\ndisplay(half * half + mix * mix, cell * cell, pixel * pixel)\n"))
     for name in taken:
         assert f"float {name}_2 = " in main
 

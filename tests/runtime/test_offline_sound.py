@@ -144,15 +144,17 @@ def test_what_is_yet_to_come_is_the_newest_sample() -> None:
 def test_a_sound_is_led_to_what_a_picture_shows_frame_by_frame() -> None:
     level = heard(TOUCH, 0, 0.2)[:, 0].astype(np.float64)
     x = InputState()["mouse@x"]
-    shown = [0.0]
+    shown: list[float] = []
     for frame in range(10):
         place = np.clip(x * SIZE[0] - 0.5, 0, SIZE[0] - 1)
         here, share = int(place), place % 1
         values = (frame / FPS * 7 + (np.arange(SIZE[0]) + 0.5) / SIZE[0]) % 1
         picture = values * (1 - share) + np.roll(values, -1) * share
-        shown.append(shown[-1] * 0.5 + picture[here])
+        shown.append((shown[-1] * 0.5 if shown else 0.0) + picture[here])
     frame_length = RATE // FPS
-    for frame, (before, now) in enumerate(itertools.pairwise(shown)):
+    # The first frame comes before the first sample.
+    np.testing.assert_allclose(level[: frame_length + 1], shown[0], atol=1e-5)
+    for frame, (before, now) in enumerate(itertools.pairwise(shown), 1):
         # From the sample behind the frame's moment on, in a block, or in what there is of one before the next frame.
         first = frame * frame_length + 1
         length = min(BLOCK, frame_length)

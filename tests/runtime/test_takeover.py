@@ -40,8 +40,9 @@ def playable(text: str, width: int = WIDTH) -> Playable:
 def test_a_program_waits_for_the_next_of_so_many_beats(bpm: float, beats: float) -> None:
     made, step = playable(f"#quantize {beats}\ndisplay(1)\n"), beats * 60 / bpm
     # Between two of them, on one, and just before and behind it.
-    for steps, expected in ((0.5, 1), (6.3, 7), (6.98, 7), (7, 7), (7.005, 7), (7.02, 8), (0, 0)):
-        assert Takeover().moment(made, steps * step, bpm) == pytest.approx(expected * step)
+    moments = ((0.5, 0, 1), (6.3, 0, 7), (6.98, 0, 7), (7, 0, 7), (7, 0.004, 7), (7, 0.006, 8), (0, 0, 0))
+    for steps, seconds, expected in moments:
+        assert Takeover().moment(made, steps * step + seconds, bpm) == pytest.approx(expected * step)
 
 
 def test_without_a_beat_it_waits_for_none() -> None:

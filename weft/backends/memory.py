@@ -14,9 +14,6 @@ from weft.backends.sampling import resample
 from weft.codegen.base import Kernel
 from weft.ir.program import StateSlot
 
-# Numbers that are copied in no time.
-_LARGE = 10_000
-
 # What remembers one number a tick is integrated over hours: always in double precision.
 _NUMBER = np.float64
 
@@ -51,7 +48,7 @@ class StateMemory:
         # A ring that was taken over goes on where it was, not where this memory's own count of ticks would have it.
         self._offsets: dict[str, int] = dict.fromkeys(self.slots, 0)
         self._ahead: dict[str, tuple[Reals, int]] = {}
-        """What has been copied ahead: the ring that it was copied from, and how many ticks had been finished by then."""
+        """What has been copied ahead: the ring it was copied from, and how many ticks had been finished by then."""
 
     def ring(self, key: str) -> Reals:
         """All cells of a slot: [depth + 1, planes] or [depth + 1, planes, height, width]."""
@@ -70,12 +67,9 @@ class StateMemory:
         """Copies of `old`, which may run meanwhile, what takes long to copy. An `adopt` that copies then has but the
         rest to do."""
         for key, slot in self.slots.items():
-            if slot.image or not _continues(slot, old.slots.get(key)):
-                continue
-            mine, its = self._rings[key], old._rings[key]
-            if mine.shape == its.shape and its.size > _LARGE:
-                self._ahead[key] = (its, old.ticks)
-                np.copyto(mine, its)
+            if not slot.image and _continues(slot, old.slots.get(key)):
+                self._ahead[key] = (old._rings[key], old.ticks)
+                self._copy_latest(key, old, self._common(key, old))
 
     def adopt(self, old: StateMemory, copy: bool = False) -> list[str]:
         """Takes over what `old` remembers, as far as key, kind and planes agree; gives the keys of these slots.
@@ -88,29 +82,39 @@ class StateMemory:
         kept = [key for key, slot in self.slots.items() if _continues(slot, old.slots.get(key))]
         for key in kept:
             mine, its = self._rings[key], old._rings[key]
-            if (mine.shape, mine.dtype) == (its.shape, its.dtype):
-                self._rings[key] = self._copied(key, old) if copy else its
+            if not copy and (mine.shape, mine.dtype) == (its.shape, its.dtype):
+                self._rings[key] = its
                 self._offsets[key] = old.ticks + old._offsets[key] - self.ticks
-                continue
-            ticks = range(1, 1 + min(len(mine), len(its)))
-            if its.ndim == 2:
-                mine[self.cell(key, np.array(ticks))] = its[old.cell(key, np.array(ticks))]
-                continue
-            for ticks_ago in ticks:
-                mine[self.cell(key, ticks_ago)] = self._resized(its[old.cell(key, ticks_ago)])
+            elif its.ndim == 2:
+                self._copy_rest(key, old)
+            else:
+                for ticks_ago in range(1, 1 + self._common(key, old)):
+                    mine[self.cell(key, ticks_ago)] = self._resized(its[old.cell(key, ticks_ago)])
         return kept
 
-    def _copied(self, key: str, old: StateMemory) -> Reals:
-        """A ring of its own with what another memory has in it, cell by cell."""
-        its = old._rings[key]
+    def _common(self, key: str, old: StateMemory) -> int:
+        """How many ticks both have room for."""
+        return min(len(self._rings[key]), len(old._rings[key]))
+
+    def _copy_rest(self, key: str, old: StateMemory) -> None:
+        """Copies what has not been copied ahead."""
+        count = self._common(key, old)
         copied, ticks = self._ahead.pop(key, (None, 0))
         since = old.ticks - ticks
-        if copied is not its or not 0 <= since < len(its):
-            return its.copy()
-        mine = self._rings[key]
-        cells = old.cell(key, np.arange(since + 1))
-        mine[cells] = its[cells]
-        return mine
+        if copied is old._rings[key] and 0 <= since < count:
+            self._offsets[key] += since
+            # One tick more, which may have been written while it was copied.
+            count = min(since + 1, count)
+        self._copy_latest(key, old, count)
+
+    def _copy_latest(self, key: str, old: StateMemory, count: int) -> None:
+        """Copies so many of the latest ticks: stretches of cells that lie side by side in both rings."""
+        mine, its = self._rings[key], old._rings[key]
+        to, of = self.cell(key, 1), old.cell(key, 1)
+        while count > 0:
+            length = min(count, to + 1, of + 1)
+            mine[to + 1 - length : to + 1] = its[of + 1 - length : of + 1]
+            to, of, count = (to - length) % len(mine), (of - length) % len(its), count - length
 
     def _resized(self, cell: Reals) -> Reals:
         if cell.shape[1:] == self.shape:

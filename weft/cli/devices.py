@@ -20,6 +20,7 @@ from weft.cli.console import show
 from weft.cli.patch import compile_file
 from weft.codegen.unit import Unit
 from weft.media.pictures import probe_picture
+from weft.names import is_view
 from weft.runtime.build import Build
 from weft.runtime.sound.device import SoundDevice, inputs, outputs, problem
 
@@ -100,7 +101,7 @@ def _memory(build: Build, units: list[Unit]) -> int:
     shape = (int(settings["height"]), int(settings["width"])) if spec.sweeps_plane else (1, 1)
     state = sum(bytes_needed(unit.kernel, shape) for unit in units)
     shown = _SHOWN * math.prod(shape) * sum(bool(unit.subgraph.sinks) for unit in units)
-    sampled = {path for unit in units for path in unit.kernel.pictures}
+    sampled = {path for unit in units for path in unit.kernel.pictures if not is_view(path)}
     return state + shown + sum(_SAMPLED * _pixels(path) for path in sampled)
 
 

@@ -210,9 +210,10 @@ class Glsl(Language):
 
 
 def _packed(parts: Parts) -> list[tuple[str, str]]:
-    """One target, as a picture has it."""
-    parts.helpers.add("level")
-    channels = [f"level({value})" for value in parts.outputs]
+    """One target, as a picture has it: it clamps to 0…1, and rounds to steps of 1/255. No half but 127½ can be hit
+    exactly, and that is rounded up both to even and away from 0. NaN would become whatever the card likes."""
+    parts.helpers.add("number_or")
+    channels = [f"number_or({value}, 0.0)" for value in parts.outputs]
     if len(channels) == 1:
         return [("pixel", f"vec4(vec3({channels[0]}), 1.0)")]
     return [("pixel", f"vec4({', '.join([*channels, '1.0'][:4])})")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
@@ -12,6 +11,7 @@ from weft.graph.evaluation import Evaluation
 from weft.graph.fields import Coordinates
 from weft.graph.resolve import assigned_value
 from weft.graph.scope import Closure, Fixed, Scope
+from weft.ops import ieee
 from weft.syntax.ast import Assignment, Bundle, CallBinding, For, Name
 from weft.trampoline import Task
 
@@ -52,9 +52,7 @@ def _constant_steps(e: Evaluation[V], loop: For, first: V, last: V) -> int | Non
     start, end = e.domain.constant(first), e.domain.constant(last)
     if start is None or end is None:
         return None
-    if math.isnan(end - start) or end < start:
-        return 0
-    steps = math.floor(end - start) + 1 if end - start < 1e15 else math.inf
+    steps = ieee.steps(start, end)
     if steps > MAX_STEPS:
         raise error("loop-too-long", f"this loop has {steps:,.0f} steps, and {MAX_STEPS:,} is the most", _ends(loop),
                     "strands are evaluated at every pixel: let the pixels be the loop")  # fmt: skip

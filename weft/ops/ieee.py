@@ -120,3 +120,18 @@ def power(base: float, exponent: float) -> float:
     except (OverflowError, ValueError):  # too large, or 0 to a negative exponent: infinite either way
         odd = math.fmod(exponent, 2) in (-1, 1)
         return math.copysign(INFINITY, base) if odd else INFINITY
+
+
+def steps(first: float, last: float) -> float:
+    """How many steps a loop from `first` to `last` makes: how many whole k there are with `first + k <= last`, as
+    rounded. Infinite where nobody could count them."""
+    if not last >= first:
+        return 0
+    if last - first >= 2.0**52:
+        return INFINITY
+    count = math.floor(last - first) + 1
+    while first + count <= last:
+        count += 1
+    while count and not first + (count - 1) <= last:
+        count -= 1
+    return count

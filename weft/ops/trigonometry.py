@@ -11,13 +11,24 @@ from weft.ops.spec import OpSpec, params
 
 
 def _vector_sinpi(np: Any, out: Any, x: Any) -> None:
-    np.multiply(x, math.pi, out=out)
+    _vector_angle(np, out, x)
     np.sin(out, out=out)
 
 
 def _vector_cospi(np: Any, out: Any, x: Any) -> None:
-    np.multiply(x, math.pi, out=out)
+    _vector_angle(np, out, x)
     np.cos(out, out=out)
+
+
+def _vector_angle(np: Any, out: Any, x: Any) -> None:
+    """πx. In double precision, where a sound counts turns over hours, less whole turns: what is left of x is exact."""
+    if out.itemsize == 8:
+        np.multiply(x, 0.5, out=out)
+        np.rint(out, out=out)
+        np.multiply(out, -2.0, out=out)
+        np.add(out, x, out=out)
+        x = out
+    np.multiply(x, math.pi, out=out)
 
 
 ROWS = (

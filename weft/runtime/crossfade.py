@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,10 @@ class PictureFade:
         if not isinstance(leaving, Swap):
             return leaving
         with suppress(Exception):  # then it is gone at once
-            shown = main_picture(leaving.runner.run_beside(env, done))
+            own = replace(
+                env, inputs={**env.inputs, **leaving.playable.parameters}, pictures=leaving.pictures
+            )  # fmt: skip
+            shown = main_picture(leaving.runner.run_beside(own, done))
             return None if shown is None else shown.values
         self._leaving = None
         return None

@@ -173,12 +173,13 @@ class Offline:
     def _all_samples(self, behind: int) -> Iterator[Samples]:
         """From the first sample on, at least up to, and without, the one of this number: what sounds may depend on all
         that has sounded. Where it is given something by pictures, it is cut into blocks by their frames, wherever it
-        ends."""
+        ends. The first frame comes before the first sample."""
         assert self._sound is not None
         if not self._swap.runner.gives:
             yield from self._sound.until(behind)
             return
-        for number in count():
+        self._run(0, 0.0)
+        for number in count(1):
             end = self._sample_behind(number / self._fps)
             yield from self._sound.until(end)
             if end >= behind:
@@ -200,7 +201,8 @@ class Offline:
         return results
 
     def _tick(self, number: int, time: float) -> Pixels:
-        if self._sound is not None and self._reads_sound:
+        is_first = number == 0 and self._swap.runner.gives
+        if self._sound is not None and self._reads_sound and not is_first:
             for _ in self._sound.until(self._sample_behind(time)):
                 pass
         shown = main_picture(self._run(number, time)) if self.shows else None

@@ -141,7 +141,9 @@ class Stage:
                 elsewhere.append(unit)
                 continue
             old = running.get(name)
-            if old is not None and old.unit.hash == unit.hash:
+            # What hears another sound is another sound, or it would change from the one to the other at once.
+            hears_anew = self._streams(unit, playable) and not set(changed).isdisjoint(unit.subgraph.depends_on)
+            if old is not None and old.unit.hash == unit.hash and not hears_anew:
                 part = Part(unit, backend, old.compiled)
                 kept.append(name)
             else:

@@ -46,6 +46,9 @@ _GLANCE = 0.05
 # No more than these seconds are made up for by hurrying after a frame that was late.
 _MADE_UP = 0.1
 
+# What is told with the name of a device.
+_SOUNDS = {"playing": "sound on", "back": "sound again on", "restarted": "sound again on"}
+
 NOTHING_YET = "nothing to show yet: mend the file and save it"
 
 
@@ -124,6 +127,7 @@ class Session:
                 self._enter(first)
                 self._loop(screen)
         finally:
+            self._hear()
             if self.sound is not None:
                 self.sound.close()
             gc.unfreeze()
@@ -235,6 +239,7 @@ class Session:
             if self.settings.get("fps", 60) != aimed:
                 aimed = self.settings.get("fps", 60)
                 stats = FrameStats(aimed)
+            self._hear()
             self._annotate()
             self._frame(screen)
             self._after_frame(stats)
@@ -375,12 +380,15 @@ class Session:
         if self._compute and (figures is not None or self.frames == 1):
             self.events.emit("compute", values=self._compute)
 
+    def _hear(self) -> None:
+        """Tells what happens to the sound."""
+        for event in self.sound.events() if self.sound is not None else ():
+            self._mention(event.words if event.kind not in _SOUNDS else f"{_SOUNDS[event.kind]} {event.words}")
+
     def _tell_of_sound(self) -> None:
-        """What happens to the sound, and once a second how it is."""
+        """How the sound is, once a second."""
         if self.sound is None:
             return
-        for event in self.sound.events():
-            self._mention(event.words if event.kind != "playing" else f"sound on {event.words}")
         figures = self.sound.figures
         if figures is not None:
             self.events.emit(

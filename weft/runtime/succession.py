@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from weft.runtime.clock import Clock
 from weft.runtime.compiling.worker import Outcome
 from weft.runtime.coordinator import Result
 from weft.runtime.crossfade import PictureFade
+from weft.runtime.inputs import InputState
 from weft.runtime.program import Swap
 from weft.runtime.programs import Programs
 from weft.runtime.sound.player import Sound
@@ -46,7 +48,7 @@ class Succession:
     def begin(self, swap: Swap) -> None:
         """The sound of the first program begins: as it is, or a drum on the first beat would lose its stroke."""
         if self._sound is not None:
-            self._sound.enter(swap.playable, fade=0.0)
+            self._sound.enter(swap.playable, 0.0, self._given(swap))
 
     def offer(self, outcome: Outcome) -> None:
         """A program is ready, and takes the place of one that still waits. Its sound knows the moment beforehand.
@@ -106,4 +108,12 @@ class Succession:
 
     def _sounds(self, swap: Swap, at: float | None = None) -> None:
         if self._sound is not None:
-            self._sound.enter(swap.playable, self._takeover.fade_of(swap.playable), at)
+            self._sound.enter(swap.playable, self._takeover.fade_of(swap.playable), self._given(swap), at)
+
+    def _given(self, swap: Swap) -> dict[str, float]:
+        """What comes to the sound of a program from outside, as far as that is known before its first frame."""
+        given = {**InputState(), **swap.playable.parameters}
+        env = Env(*swap.size, abstime=self._clock.now(), inputs=given, pictures=swap.pictures)
+        with suppress(Exception):  # what cannot be read yet comes with the first frame
+            given |= swap.runner.feeds(env)
+        return given

@@ -10,8 +10,8 @@ from weft.runtime.build import Playable
 # Seconds in which sounds fade into each other where nobody says otherwise: long enough for no click to be heard.
 _FADE = 0.03
 
-# A beat that is as good as over is not waited for again: a hundredth of it.
-_ON_TIME = 0.01
+# A beat that was so many seconds ago is still met: nobody hears that.
+_ON_TIME = 0.005
 
 
 @dataclass(frozen=True)
@@ -37,4 +37,4 @@ class Takeover:
         if not beats:
             return None
         step = beats * 60 / bpm
-        return math.ceil(now / step - _ON_TIME) * step
+        return math.ceil((now - _ON_TIME) / step) * step

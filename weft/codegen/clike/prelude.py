@@ -1,9 +1,8 @@
 """The functions that a program calls besides those of its language: each is written into a program that calls it.
 
-They are here, and not the language's own, where drivers differ or promise little: a sine may be a table with eleven
-digits, a power the exponential of a rounded logarithm, a minimum may be NaN. The polynomials and reductions are those
-of `weft.ops.single`, put so that a compiler which takes (a + b) − b for a spoils nothing: no number is added to be
-taken away again.
+They are here, and not the language's own, where drivers differ or promise little: a sine may only hold up to π, a power
+be the exponential of a rounded logarithm, a minimum NaN. The polynomials and reductions are those of `weft.ops.single`,
+put so that a compiler which takes (a + b) − b for a spoils nothing: no number is added to be taken away again.
 
 The texts are in the subset that the languages share. `Language.words` translates the rest: `bits_in` and `real_in` are
 the bits of a real and back, `nearest` rounds to even, `pair` is two reals.
@@ -49,7 +48,8 @@ def _split(value: float, *digits: int) -> tuple[str, ...]:
 
 _PI_1, _PI_2, _PI_3 = _split(math.pi, 11, 11, 24)
 _LN_2_1, _LN_2_2 = _split(math.log(2), 15, 24)
-_LN_2, _PER_LN_2, _PER_PI = (real_text(x) for x in (math.log(2), 1 / math.log(2), 1 / math.pi))
+_PI, _PER_PI = real_text(math.pi), real_text(1 / math.pi)
+_LN_2, _PER_LN_2 = real_text(math.log(2)), real_text(1 / math.log(2))
 _SMALLEST_NORMAL, _STEP = real_text(2.0**-126), real_text(2.0**-23)
 
 _NUMBER = Helper("""\
@@ -64,6 +64,15 @@ bool is_finite(float x) {
     return (bits_in(x) & 0x7f800000u) != 0x7f800000u;
 }""")
 
+_NUMBER_OR = Helper(
+    """\
+// x, or something else where it is NaN.
+float number_or(float x, float other) {
+    return is_number(x) ? x : other;
+}""",
+    ("is_number",),
+)
+
 _NOTHING_OF = Helper(
     """\
 // x - x: 0, or NaN where x is not finite. A compiler may think that it is always 0.
@@ -71,15 +80,6 @@ float nothing_of(float x) {
     return is_finite(x) ? 0.0 : not_a_number;
 }""",
     ("is_finite",),
-)
-
-_LEVEL = Helper(
-    """\
-// A channel in steps of 1/255, from 0 to 1; a half rounds up, and NaN is 0.
-float level(float x) {
-    return is_number(x) ? floor(clamp(x, 0.0, 1.0) * 255.0 + 0.5) * 0.003921569 : 0.0;
-}""",
-    ("is_number",),
 )
 
 _MINIMUM = Helper(
@@ -134,20 +134,15 @@ float cosine(float x) {{
 )
 
 _SINPI = Helper(f"""\
-// sin πx. Turns of 2 are taken out of x, which is exact however large it is; then what lies beyond ½ is folded back.
+// sin πx. Turns of 2 are taken out of x first, which is exact however large it is: drivers promise little beyond π.
 float sinpi(float x) {{
-    float rest = x - 2.0 * nearest(0.5 * x);
-    rest = abs(rest) > 0.5 ? sign(rest) - rest : rest;
-    float square = rest * rest;
-    return rest * {_polynomial("square", polynomials.SINE_OF_HALF_TURNS)};
+    return sin({_PI} * (x - 2.0 * nearest(0.5 * x)));
 }}""")
 
 _COSPI = Helper(f"""\
-// cos πx, as the sine of π(½ − x).
+// cos πx. Turns of 2 are taken out of x first.
 float cospi(float x) {{
-    float rest = 0.5 - abs(x - 2.0 * nearest(0.5 * x));
-    float square = rest * rest;
-    return rest * {_polynomial("square", polynomials.SINE_OF_HALF_TURNS)};
+    return cos({_PI} * (x - 2.0 * nearest(0.5 * x)));
 }}""")
 
 _SCALED = Helper("""\
@@ -236,8 +231,8 @@ float power(float a, float b) {{
     float logarithm = size == 0.0 ? -infinity : size < infinity ? parts.x + parts.y * {_PER_LN_2} : size;
     float whole = nearest(clamp(exponent * logarithm, -126.0, 129.0));
     float left = exponent * parts.x - whole + exponent * parts.y * {_PER_LN_2};
-    left = max(-1.0, left);
     float value = scaled(1.0 + left * {_polynomial("left", polynomials.POWER_OF_2)}, whole);
+    value = whole > 128.0 ? infinity : whole < -125.0 ? 0.0 : value;
     return is_whole && is_odd(b) && (bits_in(a) >> 31u) != 0u ? -value : value;
 }}""",
     ("is_number", "is_odd", "logarithm_parts", "scaled"),
@@ -291,8 +286,8 @@ float place(float coordinate, int size) {
 }""")
 
 PRELUDE: Mapping[str, Helper] = MappingProxyType({
-    "is_number": _NUMBER, "is_finite": _FINITE, "is_odd": _IS_ODD, "nothing_of": _NOTHING_OF,
-    "level": _LEVEL,
+    "is_number": _NUMBER, "is_finite": _FINITE, "is_odd": _IS_ODD, "number_or": _NUMBER_OR,
+    "nothing_of": _NOTHING_OF,
     "minimum": _MINIMUM, "maximum": _MAXIMUM,
     "sine": _SINE, "cosine": _COSINE, "sinpi": _SINPI, "cospi": _COSPI,
     "scaled": _SCALED, "exponential": _EXPONENTIAL, "power_of_two": _POWER_OF_TWO,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 from weft.codegen.base import LOOP_STEPS, NEST_STEPS
@@ -54,7 +55,7 @@ class Steps:
     def _begin_open(self, loop: Node, index: str, limited: bool) -> None:
         """A loop whose ends are known only when it begins."""
         w = self._w
-        first, last = (self._end(arg, name) for arg, name in zip(loop.args[:2], ("first", "last"), strict=True))
+        first, last = self._end(loop.args[0], "first", inf), self._end(loop.args[1], "last", -inf)
         step = w.names.new("n")
         from_zero = loop.args[0].op == "const" and loop.args[0].attr == 0
         at = f"float({step})" if from_zero else f"{first} + float({step})"
@@ -75,13 +76,15 @@ class Steps:
                 w.line(f"float {index} = {at};", loop)
             self._body(loop)
 
-    def _end(self, node: Node, name: str) -> str:
-        """An end of a loop as something that is not computed at every step."""
+    def _end(self, node: Node, name: str, instead: float) -> str:
+        """An end of a loop, computed before it. One that is NaN becomes one with which there is no step: drivers differ
+        in how they compare with NaN."""
         w = self._w
-        if node.op in ("const", "scalar", "line"):
+        if node.op == "const":
             return w.real(node)
         made = w.names.new(name)
-        w.line(f"float {made} = {w.real(node)};", node)
+        w.call("number_or")
+        w.line(f"float {made} = number_or({w.real(node)}, {w.language.real(instead)});", node)
         return made
 
     def _declare_carried(self, loop: Node) -> None:

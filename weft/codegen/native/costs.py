@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from weft.codegen.base import LOOP_STEPS
 from weft.codegen.native.nodes import Body, Node
-from weft.ops import OPS
+from weft.ops import OPS, ieee
 
 # What is not in the table of operators and builtins.
 _COSTS = {"picture": 40, "sample": 40, "state": 4}
@@ -31,5 +31,5 @@ def costs(nodes: Iterable[Node]) -> int:
 def _steps(loop: Node) -> int:
     first, last = loop.args[:2]
     if first.op == last.op == "const":
-        return int(max(0, min(last.attr - first.attr + 1, LOOP_STEPS)))
+        return int(min(ieee.steps(first.attr, last.attr), LOOP_STEPS))
     return _SOME_STEPS

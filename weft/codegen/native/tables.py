@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from weft.codegen.base import LOOP_STEPS
 from weft.codegen.native.nodes import Body, Node
-from weft.ops import OPS
+from weft.ops import OPS, ieee
 
 # What is worth a table: a function of C's library, or several others.
 _WORTH_A_TABLE = 20
@@ -18,7 +18,7 @@ def tables(loop: Node, steady: Sequence[Node]) -> dict[Node, list[float]]:
     body: Body = loop.attr
     if first.op != "const" or last.op != "const" or not last.attr >= first.attr:
         return {}
-    steps = int(min(last.attr - first.attr + 1, LOOP_STEPS))
+    steps = int(min(ieee.steps(first.attr, last.attr), LOOP_STEPS))
     known: dict[Node, list[float]] = {}
     if body.index is not None:
         known[body.index] = [first.attr + step for step in range(steps)]

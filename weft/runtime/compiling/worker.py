@@ -122,6 +122,8 @@ class CompileWorker:
         self._finished: list[Outcome] = []
         self._improvable: tuple[str, Swap] | None = None
         self._improved: list[Improvement] = []
+        self._better_elsewhere: set[str] = set()
+        """The hashes of units played elsewhere for which better code has been handed over."""
         self._ended = False
         self._gave_up = False
         self._thread = threading.Thread(target=self._run, name="weft-compile", daemon=True)
@@ -193,7 +195,8 @@ class CompileWorker:
 
     def _better(self, text: str, swap: Swap) -> None:
         """Improves a program, unless a text comes meanwhile. If the process dies of it, the program stays as it is."""
-        units = swap.improvable
+        elsewhere = {unit.hash for unit in swap.elsewhere}
+        units = tuple(u for u in swap.improvable if u.hash not in elsewhere & self._better_elsewhere)
         if not units:
             return
         try:
@@ -210,6 +213,7 @@ class CompileWorker:
             swap.exchange(improved.codes)
             took = improved.took + (time.perf_counter() - started) * 1e3
             with self._condition:
+                self._better_elsewhere |= elsewhere & set(improved.codes)
                 tier = swap.tier_with(improved.codes)
                 self._improved.append(Improvement(text, tier, took, improved.codes))
             self._wake()

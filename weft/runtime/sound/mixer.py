@@ -100,11 +100,10 @@ class Mixer:
         which may change while it plays. May be called while another thread renders. Raises WeftError for what cannot
         be loaded."""
         env = Env(*playable.size, block=Block(0, 0, self._rate, self._channels))
-        before = self.playing
-        swap = stage.prepare(playable.streaming, playable.size, before, env)
-        if before is not None:
+        swap = stage.prepare(playable.streaming, playable.size, self.playing, env)
+        for heard in self._programs[-1:]:
             # Long delay lines would take longer to copy than a block lasts.
-            stage.copy_ahead(swap, before)
+            stage.copy_ahead(swap, heard.swap)
         return Entry(swap, stage, fade, at, rows, {**swap.pictures, **views})
 
     def enter(self, entry: Entry) -> None:

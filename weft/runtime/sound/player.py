@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from weft.backends.launch import Getter, Reals, Value
+from weft.contexts import is_led
 from weft.names import StrandRef
 from weft.runtime.build import Playable
 from weft.runtime.clock import Clock
@@ -33,6 +35,9 @@ class Sound:
         self._process = SoundProcess(options)
         self._recent = self._listening()
         self._views = places_of_views(MOST_VIEWS)
+        self._last: Mapping[str, float] = {}
+        self._reads: tuple[frozenset[str], ...] = (frozenset(),)
+        """What the programs that can be heard read from outside, the latest last."""
         self._started = False
         self._restarts = 0
 
@@ -49,15 +54,22 @@ class Sound:
 
         return read
 
-    def enter(self, playable: Playable, fade: float, at: float | None = None) -> None:
+    def enter(
+        self, playable: Playable, fade: float, given: Mapping[str, float], at: float | None = None
+    ) -> None:
         """Has a program play from a moment of the performance on (seconds; None: at once), fading over from the one
-        before within `fade` seconds. Raises WeftError for one that reads more than there is room for."""
+        before within `fade` seconds. What comes from outside is at first as it is `given`. Raises WeftError for one
+        that reads more than there is room for."""
         sounding = playable.streaming
         if not (self._started or self._needs_to_play(sounding)):
             return
         self._take_form(round(playable.settings["rate"]), channels_of(playable))
         rows, views = self._recent.rows(playable), self._views.take(sounding.views)
-        self._process.send(Play(self._setup, sounding, fade, at, rows, views), keep="program")
+        names = {name for unit in sounding.units for name, _ in unit.kernel.coords if is_led(name)}
+        # The program before goes on for a while.
+        self._reads = (self._reads[-1], frozenset(names))
+        first = {name: value for name, value in {**given, **self._last}.items() if name in names}
+        self._process.send(Play(self._setup, sounding, fade, at, rows, views, first), keep="program")
         if not self._started:
             self._started = True
             self._process.start()
@@ -80,7 +92,9 @@ class Sound:
             place = self._views.find(name)
             if place is not None:
                 self._process.rings.views[place, :, :, 0] = seen
-        self._process.controls.write(clock.now(), values, clock.paused, self._restarts)
+        self._last = values
+        read = {name: value for name, value in values.items() if any(name in names for names in self._reads)}
+        self._process.controls.write(clock.now(), read, clock.paused, self._restarts)
         heard = self._process.seconds()
         if heard is not None:
             clock.follow(heard)
@@ -114,7 +128,8 @@ class Sound:
         """A stream has one rate and one count of channels: others need another stream."""
         if (rate, channels) == (self._options.rate, self._options.channels):
             return
-        self._process.close()
+        # It takes its time.
+        threading.Thread(target=self._process.close, name="weft-sound-close", daemon=True).start()
         self._options = replace(self._options, rate=rate, channels=channels)
         self._process = SoundProcess(self._options)
         self._recent = self._listening()

@@ -204,10 +204,14 @@ class Controls:
             self._indices = {name: index for index, name in enumerate(text.decode().split("\n"))}
             self._bytes = count
 
+    def find(self, name: str) -> float | None:
+        """The number of this name; None if it has never been written."""
+        index = self._indices.get(name)
+        return None if index is None else float(self._values[index])
+
     def value(self, name: str) -> float:
         """The number of this name; 0 if it has never been written."""
-        index = self._indices.get(name)
-        return 0.0 if index is None else float(self._values[index])
+        return self.find(name) or 0.0
 
     def now(self, moment: float) -> float:
         """What the player's clock shows at a moment of `time.monotonic`, in seconds."""
