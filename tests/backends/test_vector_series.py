@@ -294,7 +294,7 @@ def test_what_is_remembered_is_taken_over_and_back(name, other):
     found, before = [], 0
     for step, which in enumerate((0, 1, 0, 1, 1, 0)):
         if which != before:
-            memories[which].adopt(memories[before], copy=step == 3)
+            memories[which].adopt(memories[before])
         found.append(executables[which].planes(memories[which], launch(made, step * 50, 50))[:, 0])
         before = which
     assert SERIES.agreement(np.concatenate(found, axis=1), expected).all()
