@@ -258,7 +258,14 @@ def test_a_function_can_be_read(name):
         assert max(map(len, turn.text.splitlines())) <= 120
         ast.parse(turn.text)
         for key in (*(place.slot for place in turn.registers), *turn.rings):
-            assert f"# {key}" in turn.text
+            assert f"# {key!r}" in turn.text
+
+
+def test_names_of_files_and_slots_are_no_code():
+    e, path, slot = Exprs(), 'a"\n  raise\r\n\0{0}.png', number_slot("v/\n  raise/n", 3)
+    value = e.picture(path, e.state(slot.key, 1), 0.2) + e.state(slot.key, 2)
+    made = compiled(lowered(value, context="audio", slots=[slot], updates={slot.key: value}))
+    assert_same(played(VectorExecutor(), made, (60,)), played(ReferenceExecutor(), made, (60,)))
 
 
 def test_functions_with_much_to_do_can_be_read_as_well():

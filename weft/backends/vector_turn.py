@@ -1,8 +1,8 @@
-"""What the state of a sound needs, sample by sample: one Python function, written for its kernel.
+"""Loops of feedback, sample by sample: as Python functions, which are written for their kernel.
 
-The function goes through a block of samples. What was computed before comes in as rows of Python's numbers, and what is
-computed behind it goes out as rows. A slot that remembers one tick is a variable of the function meanwhile; of one that
-remembers more, the function reads and writes the ring itself.
+A function goes through a block of samples. What was computed before comes in as rows of Python's numbers, and what others
+go on with goes out as rows. A number of a slot that remembers one tick is a variable meanwhile, beside what it was one
+tick before; of a slot that remembers more, the function reads and writes the ring itself.
 """
 
 from __future__ import annotations
@@ -184,30 +184,31 @@ class _Writer:
             if slot.depth == 1:
                 name = self._registers[place] = self._name(slot.kind)
                 self._head += [
-                    f"# {slot.key}, number {place.plane}",
+                    f"# {slot.key!r}, number {place.plane}",
                     f"{name}, {name}_before = registers[{len(self._registers) - 1}]",
                 ]
             elif slot.key not in self._rings:
                 name = self._rings[slot.key] = self._name(slot.kind)
-                self._head += [f"# {slot.key}", f"{name}, {name}_at = rings[{len(self._rings) - 1}]"]
+                self._head += [f"# {slot.key!r}", f"{name}, {name}_at = rings[{len(self._rings) - 1}]"]
 
     def _name_pictures(self) -> None:
         for node in self._nodes:
             if node.op == "picture" and node.attr not in self._pictures:
                 name = self._pictures[node.attr] = self._name("picture")
-                self._head += [f"# {node.attr.picture}", f"{name} = pictures[{len(self._pictures) - 1}]"]
+                self._head += [f"# {node.attr.picture!r}", f"{name} = pictures[{len(self._pictures) - 1}]"]
 
     # Text.
 
     def _write_nodes(self) -> None:
         """A line for each value that is used more than once, or is long; the others are part of where they are used."""
         forms = {node: self._form(node) for node in self._nodes}
-        uses, names = self._uses(forms), set(self._registers.values())
+        uses = self._uses(forms)
         for node, form in forms.items():
             write = self._within if node.op in INLINE else self._text
             text = form.format(*map(write, self._operands(node)))
             is_short = uses[node] == 1 and len(text) <= _LONGEST
-            if is_short or (text in names and node not in self._moved):
+            is_name = node.op == "state" and node.attr in self._registers
+            if is_short or (is_name and node not in self._moved):
                 self._texts[node] = text
                 if node.op in INLINE:
                     self._compound.add(node)
