@@ -266,3 +266,17 @@ def test_what_is_copied_ahead_is_as_it_is_when_it_is_adopted(between):
     )  # fmt: skip
     write(7)
     assert not np.array_equal(new.ring("a/n"), old.ring("a/n")), "each goes on by itself"
+
+
+def test_what_was_taken_over_can_be_copied_back():
+    a, b = (StateMemory([number_slot("a/n", 4)]) for _ in range(2))
+    for value in range(9):
+        a.ring("a/n")[a.cell("a/n"), 0] = value
+        a.advance()
+    b.adopt(a)
+    b.advance(3)
+    a.adopt(b, copy=True)
+    for memory in (a, b):
+        memory.ring("a/n")[memory.cell("a/n"), 0] = 100 + (memory is b)
+    assert [float(a.ring("a/n")[a.cell("a/n", ago), 0]) for ago in range(4, 6)] == [8, 7]
+    assert [float(b.ring("a/n")[b.cell("a/n", ago), 0]) for ago in range(4, 6)] == [8, 7]

@@ -98,6 +98,9 @@ class StateMemory:
 
     def _copy_rest(self, key: str, old: StateMemory) -> None:
         """Copies what has not been copied ahead."""
+        if self._rings[key] is old._rings[key]:
+            # It was taken over in the other direction before.
+            self._rings[key] = np.zeros_like(old._rings[key])
         count = self._common(key, old)
         copied, ticks = self._ahead.pop(key, (None, 0))
         since = old.ticks - ticks

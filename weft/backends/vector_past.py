@@ -58,7 +58,7 @@ class Reads:
             back = np.where(k >= 1, np.minimum(k, depth), 1).astype(np.intp)
             at = np.arange(values.count) - back
             past, row = values.past(place, np.minimum(at, -1)), values.row(source)
-            return np.where(at < 0, past, row[np.maximum(at, 0)])
+            return np.asarray(np.where(at < 0, past, row[np.maximum(at, 0)]))
 
         return read
 

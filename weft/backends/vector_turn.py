@@ -1,8 +1,8 @@
 """Loops of feedback, sample by sample: as Python functions, which are written for their kernel.
 
-A function goes through a block of samples. What was computed before comes in as rows of Python's numbers, and what others
-go on with goes out as rows. A number of a slot that remembers one tick is a variable meanwhile, beside what it was one
-tick before; of a slot that remembers more, the function reads and writes the ring itself.
+A function goes through a block of samples. What was computed before comes in as rows of Python's numbers, and what
+others go on with goes out as rows. A number of a slot that remembers one tick is a variable meanwhile, beside what it
+was one tick before; of a slot that remembers more, the function reads and writes the ring itself.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _register(memory: StateMemory, place: SlotPlane) -> tuple[float, float]:
 def _ring(memory: StateMemory, key: str) -> tuple[memoryview, int]:
     """All numbers of a ring, which Python reads and writes in place, and where the cell begins that is written next."""
     ring = memory.ring(key)
-    return memoryview(ring.reshape(-1)), int(memory.cell(key)) * ring.shape[1]
+    return ring.reshape(-1).data, int(memory.cell(key)) * ring.shape[1]
 
 
 def write_turn(kernel: Kernel, nodes: Sequence[Node], stored: Mapping[SlotPlane, Node], leaves: Sequence[Node]) -> Turn:
