@@ -104,7 +104,7 @@ last = time.monotonic()
 while True:
     time.sleep(0.001)
     now = time.monotonic()
-    if now - last > 0.004:
+    if now - last > 0.0107:
         print("stall", flush=True)
     last = now
 """

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
+from weft.backends.pixels import channels, check_picture, pack
 from weft.codegen.base import Kernel
 from weft.ir.program import StateSlot
 from weft.ir.rates import Rate
@@ -39,6 +40,13 @@ class Executable(Protocol):
         rest is clamped to 0…1; a half rounds up. Raises ValueError if the launch or `out` does not fit the kernel.
         """
         ...
+
+
+def pack_planes(executable: Executable, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
+    """`Executable.rgba8` for those that compute planes first."""
+    channels(len(executable.kernel.outputs))
+    check_picture(out, launch.shape)
+    pack(executable.planes(memory, launch), out)
 
 
 NOTHING: Mapping[bool, object] = MappingProxyType({})

@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends import llvm
-from weft.backends.executor import Executable, check
+from weft.backends.executor import Executable, check, pack_planes
 from weft.backends.launch import Launch, Picture, Reals
 from weft.backends.llvm import Functions
 from weft.backends.memory import StateMemory
 from weft.backends.native_call import Block, call
-from weft.backends.pixels import channels, check_picture, pack
 from weft.codegen.base import Kernel
 from weft.codegen.native.chunks import SERIES
 from weft.codegen.native.layout import CHANNELS, Field, Head, History, Line, PictureWord, SeriesLayout, Word
@@ -82,9 +81,7 @@ class SeriesExecutable:
         return out
 
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
-        channels(len(self.kernel.outputs))
-        check_picture(out, launch.shape)
-        pack(self.planes(memory, launch), out)
+        pack_planes(self, memory, launch, out)
 
     @functools.cached_property
     def _plain(self) -> Executable:

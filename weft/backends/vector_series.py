@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.executor import check
+from weft.backends.executor import check, pack_planes
 from weft.backends.interpreter import Interpreter
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
-from weft.backends.pixels import channels, check_picture, pack
 from weft.backends.vector_feedback import Part, parts_of
 from weft.backends.vector_nodes import Calls, OneByOneError, Values
 from weft.backends.vector_past import Block, Reads, store
@@ -106,9 +105,7 @@ class VectorSeries:
         return out
 
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
-        channels(len(self.kernel.outputs))
-        check_picture(out, launch.shape)
-        pack(self.planes(memory, launch), out)
+        pack_planes(self, memory, launch, out)
 
     def _run(self, steady: Values, memory: StateMemory, launch: Launch) -> Reals:
         """Computes the samples of a launch, block by block."""

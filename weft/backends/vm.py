@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.executor import NOTHING, check
+from weft.backends.executor import NOTHING, check, pack_planes
 from weft.backends.interpreter import Interpreter, Machine, Trace
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
-from weft.backends.pixels import channels, check_picture, pack
+from weft.backends.pixels import channels
 from weft.codegen.base import Kernel
 from weft.ir.rates import Rate
 
@@ -57,9 +57,7 @@ class ReferenceExecutable:
         return out
 
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
-        channels(len(self.kernel.outputs))
-        check_picture(out, launch.shape)
-        pack(self.planes(memory, launch), out)
+        pack_planes(self, memory, launch, out)
 
     def _sweep(self, machine: Machine) -> Reals:
         """Runs the sections over all columns, rows and elements."""
