@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 # How often a coordinate changes within a context: `once` (a number), `frame` (once a frame, block or tick), `column`
@@ -55,6 +55,9 @@ class ContextSpec:
     """Whether it is played block by block, by a device that goes at its own pace. What comes from outside (mouse, keys,
     parameters, strands of other contexts) is then led from each value to the next, and is swept by element."""
 
+    in_blocks: bool = False
+    """Whether the time is given as that of the first sample of a block and the seconds `since` then."""
+
     def sweep_of(self, coordinate: str) -> Sweep:
         swept = (self.sweeps or {}).get(coordinate)
         if swept is not None:
@@ -64,9 +67,19 @@ class ContextSpec:
         return "frame" if coordinate == "abstime" else "once"
 
     @property
+    def ticks(self) -> Sweep:
+        """How often the state of this context advances."""
+        return self.sweep_of("since" if self.in_blocks else "abstime")
+
+    @property
     def sweeps_plane(self) -> bool:
         """Whether x and y are swept independently, so that a strand over them is a picture."""
         return self.sweep_of("x") == "column" and self.sweep_of("y") == "row"
+
+    def by_blocks(self) -> ContextSpec:
+        """This context as devices compute it that have single precision only: what becomes of the time of a block is
+        known before, in double precision, and the time within a block is a small number."""
+        return replace(self, in_blocks=True, sweeps={**(self.sweeps or {}), "abstime": "frame", "since": "element"})
 
 
 VISUAL = ContextSpec(

@@ -28,13 +28,16 @@ display(b@v)
 """
 
 
-def built(text: str) -> Build:
-    return build(Source("test.weft", text), ContextTable())
+BLOCKS = ContextTable([VISUAL, AUDIO.by_blocks(), COMPUTE])
 
 
-def sound(text: str) -> tuple[Unit, Lowered]:
+def built(text: str, contexts: ContextTable | None = None) -> Build:
+    return build(Source("test.weft", text), contexts or ContextTable())
+
+
+def sound(text: str, contexts: ContextTable | None = None) -> tuple[Unit, Lowered]:
     """The subgraph that is played last."""
-    made = built(text)
+    made = built(text, contexts)
     return [(u, ir) for u, ir in zip(made.units, made.lowered, strict=True) if u.subgraph.context == "audio"][-1]
 
 
@@ -118,8 +121,9 @@ def test_a_picture_that_is_read_all_over_is_seen(place: str) -> None:
     assert viewed(view) == ("trail", "v")
 
 
-def test_strands_of_the_same_stream_are_read_sample_by_sample() -> None:
-    unit, ir = sound(THERE_AND_BACK.format("a@v"))
+@pytest.mark.parametrize("contexts", [ContextTable(), BLOCKS], ids=["samples", "blocks"])
+def test_strands_of_the_same_stream_are_read_sample_by_sample(contexts: ContextTable) -> None:
+    unit, ir = sound(THERE_AND_BACK.format("a@v"), contexts)
     assert [unit.subgraph.name, led(unit)] == ["audio/audio", ["a@v", ir.feeds[0].label]]
     assert unit.feeds is not None
     assert unit.feeds.strands == (StrandRef("b", "v"),), "the picture is fed"

@@ -26,7 +26,7 @@ def compile_kernel(lowered: Lowered, spec: ContextSpec, optimise: bool = True, p
 
     Raises MalformedError if state that is one number would have to change within a tick.
     """
-    ticks_by_element = spec.sweep_of("abstime") == "element"
+    ticks_by_element = spec.ticks == "element"
     slots = {slot.key: slot for slot in lowered.slots}
     rate = rates(lowered.swept, spec, slots)
     program = _Program(slots, points=False, namer=Namer(pool))

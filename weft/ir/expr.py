@@ -7,8 +7,8 @@ identity. An expression is an operation of `weft.ops`, or one of the structural 
 | ------------ | ----------------------------------- | ---------------- | -------------------------------------------- |
 | `const`      |                                     | float            | a number                                     |
 | `bits`       |                                     | int              | an unsigned 32-bit number                    |
-| `coord`      |                                     | name             | a base coordinate: x y abstime channel; or   |
-|              |                                     |                  | what is led from sample to sample: mouse@x   |
+| `coord`      |                                     | name             | a base coordinate: x y abstime channel since |
+|              |                                     |                  | or what is led from value to value: mouse@x  |
 | `uniform`    |                                     | name             | a number that is the same in a whole tick    |
 | `state`      | (k,) or (k, x, y)                   | (slot, plane)    | a slot k ticks ago (from 1), here or sampled |
 | `picture`    | (x, y)                              | (picture, plane) | a picture sampled at a place                 |

@@ -61,4 +61,10 @@ class Leading:
 
 def _is_now(node: Expr) -> bool:
     """Whether a strand of the same stream is read at the very sample that is computed."""
-    return [(arg.op, arg.attr) for arg in node.args] == [("coord", "abstime")]
+    return [_own_time(arg) for arg in node.args] == [True]
+
+
+def _own_time(node: Expr) -> bool:
+    if node.op == "add":
+        return {(arg.op, arg.attr) for arg in node.args} == {("coord", "abstime"), ("coord", "since")}
+    return (node.op, node.attr) == ("coord", "abstime")

@@ -131,7 +131,7 @@ def env_own(domain: ExprDomain, env: Environment[Expr], spec: ContextSpec) -> Co
 
     if not spec.raster:
         return Coordinates(base("x"), base("y"), base("abstime"), base("channel"))
-    time = base("abstime")
+    time = domain.op("add", base("abstime"), base("since")) if spec.in_blocks else base("abstime")
     x = domain.op("fract", domain.op("mul", time, env.setting("pitch")))
     y = domain.op("fract", domain.op("div", time, env.setting("sweep")))
     return Coordinates(x, y, time, base("channel"))

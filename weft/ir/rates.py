@@ -9,7 +9,7 @@ from weft.contexts import ContextSpec
 from weft.ir.expr import Expr, SlotPlane, topological
 from weft.ir.program import StateSlot
 
-COORDINATES = ("x", "y", "abstime", "channel")
+COORDINATES = ("x", "y", "abstime", "channel", "since")
 
 
 class Rate(IntEnum):
@@ -85,7 +85,7 @@ def _variation(
     roots: Iterable[Expr], spec: ContextSpec, slots: Mapping[str, StateSlot], points: bool
 ) -> dict[Expr, int]:
     """`variation` as plain numbers: flags take five times as long, and this is done for every expression."""
-    number_state = int(Varies.FRAME if points else _SWEEPS[spec.sweep_of("abstime")])
+    number_state = int(Varies.FRAME if points else _SWEEPS[spec.ticks])
     varies: dict[Expr, int] = {}
     for node in topological(roots):
         own = 0
