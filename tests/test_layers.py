@@ -30,7 +30,8 @@ DEVICE_LIBRARIES = ("glfw", "OpenGL", "pyaudio", "metalcompute", "llvmlite", "av
 
 # These start parts of weft only when they are asked for, and so import them late.
 LAZY = {
-    "cli", "__init__", "__main__", "runtime/screens/window.py", "backends/registry.py", "backends/haptic.py"
+    "cli", "__init__", "__main__", "backends/registry.py", "backends/haptic.py", "backends/gl/backend.py",
+    "backends/gl/probe.py",
 }  # fmt: skip
 
 

@@ -162,8 +162,12 @@ def _need_context() -> None:
     if EGL.eglGetCurrentContext():
         return
     surfaceless = 0x31DD
-    display = eglGetPlatformDisplayEXT(surfaceless, None, None)
-    EGL.eglInitialize(display, ctypes.c_long(), ctypes.c_long())
+    try:
+        display = eglGetPlatformDisplayEXT(surfaceless, None, None)
+        EGL.eglInitialize(display, ctypes.c_long(), ctypes.c_long())
+    except Exception:  # drivers that know no such platform answer with errors of several kinds
+        display = EGL.eglGetDisplay(EGL.EGL_DEFAULT_DISPLAY)
+        EGL.eglInitialize(display, ctypes.c_long(), ctypes.c_long())
     EGL.eglBindAPI(EGL.EGL_OPENGL_API)
     wanted = (EGL.EGL_CONTEXT_MAJOR_VERSION, 3, EGL.EGL_CONTEXT_MINOR_VERSION, 3, EGL.EGL_NONE)
     context = EGL.eglCreateContext(display, None, None, (EGL.EGLint * len(wanted))(*wanted))

@@ -10,11 +10,14 @@ from benchmarks.peers import (
     numpy_peer,
     opengl_peer,
     taichi_peer,
+    weft_gl_peer,
     weft_peer,
 )
 from benchmarks.peers.peer import Peer
 
-_MODULES = (weft_peer, c_peer, halide_peer, numba_peer, opengl_peer, taichi_peer, numpy_peer, numexpr_peer)
+_MODULES = (
+    weft_peer, c_peer, halide_peer, numba_peer, weft_gl_peer, opengl_peer, taichi_peer, numpy_peer, numexpr_peer
+)  # fmt: skip
 
 PEERS: dict[str, Peer] = {peer.name: peer for module in _MODULES for peer in module.PEERS}
 

@@ -47,8 +47,8 @@ class WeftPeer:
 
         def play(count: int) -> None:
             nonlocal played, heard
-            times = Block(played, count, RATE).times
-            heard = executable.planes(memory, Launch((1, count), {"abstime": times}))
+            block = Block(played, count, RATE)
+            heard = executable.planes(memory, Launch((1, count), block.coords(unit.kernel), even=block.even))
             played += count
 
         def samples() -> Samples:

@@ -6,6 +6,7 @@ import math
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from decimal import Decimal, getcontext
 from functools import reduce
 
@@ -14,10 +15,10 @@ import pytest
 
 from tests.support.exprs import Exprs, lowered, number_slot
 from tests.support.kernels import compiled, kernel
-from tests.support.series import LOOPS, PROGRAMS, RATE, assert_same, kernel_of, launch, looping, played
+from tests.support.series import LOOPS, PROGRAMS, RATE, SIZES, assert_same, kernel_of, launch, looping, played
 from tests.support.tolerances import SERIES, WAVES
 from weft.backends import llvm
-from weft.backends.launch import Launch
+from weft.backends.launch import Even, Launch, StreamCoords
 from weft.backends.memory import StateMemory
 from weft.backends.native import NativeExecutor
 from weft.backends.native_series import SeriesCode, SeriesExecutable
@@ -86,6 +87,37 @@ def test_how_a_sound_is_cut_into_launches_does_not_matter():
     assert_same(played(NativeExecutor(), made, (1,) * 50 + (512,) * 9 + (342,)), whole)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("y<v> = me@time + prev(y@v) * 0.999\nplay(y@v)", True),
+        ("y<v> = -0.9 * prev(y@v) + me@time\nplay(y@v, y@v * 2)", True),
+        ("y<v> = prev(y@v) * 0.9 + me@time\nz<v> = prev(z@v) * 0.8 + abs(y@v)\nplay(z@v)", True),
+        ("y<v> = prev(y@v) + me@time\nplay(y@v)", False),
+        ("play(integrate(sin(me@time)))", False),
+        ("y<v> = prev(y@v) * 1.1 + me@time\nplay(y@v)", False),
+        ("y<v> = prev(y@v) * 1e-30 + me@time\nplay(y@v)", False),
+        ("y<v> = prev(y@v) * mouse@x + me@time\nplay(y@v)", False),
+        ("y<v> = prev(y@v) * prev(y@v) + me@time\nplay(y@v)", False),
+        ("y<v> = prev(y@v) * 0.5 + (me@time - prev(y@v)) * 0.1\nplay(y@v)", False),
+        ("y<v> = prev(y@v) * 0.5 + me@time\nplay(y@v, prev(y@v))", False),
+        ("y<v> = prev(y@v) * 0.5 + me@time\nplay(y@v, prev(y@v) * 0.5)", False),
+        ("y<v> = prev(y@v) * 0.5 + delay(y@v, 3, 9)\nplay(y@v)", False),
+        ("a<v> = prev(b@v) * 0.5 + me@time\nb<v> = prev(a@v) * 0.5 + 1\nplay(a@v, b@v)", False),
+        ("y<v> = prev(y@v) * 0.5 + me@time\nw<v> = me@time\nplay(y@v, prev(w@v))", False),
+    ],
+)
+def test_what_is_only_added_to_what_was_goes_in_vectors(text, expected):
+    made = kernel_of(text)
+    executor = NativeExecutor()
+    assert ("@scan" in executor.listing(made, False, 2).llvm) == expected
+    for isa in HERE:
+        executor = NativeExecutor(llvm.plainest(isa))
+        codes = {False: executor.translate(made, False, 2)}
+        for sizes in (SIZES, (1,) * 9 + (300, 4, 5)):
+            assert_same(played(executor, made, sizes, codes=codes), played(ReferenceExecutor(), made, sizes))
+
+
 @pytest.mark.parametrize("name", ["no state", "noise", "picture"])
 def test_a_kernel_says_how_it_becomes_machine_code(name):
     listing = NativeExecutor().listing(kernel_of(PROGRAMS[name]), packed=False)
@@ -103,7 +135,7 @@ def test_waves_stay_right_over_a_chunk(lanes, frequency, start):
     """As they are restarted in each chunk, no error grows."""
     made = kernel_of(f"play(sin(me@time * {frequency} * tau + 0.3), cos(me@time * {frequency}))")
     executor = NativeExecutor(lanes=lanes)
-    assert "@even" in executor.listing(made, False, 2).llvm
+    assert "@cospi." in executor.listing(made, False, 2).llvm
     sizes, codes = (256, 1000, 3), {False: executor.translate(made, False, 2)}
     (sound, _), (expected, _) = (
         played(executor, made, sizes, start, codes), played(ReferenceExecutor(), made, sizes, start)
@@ -127,6 +159,52 @@ def test_waves_of_uneven_times():
         executable = executor.load(made, {False: executor.translate(made, False, 2)})
         expected = ReferenceExecutor().load(made).planes(StateMemory(()), given)
         assert WAVES.agreement(executable.planes(StateMemory(()), given), expected).all()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "play(me@time, sin(me@time * 440 * tau) * fract(me@time))",
+        "y<v> = prev(y@v) * 0.9 + fract(me@time) * 0.1\nplay(me@time, y@v)",
+        "spindle f(t) :: o { o = t\n for i in (1 to 9) { o += sin(t * i) } }\nplay(me@time, f(me@time + me@channel))",
+    ],
+    ids=["wave", "in turn", "loop"],
+)
+@pytest.mark.parametrize("rate", [RATE, 44_100.0, 1000 / 3])
+def test_times_by_their_number_are_those_of_the_list(text, rate):
+    """To the bit, however late it is, and however a stream is cut."""
+    made = kernel_of(text)
+    # After a day, a wave is as exact as its angle.
+    for first, within in ((0, 1e-9), (3, 1e-9), (round(86_400 * rate), 1e-6)):
+        even = Even(first, rate)
+        for tier in TIERS:
+            executor, sounds = NativeExecutor(), []
+            codes = {False: executor.translate(made, False, tier)}
+            for cut in (700, 1):
+                executable, memory, parts = executor.load(made, codes), StateMemory(made.slots), []
+                for start in range(0, 700, cut):
+                    given = launch(made, start, cut)
+                    here = Even(first + start, rate)
+                    coords = StreamCoords(here, cut, {"channel": 1.0})
+                    parts.append(executable.planes(memory, replace(given, coords=coords, even=here)))
+                sounds.append(np.concatenate(parts, axis=2)[:, 0])
+            for sound in sounds:
+                np.testing.assert_array_equal(sound[0], even.times(700))
+            np.testing.assert_allclose(*sounds, rtol=0, atol=within)
+
+
+def test_llvm_is_asked_once_for_what_it_does_not_take():
+    made, asked = kernel_of("play(me@time)"), []
+
+    def refuse():
+        asked.append(1)
+        raise llvm.Failure("no")
+
+    executable = SeriesExecutable(made, {}, refuse, lambda: ReferenceExecutor().load(made))
+    for first in (0, 9):
+        given = launch(made, first, 9)
+        np.testing.assert_array_equal(executable.planes(StateMemory(()), given)[0, 0], given.coords["abstime"])
+    assert asked == [1]
 
 
 def decimal_sine(turns: Decimal) -> float:

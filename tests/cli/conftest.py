@@ -9,6 +9,9 @@ import sys
 
 import pytest
 
+from tests.support.gl import no_graphics
+from weft.backends.gl_visual import GlVisual
+
 PLAIN = """\
 a<v> = sin(me@x * 3) + me@time
 b<r, g> = <me@x, me@y>
@@ -58,6 +61,14 @@ class Weft:
         path = self.folder / name
         path.write_text(text, encoding="utf-8")
         return path
+
+
+@pytest.fixture
+def opengl():
+    """Ends a test where nothing draws with OpenGL."""
+    (device,) = GlVisual.probe()
+    if not device.available:
+        no_graphics(device.reason)
 
 
 @pytest.fixture

@@ -51,12 +51,6 @@ def test_one_context_alone(weft):
     assert 'did you mean "audio"?' in weft("compile", "rich.weft", "--context", "adio", code=2).stderr
 
 
-def test_what_this_version_has_no_compiler_for(weft):
-    done = weft("compile", "plain.weft", "--dump-msl", code=3)
-    assert done.stderr.count("\n") == 1
-    assert "--dump-msl" in done.stderr
-
-
 def test_shaders(weft):
     text = weft("compile", "rich.weft", "--dump-glsl").stdout
     assert "#version 330 core" in text
@@ -68,12 +62,25 @@ def test_shaders(weft):
     assert plain != weft("compile", "rich.weft", "--dump-glsl", "--context", "visual").stdout
 
 
+def test_kernels_in_metal(weft):
+    text = weft("compile", "rich.weft", "--dump-msl").stdout
+    assert "#include <metal_stdlib>" in text
+    assert "kernel void visual_display(" in text
+    assert "kernel void compute_" in text
+    only = weft("compile", "rich.weft", "--dump-msl", "--context", "audio").stdout
+    assert "runs on the CPU: each of its values needs the one before" in only
+    assert "kernel void" not in only
+    plain = weft("compile", "rich.weft", "--dump-msl", "--context", "visual", "-O0").stdout
+    assert plain != weft("compile", "rich.weft", "--dump-msl", "--context", "visual").stdout
+
+
 def test_files_instead(weft):
     weft("compile", "plain.weft", "--dump-ir", "-o", "one")
     assert [p.name for p in (weft.folder / "one").iterdir()] == ["plain.ir"]
     listed = weft("compile", "plain.weft", "-o", "deep/all").stdout
     found = sorted(p.name for p in (weft.folder / "deep/all").iterdir())
-    assert found == ["plain.asm", "plain.ast", "plain.bytecode", "plain.glsl", "plain.graph", "plain.ir", "plain.llvm"]
+    names = ("asm", "ast", "bytecode", "glsl", "graph", "ir", "llvm", "msl")
+    assert found == [f"plain.{name}" for name in names]
     assert len(listed.splitlines()) == len(found)
     shown = weft("compile", "plain.weft", "--dump-ir").stdout
     assert (weft.folder / "deep/all/plain.ir").read_text(encoding="utf-8") == shown

@@ -1,18 +1,18 @@
-"""`weft devices` and `weft bench`."""
+"""`weft devices`."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
+from tests.support.cards import PACKAGE
 from tests.support.sound import private_sound
 
 _DEVICE = {"index", "name", "available", "reason", "remedy", "memory_total", "memory_free", "cores", "simd"}
-_RESULT = {"patch", "context", "backend", "compile_ms", "threads", "tier", "estimated", "first_ms", "p50_ms", "p95_ms",
-           "budget_share", "isa"}  # fmt: skip
 
 
 def test_every_backend_is_listed(weft):
@@ -70,66 +70,71 @@ def test_sound_devices(weft, tmp_path):
     assert len(found["inputs"]) == 1
 
 
-def test_bench_as_json(weft):
-    found = weft.json("bench", "rich.weft", "--seconds", "0.01", "--threads", "2", "--size", "32x16")
-    assert set(found) == {"machine", "results", "transfers"}
-    for row in found["results"]:
-        expected = {"block", "realtime_factor"} if row["context"] == "audio" else {"size", "mpix_per_s"}
-        assert set(row) == _RESULT | expected
-        assert 0 < row["p50_ms"] <= row["p95_ms"]
-    visual = [(r["backend"], r["threads"]) for r in found["results"] if r["context"] == "visual"]
-    assert visual == [("vm", 1), ("vector", 1), ("vector", 2), *[("native", 1), ("native", 2)] * 2]
-    sound = [(r["backend"], r["threads"], r["tier"]) for r in found["results"] if r["context"] == "audio"]
-    assert sound == [("vm", 1, "bytecode"), ("vector", 1, "bytecode"), ("native", 1, 1), ("native", 1, 2)]
-    assert found["transfers"]
-    for way in found["transfers"]:
-        assert set(way) == {"from", "to", "mechanism", "bytes", "p50_us"}
+def test_every_subgraph_has_its_place_and_its_memory(weft):
+    size = "me<width> = 40; me<height> = 30\n"
+    weft.file("two.weft", f"{size}a = prev(a) + 1\ndisplay(me@x)\ncompute(a)\naudio(sin(me@time))\n")
+    found = weft.json("devices", "two.weft")
+    placed = {each["subgraph"]: each for choice in found["choices"] for each in choice["placed"]}
+    assert {name: each["executor"] for name, each in placed.items()} == dict.fromkeys(placed, "native")
+    assert placed["visual/display"]["memory"] == 40 * 30 * 4 * 2
+    (here,) = found["memory"]
+    assert here["device"] == "this computer"
+    assert here["needed"] == sum(each["memory"] for each in placed.values()) < here["free"]
+    text = weft("devices", "two.weft").stdout
+    assert "Memory on this computer: about 9.6 kB; " in text
+    assert "  the picture of visual/display, 40×30: 9.6 kB" in text
 
 
-def test_the_reference_machine_is_estimated_for_large_pictures(weft):
-    (row,) = weft.json("bench", "plain.weft", "--seconds", "0", "--backends", "vm")["results"]
-    assert row["estimated"] is True
-    assert row["size"] == "1280x720"
+def test_too_much_memory_is_said_and_refused(weft):
+    size = "me<width> = 16384; me<height> = 16384\n"
+    weft.file("vast.weft", f"{size}cache(a, 100)::c<v>\na = me@x\ndisplay(c@v(c@k ~ 99))\n")
+    assert "are free, which is too much" in weft("devices", "vast.weft").stdout
+    done = weft("run", "vast.weft", "--headless", "--frames", "1", code=3)
+    assert "visual/c/cache/0 alone goes back 99 ticks" in done.stderr
 
 
-# Sounds that are led by the mouse and a key, that differ by the channel, and that read a picture.
-SOUNDS = """\
-me<width> = 16; me<height> = 9
-trail<v> = 0.9 * prev(trail@v) + 0.1 * me@x
-display(trail@v)
-audio(sin(me@time * (220 + mouse@x * 100) * tau + me@channel) * (1 - key@a))
-audio(sin(me@x * tau) * trail@v(me@x ~ mouse@x, me@y ~ 0.5), phasor(2))
-"""
+@pytest.fixture
+def metal(monkeypatch):
+    """A card that is preferred to all else."""
+    monkeypatch.setenv("PYTHONPATH", str(PACKAGE))
+    monkeypatch.setenv("WEFT_CARD", "metal_visual")
 
 
-def test_bench_of_sounds(weft):
-    weft.file("sounds.weft", SOUNDS)
-    rows = weft.json("bench", "sounds.weft", "--seconds", "0.01", "--threads", "2")["results"]
-    sound = [row for row in rows if row["context"] == "audio"]
-    assert [(row["backend"], row["tier"]) for row in sound] == [
-        ("vm", "bytecode"), ("vector", "bytecode"), ("native", 1), ("native", 2),
-    ]  # fmt: skip
-    for row in sound:
-        assert (row["block"], row["threads"]) == (512, 1)
-        assert row["estimated"] is (row["backend"] == "vm")
-        assert row["budget_share"] == pytest.approx(row["p50_ms"] / (512 / 48), rel=1e-3)
-        assert row["realtime_factor"] == pytest.approx(1 / row["budget_share"], rel=1e-3)
-    # What the sound is given by the picture is computed once a frame.
-    given = [row for row in rows if row["context"] == "compute"]
-    assert [row["size"] for row in given] == ["1x1"] * 3
+@pytest.mark.usefixtures("metal")
+def test_what_a_card_is_not_worth_is_said_subgraph_by_subgraph(weft):
+    text = weft("devices").stdout
+    assert "  visual: metal_visual, the fastest here" in text
+    assert "  2: a broken card · not available: it smells of smoke · open a window" in text
+    tiny = weft("devices", "rich.weft").stdout
+    assert "  visual: metal_visual, the fastest here" in tiny
+    (line,) = (line for line in tiny.splitlines() if line.startswith("    visual/display: "))
+    assert line.startswith("    visual/display: cpu_visual (native), it has nothing to keep a cache in")
+    weft.file("large.weft", "me<width> = 640; me<height> = 480\ndisplay(sin(me@x * me@y * 9 + me@time))\n")
+    found = weft.json("devices", "large.weft")
+    assert [(room["device"], room["free"]) for room in found["memory"]] == [("a card", 8_000_000)]
+    weft.file("huge.weft", "me<width> = 1920; me<height> = 1080\ndisplay(prev(me@x) + me@y)\n")
+    assert "of memory on a card" in weft("run", "huge.weft", "--headless", "--frames", "1", code=3).stderr
 
 
-def test_bench_for_people(weft):
-    text = weft("bench", "rich.weft", "--seconds", "0", "--backends", "vector").stdout
-    for words in ("p95", "visual", "× real time", "text → bytecode", "by call"):
-        assert words in text
+@pytest.mark.usefixtures("metal")
+def test_a_device_by_its_number(weft):
+    run = ("run", "plain.weft", "--headless", "--frames", "1", "--no-audio", "--backend")
+    assert "visual metal_visual:1" in weft(*run, "visual=metal:1").stderr
+    assert "there is 0: a card, 1: another card, 2: a broken card" in weft(*run, "metal:3", code=3).stderr
+    assert "it smells of smoke (open a window)" in weft(*run, "metal_visual:2", code=3).stderr
 
 
-def test_without_a_file_the_shipped_patches_are_measured(weft):
-    found = weft.json("bench", "--seconds", "0", "--backends", "vector", "--size", "32x18", "--threads", "1")
-    assert {"v1", "v2", "v3", "a1", "a2", "a3"} <= {row["patch"] for row in found["results"]}
+def test_the_environment_is_a_chain_with_a_line_for_what_is_passed(tmp_path):
+    (tmp_path / "patch.weft").write_text("me<width> = 8; me<height> = 8\ndisplay(me@x)\n")
+    environment = {**os.environ, "WEFT_BACKEND": "card_visual:2,vector", "PYTHONPATH": str(PACKAGE)}
+    for command in (["run", "patch.weft", "--headless", "--frames", "1"], ["render", "patch.weft", "-o", "a.png"]):
+        done = subprocess.run([sys.executable, "-m", "weft", *command], cwd=tmp_path, env=environment,
+                              capture_output=True, text=True, check=True)  # fmt: skip
+        line = "weft: WEFT_BACKEND: card_visual:2 cannot be had: it smells of smoke (open a window)"
+        assert done.stderr.splitlines().count(line) == 1
 
 
-@pytest.mark.parametrize(("name", "code"), [("gl", 3), ("nosuch", 2)])
-def test_a_backend_that_is_not_there(weft, name, code):
-    assert name in weft("bench", "plain.weft", "--backends", name, code=code).stderr
+def test_no_sound_has_a_reason(weft, tmp_path):
+    with private_sound(tmp_path / "sound"):
+        text = weft("devices").stdout
+    assert "  no output: no sound server or sound card answers" in text

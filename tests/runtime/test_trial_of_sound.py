@@ -64,6 +64,12 @@ def test_a_sound_is_tried_with_what_a_picture_gives_to_it(tried: Try) -> None:
     assert found(tried(f"{size}audio(phasor(50 / ({there} * 0)))\n")) == [("error", "not-a-number", "audio")]
 
 
+def test_a_sound_is_tried_with_the_pictures_that_it_sees(tried: Try) -> None:
+    skin = "skin<v> = prev(skin@v) * 0 + 0.5 + me@x * 0\ndisplay(skin@v)\n"
+    assert tried(f"{skin}audio(skin@v / skin@v * sin(phasor(50) * tau))\n") == ()
+    assert found(tried(f"{skin}audio(skin@v * 0 / 0)\n")) == [("error", "not-a-number", "audio")]
+
+
 # --- what is too slow -------------------------------------------------------------------------------------------------
 
 SLOW = "spindle slow(n) :: v {\n  v = 0\n  for i in (1 to n) { v += sin(me@abstime * i) }\n}\n"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from weft.runtime.sound.blocks import Blocks
+from weft.runtime.sound.blocks import Blocks, what_failed
 from weft.runtime.sound.messages import SoundSetup
 from weft.runtime.sound.shared import Controls, ControlsWriter, Figures, FiguresReader, Memory, State
 
@@ -170,7 +170,7 @@ def test_a_failure_is_silent_and_told_once_for_each_program(stage: Stage) -> Non
             assert not stage.block().any()
         failure = stage.blocks.failure()
         assert failure is not None
-        assert "no such number" in failure.message
+        assert "no such number" in what_failed(failure).message
         assert stage.blocks.failure() is None
         stage.blocks.forgive()
     stage.ones.failure = None

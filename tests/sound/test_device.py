@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from tests.support.sound import SoundServer, eventually
 from weft.errors import WeftError
-from weft.runtime.sound.device import Devices, find_output, inputs, outputs
+from weft.runtime.sound.device import Devices, SoundDevice, folded, inputs, outputs
+
+
+def find_output(wanted: str | int | None) -> SoundDevice:
+    with Devices() as devices:
+        return devices.find_output(wanted)
 
 
 def test_a_device_is_chosen_by_number_or_name(loudspeaker: SoundServer) -> None:
@@ -79,3 +84,13 @@ def test_a_stream_that_the_device_refuses(loudspeaker: SoundServer) -> None:
     assert problem.code == "sound-device-failed"
     assert there.name in problem.message
     assert problem.hint is not None
+
+
+def test_channels_without_a_loudspeaker_of_their_own_share_one() -> None:
+    def fill(block: NDArray[np.float32], latency: float, underflow: bool) -> None:
+        block[:] = np.arange(block.shape[1])
+
+    block = np.zeros((4, 2), np.float32)
+    folded(fill, 5, 2)(block, 0.0, False)
+    assert np.unique(block, axis=0).tolist() == [[(0 + 2 + 4) / 3, (1 + 3) / 2]]
+    assert folded(fill, 2, 2) is fill

@@ -56,6 +56,32 @@ def test_power_stays(before: str, after: str, at: int, fade: float) -> None:
         assert level(part) == pytest.approx(usual, abs=1), "it swells or dips"
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (noise((0.5, 1)), noise((0.5, 2))),
+        (noise((0.5, 1)), noise((0.5, 1), (0.0, 2))),
+        (noise((0.5 * HALF, 1), (0.5 * HALF, 2)), noise((0.5 * HALF, 1), (0.5 * HALF, 3))),
+    ],
+    ids=["unrelated", "identical", "partly alike"],
+)
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.8])
+def test_power_stays_where_a_fade_is_interrupted_by_a_program_that_keeps_a_sound(
+    before: str, after: str, share: float
+) -> None:
+    usual, fade = level(faded(before, before, 0.0, rest=1.0)), 0.5
+    hall = Hall()
+    hall.enter(before)
+    hall.play(4 * BLOCK)
+    hall.enter(after, fade)
+    heard = [hall.play(round(fade * share * RATE))]
+    swap = hall.enter(f"{after}audio(0)\n", fade).swap
+    assert swap.changed == ("audio/audio.2",)
+    heard.append(hall.play(round(fade * RATE)))
+    for part in np.array_split(np.concatenate(heard)[:, 0].astype(np.float64), 30):
+        assert level(part) == pytest.approx(usual, abs=1), "it swells or dips"
+
+
 def test_sounds_of_different_levels_go_from_one_to_the_other() -> None:
     heard = faded(noise((0.5, 1)), noise((0.05, 2)), 0.5, rest=0.1)
     levels = np.array([level(part) for part in np.array_split(heard, 12)])

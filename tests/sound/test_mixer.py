@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.hall import BLOCK, RATE, Hall, moments
 from weft.names import StrandRef
+from weft.runtime.sound.leading import LED
 
 SINGLE = 2e-7
 
@@ -84,6 +85,31 @@ def test_off_stage_nothing_is_clipped_and_what_is_no_number_is_named() -> None:
     assert hall.mixer.not_numbers == ["audio.right"]
 
 
+HEARS_ANOTHER = (
+    "n<v> = prev(n@v) + 1{own}\nshown<v> = prev(shown@v) * 0 + n@v + 0 * me@x\n"
+    "sum<v> = prev(sum@v) + n@v + 0 * shown@v(me@x ~ 0.5, me@y ~ 0.5)\n"
+    "audio(sum@v / 65536)\ndisplay(shown@v)\n"
+)
+
+
+@pytest.mark.parametrize("executor", ["vm", "vector", "native"])
+def test_what_is_different_in_each_channel_is_heard_so_by_others(executor: str) -> None:
+    hall = Hall(executor, channels=3)
+    swap = hall.enter(HEARS_ANOTHER.format(own=" + me@channel")).swap
+    assert len(swap.runner.parts) == 2
+    sums = np.outer([1, 2, 3], np.cumsum(np.arange(1, 101)))
+    np.testing.assert_allclose(hall.play(100, 33).T * 65536, sums, rtol=1e-6)
+
+
+def test_what_hears_another_goes_on_where_that_becomes_different_in_each_channel() -> None:
+    hall = Hall()
+    hall.enter(HEARS_ANOTHER.format(own=""))
+    hall.play(100)
+    hall.enter(HEARS_ANOTHER.format(own=" + me@channel"))
+    further = np.cumsum(100 + np.outer([1, 2], np.arange(1, 51)), axis=1)
+    np.testing.assert_allclose(hall.play(50).T * 65536, 5050 + further, rtol=1e-6)
+
+
 # --- what comes from outside ------------------------------------------------------------------------------------------
 
 
@@ -96,6 +122,38 @@ def test_the_mouse_is_led_over_one_block_and_does_not_click() -> None:
     steps = np.diff(np.concatenate([[[0.25, 0.25]], hall.play(BLOCK)]), axis=0)
     np.testing.assert_allclose(steps, 0.5 / BLOCK, atol=1e-6)
     assert (hall.play(BLOCK) == 0.75).all()
+
+
+@pytest.mark.parametrize("block", [1, 64, 512, 1000])
+def test_a_parameter_that_jumps_is_led_for_as_long_with_every_device(block: int) -> None:
+    hall = Hall()
+    hall.given["mouse@x"] = 0.25
+    hall.enter("audio(mouse@x)\n")
+    hall.play(3 * block, block)
+    hall.given["mouse@x"] = 0.75
+    heard = hall.play(3000, block)[:, 0].astype(np.float64)
+    length = max(block, round(LED * RATE))
+    np.testing.assert_allclose(heard, 0.25 + 0.5 * np.minimum(np.arange(1, 3001) / length, 1), atol=SINGLE)
+    assert (heard[length - 1 :] == 0.75).all()
+
+
+def test_what_jumps_again_and_again_makes_no_larger_steps() -> None:
+    hall = Hall()
+    hall.enter("audio(mouse@x)\n")
+    heard = []
+    for number in range(40):
+        hall.given["mouse@x"] = float(number % 3 == 0)
+        heard.append(hall.play(64, 64))
+    assert np.abs(np.diff(np.concatenate(heard)[:, 0])).max() <= 1 / (LED * RATE) + SINGLE
+
+
+@pytest.mark.parametrize("lost", [np.nan, np.inf])
+def test_after_what_was_no_number_it_goes_on(lost: float) -> None:
+    hall = Hall(clips=False)
+    hall.enter("audio(mouse@x)\n")
+    for given in (0.5, lost, 0.25):
+        hall.given["mouse@x"] = given
+        np.testing.assert_array_equal(hall.play(BLOCK)[-1], given)
 
 
 def test_a_program_that_enters_within_a_block_does_not_hurry_it() -> None:

@@ -59,14 +59,25 @@ def test_who_comes_late_sees_all_that_is_there(memory: Memory) -> None:
 
 def test_too_many_controls_are_refused_and_the_others_go_on(memory: Memory) -> None:
     writer, controls = ControlsWriter(memory), Controls(memory.bytes)
-    writer.write(1.0, {f"s{number}@v": float(number) for number in range(MOST_CONTROLS)})
+    many = {f"s{number}@v": float(number) for number in range(MOST_CONTROLS)}
+    writer.write(1.0, many)
     with pytest.raises(WeftError) as refused:
-        writer.write(2.0, {"another@v": 1.0})
+        writer.write(2.0, {**many, "another@v": 1.0})
     assert refused.value.diagnostics[0].code == "too-many-controls"
     writer.write(3.0, {"s5@v": -5.0})
     controls.refresh()
     assert controls.value("s5@v") == -5
     assert controls.value(f"s{MOST_CONTROLS - 1}@v") == MOST_CONTROLS - 1
+
+
+def test_controls_that_are_not_written_any_more_give_their_place_back(memory: Memory) -> None:
+    writer, controls = ControlsWriter(memory), Controls(memory.bytes)
+    for save in range(3 * MOST_CONTROLS // 100):
+        names = [f"save{save}@v{number}" for number in range(100)]
+        writer.write(1.0, {name: save + number / 100 for number, name in enumerate(names)})
+        controls.refresh()
+        assert [controls.value(name) for name in names] == [save + number / 100 for number in range(100)]
+    assert controls.find("save0@v0") is None
 
 
 # Writes sets of equal numbers as fast as it can.
@@ -147,14 +158,14 @@ def test_rings_take_no_room_until_they_are_used() -> None:
     rings = Rings(memory.bytes)
     assert rings.samples.shape == (MOST_RINGS, RING)
     used = [os.stat(memory.descriptor).st_blocks]
-    rings[3][:] = 1
+    rings.samples[3] = 1
     used.append(os.stat(memory.descriptor).st_blocks)
     memory.close()
-    assert Rings(memory.bytes)[3].all()
+    assert Rings(memory.bytes).samples[3].all()
     assert not Rings(memory.bytes).samples[[2, 4]].any()
     if sys.platform == "linux":
         assert used[0] == 0
-        assert used[1] * 512 == rings[3].nbytes
+        assert used[1] * 512 == rings.samples[3].nbytes
 
 
 def test_memory_has_no_name_and_its_file_is_given_back() -> None:

@@ -24,6 +24,11 @@ PROGRAMS = {
     "nothing": "play(0.25)",
     "no state": "play(sin(me@time * 440 * tau) * me@time, me@abssample % 7)",
     "one tick": "y<v> = prev(y@v) * 0.9 + sin(me@time * 300) * 0.1\nplay(y@v, prev(y@v))",
+    "sums": (
+        "a<v> = 0.999 * prev(a@v) + sin(me@time * 99) * 0.01\nb<v> = 0.5 * prev(b@v) + a@v * a@v\n"
+        "c<v> = cos(b@v) + prev(c@v) * -0.9\nplay(a@v, b@v, c@v * 2)"
+    ),
+    "infinite sums": "y<v> = prev(y@v) * 0.5 + (if me@abssample == 700 then 1 / 0 else me@abssample % 3)\nplay(y@v)",
     "two that need each other": "a<v> = prev(b@v) * 0.7 + 0.1\nb<v> = cos(prev(a@v) + me@time)\nplay(a@v, b@v)",
     "echo": "e<v> = sin(me@time * 999) + 0.5 * delay(e@v, 300, 400)\nplay(e@v)",
     "echo that moves": (

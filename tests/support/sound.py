@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from weft.runtime.sound import device
-from weft.runtime.sound.messages import SoundSetup
+from weft.runtime.sound.messages import SoundEvent, SoundSetup
 from weft.runtime.sound.shared import Controls, Rings
 
 RATE = 48000
@@ -190,6 +190,9 @@ class Tone:
         if not isinstance(message, float):
             raise TypeError("that is no frequency")
         self._frequency = message
+
+    def news(self) -> list[SoundEvent]:
+        return []
 
 
 def tone(setup: SoundSetup, controls: Controls, rings: Rings) -> Tone:

@@ -10,12 +10,13 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.launch import Getter, Launch, Picture, Reals, Value
+from weft.backends.launch import SINCE, TIME, Even, Getter, Launch, Picture, Reals, StreamCoords, Value
 from weft.backends.memory import StateMemory
 from weft.codegen.base import Kernel
 from weft.codegen.unit import Unit
 from weft.contexts import ContextSpec, is_led
-from weft.errors import Diagnostic
+from weft.errors import Diagnostic, WeftError
+from weft.ir.rates import Rate
 from weft.names import StrandRef
 
 Scope: TypeAlias = Literal["thread", "block", "device", "system"]
@@ -24,7 +25,7 @@ Scope: TypeAlias = Literal["thread", "block", "device", "system"]
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
     """One device that a backend could run on. An unavailable one says why, and how to get it (`remedy`). Memory is in
-    bytes, 0 where it is not known."""
+    bytes, 0 where it is not known; one that is `unified` has that of the computer."""
 
     index: int
     name: str
@@ -39,6 +40,8 @@ class DeviceInfo:
     platform: str | None = None
     simd: str | None = None
     cores: int = 0
+    software: bool = False
+    """Whether it is the processor that does the work of a graphics card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,16 @@ class Capabilities:
     max_elements: int = 1 << 28
 
 
+class DeviceLostError(WeftError):
+    """A device that ran a context has failed and will not come back: what it was doing can go on elsewhere. `reason`
+    says what happened."""
+
+    def __init__(self, context: str, reason: str) -> None:
+        super().__init__(Diagnostic("error", "device-lost", f"{context} cannot go on: {reason}"))
+        self.context = context
+        self.reason = reason
+
+
 class NoHandle:
     """A strand whose values cannot be bound by another backend, only read."""
 
@@ -63,11 +76,34 @@ class NoHandle:
 Handle: TypeAlias = "NoHandle | Any"
 
 
+class PictureHandle(ABC):
+    """A finished picture that lies on a device. Whoever knows the device can show it without a copy; everybody else
+    reads it."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width and 4."""
+
+    @abstractmethod
+    def read(self) -> npt.NDArray[np.uint8]:
+        """The pixels [height, width, RGBA], row 0 on top, which stay as they are. Raises DeviceLostError."""
+
+
+Values: TypeAlias = "npt.NDArray[Any] | PictureHandle"
+"""What a context makes of the outputs of a subgraph."""
+
+
+def as_array(values: Values) -> npt.NDArray[Any]:
+    """The same as an array, for which a device may have to be waited for."""
+    return values.read() if isinstance(values, PictureHandle) else values
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A stretch of a stream that is computed at once: so many samples for each of the channels, `rate` of them a
     second; `first` counts from the start of the performance. `led` holds what comes from outside, by the names of the
-    coordinates that it arrives as: a value for each sample."""
+    coordinates that it arrives as: a value for each sample, or [channels, samples] where each channel has its own."""
 
     first: int
     samples: int
@@ -78,7 +114,24 @@ class Block:
     @property
     def times(self) -> Reals:
         """The moment of each sample, in seconds. They do not depend on how a stream is cut into blocks."""
-        return (self.first + np.arange(self.samples)) / self.rate
+        return self.even.times(self.samples)
+
+    @property
+    def even(self) -> Even:
+        return Even(self.first, self.rate)
+
+    def coords(self, kernel: Kernel, channel: int = 0) -> Mapping[str, Value]:
+        """What a sound is computed at; to a kernel that knows blocks, the time is given by blocks."""
+        led = {name: values if values.ndim == 1 else values[channel] for name, values in self.led.items()}
+        others = {"channel": float(channel), **led}
+        if not any(name == SINCE or (name, rate) == (TIME, Rate.FRAME) for name, rate in kernel.coords):
+            return StreamCoords(self.even, self.samples, others)
+        return {TIME: self.first / self.rate, SINCE: np.arange(self.samples) / self.rate, **others}
+
+    def differs(self, kernel: Kernel) -> bool:
+        """Whether a kernel gives something else in each channel: it reads its number, or what is different in each."""
+        own = {name for name, values in self.led.items() if values.ndim > 1}
+        return any(name == "channel" or name in own for name, _ in kernel.coords)
 
 
 @dataclass(frozen=True)
@@ -117,7 +170,11 @@ class Compiled(Protocol):
     """A subgraph that is ready to run, with its memory."""
 
     unit: Unit
-    memory: StateMemory
+
+    @property
+    def memory(self) -> StateMemory:
+        """What it remembers."""
+        ...
 
     def run(
         self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
@@ -177,14 +234,48 @@ class Backend(ABC):
     spec: ClassVar[ContextSpec | None] = None
     """A context that this backend brings along."""
     requires: ClassVar[tuple[str, ...]] = ()
+    draws: ClassVar[bool] = False
+    """Whether it can draw with the graphics of a window (`draw_in`)."""
 
     @classmethod
     @abstractmethod
     def probe(cls) -> list[DeviceInfo]:
         """The devices it could run on; never raises. An unavailable one says why."""
 
+    @classmethod
+    def may_have_hardware(cls) -> bool:
+        """Whether a device that is no software can be there at all, told at once and without opening anything."""
+        return True
+
+    @classmethod
+    def spec_of(cls, spec: ContextSpec) -> ContextSpec:
+        """The context that it runs as its programs have to be compiled for it, and for whatever takes its place."""
+        return spec
+
+    @classmethod
+    def on(cls, device: DeviceInfo, executor: str = "") -> Backend:
+        """A backend for one of the devices that `probe` gave. `executor` says how those that have several ways to
+        execute do it. One that has several devices overrides this."""
+        return cls()
+
     @abstractmethod
     def capabilities(self) -> Capabilities: ...
+
+    def open(self) -> None:
+        """Does beforehand what its first subgraph would have to wait for, in a process that will run subgraphs of its
+        context. Raises DeviceLostError."""
+
+    def rehearsing(self) -> Backend:
+        """What tries programs out in its place in a process that has no device: itself, if it needs none."""
+        return self
+
+    def draw_in(self, graphics: Any) -> None:
+        """Takes the graphics of a window into use, if it `draws`. Before it compiles anything."""
+
+    def unsuitable(self, unit: Unit) -> str | None:
+        """Why a unit has to run elsewhere; None if it may run here. It needs no device, and is the same for the same
+        unit in every process."""
+        return None
 
     def translate(self, unit: Unit, tier: int = 1) -> object:
         """The part of compiling that needs neither device nor memory; can be pickled. `compile_subgraph` finds it as
@@ -203,15 +294,25 @@ class Backend(ABC):
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
         """Makes a subgraph ready, with zeroed memory. Raises WeftError if the device cannot take it."""
 
+    def compile_at_once(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
+        """The same as `compile_subgraph`, but as soon as can be, for a performance that waits for it: what is made may
+        be slower, is of tier 0 then, and `exchange` makes up for it."""
+        return self.compile_subgraph(unit, env, coordinator)
+
+    def remembered(self, compiled: Compiled) -> StateMemory:
+        """What a subgraph remembers, in the memory of this computer, for another backend to go on from. Raises
+        WeftError if the device does not give it away any more."""
+        return compiled.memory
+
     @abstractmethod
-    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
+    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Values:
         """Runs one tick. What it gives is what the context makes of the outputs: a picture, a list of numbers. It stays
-        as it is until the tick behind the next is begun; the same array as in the last tick says that nothing in it
-        has changed."""
+        as it is until the tick behind the next is begun; the same object as in the last tick says that nothing in it
+        has changed. Raises DeviceLostError if the device fails."""
 
     def try_out(
         self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False
-    ) -> npt.NDArray[Any] | None:
+    ) -> Values | None:
         """Runs one tick without any effect outside of `compiled`, to see whether it fails. Gives what
         `execute_subgraph` would, or (`raw`) the outputs as they are, [outputs, height, width]; None if the backend
         tries nothing out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,8 +13,9 @@ import numpy.typing as npt
 from weft.backends import hardware, llvm
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env
 from weft.backends.executor import Executable, Executor
-from weft.backends.launch import Getter, Launch, Value
-from weft.backends.memory import StateMemory, bytes_needed
+from weft.backends.launch import Launch, Value
+from weft.backends.launching import at_points, nowhere, tick
+from weft.backends.memory import StateMemory
 from weft.backends.native import NativeCode, NativeExecutable, NativeExecutor
 from weft.backends.native_series import SeriesCode, SeriesExecutable
 from weft.backends.still import Pictures
@@ -22,7 +23,6 @@ from weft.backends.vector import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.disassemble import disassemble
 from weft.codegen.unit import Unit
-from weft.errors import error
 from weft.names import StrandRef
 
 EXECUTORS: Mapping[str, type[NativeExecutor] | type[VectorExecutor] | type[ReferenceExecutor]] = {
@@ -60,6 +60,8 @@ class CpuCompiled:
     memory: StateMemory
     packed: bool
     pictures: Pictures
+    stands_in_for: Executor | None = None
+    """The executor that takes over as soon as it has code."""
 
     def run(
         self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
@@ -82,6 +84,11 @@ class CpuCompiled:
 
     def exchange(self, code: object) -> None:
         match self.grid, code:
+            case _, (NativeCode() | SeriesCode()) if self.stands_in_for is not None:
+                self.grid = self.stands_in_for.load(self.unit.kernel, {self.packed: code})
+                self.stands_in_for = None
+            case _ if self.stands_in_for is not None:
+                self.stands_in_for = None  # there is nothing better
             case NativeExecutable() as grid, NativeCode() as better:
                 grid.exchange(better)
             case SeriesExecutable() as series, SeriesCode() as better:
@@ -115,6 +122,10 @@ class CpuBackend(Backend):
         )
         return [info]
 
+    @classmethod
+    def on(cls, device: DeviceInfo, executor: str = "") -> Backend:
+        return cls(executor)
+
     def capabilities(self) -> Capabilities:
         fast = self._executor.name != "vm"
         return Capabilities(simd=fast, threads=fast, fp64=True, sources=frozenset({"picture"}))
@@ -124,16 +135,17 @@ class CpuBackend(Backend):
         return 1, 1
 
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> CpuCompiled:
-        shape = self.shape(env)
-        needed, free = bytes_needed(unit.kernel, shape), hardware.memory_free()
-        if free and needed > free:
-            largest = max(unit.kernel.slots, key=lambda slot: slot.depth * slot.planes)
-            words = f"{unit.subgraph.name} would remember {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
-            hint = f"{largest.key} alone goes back {largest.depth} ticks: remember fewer, or a smaller picture"
-            raise error("not-enough-memory", words, None, hint)
-        memory = StateMemory(unit.kernel.slots, shape)
+        memory = StateMemory(unit.kernel.slots, self.shape(env))
         grid, points = self._loaded(unit)
         return CpuCompiled(unit, grid, points, memory, self._packs(unit), Pictures(unit.kernel))
+
+    def compile_at_once(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
+        if self._executor.name != NativeExecutor.name or not self._packs(unit):
+            return self.compile_subgraph(unit, env, coordinator)
+        # Machine code takes long to make: until there is some, numpy stands in for it.
+        standing_in = type(self)(VectorExecutor.name).compile_subgraph(replace(unit, code=None), env, coordinator)
+        standing_in.stands_in_for = self._executor
+        return standing_in
 
     def _packs(self, unit: Unit) -> bool:
         """Whether the outputs of a unit become pixels. One that is only read by others has none."""
@@ -146,7 +158,9 @@ class CpuBackend(Backend):
         return CpuCode(grid, {ref: self._executor.translate(kernel, False) for ref, kernel in unit.points.items()})
 
     def tier(self, compiled: Compiled) -> int | None:
-        return compiled.grid.tier if isinstance(compiled, CpuCompiled) else None
+        if not isinstance(compiled, CpuCompiled):
+            return None
+        return 0 if compiled.stands_in_for is not None else compiled.grid.tier
 
     def exchange(self, compiled: Compiled, code: object) -> None:
         if isinstance(compiled, CpuCompiled) and isinstance(code, CpuCode):
@@ -184,44 +198,15 @@ class CpuBackend(Backend):
 
     def launch(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Launch:
         """One tick over the whole sweep."""
-        kernel = compiled.unit.kernel
         shape = self.shape(env)
-        return Launch(
-            shape=shape,
-            coords=self.coords(env, shape),
-            uniforms={name: env.uniform(name) for name in kernel.uniforms},
-            strands={ref: _getter(coordinator, ref) for ref in kernel.strands},
-            pictures={path: env.pictures[path] for path in kernel.pictures},
-            threads=env.threads,
-            loop_stopped=lambda: env.loop_stopped(kernel.name),
-        )
+        return tick(compiled.unit.kernel, env, coordinator, shape, self.coords(env, shape))
 
     def coords(self, env: Env, shape: tuple[int, int]) -> Mapping[str, Value]:
         """The coordinates of the sweep."""
-        return {"x": 0.5, "y": 0.5, "abstime": env.abstime, "channel": 0.0}
+        return nowhere(env)
 
     def get_value_at(
         self, ref: StrandRef, compiled: Compiled, coords: Mapping[str, Value], env: Env, coordinator: Coordinator
     ) -> npt.NDArray[Any]:
-        kernel = compiled.unit.points[ref]
-        given = {"x": 0.5, "y": 0.5, "abstime": env.abstime, "channel": 0.0, **coords}
-        arrays = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in given.values()))
-        shape = arrays[0].shape
-        flat = {name: np.ascontiguousarray(a).reshape(-1) for name, a in zip(given, arrays, strict=True)}
-        launch = Launch(
-            shape=(1, max(1, arrays[0].size)),
-            coords=flat,
-            uniforms={name: env.uniform(name) for name in kernel.uniforms},
-            strands={other: _getter(coordinator, other) for other in kernel.strands},
-            pictures={path: env.pictures[path] for path in kernel.pictures},
-        )
+        launch, shape = at_points(compiled.unit.points[ref], coords, env, coordinator)
         return compiled.value_at(ref, launch).reshape(shape)
-
-
-def _getter(coordinator: Coordinator, ref: StrandRef) -> Getter:
-    """What reads a strand by value: on the CPU there is nothing to bind a handle to."""
-    found = coordinator.lookup(ref)
-    if not callable(found):
-        raise TypeError(f"{ref} can only be bound, not read")
-    getter: Getter = found
-    return getter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from weft.backends.base import Block, Compiled, Coordinator, Env
 from weft.backends.cpu import CpuBackend, CpuCompiled
-from weft.backends.launch import Value
+from weft.backends.launch import Launch
+from weft.backends.launching import tick
 from weft.backends.memory import StateMemory
 from weft.backends.registry import register_backend
 from weft.codegen.unit import Unit
@@ -19,7 +20,7 @@ from weft.codegen.unit import Unit
 
 @dataclass
 class SoundCompiled(CpuCompiled):
-    """A subgraph of sound. One that depends on the channel runs once for each of them, and remembers for each."""
+    """A subgraph of sound. One that is different in each channel runs once for each of them, and remembers for each."""
 
     memories: tuple[StateMemory, ...] = ()
 
@@ -32,24 +33,24 @@ class CpuAudio(CpuBackend):
     context = "audio"
 
     def shape(self, env: Env) -> tuple[int, int]:
-        return 1, _block(env).samples
+        return 1, block_of(env).samples
 
-    def coords(self, env: Env, shape: tuple[int, int]) -> Mapping[str, Value]:
-        block = _block(env)
-        return {"abstime": block.times, "channel": 0.0, **block.led}
+    def launch(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Launch:
+        block, kernel = block_of(env), compiled.unit.kernel
+        return replace(tick(kernel, env, coordinator, self.shape(env), block.coords(kernel)), even=block.even)
 
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> SoundCompiled:
         made = super().compile_subgraph(unit, env, coordinator)
-        differs = any(name == "channel" for name, _ in unit.kernel.coords)
-        others = (_block(env).channels if differs else 1) - 1
+        block = block_of(env)
+        others = (block.channels if block.differs(unit.kernel) else 1) - 1
         more = tuple(StateMemory(unit.kernel.slots, made.memory.shape) for _ in range(others))
         return SoundCompiled(**vars(made), memories=(made.memory, *more))
 
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
-        launch = self.launch(compiled, env, coordinator)
+        launch, block = self.launch(compiled, env, coordinator), block_of(env)
         rows = []
         for channel, memory in enumerate(_memories(compiled)):
-            own = replace(launch, coords={**launch.coords, "channel": float(channel)}) if channel else launch
+            own = replace(launch, coords=block.coords(compiled.unit.kernel, channel)) if channel else launch
             rows.append(compiled.run(memory, own)[:, 0, :])
         return np.stack(rows)
 
@@ -84,7 +85,8 @@ def _memories(compiled: Compiled) -> tuple[StateMemory, ...]:
     return compiled.memories if isinstance(compiled, SoundCompiled) else (compiled.memory,)
 
 
-def _block(env: Env) -> Block:
+def block_of(env: Env) -> Block:
+    """The block of a stream that is to be computed."""
     if env.block is None:
         raise ValueError("a stream can only be computed block by block")
     return env.block

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from pathlib import Path
 
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -52,6 +53,13 @@ def simd() -> str:
         if flag in words:
             return name
     return platform.machine()
+
+
+def may_have_card() -> bool:
+    """Whether a graphics card can be there: on Linux its driver shows in /dev, elsewhere there is always one."""
+    if not sys.platform.startswith("linux"):
+        return True
+    return any(any(Path("/dev").glob(pattern)) for pattern in ("dri/render*", "nvidia[0-9]*", "dxg"))
 
 
 def _number(path: str) -> int | None:

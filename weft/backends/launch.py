@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,12 @@ import numpy.typing as npt
 from weft.ir.expr import StrandRef
 
 Reals: TypeAlias = npt.NDArray[np.floating[Any]]
+
+TIME = "abstime"
+"""The coordinate that is the time, in seconds; where it is given by blocks, that of the first sample."""
+
+SINCE = "since"
+"""The coordinate that is the time within a block, in seconds, where the time is given by blocks."""
 
 # A coordinate, or anything else that is one number or a number for each of a list.
 Value: TypeAlias = float | Reals
@@ -22,6 +29,43 @@ Getter: TypeAlias = Callable[..., Value]
 
 # A picture: [height, width, 4], single precision, 0…1.
 Picture: TypeAlias = npt.NDArray[np.float32]
+
+
+class Even(NamedTuple):
+    """Times that lie evenly: that of element n is `origin + (first + n) / rate`, in double precision."""
+
+    first: float
+    rate: float
+    origin: float = 0.0
+
+    def times(self, count: int) -> Reals:
+        """The first so many of them."""
+        return self.origin + (self.first + np.arange(count)) / self.rate
+
+
+class StreamCoords(Mapping[str, Value]):
+    """The coordinates of a stream. Its times become numbers only when somebody asks for them."""
+
+    def __init__(self, even: Even, count: int, others: Mapping[str, Value]) -> None:
+        self._even = even
+        self._count = count
+        self._others = others
+
+    def __getitem__(self, name: str) -> Value:
+        return self._times if name == TIME else self._others[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name == TIME or name in self._others
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({TIME: None, **self._others})
+
+    def __len__(self) -> int:
+        return len({TIME, *self._others})
+
+    @functools.cached_property
+    def _times(self) -> Reals:
+        return self._even.times(self._count)
 
 
 def _ignore() -> None:
@@ -43,6 +87,8 @@ class Launch:
     pictures: Mapping[str, Picture] = field(default_factory=dict)
     threads: int = 1
     """How many threads may share the work; a small launch takes one."""
+    even: Even | None = None
+    """What the coordinate `abstime` is, if it lies evenly: whom this suffices need not ask for each time."""
     loop_stopped: Callable[[], None] = _ignore
     """Called once at the end, from the calling thread, if a loop was stopped by its limit of steps."""
 

@@ -20,7 +20,12 @@ _NUMBER = np.float64
 
 def bytes_needed(kernel: Kernel, shape: tuple[int, int], dtype: npt.DTypeLike = np.float32) -> int:
     """What the state of a kernel takes for a picture of this shape (height, width), before any of it is allocated."""
-    return sum(math.prod(_shape(slot, shape)) * _dtype(slot, dtype).itemsize for slot in kernel.slots)
+    return sum(slot_bytes(slot, shape, dtype) for slot in kernel.slots)
+
+
+def slot_bytes(slot: StateSlot, shape: tuple[int, int], dtype: npt.DTypeLike = np.float32) -> int:
+    """The same of one slot."""
+    return math.prod(_shape(slot, shape)) * _dtype(slot, dtype).itemsize
 
 
 class StateMemory:
@@ -43,7 +48,9 @@ class StateMemory:
         self.takeovers = 0
         """How often it took over what another one remembers."""
         self._rings: dict[str, Reals] = {
-            slot.key: np.zeros(_shape(slot, shape), _dtype(slot, dtype)) for slot in self.slots.values()
+            slot.key: np.zeros(_shape(slot, shape), _dtype(slot, dtype))
+            for slot in self.slots.values()
+            if self._is_here(slot)
         }
         # A ring that was taken over goes on where it was, not where this memory's own count of ticks would have it.
         self._offsets: dict[str, int] = dict.fromkeys(self.slots, 0)
@@ -57,7 +64,12 @@ class StateMemory:
     def cell(self, key: str, ticks_ago: Any = 0) -> Any:
         """Which cell of a ring holds what was written so many ticks ago; 0: what this tick writes. Between ticks, add
         one to what the tick finished last read."""
-        return (self.ticks + self._offsets[key] - ticks_ago) % len(self._rings[key])
+        return (self.ticks + self._offsets[key] - ticks_ago) % (self.slots[key].depth + 1)
+
+    def planes(self, key: str, ticks_ago: int) -> Reals:
+        """What a slot was so many ticks ago: [planes] or [planes, height, width]."""
+        found: Reals = self.ring(key)[self.cell(key, ticks_ago)]
+        return found
 
     def advance(self, ticks: int = 1) -> None:
         """Ends a tick, or several: what the last one wrote is now one tick ago."""
@@ -67,7 +79,7 @@ class StateMemory:
         """Copies of `old`, which may run meanwhile, what takes long to copy. An `adopt` that copies then has but the
         rest to do."""
         for key, slot in self.slots.items():
-            if not slot.image and _continues(slot, old.slots.get(key)):
+            if not slot.image and continues(slot, old.slots.get(key)):
                 self._ahead[key] = (old._rings[key], old.ticks)
                 self._copy_latest(key, old, self._common(key, old))
 
@@ -79,22 +91,29 @@ class StateMemory:
         back, or a `copy` is asked for.
         """
         self.takeovers += 1
-        kept = [key for key, slot in self.slots.items() if _continues(slot, old.slots.get(key))]
+        kept = [key for key, slot in self.slots.items() if continues(slot, old.slots.get(key))]
         for key in kept:
-            mine, its = self._rings[key], old._rings[key]
-            if not copy and (mine.shape, mine.dtype) == (its.shape, its.dtype):
-                self._rings[key] = its
-                self._offsets[key] = old.ticks + old._offsets[key] - self.ticks
-            elif its.ndim == 2:
-                self._copy_rest(key, old)
-            else:
-                for ticks_ago in range(1, 1 + self._common(key, old)):
-                    mine[self.cell(key, ticks_ago)] = self._resized(its[old.cell(key, ticks_ago)])
+            self._adopt_slot(key, old, copy)
         return kept
+
+    def _is_here(self, slot: StateSlot) -> bool:
+        """Whether a slot is an array; else it is on a device."""
+        return True
+
+    def _adopt_slot(self, key: str, old: StateMemory, copy: bool) -> None:
+        mine, its = self._rings[key], old.ring(key)
+        if not copy and (mine.shape, mine.dtype) == (its.shape, its.dtype):
+            self._rings[key] = its
+            self._offsets[key] = old.ticks + old._offsets[key] - self.ticks
+        elif its.ndim == 2:
+            self._copy_rest(key, old)
+        else:
+            for ticks_ago in range(1, 1 + self._common(key, old)):
+                mine[self.cell(key, ticks_ago)] = in_size(its[old.cell(key, ticks_ago)], self.shape)
 
     def _common(self, key: str, old: StateMemory) -> int:
         """How many ticks both have room for."""
-        return min(len(self._rings[key]), len(old._rings[key]))
+        return 1 + min(self.slots[key].depth, old.slots[key].depth)
 
     def _copy_rest(self, key: str, old: StateMemory) -> None:
         """Copies what has not been copied ahead."""
@@ -119,10 +138,10 @@ class StateMemory:
             mine[to + 1 - length : to + 1] = its[of + 1 - length : of + 1]
             to, of, count = (to - length) % len(mine), (of - length) % len(its), count - length
 
-    def _resized(self, cell: Reals) -> Reals:
-        if cell.shape[1:] == self.shape:
-            return cell
-        return np.stack([resample(plane, self.shape) for plane in cell])
+
+def in_size(planes: Reals, shape: tuple[int, int]) -> Reals:
+    """Images [planes, height, width] in the size of this shape (height, width)."""
+    return planes if planes.shape[1:] == shape else np.stack([resample(plane, shape) for plane in planes])
 
 
 def ticks_back(k: float, depth: int) -> int:
@@ -130,7 +149,8 @@ def ticks_back(k: float, depth: int) -> int:
     return int(min(k, depth)) if k >= 1 else 1
 
 
-def _continues(slot: StateSlot, old: StateSlot | None) -> bool:
+def continues(slot: StateSlot, old: StateSlot | None) -> bool:
+    """Whether a slot goes on with what another one remembers."""
     return old is not None and (slot.kind, slot.planes, slot.image) == (old.kind, old.planes, old.image)
 
 

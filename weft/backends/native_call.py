@@ -22,12 +22,16 @@ class Block:
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self._words = np.zeros(len(fields), np.int64)
+        self._reals = self._words.view(np.float64)
         self._places = {field: at for at, field in enumerate(fields)}
         self._held: dict[Field, npt.NDArray[Any]] = {}
         self.address = self._words.ctypes.data
 
     def set_number(self, field: Field, number: int) -> None:
         self._words[self._places[field]] = number
+
+    def set_real(self, field: Field, number: float) -> None:
+        self._reals[self._places[field]] = number
 
     def number(self, field: Field) -> int:
         return int(self._words[self._places[field]])

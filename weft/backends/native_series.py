@@ -13,13 +13,15 @@ import numpy.typing as npt
 
 from weft.backends import llvm
 from weft.backends.executor import Executable, check, pack_planes
-from weft.backends.launch import Launch, Picture, Reals
+from weft.backends.launch import TIME, Even, Launch, Picture, Reals
 from weft.backends.llvm import Functions
 from weft.backends.memory import StateMemory
 from weft.backends.native_call import Block, call
+from weft.backends.native_times import evenly
 from weft.codegen.base import Kernel
 from weft.codegen.native.chunks import SERIES
 from weft.codegen.native.layout import CHANNELS, Field, Head, History, Line, PictureWord, SeriesLayout, Word
+from weft.ir.rates import Rate
 
 # A buffer has room for so many samples at first.
 _SAMPLES = 1024
@@ -53,6 +55,8 @@ class SeriesExecutable:
         self._make = make
         self._make_plain = plain
         self._lock = threading.Lock()
+        self._has_times = any(name == TIME and rate == Rate.ELEMENT for name, rate in kernel.coords)
+        self._is_refused = False
         found = codes.get(False)
         self._buffers = _Buffers(kernel, found) if isinstance(found, SeriesCode) else None
 
@@ -69,16 +73,24 @@ class SeriesExecutable:
 
     def planes(self, memory: StateMemory, launch: Launch) -> Reals:
         with self._lock:
-            buffers = self._buffers
+            buffers = self._ready()
             if buffers is None:
-                try:
-                    buffers = self._buffers = _Buffers(self.kernel, self._make())
-                except llvm.Failure:
-                    return self._plain.planes(memory, launch)
-            out = buffers.run(memory, launch)
-        if buffers.loop_stopped:
+                return self._plain.planes(memory, launch)
+            parts = [launch] if launch.even or not self._has_times else evenly(self.kernel, memory, launch)
+            out = [buffers.run(memory, part) for part in parts]
+            stopped = buffers.take_stopped()
+        if stopped:
             launch.loop_stopped()
-        return out
+        return out[0] if len(out) == 1 else np.concatenate(out, axis=2)
+
+    def _ready(self) -> _Buffers | None:
+        """The code; None if LLVM does not take the kernel, which it is asked only once."""
+        if self._buffers is None and not self._is_refused:
+            try:
+                self._buffers = _Buffers(self.kernel, self._make())
+            except llvm.Failure:
+                self._is_refused = True
+        return self._buffers
 
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
         pack_planes(self, memory, launch, out)
@@ -106,7 +118,6 @@ class _Buffers:
     def __init__(self, kernel: Kernel, code: SeriesCode) -> None:
         layout = code.layout
         self.tier = code.tier
-        self.loop_stopped = False
         self._kernel = kernel
         self._layout = layout
         self._functions = Functions(code.code, (SERIES,))
@@ -114,9 +125,10 @@ class _Buffers:
         self._coords = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "coord"]
         self._numbers, self._scalars = np.zeros(len(layout.numbers)), np.zeros(len(layout.scalars))
         self._scratch = np.zeros(layout.scratch // 8)
-        self._lines = {field: np.empty(0) for field in layout.fields if isinstance(field, Line)}
+        self._lines = {field: np.empty(0) for field in layout.fields if isinstance(field, Line) and field.key != TIME}
         self._filled = [(str(line.key), array) for line, array in self._lines.items()]
-        self._out = np.empty((len(kernel.outputs), 0))
+        self._out = self._outputs(_SAMPLES)
+        self._stopped = False
         self._capacity = 0
         self._histories = [field for field in layout.fields if isinstance(field, History)]
         self._heads = [field for field in layout.fields if isinstance(field, Head)]
@@ -134,15 +146,27 @@ class _Buffers:
             check(self._kernel, memory, launch)
             raise
         block = link.block
+        # To copy a block takes less than to point elsewhere; of many samples, it is the other way round.
+        is_small = count <= _SAMPLES
+        out = self._out if is_small else self._outputs(count)
+        _give_outputs(block, out)
         call(self._functions, SERIES, block)
         memory.advance(count)
         link.ticks = memory.ticks
-        self.loop_stopped = bool(block.number(Word.STOPPED))
-        if self.loop_stopped:
+        if block.number(Word.STOPPED):
+            self._stopped = True
             block.set_number(Word.STOPPED, 0)
-        if self._pictures:
-            block.release(*self._pictures)
-        return self._out[:, :count].reshape(len(self._out), height, width).copy()
+        block.release(*self._pictures)
+        planes = out[:, :count].reshape(len(out), height, width)
+        if is_small:
+            return planes.copy()
+        _give_outputs(block, self._out)
+        return planes
+
+    def take_stopped(self) -> bool:
+        """Whether a loop has met its limit since this was asked last."""
+        stopped, self._stopped = self._stopped, False
+        return stopped
 
     def _prepared(self, memory: StateMemory, launch: Launch, count: int) -> _Link:
         if not 0 < count <= self._capacity:
@@ -159,6 +183,8 @@ class _Buffers:
         for at, name in self._coords:
             self._numbers[at] = launch.coords[name]
         link.block.set_number(Word.WIDTH, count)
+        if launch.even is not None:
+            _give_times(link.block, launch.even)
         for field in self._pictures:
             _give_picture(link.block, field, launch.pictures[field.path])
         return link
@@ -188,11 +214,14 @@ class _Buffers:
             block.set_number(head, memory.cell(head.slot))
         link.takeovers = memory.takeovers
 
+    def _outputs(self, count: int) -> npt.NDArray[np.float64]:
+        """Room for so many samples of each output: the last vector may reach beyond the last of them."""
+        return np.empty((len(self._kernel.outputs), count + self._layout.lanes))
+
     def _make_room(self, count: int) -> None:
         """Makes buffers for so many samples, and a vector behind them."""
         self._capacity = max(_SAMPLES, count)
         length = self._capacity + self._layout.lanes
-        self._out = np.zeros((len(self._kernel.outputs), length))
         self._lines = {line: np.zeros(length) for line in self._lines}
         self._filled = [(str(line.key), array) for line, array in self._lines.items()]
         self._links.clear()
@@ -201,13 +230,23 @@ class _Buffers:
         """A block that points to all that is the same for every memory."""
         block = Block(self._layout.fields)
         words = {
-            Word.OUT: self._out, Word.NUMBERS: self._numbers, Word.SCALARS: self._scalars, Word.SCRATCH: self._scratch,
+            Word.NUMBERS: self._numbers, Word.SCALARS: self._scalars, Word.SCRATCH: self._scratch,
         }  # fmt: skip
         given: list[tuple[Field, npt.NDArray[np.float64]]] = [*words.items(), *self._lines.items()]
         for field, array in given:
             block.set_array(field, array, np.float64, array.size, writes=True)
-        block.set_number(Word.STRIDE, self._out.shape[1])
         return block
+
+
+def _give_outputs(block: Block, out: npt.NDArray[np.float64]) -> None:
+    block.set_array(Word.OUT, out, np.float64, out.size, writes=True)
+    block.set_number(Word.STRIDE, out.shape[1])
+
+
+def _give_times(block: Block, even: Even) -> None:
+    block.set_real(Word.ORIGIN, even.origin)
+    block.set_real(Word.FIRST, even.first)
+    block.set_real(Word.RATE, even.rate)
 
 
 def _give_picture(block: Block, field: PictureWord, picture: Picture) -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
 
+from weft.backends import hardware
 from weft.backends.base import Backend
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable
 from weft.errors import Diagnostic
 from weft.plugins import backend_points, load_backend
 
-# Importing one of these registers it. They come in the order in which `weft devices` lists them.
-_OWN = (
-    "weft.backends.cpu_visual", "weft.backends.cpu_audio", "weft.backends.cpu_compute", "weft.backends.null",
-)  # fmt: skip
+# Weft's own, with the contexts that they run, in the order in which `weft devices` lists them. Each is in a module of
+# its name, which is imported when the backend is wanted: that registers it.
+_OWN = {
+    "cpu_visual": "visual", "cpu_audio": "audio", "cpu_compute": "compute",
+    "gl_visual": "visual", "gl_audio": "audio", "gl_compute": "compute", "null": "*",
+}  # fmt: skip
 
 _registered: dict[str, type[Backend]] = {}
 
@@ -30,28 +33,54 @@ def register_backend(backend: type[Backend]) -> type[Backend]:
 
 @dataclass(frozen=True)
 class Registry:
-    """The backends by name, the contexts that they serve, and what went wrong with packages that should bring more."""
+    """The backends by name with the context of each, the contexts that they serve, and what went wrong with packages
+    that should bring more. A backend is loaded when it is asked for."""
 
-    backends: Mapping[str, type[Backend]]
+    names: Mapping[str, str]
     contexts: ContextTable
     problems: tuple[Diagnostic, ...] = ()
+    brought: Mapping[str, type[Backend]] = field(default_factory=dict)
+    """Those that are there already."""
 
-    def of_context(self, context: str) -> list[type[Backend]]:
-        """The backends that can run a context, in the order they were registered."""
-        return [b for b in self.backends.values() if b.context in (context, "*")]
+    @property
+    def backends(self) -> dict[str, type[Backend]]:
+        """All of them, by name."""
+        return {name: self.backend(name) for name in self.names}
+
+    def backend(self, name: str) -> type[Backend]:
+        """The backend of a name. Raises KeyError if there is none."""
+        found = self.brought.get(name) or _registered.get(name)
+        if found is None:
+            if name not in self.names:
+                raise KeyError(name)
+            importlib.import_module(f"weft.backends.{name}")
+            found = _registered[name]
+        return found
+
+    def names_of(self, context: str) -> list[str]:
+        """The names of those that can run a context, in their order."""
+        return [name for name, own in self.names.items() if own in (context, "*")]
+
+    def of_context(self, context: str) -> Iterator[type[Backend]]:
+        """The backends that can run a context, in their order."""
+        return map(self.backend, self.names_of(context))
+
+    def may_have_hardware(self, name: str) -> bool:
+        """Whether a backend for graphics cards may have one. To know that there is none, it need not be loaded."""
+        found = self.brought.get(name) or _registered.get(name)
+        return hardware.may_have_card() if found is None else found.may_have_hardware()
 
 
 def load_registry() -> Registry:
-    """Imports every backend and freezes the result. A package that fails to load is a warning, not an end."""
-    for module in _OWN:
-        importlib.import_module(module)
+    """Freezes what there is. A package that fails to load is a warning, not an end."""
     problems: list[Diagnostic] = []
     for point in backend_points():
         try:
             register_backend(load_backend(point))
         except Exception as failure:
             problems.append(_problem(point, failure))
-    return Registry(dict(_registered), ContextTable(_specs()), tuple(problems))
+    others = {name: backend.context for name, backend in _registered.items() if name not in _OWN}
+    return Registry({**_OWN, **others}, ContextTable(_specs()), tuple(problems), dict(_registered))
 
 
 def _specs() -> Iterator[ContextSpec]:

@@ -2,44 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from weft.backends.base import Backend, DeviceInfo
+from weft.backends.chains import CPU, FAMILIES, Link, chain_of
 from weft.backends.cpu import EXECUTORS, CpuBackend, executor_problem
-from weft.backends.registry import Registry
+from weft.backends.registry import Registry, load_registry
+from weft.contexts import ContextTable
 from weft.errors import WeftError, did_you_mean, error
 
-# The executors in the order of their speed; `cpu` stands for the first of them that there is.
-CPU_CHAIN = ("native", "vector")
-
-# Named by the interface, and not in this version.
-LATER = frozenset({"gl", "metal"})
+OPTION, VARIABLE = "--backend", "WEFT_BACKEND"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What runs a context: a backend, how it executes (`vector`, `vm`; empty where there is no choice), and why."""
+    """What runs a context, by the name that `--backend` knows: a backend on a device, how it executes (`vector`, `vm`;
+    empty where there is no choice), and why. `rest` is what takes its place, the best first, for what it cannot do, and
+    when its device fails. `passed` says in a line each what WEFT_BACKEND names before it and cannot be had."""
 
     context: str
+    name: str
     backend: type[Backend]
     executor: str
     reason: str
     device: DeviceInfo
+    asked: bool = False
+    """Whether somebody named it."""
+    rest: tuple[Choice, ...] = ()
+    passed: tuple[str, ...] = ()
 
     @property
     def shown(self) -> str:
-        return self.executor or self.backend.name
+        return f"{self.name}:{self.device.index}" if self.device.index else self.name
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether it runs where weft itself does."""
+        return issubclass(self.backend, CpuBackend)
 
     def make(self) -> Backend:
         """A backend, ready to compile."""
-        if issubclass(self.backend, CpuBackend):
-            return self.backend(self.executor)
-        return self.backend()
+        return self.backend.on(self.device, self.executor)
+
+    def __reduce__(self) -> tuple[Callable[..., Choice], tuple[Any, ...]]:
+        # Between processes it goes by the name of the backend: a package may have made the class in a function.
+        fields = (self.executor, self.reason, self.device, self.asked, self.rest, self.passed)
+        return _named, (self.context, self.name, self.backend.name, *fields)
+
+
+def _named(context: str, name: str, backend: str, *fields: Any) -> Choice:
+    return Choice(context, name, load_registry().backend(backend), *fields)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Why something cannot be had, and what helps."""
+
+    reason: str
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.reason} ({self.remedy})" if self.remedy else self.reason
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A backend, and how it executes, by the name of both."""
+
+    name: str
+    backend: type[Backend]
+    executor: str = ""
 
 
 def parse_request(text: str | None) -> dict[str, list[str]]:
-    """The chain of names asked for each context, `*` for all: `visual=vm,compute=vector`, `vector,vm`."""
+    """The chain of names asked for each context, `*` for all: `visual=gl:1,compute=vector`, `gl,cpu`."""
     request: dict[str, list[str]] = {}
     for part in (text or "").split(","):
         context, equals, name = part.strip().partition("=")
@@ -53,96 +91,191 @@ def choose(
     registry: Registry, contexts: Iterable[str], asked: str | None = None, environment: str | None = None
 ) -> dict[str, Choice]:
     """A choice for every context that some backend can run; `asked` is `--backend`, `environment` is `WEFT_BACKEND`.
-    Raises WeftError for a name that is unknown, or that cannot run the context it is asked for."""
+    Devices are looked for as far as they are wanted. Raises WeftError for a name that means nothing, and for one asked
+    for with --backend that cannot be had."""
     wanted, fallback = parse_request(asked), parse_request(environment)
-    _check_names(registry, wanted, "--backend")
-    _check_names(registry, fallback, "WEFT_BACKEND")
-    choices: dict[str, Choice] = {}
-    for context in contexts:
-        choice = _choose(registry, context, wanted, fallback)
-        if choice is not None:
-            choices[context] = choice
-    return choices
+    _check_names(registry, wanted, OPTION)
+    _check_names(registry, fallback, VARIABLE)
+    chooser = _Chooser(registry)
+    found = {context: chooser.choose(context, wanted, fallback) for context in contexts}
+    return {context: choice for context, choice in found.items() if choice is not None}
 
 
-def _choose(
-    registry: Registry, context: str, wanted: Mapping[str, list[str]], fallback: Mapping[str, list[str]]
-) -> Choice | None:
-    for request, reason in ((wanted, "asked for with --backend"), (fallback, "asked for with WEFT_BACKEND")):
-        for name in [*request.get(context, ()), *request.get("*", ())]:
-            found = _named(registry, context, name, reason)
-            if found is not None:
-                return found
-        if request.get(context):
-            names = ", ".join(request[context])
-            problems = [f"{name}: {problem}" for name in request[context] if (problem := _problem(name))]
-            hint = "; ".join(problems) or "weft devices lists what can"
-            raise error("backend-not-available", f"{names} cannot run {context}", hint=hint)
-    for backend in registry.of_context(context):
-        if backend.context != "*":
-            if issubclass(backend, CpuBackend):
-                executor, reason = fastest_executor()
-                return _with(backend, context, executor, reason)
-            return _with(backend, context, "", "the only one for this context")
-    return None
-
-
-def unavailable(registry: Registry) -> dict[str, DeviceInfo]:
+def unavailable(registry: Registry, choices: Mapping[str, Choice]) -> dict[str, DeviceInfo]:
     """The contexts that have backends, and no device that is available: with the first device, which says why."""
     found: dict[str, DeviceInfo] = {}
     for spec in registry.contexts:
-        devices = [d for b in registry.of_context(spec.name) if b.context == spec.name for d in b.probe()]
-        if devices and not any(device.available for device in devices):
-            found[spec.name] = devices[0]
+        if spec.name not in choices:
+            own = (backend for backend in registry.of_context(spec.name) if backend.context == spec.name)
+            devices = [device for backend in own for device in backend.probe()]
+            found |= {spec.name: devices[0]} if devices else {}
     return found
 
 
-def fastest_executor() -> tuple[str, str]:
-    """The first executor of the chain that can be had, and why it is taken."""
-    reasons: list[str] = []
-    for name in CPU_CHAIN:
-        problem = executor_problem(name)
-        if problem is None:
-            return name, "; ".join(["the fastest here", *reasons])
-        reasons.append(f"{name} is faster, but {problem}")
-    raise LookupError("the last of the chain needs nothing")
+def contexts_of(registry: Registry, choices: Mapping[str, Choice]) -> ContextTable:
+    """All contexts, as programs have to be compiled for what was chosen."""
+    return ContextTable(
+        choices[spec.name].backend.spec_of(spec) if spec.name in choices else spec for spec in registry.contexts
+    )
 
 
-def _problem(name: str) -> str | None:
-    return executor_problem(name) if name in EXECUTORS else None
+def passed(choices: Mapping[str, Choice]) -> list[str]:
+    """What WEFT_BACKEND names and cannot be had, in a line each."""
+    return list(dict.fromkeys(line for choice in choices.values() for line in choice.passed))
 
 
-def _named(registry: Registry, context: str, name: str, reason: str) -> Choice | None:
-    name = fastest_executor()[0] if name == "cpu" else name.partition(":")[0]
-    for backend in registry.of_context(context):
-        if backend.name == name:
-            return _with(backend, context, fastest_executor()[0], reason)
-        if name in EXECUTORS and executor_problem(name) is None and issubclass(backend, CpuBackend):
-            return _with(backend, context, name, reason)
-    return None
+class _Chooser:
+    """Chooses for one context after the other. Each backend is asked for its devices once, when it is wanted."""
 
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._probed: dict[type[Backend], list[DeviceInfo]] = {}
 
-def _with(backend: type[Backend], context: str, executor: str, reason: str) -> Choice | None:
-    device = next((d for d in backend.probe() if d.available), None)
-    if device is None:
+    def choose(
+        self, context: str, wanted: Mapping[str, list[str]], fallback: Mapping[str, list[str]]
+    ) -> Choice | None:
+        lines: tuple[str, ...] = ()
+        found = self._asked(context, wanted)
+        if found is None:
+            found, lines = self._preferred(context, fallback)
+        found = found or self._auto(context)
+        return found and replace(found, rest=tuple(self._behind(context, found)), passed=lines)
+
+    def _asked(self, context: str, wanted: Mapping[str, list[str]]) -> Choice | None:
+        """What --backend names for a context; None if it names nothing. Raises WeftError if that cannot be had."""
+        for name in (*wanted.get(context, ()), *wanted.get("*", ())):
+            match self._by_name(context, name, f"asked for with {OPTION}"):
+                case Choice() as choice:
+                    return choice
+                case _Problem(reason, remedy):
+                    raise error("backend-not-available", f"{name} cannot run {context}: {reason}", hint=remedy)
+        if wanted.get(context):
+            names = ", ".join(wanted[context])
+            hint = "weft devices lists what can"
+            raise error("backend-not-available", f"{names} cannot run {context}", hint=hint)
         return None
-    return Choice(context, backend, executor if issubclass(backend, CpuBackend) else "", reason, device)
+
+    def _preferred(self, context: str, fallback: Mapping[str, list[str]]) -> tuple[Choice | None, tuple[str, ...]]:
+        """The first that WEFT_BACKEND names for a context and that can be had, with a line for each before it."""
+        lines: list[str] = []
+        for name in (*fallback.get(context, ()), *fallback.get("*", ())):
+            match self._by_name(context, name, f"asked for with {VARIABLE}"):
+                case Choice() as choice:
+                    return choice, tuple(lines)
+                case _Problem() as problem:
+                    lines.append(f"{VARIABLE}: {name} cannot be had: {problem}")
+        return None, tuple(lines)
+
+    def _auto(self, context: str) -> Choice | None:
+        faster: list[str] = []
+        for link in chain_of(context):
+            found = self._of_link(context, link)
+            if isinstance(found, Choice):
+                return replace(found, reason="; ".join(["the fastest here", *faster]))
+            if found is not None:
+                faster.append(f"{link.name} is faster, but {found.reason}")
+        for backend in self._registry.of_context(context):
+            if backend.context == context and not issubclass(backend, CpuBackend):
+                alone = self._on(context, _Way(backend.name, backend))
+                if isinstance(alone, Choice):
+                    return replace(alone, reason="the only one for this context")
+        return None
+
+    def _of_link(self, context: str, link: Link) -> Choice | _Problem | None:
+        """None where there is nothing of the kind, which needs no words."""
+        if link.software is False and not any(map(self._registry.may_have_hardware, self._names(context, link.name))):
+            return None
+        found = [self._on(context, way, software=link.software) for way in self._ways(context, link.name)]
+        return next((each for each in found if isinstance(each, Choice)), found[0] if found else None)
+
+    def _by_name(self, context: str, name: str, reason: str) -> Choice | _Problem | None:
+        """What a name such as `gl:1` means for a context; None if it means nothing there."""
+        base, colon, number = name.partition(":")
+        problem: _Problem | None = None
+        for way in self._ways(context, base):
+            found = self._on(context, way, index=int(number) if colon else None)
+            if isinstance(found, Choice):
+                return replace(found, reason=reason, asked=True)
+            problem = problem or found
+        if problem is None and base in FAMILIES and not _family(self._registry, base):
+            return _Problem("this version has no such backend yet")
+        return problem
+
+    def _ways(self, context: str, name: str) -> Iterator[_Way]:
+        """The backends of a context that a name stands for, the best first."""
+        here = self._registry.of_context(context)
+        executors = [link.name for link in CPU]
+        runner = next((backend for backend in here if issubclass(backend, CpuBackend)), None)
+        if runner is not None and (name in ("cpu", runner.name) or name in EXECUTORS):
+            yield from (_Way(each, runner, each) for each in ([name] if name in EXECUTORS else executors))
+            return
+        for backend in map(self._registry.backend, self._names(context, name)):
+            own = executors if issubclass(backend, CpuBackend) else [""]
+            yield from (_Way(backend.name, backend, each) for each in own)
+
+    def _names(self, context: str, name: str) -> list[str]:
+        """The backends of a context that a name stands for, by their own."""
+        wanted = (name, f"{name}_{context}") if name in FAMILIES else (name,)
+        return [known for known in self._registry.names_of(context) if known in wanted]
+
+    def _on(
+        self, context: str, way: _Way, index: int | None = None, software: bool | None = None
+    ) -> Choice | _Problem:
+        """A way on a device: that of a number, or the first that is available; hardware before software."""
+        problem = executor_problem(way.executor) if way.executor else None
+        if problem is not None:
+            return _Problem(problem)
+        devices = self._devices(way.backend)
+        if index is not None:
+            devices = [device for device in devices if device.index == index]
+            if not devices:
+                listed = ", ".join(f"{device.index}: {device.name}" for device in self._devices(way.backend))
+                return _Problem(f"it has no device {index}", f"there is {listed}" if listed else None)
+        kind = [device for device in devices if software is None or device.software == software]
+        for device in sorted(kind, key=lambda device: device.software):
+            if device.available:
+                return Choice(context, way.name, way.backend, way.executor, "", device)
+        if not kind:
+            return _Problem("there is no such device")
+        return _Problem(kind[0].reason or f"{kind[0].name} is not available", kind[0].remedy)
+
+    def _behind(self, context: str, choice: Choice) -> Iterator[Choice]:
+        """The backends on the CPU that can take the place of a choice: they are there for certain, and at once."""
+        for way in self._ways(context, "cpu"):
+            found = self._on(context, way) if way.backend is not choice.backend else None
+            if isinstance(found, Choice):
+                yield found
+
+    def _devices(self, backend: type[Backend]) -> list[DeviceInfo]:
+        if backend not in self._probed:
+            self._probed[backend] = backend.probe()
+        return self._probed[backend]
+
+
+def _family(registry: Registry, name: str) -> list[str]:
+    """The backends of a family."""
+    return [known for known in registry.names if known.startswith(f"{name}_")]
 
 
 def _check_names(registry: Registry, request: Mapping[str, list[str]], origin: str) -> None:
-    known = ["cpu", *EXECUTORS, *registry.backends]
+    families = [name for name in FAMILIES if _family(registry, name)]
+    known = ["cpu", *EXECUTORS, *families, *registry.names]
     for context, names in request.items():
         if context != "*" and context not in registry.contexts:
             raise error("unknown-context", f'{origin}: there is no context "{context}"',
                         hint=did_you_mean(context, [c.name for c in registry.contexts]))  # fmt: skip
         for name in names:
-            if name.partition(":")[0] not in known:
+            base, colon, number = name.partition(":")
+            if base not in known and not (origin == VARIABLE and base in FAMILIES):
                 raise refused(name, known)
+            if colon and not (number.isascii() and number.isdigit()):
+                raise error("unknown-backend", f'{origin}: "{number}" is no number of a device',
+                            hint=f"for example {base}:0; weft devices lists them")  # fmt: skip
 
 
 def refused(name: str, known: Iterable[str]) -> WeftError:
     """What to raise for a backend that cannot be used: one that this version lacks, or a name that means nothing."""
     listed = f"there are {', '.join(known)}"
-    if name.partition(":")[0] in LATER:
+    if name.partition(":")[0] in FAMILIES:
         return error("backend-not-available", f'this version has no backend "{name}" yet', hint=listed)
     return error("unknown-backend", f'there is no backend "{name}"', hint=did_you_mean(name, known) or listed)

@@ -15,9 +15,9 @@ from weft.cli import files
 from weft.cli.console import Missing, show
 from weft.cli.options import FILE
 from weft.cli.patch import compile_file
-from weft.codegen import glsl
+from weft.codegen import glsl, msl
 from weft.codegen.base import Kernel
-from weft.codegen.clike.shader import UnsuitableError
+from weft.codegen.clike.shader import Shader, UnsuitableError
 from weft.codegen.disassemble import disassemble
 from weft.codegen.unit import Unit
 from weft.errors import did_you_mean
@@ -79,35 +79,45 @@ def _listings(compiled: _Compiled) -> Iterator[Listing]:
 
 
 def _glsl(compiled: _Compiled) -> str:
-    return "\n".join(_shader(kernel, compiled) for unit in compiled.units for kernel in unit.kernels)
+    def over_pixels(kernel: Kernel, packed: bool) -> Shader:
+        return glsl.fragment(kernel, packed, modern=glsl.needs_modern(kernel))
+
+    return _shaders(compiled, over_pixels, glsl.points)
 
 
-def _shader(kernel: Kernel, compiled: _Compiled) -> str:
-    """A kernel as a shader, or why it cannot be one."""
-    try:
-        if kernel.sweep == "points":
-            return glsl.points(kernel).text
-        packed = compiled.build.contexts[kernel.context].sweeps_plane and bool(kernel.outputs)
-        return glsl.fragment(kernel, packed, modern=glsl.needs_modern(kernel)).text
-    except UnsuitableError as reason:
-        return f"// {kernel.name} runs on the CPU: {reason}\n"
+def _msl(compiled: _Compiled) -> str:
+    return _shaders(compiled, msl.pixels, msl.points)
 
 
-_STAGES: Mapping[str, Callable[[_Compiled], str]] = MappingProxyType(
-    {"ast": _ast, "graph": _graph, "ir": _ir, "bytecode": _bytecode, "llvm": _llvm, "asm": _asm, "glsl": _glsl}
-)
+def _shaders(
+    compiled: _Compiled, over_pixels: Callable[[Kernel, bool], Shader], over_points: Callable[[Kernel], Shader]
+) -> str:
+    """All kernels as programs for graphics cards."""
+
+    def text_of(kernel: Kernel) -> str:
+        try:
+            if kernel.sweep == "points":
+                return over_points(kernel).text
+            packed = compiled.build.contexts[kernel.context].sweeps_plane and bool(kernel.outputs)
+            return over_pixels(kernel, packed).text
+        except UnsuitableError as reason:
+            return f"// {kernel.name} runs on the CPU: {reason}\n"
+
+    return "\n".join(text_of(kernel) for unit in compiled.units for kernel in unit.kernels)
+
+
+_STAGES: Mapping[str, Callable[[_Compiled], str]] = MappingProxyType({
+    "ast": _ast, "graph": _graph, "ir": _ir, "bytecode": _bytecode, "llvm": _llvm, "asm": _asm, "msl": _msl,
+    "glsl": _glsl,
+})  # fmt: skip
 
 _MACHINE_CODE = ("llvm", "asm")
-
-# The compilers for these are not in this version.
-_LATER = ("msl",)
 
 
 def _dump_options(command: Callable[..., None]) -> Callable[..., None]:
     """Adds `--dump-NAME` for every stage; `dumps` is the list of those given."""
-    for name in reversed((*_STAGES, *_LATER)):
-        words = "Not in this version yet." if name in _LATER else f"Show the {name}."
-        option = click.option(f"--dump-{name}", "dumps", flag_value=name, multiple=True, help=words)
+    for name in reversed(list(_STAGES)):
+        option = click.option(f"--dump-{name}", "dumps", flag_value=name, multiple=True, help=f"Show the {name}.")
         command = option(command)
     return command
 
@@ -121,9 +131,6 @@ def _dump_options(command: Callable[..., None]) -> Callable[..., None]:
               help="Write files instead: of all stages, if none is named.")
 def command(file: str, dumps: tuple[str, ...], context: str | None, level: str, folder: Path | None) -> None:
     """Compile FILE, and show any stage of it."""
-    later = [name for name in dumps if name in _LATER]
-    if later:
-        raise Missing(f"this version has no compiler for --dump-{later[0]} yet; --dump-bytecode shows what it executes")
     _check_context(context)
     build = compile_file(file, optimise=level == "1")
     show(build.warnings)

@@ -140,7 +140,7 @@ def _backends(incomplete: str) -> Iterator[CompletionItem[str]]:
 
     begun, comma, last = incomplete.rpartition(",")
     context, equals, name = last.rpartition("=")
-    for known in (*EXECUTORS, *load_registry().backends):
+    for known in (*EXECUTORS, *load_registry().names):
         if known.startswith(name):
             yield CompletionItem(begun + comma + context + equals + known)
 

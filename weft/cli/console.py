@@ -22,6 +22,7 @@ _MISSING_CODES = frozenset(
     {
         "unreadable-file",
         "backend-not-available",
+        "device-lost",
         "not-enough-memory",
         "no-display",
         "no-monitor",

@@ -3,53 +3,90 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import click
 
 from weft.backends.base import DeviceInfo
-from weft.backends.memory import bytes_needed
+from weft.backends.estimate import Need, by_device, size_text, total
 from weft.backends.registry import Registry, load_registry
-from weft.backends.select import Choice, choose, unavailable
-from weft.cli.console import show
+from weft.backends.select import Choice, choose, passed, unavailable
+from weft.cli.console import say, show
 from weft.cli.patch import compile_file
-from weft.codegen.unit import Unit
-from weft.media.pictures import probe_picture
-from weft.names import is_view
 from weft.runtime.build import Build
-from weft.runtime.sound.device import SoundDevice, inputs, outputs, problem
+from weft.runtime.program import Stage
+from weft.runtime.sound.device import NO_DEVICE, SoundDevice, inputs, outputs, problem
+from weft.runtime.sound.mixer import channels_of
 
-# Bytes of a pixel: on its way to the screen, and of a picture that a patch samples.
-_SHOWN, _SAMPLED = 4, 16
+# How many of the largest things that take memory are listed.
+_LISTED = 5
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Where a subgraph of a patch would run, why, and the bytes that it needs there."""
+
+    subgraph: str
+    choice: Choice
+    reason: str
+    memory: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "subgraph": self.subgraph,
+            "backend": self.choice.backend.name,
+            "executor": self.choice.executor or None,
+            "device": self.choice.device.name,
+            "reason": self.reason,
+            "memory": self.memory,
+        }
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What would run a context, None if nothing can, with the `problem`; for a patch, with its subgraphs and the bytes
-    they need."""
+    """What would run a context, None if nothing can, with the `problem`; for a patch, with its subgraphs."""
 
     context: str
     choice: Choice | None
     problem: str | None = None
-    subgraphs: tuple[str, ...] = ()
-    memory: int | None = None
+    placed: tuple[_Placed, ...] | None = None
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes that the subgraphs need, if there is a patch."""
+        return None if self.placed is None else sum(each.memory for each in self.placed)
+
+    @property
+    def reason(self) -> str:
+        return self.choice.reason if self.choice else self.problem or "no backend of this version runs it"
 
     def to_json(self) -> dict[str, Any]:
-        choice = self.choice
+        choice, placed = self.choice, self.placed or ()
         return {
             "context": self.context,
             "backend": choice and choice.backend.name,
             "executor": (choice and choice.executor) or None,
             "device": choice and choice.device.name,
-            "reason": choice.reason if choice else self.problem or "no backend runs this context",
-            "subgraphs": list(self.subgraphs),
+            "reason": self.reason,
+            "subgraphs": [each.subgraph for each in placed],
+            "placed": [each.to_json() for each in placed],
             "memory": self.memory,
         }
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What a patch needs of the memory of a device, the largest first, and how much is free there; 0: not known."""
+
+    device: str
+    needs: tuple[Need, ...]
+    free: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "needed": total(self.needs)}
 
 
 @dataclass(frozen=True)
@@ -70,44 +107,55 @@ def command(file: str | None, as_json: bool) -> None:
     show(registry.problems)
     build = compile_file(file, registry.contexts) if file is not None else None
     show(build.warnings if build is not None else ())
-    plans = _plans(registry, build)
+    choices = choose(registry, [spec.name for spec in registry.contexts], None, os.environ.get("WEFT_BACKEND"))
+    for line in passed(choices):
+        say(line)
+    stage = Stage(choices, missing=unavailable(registry, choices))
+    plans = list(_plans(registry, stage, build))
+    rooms = _rooms(stage, build) if build is not None else []
     devices = {name: backend.probe() for name, backend in registry.backends.items()}
     sound = _Sound(outputs(), inputs(), problem())
     if as_json:
-        click.echo(json.dumps({**_json(registry, devices, plans), "sound": asdict(sound)}, indent=2))
+        found = {**_json(registry, devices, plans), "memory": [room.to_json() for room in rooms]}
+        click.echo(json.dumps({**found, "sound": asdict(sound)}, indent=2))
     else:
-        lines = [*_backend_lines(registry, devices), "", *_plan_lines(plans, file), "", *_sound_lines(sound)]
-        click.echo("\n".join(lines))
+        lines = [*_backend_lines(registry, devices), "", *_plan_lines(plans, file), *_room_lines(rooms)]
+        click.echo("\n".join([*lines, "", *_sound_lines(sound)]))
 
 
-def _plans(registry: Registry, build: Build | None) -> list[_Plan]:
-    contexts = [spec.name for spec in registry.contexts]
-    choices = choose(registry, contexts, None, os.environ.get("WEFT_BACKEND"))
-    problems = {context: device.reason for context, device in unavailable(registry).items()}
-    if build is None:
-        return [_Plan(context, choices.get(context), problems.get(context)) for context in contexts]
-    plans: list[_Plan] = []
-    for context in contexts:
-        units = [unit for unit in build.units if unit.subgraph.context == context]
-        if units:
-            names = tuple(unit.subgraph.name for unit in units)
-            plans.append(_Plan(context, choices.get(context), problems.get(context), names, _memory(build, units)))
-    return plans
+def _plans(registry: Registry, stage: Stage, build: Build | None) -> Iterator[_Plan]:
+    """What would run the contexts; those that a patch uses, if there is one."""
+    placed = _placed(stage, build) if build is not None else {}
+    used = {unit.subgraph.context for unit in build.units} if build is not None else None
+    for spec in registry.contexts:
+        if used is None or spec.name in used:
+            device = stage.missing.get(spec.name)
+            problem = device.reason if device is not None else None
+            subgraphs = None if used is None else tuple(placed.get(spec.name, ()))
+            yield _Plan(spec.name, stage.choices.get(spec.name), problem, subgraphs)
 
 
-def _memory(build: Build, units: list[Unit]) -> int:
-    """Bytes for what the subgraphs remember, the picture they make, and the pictures they sample."""
-    settings, spec = build.patch.settings, build.contexts[units[0].subgraph.context]
-    shape = (int(settings["height"]), int(settings["width"])) if spec.sweeps_plane else (1, 1)
-    state = sum(bytes_needed(unit.kernel, shape) for unit in units)
-    shown = _SHOWN * math.prod(shape) * sum(bool(unit.subgraph.sinks) for unit in units)
-    sampled = {path for unit in units for path in unit.kernel.pictures if not is_view(path)}
-    return state + shown + sum(_SAMPLED * _pixels(path) for path in sampled)
+def _placed(stage: Stage, build: Build) -> dict[str, list[_Placed]]:
+    """Where the subgraphs of a patch would run, by context."""
+    playable = build.playable
+    needs = {name: each for (_, name), each in _needs(stage, build).items()}
+    found: dict[str, list[_Placed]] = {}
+    for unit in playable.units:
+        name, placed = unit.subgraph.name, stage.placed(unit, playable)
+        if placed is not None:
+            found.setdefault(unit.subgraph.context, []).append(_Placed(name, *placed, total(needs[name])))
+    return found
 
 
-def _pixels(path: str) -> int:
-    info = probe_picture(Path(path))
-    return info.width * info.height
+def _needs(stage: Stage, build: Build) -> dict[tuple[str, str], tuple[Need, ...]]:
+    return stage.needs(build.playable, build.playable.size, channels_of(build.playable))
+
+
+def _rooms(stage: Stage, build: Build) -> list[_Room]:
+    free = stage.room()
+    wanted = by_device(_needs(stage, build))
+    ordered = {device: sorted(needs, key=lambda need: (-need.bytes, need.what)) for device, needs in wanted.items()}
+    return [_Room(device, tuple(needs), free.get(device, 0)) for device, needs in ordered.items()]
 
 
 def _json(registry: Registry, devices: Mapping[str, list[DeviceInfo]], plans: list[_Plan]) -> dict[str, Any]:
@@ -131,10 +179,10 @@ def _device_text(device: DeviceInfo) -> str:
     if not device.available:
         remedy = f" · {device.remedy}" if device.remedy else ""
         return f"{device.name} · not available: {device.reason}{remedy}"
-    facts = [device.name, device.driver, device.compute, device.simd]
+    facts = [device.name, "in software" if device.software else None, device.driver, device.compute, device.simd]
     facts.append(f"{device.cores} core{'s' * (device.cores != 1)}" if device.cores else None)
     if device.memory_total:
-        facts.append(f"{_size(device.memory_free)} of {_size(device.memory_total)} free")
+        facts.append(f"{size_text(device.memory_free)} of {size_text(device.memory_total)} free")
     return " · ".join(fact for fact in facts if fact)
 
 
@@ -142,11 +190,30 @@ def _plan_lines(plans: list[_Plan], file: str | None) -> Iterator[str]:
     yield f"{file} would run on" if file is not None else "A patch would run on"
     for plan in plans:
         if plan.choice is None:
-            yield f"  {plan.context}: nothing; {plan.problem or 'no backend of this version runs it'}"
+            yield f"  {plan.context}: nothing; {plan.reason}"
             continue
-        memory = f", about {_size(plan.memory)}" if plan.memory is not None else ""
-        executor = f" ({plan.choice.executor})" if plan.choice.executor else ""
-        yield f"  {plan.context}: {plan.choice.backend.name}{executor}, {plan.choice.reason}{memory}"
+        memory = f", about {size_text(plan.memory)}" if plan.memory is not None else ""
+        yield f"  {plan.context}: {_runner_text(plan.choice)}, {plan.reason}{memory}"
+        placed = plan.placed or ()
+        if len(placed) > 1 or any(each.choice != plan.choice for each in placed):
+            for each in placed:
+                why = f", {each.reason}" if each.choice != plan.choice else ""
+                yield f"    {each.subgraph}: {_runner_text(each.choice)}{why}, about {size_text(each.memory)}"
+
+
+def _runner_text(choice: Choice) -> str:
+    executor = f" ({choice.executor})" if choice.executor else ""
+    device = f", device {choice.device.index}" if choice.device.index else ""
+    return f"{choice.backend.name}{executor}{device}"
+
+
+def _room_lines(rooms: list[_Room]) -> Iterator[str]:
+    for room in rooms:
+        needed = total(room.needs)
+        there = f"{size_text(room.free)} are free" if room.free else "it is not known how much is free"
+        too_much = ", which is too much" if room.free and needed > room.free else ""
+        yield f"Memory on {room.device}: about {size_text(needed)}; {there}{too_much}"
+        yield from (f"  {need.what}: {size_text(need.bytes)}" for need in room.needs[:_LISTED] if need.bytes)
 
 
 def _sound_lines(sound: _Sound) -> Iterator[str]:
@@ -162,11 +229,5 @@ def _sound_lines(sound: _Sound) -> Iterator[str]:
             facts += ["default"] * device.is_default
             yield f"  {' · '.join(facts)}"
         if not devices:
-            yield f"  no {direction}"
-
-
-def _size(count: int) -> str:
-    for unit, bytes_each in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= bytes_each:
-            return f"{count / bytes_each:.1f} {unit}"
-    return f"{count} B"
+            others = sound.inputs if direction == "output" else sound.outputs
+            yield f"  no {direction}: {'no device has one' if others else NO_DEVICE}"

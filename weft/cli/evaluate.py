@@ -12,20 +12,22 @@ import click
 from weft.backends.cpu import EXECUTORS, executor_problem
 from weft.backends.executor import Executor
 from weft.backends.interpreter import TraceEvent
-from weft.backends.select import refused
+from weft.backends.registry import load_registry
+from weft.backends.select import Choice, choose
 from weft.backends.vm import ReferenceExecutor
 from weft.cli.console import Missing, say, show
 from weft.cli.options import FILE, SIZE, probe
 from weft.cli.places import Place, read_place
 from weft.codegen.disassemble import instruction_text
 from weft.codegen.unit import Unit
-from weft.contexts import ContextTable
+from weft.contexts import VISUAL, ContextTable
 from weft.errors import Source
 from weft.graph.patch import Patch
 from weft.ir.serialize import number_text
 from weft.names import StrandRef
 from weft.plugins import context_table
 from weft.runtime.evaluate import Evaluation, Moment, compile_alone, find_strand, read_patch
+from weft.runtime.evaluate_device import DeviceEvaluation
 from weft.syntax.includes import open_source
 
 # More elements than the reference machine gets through in about a second.
@@ -64,7 +66,8 @@ class _Answer:
 @click.option("--grid", type=SIZE, metavar="WxH", help="Over a picture of this size.")
 @click.option("--samples", type=click.IntRange(1, _MOST), help="So many samples of sound from the time of --at on.")
 @click.option("--ticks", type=click.IntRange(0), default=0, help="Advance state so many ticks before.")
-@click.option("--backend", metavar="NAME", help="vm, vector or native; by default vm, but vector where that is slow.")
+@click.option("--backend", metavar="NAME", help="vm, vector, native, or any that draws, such as gl; by default vm, but "
+              "vector where that is slow.")
 @click.option("--trace", is_flag=True, help="Every instruction and the stack behind it (vm only).")
 @click.option("--json", "as_json", is_flag=True, help="The values as JSON on stdout.")
 def command(
@@ -92,9 +95,7 @@ def command(
 
 def _check(query: _Query) -> None:
     """Raises for options that exclude each other, and for backends that this version lacks."""
-    if query.backend is not None:
-        if query.backend not in EXECUTORS:
-            raise refused(query.backend, EXECUTORS)
+    if query.backend is not None and query.backend in EXECUTORS:
         problem = executor_problem(query.backend)
         if problem is not None:
             raise Missing(f"{query.backend} cannot be had: {problem}")
@@ -116,7 +117,8 @@ class _Evaluator:
         self._query = query
         self._contexts: ContextTable = context_table()
         self._backend = query.backend or "vm"
-        self._evaluations: dict[tuple[tuple[str, float], ...], Evaluation] = {}
+        self._device = _device(query.backend)
+        self._evaluations: dict[tuple[tuple[str, float], ...], Evaluation | DeviceEvaluation] = {}
 
     def answer(self) -> _Answer:
         query = self._query
@@ -150,7 +152,7 @@ class _Evaluator:
 
     def _evaluation(
         self, patch: Patch, ref: StrandRef, place: Place, elements: Callable[[bool], int]
-    ) -> Evaluation:
+    ) -> Evaluation | DeviceEvaluation:
         """The strand, compiled for the axes of a place. `elements` says how many a tick has, given whether the strand
         remembers pictures."""
         axes = tuple(place.axes.items())
@@ -160,9 +162,14 @@ class _Evaluator:
             if self._query.backend is None and not self._query.trace:
                 work = elements(images and self._query.ticks > 0) * (1 + self._query.ticks)
                 self._backend = "vector" if work > _PATIENCE else "vm"
-            last = self._executor(self._query.trace)
-            self._evaluations[axes] = Evaluation(unit, patch.settings, self._executor(), last, _warn_of_loops)
+            self._evaluations[axes] = self._evaluation_of(unit, patch)
         return self._evaluations[axes]
+
+    def _evaluation_of(self, unit: Unit, patch: Patch) -> Evaluation | DeviceEvaluation:
+        if self._device is not None:
+            return DeviceEvaluation(unit, patch.settings, self._device.make(), _warn_of_loops)
+        last = self._executor(self._query.trace)
+        return Evaluation(unit, patch.settings, self._executor(), last, _warn_of_loops)
 
     def _compiled(self, patch: Patch, ref: StrandRef, place: Place) -> Unit:
         consumer = "audio" if self._query.samples else "display"
@@ -180,6 +187,13 @@ class _Evaluator:
         place = f"{event.rate.title:<8} {f'{column},{row}':<8} {event.at:>4}"
         stack = " ".join(number_text(value) for value in event.stack)
         click.echo(f"{place}  {instruction_text(event.instruction):<32} [{stack}]", err=self._query.quiet)
+
+
+def _device(name: str | None) -> Choice | None:
+    """What evaluates where it is none of the executors. Raises WeftError if it cannot be had, or does not draw."""
+    if name is None or name in EXECUTORS:
+        return None
+    return choose(load_registry(), [VISUAL.name], f"{VISUAL.name}={name}")[VISUAL.name]
 
 
 def _check_places(query: _Query, place: Place) -> None:

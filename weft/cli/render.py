@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 
 from weft.backends.hardware import cores
 from weft.backends.registry import Registry, load_registry
-from weft.backends.select import Choice, choose
+from weft.backends.select import Choice, choose, contexts_of, passed
 from weft.cli import files
 from weft.cli.console import Missing, say, show
 from weft.cli.options import FILE, SIZE, NumberRange
@@ -147,7 +147,7 @@ def _offline(
     registry = load_registry()
     show(registry.problems)
     choices = _choices(registry, backend, unclamped)
-    build = compile_file(file, registry.contexts, settings)
+    build = compile_file(file, contexts_of(registry, choices), settings)
     show(build.warnings)
     return Offline(build, choices, threads or cores(), clips=not unclamped), build
 
@@ -155,6 +155,8 @@ def _offline(
 def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[str, Choice]:
     contexts = [spec.name for spec in registry.contexts]
     choices = choose(registry, contexts, backend, os.environ.get("WEFT_BACKEND"))
+    for line in passed(choices):
+        say(line)
     if unclamped and "visual" in choices:
         visual = raw(choices["visual"])
         if visual is None:

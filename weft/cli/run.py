@@ -6,16 +6,17 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from weft.backends.hardware import cores
 from weft.backends.registry import load_registry
+from weft.backends.select import passed
 from weft.cli.calling import call
 from weft.cli.console import INTERRUPTED, exit_code_of, say, show
 from weft.cli.options import SIZE, NumberRange
@@ -29,9 +30,13 @@ from weft.runtime.inputs import Inputs
 from weft.runtime.screens.screen import NoScreen
 from weft.runtime.session import NOTHING_YET, Limits, Session
 from weft.runtime.setup import Setup
+from weft.runtime.sound.device import Devices
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.process import SoundOptions
 from weft.runtime.takeover import Takeover
+
+if TYPE_CHECKING:
+    from weft.runtime.screens.display import Display
 
 T = TypeVar("T")
 
@@ -91,10 +96,13 @@ class _Run:
 
     def perform(self) -> int:
         self._check()
+        self._find_audio_device()
         for problem in load_registry().problems:
             show([problem])
         path = self.file or shipped_patches() / FIRST_PATCH
-        setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), self._settings())
+        setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), self._settings()).decided()
+        for line in passed(setup.choices or {}):
+            say(line)
         with EventLog(self.events, warn=_while_heard(say)) as events:
             session = Session(
                 path=path,
@@ -120,6 +128,12 @@ class _Run:
         if self.terminal and self.events == "-":
             raise click.UsageError("--terminal draws on stdout, so --events needs a file")
 
+    def _find_audio_device(self) -> None:
+        """Raises WeftError (`no-sound-device`) for a name that no device has, while it can still be mended."""
+        if self.audio_device is not None and not self.no_audio:
+            with Devices() as devices:
+                devices.find_output(self.audio_device)
+
     def _settings(self) -> dict[str, float]:
         settings: dict[str, float] = {}
         if self.size:
@@ -129,6 +143,26 @@ class _Run:
         return settings
 
     def _play(self, session: Session) -> int:
+        with ExitStack() as stack:
+            return self._play_on(session, self._display(session, stack))
+
+    def _display(self, session: Session, stack: ExitStack) -> Display | None:
+        """Where the window will be opened, if something may draw with its graphics: from now on it does so. None if
+        nothing may, or there is no window to be had, which is said when it is opened."""
+        if self.headless or self.terminal or not session.stage.draws:
+            return None
+        with suppress(WeftError):
+            # GLFW and OpenGL are imported with this module, and only where they are wanted.
+            from weft.runtime.screens.display import Display, GraphicsError
+
+            with suppress(GraphicsError):
+                display = Display()
+                stack.callback(display.close)
+                session.stage.draw_in(display.graphics())
+                return display
+        return None
+
+    def _play_on(self, session: Session, display: Display | None) -> int:
         first = session.begin(_room() if self.terminal else None)
         show(first.diagnostics)
         if any(d.code == "unreadable-file" for d in first.diagnostics):
@@ -137,7 +171,7 @@ class _Run:
             _emit_error(session, first)
             return exit_code_of(first.diagnostics)
         with _interruptible(session):
-            self._open_and_run(session, first)
+            self._open_and_run(session, first, display)
         return INTERRUPTED if session.stopping == "interrupted" else 0
 
     @property
@@ -145,16 +179,16 @@ class _Run:
         """Whether a script waits for the end, so that nobody is there to mend the patch."""
         return self.headless and (self.frames is not None or self.duration is not None)
 
-    def _open_and_run(self, session: Session, first: Outcome) -> None:
+    def _open_and_run(self, session: Session, first: Outcome, display: Display | None) -> None:
         if self.headless:
             self._announce(session, first, keys="")
             session.run(NoScreen(), first)
         elif self.terminal:
             self._run_in_terminal(session, first)
         else:
-            self._run_in_window(session, first)
+            self._run_in_window(session, first, display)
 
-    def _run_in_window(self, session: Session, first: Outcome) -> None:
+    def _run_in_window(self, session: Session, first: Outcome, display: Display | None) -> None:
         try:
             # GLFW and OpenGL are imported with this module, and only where a window is wanted.
             from weft.runtime.screens.window import Window
@@ -166,6 +200,7 @@ class _Run:
                 monitor=self.monitor,
                 inputs=session.inputs,
                 on_command=session.command,
+                display=display,
             )
         except WeftError as failure:
             if failure.diagnostics[0].code != "no-display" or not self._terminal_will_do:

@@ -253,3 +253,26 @@ def fragment(kernel: Kernel, packed: bool = True, modern: bool = False) -> Shade
 def points(kernel: Kernel) -> Shader:
     """The compute shader of a kernel over points. Raises UnsuitableError with the reason if it has none."""
     return emit(kernel, Glsl(modern=True))
+
+
+def resampling() -> str:
+    """The fragment shader that draws a layer of images anew, in the size that it draws in: as state is sampled, but in
+    the same size as it is."""
+    functions = "\n\n".join(Glsl().functions(["sampled"]))
+    return f"""\
+#version 330 core
+
+uniform sampler2DArray images;
+uniform int layer;
+uniform vec2 size;
+layout(location = 0) out float image;
+
+{functions}
+
+void main() {{
+    bool same = textureSize(images, 0).xy == ivec2(size);
+    float own = texelFetch(images, ivec3(gl_FragCoord.xy, layer), 0).r;
+    vec2 middle = gl_FragCoord.xy / size;
+    image = same ? own : sampled(images, layer, middle.x, middle.y);
+}}
+"""

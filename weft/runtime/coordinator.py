@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.base import Backend, Compiled, Env
+from weft.backends.base import Backend, Compiled, Env, Values, as_array
 from weft.backends.launch import VIEW, Getter, Reals, Value
 from weft.codegen.unit import Unit
 from weft.contexts import ContextTable
@@ -32,7 +32,12 @@ class Result:
     subgraph: str
     context: str
     labels: tuple[str, ...]
-    values: npt.NDArray[Any]
+    values: Values
+
+    @property
+    def array(self) -> npt.NDArray[Any]:
+        """The values as an array, for which a device may have to be waited for."""
+        return as_array(self.values)
 
 
 def main_picture(results: Iterable[Result]) -> Result | None:
@@ -55,6 +60,8 @@ class ProgramRunner:
         """What computes the feeds of subgraphs that are played elsewhere."""
         self.views: tuple[str, ...] = ()
         """The pictures of strands that these see."""
+        self.at: Part | None = None
+        """What is being run, or was run last."""
 
     def expose(self, ref: StrandRef, backend: Backend, compiled: Compiled) -> None:
         """Lets others read a strand that a backend computes."""
@@ -88,25 +95,35 @@ class ProgramRunner:
             found[ref] = np.asarray(backend.get_value_at(ref, compiled, coords, env, self))
         return found
 
-    def try_out(self, env: Env, raw: bool = False) -> Iterator[tuple[Part, npt.NDArray[Any] | None]]:
+    def try_out(self, env: Env, raw: bool = False) -> Iterator[tuple[Part, Values | None]]:
         """One tick of every subgraph, without any effect outside; see `Backend.try_out`."""
         self._env = env
         for part in self.parts:
             yield part, part.backend.try_out(part.compiled, env, self, raw)
 
-    def run(self, env: Env, done: dict[int, npt.NDArray[Any]] | None = None) -> list[Result]:
-        """One tick of every subgraph. `done` takes all that they gave, by the identity of the compiled subgraph."""
+    def replace(self, old: Part, new: Part) -> None:
+        """Has a subgraph run by another backend from now on, between two subgraphs or two ticks."""
+        self.parts = tuple(new if part is old else part for part in self.parts)
+        self.feeding = tuple(new if part is old else part for part in self.feeding)
+        for ref in new.unit.subgraph.exposes:
+            self.expose(ref, new.backend, new.compiled)
+
+    def run(self, env: Env, done: dict[int, Values] | None = None) -> list[Result]:
+        """One tick of every subgraph. `done` takes all that they gave, by the identity of the compiled subgraph; what
+        it has already of a tick that was broken off is not run again."""
         self._env = env
         results = []
+        done = {} if done is None else done
         for part in self.parts:
-            values = part.backend.execute_subgraph(part.compiled, env, self)
-            if done is not None:
-                done[id(part.compiled)] = values
+            self.at = part
+            if id(part.compiled) not in done:
+                done[id(part.compiled)] = part.backend.execute_subgraph(part.compiled, env, self)
+            values = done[id(part.compiled)]
             if part.unit.subgraph.sinks:
                 results.append(_result(part, values))
         return results
 
-    def run_beside(self, env: Env, done: Mapping[int, npt.NDArray[Any]]) -> list[Result]:
+    def run_beside(self, env: Env, done: Mapping[int, Values]) -> list[Result]:
         """The same without any effect outside, for a program that goes on beside the one that plays. What both have in
         common is `done` already."""
         self._env = env
@@ -125,8 +142,9 @@ class ProgramRunner:
         self._env = env
         found: dict[str, float] = {}
         for part in self.feeding:
+            self.at = part
             values = part.backend.execute_subgraph(part.compiled, env, self)
-            found.update(zip(part.unit.kernel.outputs, map(float, values.reshape(-1)), strict=True))
+            found.update(zip(part.unit.kernel.outputs, map(float, as_array(values).reshape(-1)), strict=True))
         return found
 
     @property
@@ -143,6 +161,6 @@ class ProgramRunner:
         return {name: np.asarray(self.lookup(viewed(name))(x, y)) for name in self.views}
 
 
-def _result(part: Part, values: npt.NDArray[Any]) -> Result:
+def _result(part: Part, values: Values) -> Result:
     kernel = part.unit.kernel
     return Result(part.unit.subgraph.name, kernel.context, kernel.outputs, values)

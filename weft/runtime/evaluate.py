@@ -123,7 +123,7 @@ class Evaluation:
         self._executor = executor
         self._last = last
         self._loop_stopped = loop_stopped
-        self._pictures = {path: _picture(path) for path in unit.kernel.pictures}
+        self._pictures = {path: read_picture(path) for path in unit.kernel.pictures}
 
     @property
     def remembers_pictures(self) -> bool:
@@ -223,7 +223,8 @@ def _pixels(shape: tuple[int, int]) -> dict[str, Value]:
     return coords
 
 
-def _picture(path: str) -> Picture:
+def read_picture(path: str) -> Picture:
+    """A picture that a strand samples. Raises WeftError if it cannot be read."""
     try:
         return load_picture(Path(path))
     except PictureError as problem:

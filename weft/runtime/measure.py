@@ -1,13 +1,13 @@
-"""What a program costs on this machine: per context and executor, and what a value costs on its way to another one."""
+"""What a program costs on this machine, per context and executor."""
 
 from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -16,21 +16,17 @@ from weft.backends import hardware, llvm
 from weft.backends.base import Block, Env
 from weft.backends.cpu import EXECUTORS
 from weft.backends.executor import Executable, Executor
-from weft.backends.launch import Getter, Launch, Picture, Value, blank_view, picture_coords
+from weft.backends.launch import Getter, Launch, Picture, StreamCoords, Value, blank_view, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.native import NativeExecutor
-from weft.backends.registry import load_registry
-from weft.backends.select import choose
 from weft.codegen.base import Kernel
 from weft.codegen.native.target import Isa
 from weft.codegen.unit import Unit
-from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable, is_led
-from weft.errors import Source
+from weft.contexts import ContextSpec, is_led
 from weft.media.pictures import load_picture
 from weft.names import StrandRef, is_view
-from weft.runtime.build import Build, build
+from weft.runtime.build import Build
 from weft.runtime.offline import initial_inputs
-from weft.runtime.program import Stage
 from weft.runtime.sound.mixer import channels_of
 
 # Samples of sound in one block, as the loudspeaker asks for them.
@@ -43,7 +39,7 @@ _VM_SAMPLES = 32
 
 _FEWEST, _MOST = 3, 5000
 
-# Where all else is told apart from weft: what a strand of another context gives while one is measured alone.
+# What a strand of another context gives while one is measured alone.
 _ELSEWHERE = 0.5
 
 
@@ -61,17 +57,26 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to execute kernels: an executor with so many threads; for machine code also how much is done for speed, and
-    for which family of processors (None: this very processor)."""
+    """A way to execute kernels: an executor, or another device's backend, with so many threads; for machine code also
+    how much is done for speed, and for which family of processors (None: this very processor). `made` is what the
+    others make of a kernel."""
 
     executor: str
     threads: int = 1
     tier: int = 1
     isa: Isa | None = None
+    made: Literal["bytecode", "shader"] = "bytecode"
 
     @property
     def is_native(self) -> bool:
         return self.executor == NativeExecutor.name
+
+    @property
+    def text(self) -> str:
+        """What people call it."""
+        parts = [self.executor, f"tier {self.tier}" if self.is_native else ""]
+        parts += [f"for {self.isa.title}" if self.isa else "", f"× {self.threads}" if self.threads > 1 else ""]
+        return " ".join(filter(None, parts))
 
     def loader(self) -> Executor:
         """An executor of its own."""
@@ -128,11 +133,11 @@ def timed(work: Callable[[], object], seconds: float) -> Timing:
 def measure(program: Build, context: str, way: Way, seconds: float) -> Cost | None:
     """What the subgraphs of one context cost in a tick, on their own: what they read of other contexts is a constant.
     None if the program has nothing in that context."""
-    units = [unit for unit in _units(program) if unit.subgraph.context == context]
+    units = [unit for unit in units_of(program) if unit.subgraph.context == context]
     if not units:
         return None
     spec, settings = program.contexts[context], program.patch.settings
-    whole = _shape(spec, settings)
+    whole = shape_of(spec, settings)
     shape = _reduced(whole) if way.executor == "vm" else whole
     loader = way.loader()
     started = time.perf_counter()
@@ -149,16 +154,16 @@ def measure(program: Build, context: str, way: Way, seconds: float) -> Cost | No
         load_ms=load_ms,
         timing=timing.scaled(factor),
         estimated=shape != whole,
-        budget_ms=1e3 * whole[1] / settings["rate"] if spec.raster else 1e3 / (spec.rate or settings["fps"]),
+        budget_ms=tick_budget_ms(spec, settings),
     )
 
 
 def contexts(program: Build) -> list[str]:
     """The contexts that a program has something to compute in."""
-    return list(dict.fromkeys(unit.subgraph.context for unit in _units(program)))
+    return list(dict.fromkeys(unit.subgraph.context for unit in units_of(program)))
 
 
-def _units(program: Build) -> list[Unit]:
+def units_of(program: Build) -> list[Unit]:
     """All that is computed, with what streams are given once a frame."""
     feeding = (unit.feeding for unit in program.units)
     return [*program.units, *(unit for unit in feeding if unit is not None)]
@@ -174,11 +179,16 @@ def _shows(spec: ContextSpec, unit: Unit) -> bool:
     return spec.sweeps_plane and bool(unit.subgraph.sinks)
 
 
-def _shape(spec: ContextSpec, settings: Mapping[str, float]) -> tuple[int, int]:
+def shape_of(spec: ContextSpec, settings: Mapping[str, float]) -> tuple[int, int]:
     """What a tick of a context computes (height, width): a picture, a block of sound, or one element."""
     if spec.sweeps_plane:
         return int(settings["height"]), int(settings["width"])
     return (1, BLOCK) if spec.raster else (1, 1)
+
+
+def tick_budget_ms(spec: ContextSpec, settings: Mapping[str, float]) -> float:
+    """How long a tick of a context may take."""
+    return 1e3 * BLOCK / settings["rate"] if spec.raster else 1e3 / (spec.rate or settings["fps"])
 
 
 def _reduced(shape: tuple[int, int]) -> tuple[int, int]:
@@ -206,7 +216,7 @@ class _Rig:
             width=int(settings["width"]),
             height=int(settings["height"]),
             dt=1 / self._rate if spec.raster else self._tick_seconds,
-            inputs={**dict.fromkeys(_fed(program), _ELSEWHERE), **initial_inputs(program.patch)},
+            inputs=given_inputs(program),
         )
 
     def step(self, unit: Unit, executable: Executable) -> Callable[[], None]:
@@ -236,52 +246,27 @@ class _Rig:
     def _launch(self, kernel: Kernel, tick: int, pictures: Mapping[str, Picture]) -> Launch:
         start = tick * self._tick_seconds
         width = self._shape[1]
-        coords: dict[str, Value] = {"x": 0.5, "y": 0.5, "abstime": start, "channel": 0.0}
+        coords: Mapping[str, Value] = {"x": 0.5, "y": 0.5, "abstime": start, "channel": 0.0}
+        even = None
         if self._spec.sweeps_plane:
             coords = {**self._centres, "abstime": start}
         elif self._spec.raster:
-            times = Block(tick * width, width, self._rate).times
-            coords |= {"abstime": times, **self._env.standing(kernel, width)}
+            even = Block(tick * width, width, self._rate).even
+            coords = StreamCoords(even, width, {**coords, **self._env.standing(kernel, width)})
         uniforms = {name: float(tick) if name == "absframe" else self._env.uniform(name) for name in kernel.uniforms}
-        strands: dict[StrandRef, Getter] = dict.fromkeys(kernel.strands, _constant)
-        return Launch(self._shape, coords, uniforms, strands, pictures, self._threads)
+        strands: dict[StrandRef, Getter] = dict.fromkeys(kernel.strands, constant)
+        return Launch(self._shape, coords, uniforms, strands, pictures, self._threads, even)
 
 
-def _fed(program: Build) -> set[str]:
-    """What streams are given by others, and by one another, by the names that it arrives as."""
+def given_inputs(program: Build) -> dict[str, float]:
+    """Mouse, keys and parameters as they are at the start, and what streams are given by others, and by one another,
+    by the names that it arrives as."""
     given = (kernel.outputs for unit in program.units for kernel in (unit.kernel, unit.feeds) if kernel is not None)
-    return {label for labels in given for label in labels if is_led(label)}
+    fed = (label for labels in given for label in labels if is_led(label))
+    return {**dict.fromkeys(fed, _ELSEWHERE), **initial_inputs(program.patch)}
 
 
-def _constant(*coordinates: Value) -> Value:
+def constant(*coordinates: Value) -> Value:
+    """What a strand of another context gives while one is measured alone."""
     shape = np.broadcast_shapes(*(np.shape(c) for c in coordinates)) if coordinates else ()
     return np.full(shape, _ELSEWHERE)
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """The way of so many bytes from one device to another."""
-
-    source: str
-    target: str
-    mechanism: str
-    bytes: int
-    p50_us: float
-
-
-def transfers(seconds: float, counts: Sequence[int] = (1, 4096)) -> list[Transfer]:
-    """The ways that this version has: on the CPU, the reader calls the strand, for one value or a batch."""
-    text = "far<v> = prev(far@v) * 0.5 + me@x\ndisplay(far@v)\ncompute(far@v)\n"
-    table = ContextTable((VISUAL, AUDIO, COMPUTE))
-    program = build(Source("(measured)", text), table, {"width": 64, "height": 36})
-    runner = Stage(choose(load_registry(), ["visual", "compute"])).prepare(program.playable, (64, 36)).runner
-    env = Env(64, 36)
-    runner.run(env)
-    found: list[Transfer] = []
-    for count in counts:
-        asked: dict[StrandRef, Mapping[str, Value]] = {
-            StrandRef("far", "v"): {"x": np.linspace(0, 1, count), "y": np.full(count, 0.5)}
-        }
-        timing = timed(partial(runner.values, asked, env), seconds)
-        found.append(Transfer("cpu", "cpu", "call", count * np.dtype(np.float64).itemsize, timing.p50 * 1e3))
-    return found

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import Env
-from weft.backends.cpu_visual import CpuVisual
 from weft.backends.select import Choice
 from weft.contexts import AUDIO
 from weft.errors import WeftError, error
@@ -36,15 +35,13 @@ _SAMPLE_SLACK = 1e-3
 _REACH = 10_000_000
 
 
-class _Planes(CpuVisual):
-    """Gives the outputs as they are, [outputs, height, width], instead of pixels."""
-
-    packed = False
-
-
 def raw(choice: Choice) -> Choice | None:
-    """The choice, giving values as they are before they become pixels; None if its backend only gives pixels."""
-    return replace(choice, backend=_Planes) if choice.backend is CpuVisual else None
+    """The choice, giving values as they are, [outputs, height, width], before they become pixels; None if its backend
+    only gives pixels."""
+    if not getattr(choice.backend, "packed", False):
+        return None
+    unpacked = type(f"{choice.backend.__name__}Planes", (choice.backend,), {"packed": False})
+    return replace(choice, backend=unpacked, rest=tuple(each for each in map(raw, choice.rest) if each is not None))
 
 
 def initial_inputs(patch: Patch) -> dict[str, float]:
@@ -208,7 +205,7 @@ class Offline:
         shown = main_picture(self._run(number, time)) if self.shows else None
         if shown is None:
             raise self.nothing("nothing-to-show", "the patch has nothing to show", "display(…) shows strands")
-        picture = shown.values
+        picture = shown.array
         return picture if picture.dtype == np.uint8 else np.moveaxis(picture, 0, -1)
 
 

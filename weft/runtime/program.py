@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from weft.backends.base import Backend, Compiled, DeviceInfo, Env
+from weft.backends import hardware
+from weft.backends.base import Backend, Compiled, DeviceInfo, DeviceLostError, Env
+from weft.backends.estimate import Need, by_device, check_room, needs_of, pictures_of
 from weft.backends.launch import Getter, Picture
+from weft.backends.null import NullCompiled
 from weft.backends.select import Choice
 from weft.codegen.unit import Unit
 from weft.contexts import COMPUTE
-from weft.errors import Diagnostic, error
+from weft.errors import Diagnostic, WeftError, error
 from weft.media.pictures import PictureError, load_picture
 from weft.names import StrandRef, is_view
 from weft.runtime.build import Playable
+from weft.runtime.cast import Candidate, Cast
 from weft.runtime.coordinator import Part, ProgramRunner
 from weft.runtime.files import stat_media
 
@@ -24,6 +30,9 @@ _BETTER = 2
 
 # Bytes of pictures that are kept for a text that names them again.
 _MOST_PICTURES = 256_000_000
+
+# Where memory is that a device shares with all else.
+HERE = "this computer"
 
 
 @dataclass(frozen=True)
@@ -56,9 +65,14 @@ class Swap:
 
     @property
     def improvable(self) -> tuple[Unit, ...]:
-        """What still runs at the first tier, or may do so elsewhere, without its code."""
-        here = (part.unit for part in self.runner.parts if part.backend.tier(part.compiled) == 1)
+        """What still runs at the first tier or below it, or may do so elsewhere, without its code."""
+        here = (part.unit for part in self.runner.parts if part.backend.tier(part.compiled) in (0, 1))
         return tuple(replace(unit, code=None) for unit in (*here, *self.elsewhere))
+
+    @property
+    def stand_ins(self) -> frozenset[str]:
+        """The hashes of the units that run below the first tier."""
+        return frozenset(part.unit.hash for part in self.runner.parts if part.backend.tier(part.compiled) == 0)
 
     def exchange(self, codes: Mapping[str, object]) -> None:
         """Takes better code into use, given by the hashes of the units. May be called from any thread."""
@@ -69,7 +83,7 @@ class Swap:
 
 @dataclass
 class Stage:
-    """Where programs are made ready: one backend for each context, for as long as a session lasts.
+    """Where programs are made ready: the backends of each context, for as long as a session lasts.
 
     Contexts that stream are played elsewhere, if there is somebody who `hears` their strands: then these alone are
     known here.
@@ -79,37 +93,78 @@ class Stage:
     hears: Callable[[StrandRef], Getter] | None = None
     missing: Mapping[str, DeviceInfo] = field(default_factory=dict)
     """The contexts of which no device is available, with one that says why."""
-    _backends: dict[str, Backend] = field(default_factory=dict)
+    rehearses: bool = False
+    """Whether programs are only tried out: then nothing opens a device."""
+    _cast: Cast | None = None
     _pictures: dict[str, tuple[object, Picture]] = field(default_factory=dict)
+
+    @property
+    def cast(self) -> Cast:
+        """Who runs what."""
+        if self._cast is None:
+            self._cast = Cast(self.choices)
+        return self._cast
 
     def backend(self, context: str) -> Backend | None:
         """The backend that runs a context, None if nothing can."""
-        if context not in self._backends:
-            choice = self.choices.get(context)
-            if choice is None:
-                return None
-            self._backends[context] = choice.make()
-        return self._backends[context]
+        return self.cast.backend(context)
+
+    def candidates(self, unit: Unit, playable: Playable) -> list[Candidate]:
+        """What may run a unit, the one that should first. It does not depend on the size that a trial has."""
+        return list(self.cast.candidates(unit, _shape(unit, playable, playable.size)))
+
+    @property
+    def draws(self) -> bool:
+        """Whether anything may draw with the graphics of a window."""
+        return any(each.backend.draws for choice in self.choices.values() for each in (choice, *choice.rest))
+
+    def draw_in(self, graphics: Any) -> None:
+        """Has all that can draw with the graphics of a window. Before anything is prepared."""
+        for context in self.choices:
+            for backend in self.cast.backends(context):
+                backend.draw_in(graphics)
+
+    def rehearsed(self, playable: Playable) -> bool:
+        """Whether something else tries out a part of a program than what runs it."""
+        firsts = (self.candidates(unit, playable)[:1] for unit in playable.units)
+        return any(each.backend.rehearsing() is not each.backend for first in firsts for each in first)
+
+    def _acting(self, backend: Backend) -> Backend:
+        """A backend, or what tries programs out in its place."""
+        return backend.rehearsing() if self.rehearses else backend
+
+    def open_devices(self, contexts: Iterable[str]) -> None:
+        """Opens the devices of contexts that this process runs, before any of it plays."""
+        for context in contexts:
+            for backend in self.cast.backends(context):
+                try:
+                    backend.open()
+                except DeviceLostError as failure:
+                    self.cast.lose(backend, failure.reason)
 
     def translate(self, playable: Playable) -> Playable:
         """Has the backends do all that can be done in another process than theirs."""
         started = time.perf_counter()
         units = []
         for unit in playable.units:
-            backend = self.backend(unit.subgraph.context)
-            units.append(replace(unit, code=backend.translate(unit)) if backend is not None else unit)
+            first = next(iter(self.candidates(unit, playable)), None)
+            units.append(replace(unit, code=first.backend.translate(unit)) if first is not None else unit)
         parsing, graph, kernels = playable.took
         took = (parsing, graph, kernels + (time.perf_counter() - started) * 1e3)
         return replace(playable, units=tuple(units), took=took)
 
-    def improve(self, units: Iterable[Unit]) -> dict[str, object]:
-        """Code of the second tier for units, by their hashes, as far as their backends have such."""
+    def improve(self, units: Iterable[Unit], stand_ins: frozenset[str] = frozenset()) -> dict[str, object]:
+        """Code of the second tier for units, by their hashes, as far as their backends have such; of the first, where
+        something stands in for it."""
         codes = {}
         for unit in units:
-            backend = self.backend(unit.subgraph.context)
-            code = backend.translate(unit, tier=_BETTER) if backend is not None else None
-            if code is not None:
-                codes[unit.hash] = code
+            for backend in self.cast.backends(unit.subgraph.context):
+                code = backend.translate(unit, tier=_BETTER)
+                if code is None and unit.hash in stand_ins:
+                    code = backend.translate(unit)
+                if code is not None:
+                    codes[unit.hash] = code
+                    break
         return codes
 
     def prepare(
@@ -120,10 +175,12 @@ class Stage:
 
         Raises WeftError for what a device cannot take, or a picture that cannot be read.
         """
-        pictures = self._load_pictures(playable)
-        env = replace(env or Env(*size), pictures=pictures)
-        runner = ProgramRunner(playable.contexts)
         running = self._running(before, size)
+        env = env or Env(*size)
+        self._check_room(playable, size, running, env)
+        pictures = self._load_pictures(playable)
+        env = replace(env, pictures=pictures)
+        runner = ProgramRunner(playable.contexts)
         played = {unit.hash for unit in before.playable.units} if before else set[str]()
         parts: list[Part] = []
         elsewhere: list[Unit] = []
@@ -132,10 +189,10 @@ class Stage:
         missing = self._unrunnable(playable)
         for unit in playable.units:
             name = unit.subgraph.name
-            backend = self.backend(unit.subgraph.context)
-            if backend is None or name in missing:
+            if name in missing:
                 continue
             if self.hears is not None and self._streams(unit, playable):
+                self.candidates(unit, playable)  # what does not suit its backend there is told here
                 (kept if unit.hash in played else changed).append(name)
                 self._listen(unit, runner, env)
                 elsewhere.append(unit)
@@ -144,14 +201,14 @@ class Stage:
             # What hears another sound is another sound, or it would change from the one to the other at once.
             hears_anew = self._streams(unit, playable) and not set(changed).isdisjoint(unit.subgraph.depends_on)
             if old is not None and old.unit.hash == unit.hash and not hears_anew:
-                part = Part(unit, backend, old.compiled)
+                part = Part(unit, old.backend, old.compiled)
                 kept.append(name)
             else:
-                part = Part(unit, backend, backend.compile_subgraph(unit, env, runner))
+                part = self._made(unit, playable, env, runner)
                 changed.append(name)
             parts.append(part)
             for ref in unit.subgraph.exposes:
-                runner.expose(ref, backend, part.compiled)
+                runner.expose(ref, part.backend, part.compiled)
         runner.parts = tuple(parts)
         runner.views = playable.views if self.hears is not None else ()
         return Swap(
@@ -165,8 +222,65 @@ class Stage:
         return {
             part.unit.subgraph.name: part
             for part in before.runner.parts
-            if before.size == size or self._streams(part.unit, before.playable)
+            if not self.cast.is_lost(part.backend)
+            and (before.size == size or self._streams(part.unit, before.playable))
         }
+
+    def _made(self, unit: Unit, playable: Playable, env: Env, runner: ProgramRunner) -> Part:
+        """A unit, made ready by the first backend that can. Raises what the first one raises if none can."""
+        first: WeftError | None = None
+        for candidate in self.candidates(unit, playable):
+            backend = self._acting(candidate.backend)
+            try:
+                return Part(unit, backend, backend.compile_subgraph(unit, env, runner))
+            except DeviceLostError as failure:
+                first = first or failure
+                self.cast.lose(backend, failure.reason)
+            except WeftError as failure:
+                first = first or failure
+                self.cast.pass_over(unit, candidate, failure.diagnostics[0].message)
+        assert first is not None, "there is a candidate for every unit that can run"
+        raise first
+
+    def stand_in(self, part: Part, playable: Playable, env: Env, runner: ProgramRunner) -> Part:
+        """The same subgraph on another backend, as soon as can be, with what it remembers, as far as the device still
+        gives that away. Raises WeftError if nothing can run it."""
+        (first, *_) = self.candidates(part.unit, playable)
+        new = Part(part.unit, first.backend, first.backend.compile_at_once(part.unit, env, runner))
+        with suppress(Exception):  # what was on the device may be lost with it
+            new.backend.adopt(new.compiled, _memories_for(new, [part]))
+        return new
+
+    def placed(self, unit: Unit, playable: Playable) -> tuple[Choice, str] | None:
+        """What runs a unit, and why; None if nothing can."""
+        return self.cast.placed(unit, _shape(unit, playable, playable.size))
+
+    def needs(
+        self, playable: Playable, size: tuple[int, int], channels: int = 1
+    ) -> dict[tuple[str, str], tuple[Need, ...]]:
+        """What the subgraphs of a program take, by the name of the device that has it, and by their own name."""
+        found: dict[tuple[str, str], tuple[Need, ...]] = {}
+        for unit in playable.units:
+            placed = self.placed(unit, playable)
+            if placed is not None:
+                device = placed[0].device
+                differs = any(name == "channel" for name, _ in unit.kernel.coords)
+                needs = needs_of(unit, _shape(unit, playable, size), channels if differs else 1)
+                where = HERE if device.unified else device.name
+                found[where, unit.subgraph.name] = (*needs, *pictures_of([unit.kernel]))
+        return found
+
+    def room(self) -> dict[str, int]:
+        """The memory that is free, by the name of the device; 0 where it is not known."""
+        devices = [choice.device for choice in self.cast.choices.values()]
+        return {device.name: device.memory_free for device in devices} | {HERE: hardware.memory_free()}
+
+    def _check_room(self, playable: Playable, size: tuple[int, int], running: Mapping[str, Part], env: Env) -> None:
+        """Raises WeftError if what has to be made anew takes more memory than there is."""
+        kept = {part.unit.hash for part in running.values()}
+        new = replace(playable, units=tuple(unit for unit in playable.units if unit.hash not in kept))
+        needs = self.needs(new, size, env.block.channels if env.block else 1)
+        check_room(by_device(needs), self.room())
 
     def _streams(self, unit: Unit, playable: Playable) -> bool:
         return playable.contexts[unit.subgraph.context].streams
@@ -179,12 +293,13 @@ class Stage:
             runner.hear(ref, self.hears(ref))
         feeding, backend = unit.feeding, self.backend(COMPUTE.name)
         if feeding is not None and backend is not None:
+            backend = self._acting(backend)
             runner.feeding += (Part(feeding, backend, backend.compile_subgraph(feeding, env, runner)),)
 
     def copy_ahead(self, swap: Swap, before: Swap) -> None:
         """Does beforehand what takes time of a `take_over` that copies, while the program before runs."""
         for part, old in _heirs(swap, before):
-            part.backend.copy_ahead(part.compiled, old)
+            part.backend.copy_ahead(part.compiled, [other.compiled for other in old if other.backend is part.backend])
 
     def take_over(self, swap: Swap, before: Swap | None, copy: bool = False) -> list[str]:
         """Hands the memory of the program before to the new one, or a `copy` if that runs on, at the boundary between
@@ -196,7 +311,7 @@ class Stage:
         kept = (part for part in swap.runner.parts if all(part.compiled is not compiled for compiled in new))
         goes_on = [slot.key for part in kept for slot in part.unit.kernel.slots]
         for part, old in heirs:
-            goes_on += part.backend.adopt(part.compiled, old, copy)
+            goes_on += part.backend.adopt(part.compiled, _memories_for(part, old), copy)
         return goes_on
 
     def _unrunnable(self, playable: Playable) -> dict[str, Diagnostic]:
@@ -206,7 +321,7 @@ class Stage:
             subgraph = unit.subgraph
             label = (subgraph.sinks or tuple(map(str, subgraph.tied)))[0].partition(".")[0]
             needed = next((n for n in subgraph.depends_on if n in missing), None)
-            if self.backend(subgraph.context) is None:
+            if subgraph.context not in self.choices:
                 words, hint = self._no_backend(subgraph.context)
                 words = f"{label} is left out: {words}"
             elif needed is not None:
@@ -244,13 +359,31 @@ class Stage:
         return loaded
 
 
-def _heirs(swap: Swap, before: Swap) -> Iterator[tuple[Part, list[Compiled]]]:
+def _heirs(swap: Swap, before: Swap) -> Iterator[tuple[Part, list[Part]]]:
     """The parts of a program that do not run yet, with those of the one before that they may go on from. Also one that
     was kept: the program it was kept from may have been replaced in the meantime."""
-    old = [part.compiled for part in before.runner.parts]
+    old = before.runner.parts
     for part in swap.runner.parts:
-        if all(part.compiled is not running for running in old):
-            yield part, [c for c in old if c.unit.subgraph.context == part.unit.subgraph.context]
+        if all(part.compiled is not running.compiled for running in old):
+            yield part, [other for other in old if other.unit.subgraph.context == part.unit.subgraph.context]
+
+
+def _memories_for(part: Part, old: Iterable[Part]) -> list[Compiled]:
+    """What others remember, in a form that the backend of a part can go on from; without what cannot be read."""
+    found: list[Compiled] = []
+    for other in old:
+        if type(other.backend) is type(part.backend):
+            found.append(other.compiled)
+            continue
+        with suppress(WeftError):
+            # Of a device of another kind there is the memory alone.
+            found.append(NullCompiled(other.unit, other.backend.remembered(other.compiled)))
+    return found
+
+
+def _shape(unit: Unit, playable: Playable, size: tuple[int, int]) -> tuple[int, int]:
+    """What a tick of a unit sweeps (height, width), as far as it depends on the size (width, height) of the picture."""
+    return size[::-1] if playable.contexts[unit.subgraph.context].sweeps_plane else (1, 1)
 
 
 def _stamp(path: str) -> object:

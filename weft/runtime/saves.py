@@ -15,6 +15,7 @@ from weft.runtime.compiling.worker import CompileWorker, Improvement, Outcome, l
 from weft.runtime.events import EventLog
 from weft.runtime.files import FileState, read_text
 from weft.runtime.program import Swap
+from weft.runtime.setup import Setup
 from weft.runtime.watcher import Watcher
 
 # Seconds for which the room for a picture has to stay the same before the picture is made anew for it.
@@ -119,6 +120,10 @@ class Saves:
         """Has better code made for a program that plays."""
         if outcome.swap is not None:
             self._worker.improve(outcome.saved.hash, outcome.swap)
+
+    def change(self, setup: Setup) -> None:
+        """Has what is compiled from now on run elsewhere."""
+        self._worker.change(setup)
 
     def improvements(self) -> list[Improvement]:
         """What has been improved since this was asked last."""

@@ -13,29 +13,30 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from weft.backends.base import Env
+from weft.backends.base import DeviceLostError, Values, as_array
 from weft.errors import Diagnostic, WeftError, fault
-from weft.runtime.clock import Clock, Tick
+from weft.runtime.clock import Clock
+from weft.runtime.commands import Commands
 from weft.runtime.compiling.compiler import Compiler
-from weft.runtime.compiling.trial import Moment
 from weft.runtime.compiling.worker import Outcome
 from weft.runtime.coordinator import Result, main_picture
-from weft.runtime.events import EventLog, FrameFigures, FrameStats
+from weft.runtime.events import EventLog, FrameStats
 from weft.runtime.inputs import Inputs
 from weft.runtime.notices import Notices
 from weft.runtime.program import Stage, Swap
 from weft.runtime.programs import Programs
 from weft.runtime.saves import Saves
-from weft.runtime.screens.screen import Overlay, Picture, Screen
+from weft.runtime.screens.screen import Overlay, Screen
 from weft.runtime.screenshots import Screenshots
+from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.player import Sound
 from weft.runtime.succession import Succession
 from weft.runtime.takeover import Takeover
+from weft.runtime.telling import Teller
+from weft.runtime.ticker import Ticker
 
 # While a program is loaded, the drawing thread gets Python's lock back after this long instead of after 5 ms.
 _SWITCH_SECONDS = 0.0005
@@ -45,9 +46,6 @@ _SLEEP_SLACK = 0.001
 _GLANCE = 0.05
 # No more than these seconds are made up for by hurrying after a frame that was late.
 _MADE_UP = 0.1
-
-# What is told with the name of a device.
-_SOUNDS = {"playing": "sound on", "back": "sound again on", "restarted": "sound again on"}
 
 NOTHING_YET = "nothing to show yet: mend the file and save it"
 
@@ -86,20 +84,29 @@ class Session:
         self.programs = Programs(self.compiler.stage)
         self._succession = Succession(self.programs, self.takeover, self.clock, self.sound)
         self._finished = threading.Event()
+        # Whoever hears what is told and said may change.
+        tell, say = (lambda problems: self.tell(problems)), (lambda line: self.say(line))  # noqa: PLW0108
+        self._teller = Teller(self.events, self.notices, tell, say)
+        self._ticker = Ticker(
+            self.stage, self.clock, self.inputs, self.sound, self._teller, self.threads, self._recovered
+        )
         self._saves = Saves(
-            self.path, self.compiler, self.events, lambda: self.programs.running, self._moment, self._finished.set,
-            self.fits,
+            self.path, self.compiler, self.events, lambda: self.programs.running, self._ticker.moment,
+            self._finished.set, self.fits,
         )  # fmt: skip
-        self._screenshots = Screenshots(self.folder, self.path.stem, self._mention)
-        self._tick = Tick(0, 0.0, 0.0)
-        self._picture: Picture | None = None
+        self._commands = Commands(
+            self.clock, self.sound, self._teller, self.stop, self._toggle_fullscreen, self._screenshot
+        )
+        self._screenshots = Screenshots(self.folder, self.path.stem, self._teller.mention)
+        self._picture: Values | None = None
         self._pending: Outcome | None = None
         """What was swapped in and has not drawn a frame yet."""
         self._improvable: Outcome | None = None
         """What plays, until it has drawn a frame and can be improved."""
         self._failure: tuple[Diagnostic, ...] = ()
         """What the program that plays failed with last."""
-        self._loops_reported: set[str] = set()
+        self._entered: Outcome | None = None
+        """What was swapped in last."""
         self._compute: list[float] = []
         self._compile_ms = 0.0
         self._overlay = Overlay()
@@ -156,11 +163,6 @@ class Session:
 
     # --- saves ----------------------------------------------------------------------------------------------------
 
-    def _moment(self) -> Moment:
-        """Where the performance is. Called by the worker's thread."""
-        tick = self._tick
-        return Moment(tick.number, tick.time, tick.dt, dict(self.inputs.snapshot()))
-
     def _take_in(self) -> None:
         """Takes what has been finished: the latest program is swapped in, mistakes are told."""
         self._finished.clear()
@@ -172,8 +174,8 @@ class Session:
             elif outcome is latest:
                 self._offer(outcome)
         due = self._succession.due()
-        if due is not None and due.swap is not None:
-            self._swap(due, due.swap)
+        if due is not None:
+            self._refuse(due) if due.swap is None else self._swap(due, due.swap)
         for better in self._saves.improvements():
             if self.sound is not None:
                 self.sound.improve(better.codes)
@@ -198,6 +200,7 @@ class Session:
 
     def _swap(self, outcome: Outcome, swap: Swap) -> None:
         try:
+            self._ticker.mend(swap)
             self._succession.enter(swap, self._picture)
         except Exception as failure:
             problem = fault("the program could not take over", failure)
@@ -212,9 +215,9 @@ class Session:
     def _enter(self, outcome: Outcome) -> None:
         """What changes with a new program besides the picture."""
         self._compile_ms = sum(outcome.took)
-        self._improvable = outcome
+        self._improvable = self._entered = outcome
         self._failure = ()
-        self._loops_reported.clear()
+        self._teller.begin()
         self.notices.set_problems(outcome.diagnostics)
         self._screen.set_patch_keys(self.patch_keys)
         self._saves.answered(outcome)
@@ -242,6 +245,7 @@ class Session:
             self._hear()
             self._annotate()
             self._frame(screen)
+            self._tell_changes()
             self._after_frame(stats)
             if due:
                 deadline = max(deadline + 1 / aimed, time.monotonic() - _MADE_UP)
@@ -282,21 +286,33 @@ class Session:
                 self.sound.follow(self.clock, {})
             screen.redraw()
             return
-        self._tick = self.clock.tick()
-        env = self._env(swap, self._tick)
-        done: dict[int, NDArray[Any]] = {}
+        env = self._ticker.begin(swap)
+        done: dict[int, Values] = {}
         try:
-            results = swap.runner.run(env, done)
-            if self.sound is not None:
-                given = {**env.inputs, **swap.runner.feeds(env)}
-                self.sound.follow(self.clock, given, swap.runner.seen(env))
+            results = self._ticker.run(swap, env, done)
         except Exception as failure:
-            self._fail((fault("the program failed while it ran", failure),))
+            self._fail(_problems(failure))
             return
-        computed = [result.values.reshape(-1) for result in results if result.context == "compute"]
+        computed = [result.array.reshape(-1) for result in results if result.context == "compute"]
         self._compute = [float(value) for values in computed for value in values]
-        if self._show(screen, self._succession.seen(main_picture(results), env, done)):
-            self._drew()
+        try:
+            if self._show(screen, self._succession.seen(main_picture(results), env, done)):
+                self._drew()
+        except DeviceLostError as failure:
+            self._ticker.lost_in_sight(swap, failure)
+
+    def _recovered(self, swap: Swap) -> None:
+        """A program goes on elsewhere. What stands in for the time being is made better."""
+        self._picture = None
+        if self._entered is not None and self._entered.swap is swap:
+            self._improvable = self._entered
+
+    def _tell_changes(self) -> None:
+        """Tells what runs elsewhere from now on, also those who compile for it."""
+        changes = self.stage.cast.changes()
+        self._teller.changed(changes)
+        if any(change.subgraph is None for change in changes):
+            self._saves.change(replace(self.compiler.setup, choices=self.stage.cast.choices))
 
     def _show(self, screen: Screen, shown: Result | None) -> bool:
         """Shows the picture of a frame; False if it cannot be shown. Raises WeftError when the screen is lost."""
@@ -324,12 +340,12 @@ class Session:
             self._saves.improve(self._improvable)
             self._improvable = None
         if self._pending is not None and self._pending.swap is not None:
-            self._report_swap(self._pending, self._pending.swap, time.monotonic())
+            self._teller.swapped(self._pending, self._pending.swap, self._succession.waited_ms)
             self._pending = None
 
-    def _fail(self, problems: tuple[Diagnostic, ...]) -> None:
-        """A program that fails while it runs gives way to the one before. Where there is none, it goes on trying, and
-        is told about once."""
+    def _fail(self, problems: tuple[Diagnostic, ...], otherwise: str = "it is tried again with every frame") -> None:
+        """A program that fails while it runs gives way to the one before. Where there is none, it goes on trying, or
+        does `otherwise`, and is told about once."""
         text = self._pending.saved.hash if self._pending else self._saves.last.hash
         went_back = self.programs.withdraw()
         if went_back:
@@ -337,128 +353,64 @@ class Session:
         self._pending = None
         if went_back or problems != self._failure:
             self._report(text, problems)
-            self.say("the version before goes on" if went_back else "it is tried again with every frame")
+            self.say("the version before goes on" if went_back else otherwise)
         self._failure = () if went_back else problems
         # What comes next is presented, also if it is drawn where the last picture was.
         self._picture = None
         self._screen.set_patch_keys(self.patch_keys)
         self._screen.redraw()
 
-    def _env(self, swap: Swap, tick: Tick) -> Env:
-        return Env(
-            width=swap.size[0],
-            height=swap.size[1],
-            tick=tick.number,
-            abstime=tick.time,
-            dt=tick.dt,
-            inputs={**self.inputs.frame(), **swap.playable.parameters},
-            pictures=swap.pictures,
-            threads=self.threads,
-            loop_stopped=self._loop_stopped,
-            warn=self._warn,
-        )
-
-    def _loop_stopped(self, kernel: str) -> None:
-        if kernel not in self._loops_reported:
-            self._loops_reported.add(kernel)
-            words = f"a loop in {kernel} stops at its limit of steps"
-            self.tell([Diagnostic("warning", "loop-stopped", words, None, "the rest of its steps is left out")])
-            self.notices.note(words)
-
-    def _warn(self, problem: Diagnostic) -> None:
-        self.tell([problem])
-        self.notices.note(problem.message)
-
     def _after_frame(self, stats: FrameStats) -> None:
         self.frames += 1
         figures = stats.shown(time.monotonic())
         if figures is not None:
-            self.events.emit("frames", **figures.fields())
-            self.notices.set_figures(self._figures(figures))
-        if figures is not None:
-            self._tell_of_sound()
+            self._teller.frames(figures, self.sound, self._facts())
         if self._compute and (figures is not None or self.frames == 1):
             self.events.emit("compute", values=self._compute)
 
     def _hear(self) -> None:
         """Tells what happens to the sound."""
         for event in self.sound.events() if self.sound is not None else ():
-            self._mention(event.words if event.kind not in _SOUNDS else f"{_SOUNDS[event.kind]} {event.words}")
+            if event.kind == "failure":
+                self._sound_fails(event)
+            elif event.kind == "moved":
+                self.stage.cast.lose_first(event.code, event.words)
+            else:
+                self._teller.heard(event)
 
-    def _tell_of_sound(self) -> None:
-        """How the sound is, once a second."""
-        if self.sound is None:
-            return
-        figures = self.sound.figures
-        if figures is not None:
-            self.events.emit(
-                "audio", blocks=figures.blocks, load=round(figures.load, 4), underruns=figures.underruns
-            )
+    def _sound_fails(self, event: SoundEvent) -> None:
+        """A program whose sound fails gives way to the one before, as one does whose picture fails."""
+        problems = (Diagnostic("error", event.code, event.words),)
+        withdrawn = self._succession.withdraw(event.number)
+        if withdrawn is not None:
+            self._refuse(replace(withdrawn, swap=None, diagnostics=problems))
+        elif self._succession.is_sounding(event.number):
+            self._fail(problems, otherwise="the sound before goes on, if there was one")
+        else:
+            self._report(self._saves.last.hash, problems)
 
-    def _figures(self, figures: FrameFigures) -> tuple[str, ...]:
+    def _facts(self) -> tuple[str, ...]:
+        """What is shown of the program besides the figures of its frames."""
         width, height = self.size
-        running = self.programs.running
+        running, choices = self.programs.running, self.stage.cast.choices
         contexts = dict.fromkeys(unit.subgraph.context for unit in running.playable.units) if running else {}
-        return (
-            f"{figures.fps:.0f} fps · p95 {figures.p95_ms:.1f} ms · {figures.dropped} dropped",
-            f"{width}×{height} · compiled in {self._compile_ms:.0f} ms",
-            " · ".join(f"{c} {self.stage.choices[c].shown}" for c in contexts if c in self.stage.choices),
-        )
-
-    def _report_swap(self, outcome: Outcome, swap: Swap, presented: float) -> None:
-        parsing, graph, kernels = outcome.took
-        latency = (presented - outcome.saved.moment) * 1e3
-        self.events.emit(
-            "swap",
-            hash=outcome.saved.hash,
-            parse_ms=round(parsing, 3),
-            graph_ms=round(graph, 3),
-            compile_ms=round(kernels, 3),
-            latency_ms=round(latency, 3),
-            waited_ms=round(self._succession.waited_ms, 3),
-            recompiled=[] if outcome.known else list(swap.changed),
-            kept=list(swap.kept),
-            cached=list(swap.changed) if outcome.known else [],
-            tier=swap.tier,
-        )
-        words = f"swapped in {latency:.0f} ms"
-        count = len(swap.changed) + len(swap.kept)
-        changed = "as it was before" if outcome.known else f"{len(swap.changed)} of {count} subgraphs new"
-        self.notices.note(words)
-        self.say(f"{words} · {changed}")
-
-    # --- commands -------------------------------------------------------------------------------------------------
+        runs = " · ".join(f"{name} {choices[name].shown}" for name in contexts if name in choices)
+        return f"{width}×{height} · compiled in {self._compile_ms:.0f} ms", runs
 
     def command(self, name: str) -> None:
         """What a key of the tool asks for."""
-        match name:
-            case "leave":
-                self.stop("closed")
-            case "pause":
-                self._pause()
-            case "restart":
-                self.clock.restart()
-                if self.sound is not None:
-                    self.sound.restart()
-                self._mention("the clock starts again")
-            case "fullscreen":
-                self._screen.toggle_fullscreen()
-            case "screenshot":
-                if self._picture is not None:
-                    self._screenshots.take(self._picture.copy())
-            case "errors":
-                self.notices.toggle_errors()
-            case "figures":
-                self.notices.toggle_figures()
+        self._commands.run(name)
 
-    def _pause(self) -> None:
-        if self.clock.paused:
-            self.clock.resume()
-        else:
-            self.clock.pause()
-        self.notices.set_paused(self.clock.paused)
-        self._mention("paused" if self.clock.paused else "goes on")
+    def _toggle_fullscreen(self) -> None:
+        self._screen.toggle_fullscreen()
 
-    def _mention(self, words: str) -> None:
-        self.say(words)
-        self.notices.note(words)
+    def _screenshot(self) -> None:
+        if self._picture is not None:
+            self._screenshots.take(as_array(self._picture).copy())
+
+
+def _problems(failure: Exception) -> tuple[Diagnostic, ...]:
+    """What to say about a program that failed while it ran."""
+    if isinstance(failure, WeftError):
+        return failure.diagnostics
+    return (fault("the program failed while it ran", failure),)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
-from numpy.typing import NDArray
-
-from weft.backends.base import Env
+from weft.backends.base import Env, Values, as_array
+from weft.errors import WeftError
 from weft.runtime.clock import Clock
 from weft.runtime.compiling.worker import Outcome
 from weft.runtime.coordinator import Result
@@ -20,7 +19,8 @@ from weft.runtime.programs import Programs
 from weft.runtime.sound.player import Sound
 from weft.runtime.takeover import Takeover
 
-Pixels = NDArray[Any]
+# How long a performance waits for its sound to begin, in seconds.
+_HELD = 1.5
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class _Waiting:
     outcome: Outcome
     at: float
     since: float
+    sound: int
+    """The number by which events tell of its sound."""
 
 
 class Succession:
@@ -40,29 +42,58 @@ class Succession:
         self._takeover = takeover
         self._clock = clock
         self._sound = sound
+        self._opening: tuple[Outcome, float] | None = None
+        """A program whose sound is being made ready, since a moment of the performance."""
         self._waiting: _Waiting | None = None
+        self._sounding = 0
+        """The number of the sound of the program that plays."""
+        self._held_until: float | None = None
+        """Until when the clock waits for the sound, on `time.monotonic`."""
         self._fading: PictureFade | None = None
         self.waited_ms = 0.0
         """How long the program that plays has waited for its beat."""
 
     def begin(self, swap: Swap) -> None:
-        """The sound of the first program begins: as it is, or a drum on the first beat would lose its stroke."""
-        if self._sound is not None:
-            self._sound.enter(swap.playable, 0.0, self._given(swap))
+        """The sound of the first program begins: as it is, or a drum on the first beat would lose its stroke. For that,
+        the clock stands still at 0 until there is sound, but not for long."""
+        if self._sound is None:
+            return
+        self._sounding = self._sound.enter(swap.playable, 0.0, self._given(swap))
+        if self._sound.is_starting:
+            self._clock.restart()
+            self._clock.pause()
+            self._held_until = time.monotonic() + _HELD
 
     def offer(self, outcome: Outcome) -> None:
-        """A program is ready, and takes the place of one that still waits. Its sound knows the moment beforehand.
-        Raises WeftError for a sound that there is no room for."""
-        now, running = self._clock.now(), self._programs.running
+        """A program is ready, and takes the place of one that still waits. Its sound knows the moment beforehand; where
+        it needs another stream, the program waits for that first. Raises WeftError for a sound that there is no room
+        for."""
         if outcome.swap is None:
             return
+        self._opening = None
+        if self._sound is not None and self._sound.prepare(outcome.swap.playable, self._given(outcome.swap)):
+            self._opening = outcome, self._clock.now()
+        else:
+            self._announce(outcome, outcome.swap, self._clock.now())
+
+    def _announce(self, outcome: Outcome, swap: Swap, since: float) -> None:
+        """Settles when a program takes over that is ready `since` some moment."""
+        now, running = self._clock.now(), self._programs.running
         bpm = running.playable.settings["bpm"] if running is not None else 0.0
-        at = self._takeover.moment(outcome.swap.playable, now, bpm) if running is not None else None
-        self._sounds(outcome.swap, at)
-        self._waiting = _Waiting(outcome, now if at is None else at, now)
+        at = self._takeover.moment(swap.playable, now, bpm) if running is not None else None
+        self._waiting = _Waiting(outcome, now if at is None else at, since, self._sounds(swap, at))
 
     def due(self) -> Outcome | None:
-        """What takes over now, if anything does. A performance that stands still waits for no beat."""
+        """What takes over now, if anything does; without a `swap` if its sound cannot be had. A performance that stands
+        still waits for no beat."""
+        self._release()
+        if self._opening is not None:
+            outcome, since = self._opening
+            try:
+                self._opened(outcome, since)
+            except WeftError as failure:
+                self._opening = None
+                return replace(outcome, swap=None, diagnostics=failure.diagnostics)
         waiting, now = self._waiting, self._clock.now()
         if waiting is None:
             return None
@@ -71,12 +102,12 @@ class Succession:
             if not (self._clock.paused or now < waiting.since):
                 return None
             if waiting.outcome.swap is not None:
-                self._sounds(waiting.outcome.swap)
-        self._waiting = None
+                waiting = replace(waiting, sound=self._sounds(waiting.outcome.swap))
+        self._waiting, self._sounding = None, waiting.sound
         self.waited_ms = max(0.0, now - waiting.since) * 1e3
         return waiting.outcome
 
-    def enter(self, swap: Swap, shown: Pixels | None) -> None:
+    def enter(self, swap: Swap, shown: Values | None) -> None:
         """From now on this program plays; `shown` is the picture that is seen. Raises whatever goes wrong with that."""
         before = self._programs.running
         fade = self._takeover.asked_fade(swap.playable)
@@ -86,15 +117,31 @@ class Succession:
             return
         self._programs.enter(swap, fades=True)
         # One that is still fading in cannot be told apart from what it fades over any more.
-        leaving = before if self._fading is None else shown.copy()
+        leaving = before if self._fading is None else as_array(shown).copy()
         self._fading = PictureFade(leaving, self._clock.now(), fade)
 
     def go_back(self) -> None:
         """Another program than the one whose sound was announced plays."""
         if self._programs.running is not None:
-            self._sounds(self._programs.running)
+            self._sounding = self._sounds(self._programs.running)
+        waiting = self._waiting
+        if waiting is not None and waiting.outcome.swap is not None:
+            self._waiting = replace(waiting, sound=self._sounds(waiting.outcome.swap, waiting.at))
 
-    def seen(self, shown: Result | None, env: Env, done: Mapping[int, Pixels]) -> Result | None:
+    def is_sounding(self, number: int) -> bool:
+        """Whether the sound of this number is that of the program that plays."""
+        return 0 < number == self._sounding
+
+    def withdraw(self, number: int) -> Outcome | None:
+        """The program that waits, if the sound of this number, which fails, is its own: it waits no more."""
+        waiting = self._waiting
+        if waiting is None or not 0 < number == waiting.sound:
+            return None
+        self._waiting = None
+        self.go_back()
+        return waiting.outcome
+
+    def seen(self, shown: Result | None, env: Env, done: Mapping[int, Values]) -> Result | None:
         """What is seen of the picture of the program that plays, and of that of the one before while it fades. `done`
         is what the former has computed in this tick."""
         if self._fading is not None and self._fading.is_over(env.abstime):
@@ -104,11 +151,29 @@ class Succession:
         leaving = self._fading.picture(env, done)
         if leaving is None:
             return shown
-        return replace(shown, values=self._fading.mixed(leaving, shown.values, env.abstime))
+        return replace(shown, values=self._fading.mixed(leaving, shown.array, env.abstime))
 
-    def _sounds(self, swap: Swap, at: float | None = None) -> None:
-        if self._sound is not None:
-            self._sound.enter(swap.playable, self._takeover.fade_of(swap.playable), self._given(swap), at)
+    def _release(self) -> None:
+        """The clock goes on when there is sound, or somebody wants it to."""
+        if self._held_until is None or self._sound is None:
+            return
+        if self._clock.paused and self._sound.is_starting and time.monotonic() < self._held_until:
+            return
+        self._held_until = None
+        self._clock.resume()
+
+    def _opened(self, outcome: Outcome, since: float) -> None:
+        """A program whose sound is ready waits for its beat. Raises WeftError where it cannot be had."""
+        if outcome.swap is None or self._sound is None or not self._sound.is_ready():
+            return
+        self._opening = None
+        self._announce(outcome, outcome.swap, since)
+
+    def _sounds(self, swap: Swap, at: float | None = None) -> int:
+        """Has the sound of a program play; gives its number, 0 for none."""
+        if self._sound is None:
+            return 0
+        return self._sound.enter(swap.playable, self._takeover.fade_of(swap.playable), self._given(swap), at)
 
     def _given(self, swap: Swap) -> dict[str, float]:
         """What comes to the sound of a program from outside, as far as that is known before its first frame."""

@@ -40,7 +40,9 @@ class Writer:
         self.parts = parts
         self.program = program
         self.plan = plan
-        self.names = Names({*language.reserved, *language.function_names, "frame", "stopped", "main"})
+        given = (text for name, _ in parts.kernel.coords for text in (f"me_{name}", f"all_{name}"))
+        own = ("frame", "main", "stopped", "met_limit", *given)
+        self.names = Names({*language.reserved, *language.function_names, *own})
         self.depth = 0
         self.steps = Steps(self)
         self._variables: dict[Node, str] = {}
@@ -141,23 +143,36 @@ class Writer:
 
     def _row(self, node: Node) -> Text:
         args = [self.value(arg) for arg in node.args]
+        found = self._pattern(node, args)
+        if found is not None:
+            return found
+        spelling = self.language.spelling(OPS[node.op])
+        if node.op == "div" and node.args[1].op == "const" and node.args[1].attr == 0:
+            # Some drivers draw nothing at all where they find a division by 0.
+            spelling, args = "*", [args[0], literal(self.language.real(copysign(inf, node.args[1].attr)))]
+        return self._called(spelling, args)
+
+    def _pattern(self, node: Node, args: list[Text]) -> Text | None:
+        """What is written otherwise than operation by operation."""
         if node.op in ("min", "max"):
             known = [arg.op == "const" and arg.attr == arg.attr for arg in node.args]
             if any(known):
                 # The language's own, which gives its first operand where the second is NaN.
-                return applied(node.op, args if known[0] else args[::-1])
+                return applied(self.language.word(node.op), args if known[0] else args[::-1])
         if node.op == "sub" and node.args[1].op == "floor" and node.args[1].args[0] is node.args[0]:
             whole = node.args[1]
             if self.language.has_fract and whole not in self._variables:
                 return applied("fract", args[:1])
-        spelling = self.language.spelling(OPS[node.op])
-        if node.op == "sub" and node.args[0] is node.args[1]:
-            spelling, args = "nothing_of", args[:1]
-        elif node.op == "div" and node.args[1].op == "const" and node.args[1].attr == 0:
-            # Some drivers draw nothing at all where they find a division by 0.
-            spelling, args = "*", [args[0], literal(self.language.real(copysign(inf, node.args[1].attr)))]
-        self.call(spelling)
-        return applied(spelling, args)
+        if node.op in ("sub", "div") and node.args[0] is node.args[1]:
+            return self._called("nothing_of" if node.op == "sub" else "one_of", args[:1])
+        ratio = node.args[0]
+        if node.op == "floor" and ratio.op == "div" and ratio not in self._variables and self.language.whole_ratio:
+            return self._called(self.language.whole_ratio, [self.value(arg) for arg in ratio.args])
+        return None
+
+    def _called(self, function: str, args: list[Text]) -> Text:
+        self.call(function)
+        return applied(self.language.word(function), args)
 
     def call(self, function: str) -> None:
         """Notes that a function is called."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from weft.codegen.clike.language import Language, Line, Parts
 from weft.codegen.clike.names import remark
-from weft.codegen.clike.shader import Kind, Shader
+from weft.codegen.clike.shader import Buffer, Kind, Shader
 
 _INDENT = "    "
 _TYPES: dict[Kind, str] = {"real": "float", "truth": "uint", "bits": "uint", "int": "int"}
@@ -37,6 +37,8 @@ def document(
     main: Sequence[Line],
     images: bool = False,
     workgroup: int | None = None,
+    entry: str = "main",
+    buffers: Sequence[Buffer] = (),
 ) -> Shader:
     """The program: its first lines, what it is given (in groups), functions, and the entry. With `images`, slots are
     written as images instead of targets."""
@@ -44,7 +46,9 @@ def document(
     shown = ", ".join(kernel.outputs) or "state alone"
     title = f"// {remark(f'{kernel.name} → {shown}')}"
     functions = [text.split("\n") for text in language.functions(sorted(parts.helpers))]
-    lines = [Line(top[0]), Line(title), *map(Line, top[1:])]
+    lines = [*map(Line, top)]
+    # Nothing may stand before a version.
+    lines.insert(int(top[0].startswith("#version")), Line(title))
     for group in (*given, *functions):
         if group:
             lines += [Line(""), *map(Line, group)]
@@ -64,4 +68,6 @@ def document(
         to_images=images,
         stops=parts.stops,
         workgroup=workgroup,
+        entry=entry,
+        buffers=tuple(buffers),
     )

@@ -78,12 +78,16 @@ class Language(ABC):
     """Whether there is a `fract(x)` that is `x - floor(x)` for every x."""
     reserved: ClassVar[frozenset[str]] = frozenset()
     """Names that a program cannot give."""
+    ring: ClassVar[str] = "past"
+    """What stands behind the name of a slot in that of its memory."""
+    whole_ratio: ClassVar[str | None] = None
+    """The function that is used for floor(a / b), where a quotient is not always the nearest number."""
     spellings: ClassVar[Mapping[str, str]] = {}
     """Rows that are spelled otherwise than the table of operators has it."""
     helpers: ClassVar[Mapping[str, Helper]] = {}
     """Functions besides the prelude's, or instead of them."""
     words: ClassVar[Mapping[str, str]] = {}
-    """What the words of the prelude are."""
+    """What the words of the prelude are, and functions of other names."""
 
     def spelling(self, row: OpSpec) -> str:
         """Raises KeyError for a row that has to be expanded first."""
@@ -91,6 +95,10 @@ class Language(ABC):
         if spelled is None:
             raise KeyError(row.name)
         return spelled
+
+    def word(self, function: str) -> str:
+        """What a function, or an operator, is called here."""
+        return self.words.get(function, function)
 
     def real(self, value: float) -> str:
         """A number in single precision."""
@@ -119,10 +127,13 @@ class Language(ABC):
         return frozenset((*PRELUDE, *self.helpers))
 
     def _translated(self, text: str) -> str:
-        text = re.sub(rf"\b({'|'.join(self.words)})\b", lambda found: self.words[found[0]], text)
+        return "\n".join(line if line.startswith("//") else self._in_words(line) for line in text.split("\n"))
+
+    def _in_words(self, line: str) -> str:
+        line = re.sub(rf"\b({'|'.join(self.words)})\b", lambda found: self.words[found[0]], line)
         if self.suffix:
-            text = re.sub(r"(?<![\w.])\d+\.\d*(?:e[-+]?\d+)?(?!\w)", rf"\g<0>{self.suffix}", text)
-        return text
+            line = re.sub(r"(?<![\w.])\d+\.\d*(?:e[-+]?\d+)?(?!\w)", rf"\g<0>{self.suffix}", line)
+        return line
 
     @abstractmethod
     def own(self, parts: Parts, image: Bound, slot: StateSlot, layer: str) -> str:

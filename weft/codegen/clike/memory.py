@@ -24,7 +24,7 @@ def write_state(w: Writer, node: Node) -> Text:
     if k.op == "const":
         past = Past(slot.key, node.attr.plane, _ticks(k.attr, slot))
         return Text(w.parts.frame.read(past, f"{slot_name(slot.key)}_past", "real", slot.key))
-    bound = _bound(w, w.parts.histories, slot.key, f"{slot_name(slot.key)}_past")
+    bound = _bound(w, w.parts.histories, slot.key, f"{slot_name(slot.key)}_{w.language.ring}")
     return Text(w.language.remembered(w.parts, bound, _index(w, slot, node)))
 
 
@@ -47,7 +47,7 @@ def write_picture(w: Writer, node: Node) -> Text:
 
 def image_of(w: Writer, slot: StateSlot) -> Bound:
     """The images of a slot."""
-    return _bound(w, w.parts.images, slot.key, f"{slot_name(slot.key)}_past")
+    return _bound(w, w.parts.images, slot.key, f"{slot_name(slot.key)}_{w.language.ring}")
 
 
 def _bound(w: Writer, known: dict[str, Bound], key: str, name: str) -> Bound:

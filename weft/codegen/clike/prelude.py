@@ -11,7 +11,7 @@ the bits of a real and back, `nearest` rounds to even, `pair` is two reals.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -82,6 +82,15 @@ float nothing_of(float x) {
     ("is_finite",),
 )
 
+_ONE_OF = Helper(
+    """\
+// x / x: 1, or NaN where x is 0 or not finite. A compiler may think that it is always 1.
+float one_of(float x) {
+    return is_finite(x) && x != 0.0 ? 1.0 : not_a_number;
+}""",
+    ("is_finite",),
+)
+
 _MINIMUM = Helper(
     """\
 // The smaller; of a number and a NaN the number.
@@ -106,32 +115,44 @@ bool is_odd(float whole) {
     return whole - 2.0 * floor(0.5 * whole) == 1.0;
 }""")
 
-_SINE = Helper(
-    f"""\
+
+def _less(x: str, count: str, parts: Sequence[str], fused: bool) -> str:
+    """x, less so many times the sum of some parts, as text. `fused` holds together what a compiler may take apart."""
+    for part in parts:
+        x = f"fma(-{count}, {part}, {x})" if fused else f"{x} - {count} * {part}"
+    return x
+
+
+def _sine(fused: bool) -> Helper:
+    return Helper(
+        f"""\
 // sin x: whole half turns are taken out of x first, in three parts.
 float sine(float x) {{
     float turns = nearest(x * {_PER_PI});
-    float rest = x - turns * {_PI_1} - turns * {_PI_2} - turns * {_PI_3};
+    float rest = {_less("x", "turns", (_PI_1, _PI_2, _PI_3), fused)};
     rest = clamp(rest, -1.58, 1.58);
     float square = rest * rest;
     float value = rest + rest * square * {_polynomial("square", polynomials.SINE)};
     return !is_finite(x) ? not_a_number : is_odd(turns) ? -value : value;
 }}""",
-    ("is_finite", "is_odd"),
-)
+        ("is_finite", "is_odd"),
+    )
 
-_COSINE = Helper(
-    f"""\
+
+def _cosine(fused: bool) -> Helper:
+    return Helper(
+        f"""\
 // cos x: whole half turns are taken out of x first, in three parts.
 float cosine(float x) {{
     float turns = nearest(x * {_PER_PI});
-    float rest = x - turns * {_PI_1} - turns * {_PI_2} - turns * {_PI_3};
+    float rest = {_less("x", "turns", (_PI_1, _PI_2, _PI_3), fused)};
     float square = min(rest * rest, 2.4964);
     float value = 1.0 + square * {_polynomial("square", polynomials.COSINE)};
     return !is_finite(x) ? not_a_number : is_odd(turns) ? -value : value;
 }}""",
-    ("is_finite", "is_odd"),
-)
+        ("is_finite", "is_odd"),
+    )
+
 
 _SINPI = Helper(f"""\
 // sin πx. Turns of 2 are taken out of x first, which is exact however large it is: drivers promise little beyond π.
@@ -151,18 +172,21 @@ float scaled(float x, float n) {
     return x * real_in(uint(int(n) + 126) << 23u) * 2.0;
 }""")
 
-_EXPONENTIAL = Helper(
-    f"""\
+
+def _exponential(fused: bool) -> Helper:
+    return Helper(
+        f"""\
 // e to the power of x.
 float exponential(float x) {{
     float limited = clamp(x, -87.4, 89.0);
     float octaves = nearest(limited * {_PER_LN_2});
-    float rest = limited - octaves * {_LN_2_1} - octaves * {_LN_2_2};
+    float rest = {_less("limited", "octaves", (_LN_2_1, _LN_2_2), fused)};
     float value = scaled(1.0 + rest * {_polynomial("rest", polynomials.POWER_OF_E)}, octaves);
     return is_number(x) ? value : not_a_number;
 }}""",
-    ("is_number", "scaled"),
-)
+        ("is_number", "scaled"),
+    )
+
 
 _POWER_OF_TWO = Helper(
     f"""\
@@ -193,9 +217,9 @@ _LOGARITHM_OF_ANY = Helper(
 // The value where x is positive and finite, otherwise what the logarithm is there.
 float logarithm_of_any(float x, float value) {
     if (!is_number(x) || x < 0.0) return not_a_number;
-    return x == 0.0 ? -infinity : x < infinity ? value : infinity;
+    return x == 0.0 ? -infinity : is_finite(x) ? value : infinity;
 }""",
-    ("is_number",),
+    ("is_number", "is_finite"),
 )
 
 _LOGARITHM = Helper(
@@ -218,25 +242,29 @@ float octaves(float x) {{
     ("logarithm_parts", "logarithm_of_any"),
 )
 
-_POWER = Helper(
-    f"""\
+
+def _power(fused: bool) -> Helper:
+    whole_part = "fma(exponent, parts.x, -whole)" if fused else "exponent * parts.x - whole"
+    return Helper(
+        f"""\
 // a to the power of b. The logarithm of a settles by how many octaves to scale; what is left comes from its two parts.
 float power(float a, float b) {{
-    if (b == 0.0 || a == 1.0) return 1.0;
+    if ((bits_in(b) & 0x7fffffffu) == 0u || bits_in(a) == bits_in(1.0)) return 1.0;
     bool is_whole = floor(b) == b;
     if (!is_number(a) || !is_number(b) || (a < 0.0 && !is_whole)) return not_a_number;
     float size = abs(a);
     float exponent = clamp(b, -2e9, 2e9);
     pair parts = logarithm_parts(size);
-    float logarithm = size == 0.0 ? -infinity : size < infinity ? parts.x + parts.y * {_PER_LN_2} : size;
+    float logarithm = size == 0.0 ? -infinity : is_finite(size) ? parts.x + parts.y * {_PER_LN_2} : size;
     float whole = nearest(clamp(exponent * logarithm, -126.0, 129.0));
-    float left = exponent * parts.x - whole + exponent * parts.y * {_PER_LN_2};
+    float left = {whole_part} + exponent * parts.y * {_PER_LN_2};
     float value = scaled(1.0 + left * {_polynomial("left", polynomials.POWER_OF_2)}, whole);
     value = whole > 128.0 ? infinity : whole < -125.0 ? 0.0 : value;
-    return is_whole && is_odd(b) && (bits_in(a) >> 31u) != 0u ? -value : value;
+    return is_whole && is_odd(exponent) && (bits_in(a) >> 31u) != 0u ? -value : value;
 }}""",
-    ("is_number", "is_odd", "logarithm_parts", "scaled"),
-)
+        ("is_number", "is_finite", "is_odd", "logarithm_parts", "scaled"),
+    )
+
 
 _ANGLE = Helper(
     f"""\
@@ -258,13 +286,16 @@ float angle(float y, float x) {{
     ("is_number",),
 )
 
-_BITS_OF = Helper("""\
+_BITS_OF = Helper(
+    """\
 // A whole number modulo 2³²; 0 if it is not finite. All steps are exact.
 uint bits_of(float x) {
+    if (!is_finite(x)) return 0u;
     float rest = x - floor(x / 4294967296.0) * 4294967296.0;
-    uint large = rest >= 0.0 && rest < 4294967296.0 ? uint(rest) : 0u;
-    return abs(x) < 2147483648.0 ? uint(int(x)) : large;
-}""")
+    return abs(x) < 2147483648.0 ? uint(int(x)) : uint(rest);
+}""",
+    ("is_finite",),
+)
 
 _BITS_TOP = Helper("""\
 // The top 24 bits as a whole number.
@@ -275,7 +306,7 @@ float bits_top(uint n) {
 _CELL = Helper("""\
 // Which cell of a ring holds what was k ticks ago: k is rounded down, from 1 to the depth; NaN is 1.
 int cell(int head, float k, int depth) {
-    int found = head - int(k >= 1.0 ? min(k, float(depth)) : 1.0);
+    int found = head - int(min(max(1.0, k), float(depth)));
     return found < 0 ? found + depth + 1 : found;
 }""")
 
@@ -287,12 +318,17 @@ float place(float coordinate, int size) {
 
 PRELUDE: Mapping[str, Helper] = MappingProxyType({
     "is_number": _NUMBER, "is_finite": _FINITE, "is_odd": _IS_ODD, "number_or": _NUMBER_OR,
-    "nothing_of": _NOTHING_OF,
+    "nothing_of": _NOTHING_OF, "one_of": _ONE_OF,
     "minimum": _MINIMUM, "maximum": _MAXIMUM,
-    "sine": _SINE, "cosine": _COSINE, "sinpi": _SINPI, "cospi": _COSPI,
-    "scaled": _SCALED, "exponential": _EXPONENTIAL, "power_of_two": _POWER_OF_TWO,
+    "sine": _sine(False), "cosine": _cosine(False), "sinpi": _SINPI, "cospi": _COSPI,
+    "scaled": _SCALED, "exponential": _exponential(False), "power_of_two": _POWER_OF_TWO,
     "logarithm_parts": _LOGARITHM_PARTS, "logarithm_of_any": _LOGARITHM_OF_ANY,
-    "logarithm": _LOGARITHM, "octaves": _OCTAVES, "power": _POWER, "angle": _ANGLE,
+    "logarithm": _LOGARITHM, "octaves": _OCTAVES, "power": _power(False), "angle": _ANGLE,
     "bits_of": _BITS_OF, "bits_top": _BITS_TOP, "cell": _CELL, "place": _PLACE,
 })  # fmt: skip
 """The functions by their names, each behind those that it calls."""
+
+FUSED: Mapping[str, Helper] = MappingProxyType({
+    "sine": _sine(True), "cosine": _cosine(True), "exponential": _exponential(True), "power": _power(True),
+})  # fmt: skip
+"""The same for compilers that put sums into another order, but keep to fma(a, b, c) = a · b + c."""

@@ -14,7 +14,7 @@ Kind: TypeAlias = Literal["real", "truth", "bits", "int"]
 
 
 class Extent(Enum):
-    """How much a launch computes."""
+    """How much a launch computes. For points, columns and rows are those of the images that it reads."""
 
     COLUMNS = "columns"
     ROWS = "rows"
@@ -54,6 +54,32 @@ class Bound:
     key: str
 
 
+class Use(Enum):
+    """What lies in a buffer."""
+
+    FRAME = "frame"
+    """The numbers of `Shader.uniforms`."""
+    OUT = "out"
+    """Pixels of 4 bytes [height, width], or planes of reals [outputs, elements]."""
+    COORDINATE = "coordinate"
+    """A real for each point."""
+    RING = "ring"
+    """The ring of an image slot: reals [cells · planes, height, width]."""
+    HISTORY = "history"
+    """The ring of a slot that is numbers: reals [cells · planes]."""
+    PICTURE = "picture"
+    """Pixels of four reals [height, width]."""
+    LIMIT = "limit"
+    """One unsigned number, which is set to 1 where a loop met its limit."""
+
+
+class Buffer(NamedTuple):
+    """A buffer that a program is given: what lies in it, and of which coordinate, slot or picture."""
+
+    use: Use
+    key: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Shader:
     """One program. The numbers of `uniforms` stand in this order, without gaps, in one block.
@@ -83,6 +109,10 @@ class Shader:
     stops: bool
     workgroup: int | None = None
     """How many points a workgroup takes; None for what is drawn."""
+    entry: str = "main"
+    """The name of the function that is run."""
+    buffers: tuple[Buffer, ...] = ()
+    """For languages that number all that a program is given: the buffers, by their numbers."""
 
     @property
     def ascii(self) -> bytes:

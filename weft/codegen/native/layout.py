@@ -20,6 +20,9 @@ CHANNELS = 4
 class Word(Enum):
     """Words that mean the same in every block."""
 
+    # Each is there but once; by its name it would take longer to find, several times a launch.
+    __hash__ = object.__hash__
+
     OUT = "out"
     """Where pixels go [height, width], 4 bytes each; or planes [outputs, height, width], reals."""
     WIDTH = "width"
@@ -38,6 +41,10 @@ class Word(Enum):
     """Where the numbers are that a launch is given, doubles, in the order of `Layout.numbers`."""
     STRIDE = "stride"
     """How many reals lie between the beginnings of two outputs of a series."""
+    ORIGIN = "origin"
+    """The sample n of a series is at the time ORIGIN + (FIRST + n) / RATE, in seconds. These three are doubles."""
+    FIRST = "first"
+    RATE = "rate"
     SCRATCH = "scratch"
     """Where the functions of a series leave values for one another."""
 
@@ -46,7 +53,7 @@ class Word(Enum):
 class Line:
     """Where the numbers are that change by column or by row, 4 bytes each: a coordinate, a local, or parts of pixels.
     A line is as long as the picture is wide or high, but never shorter than a vector. In a series, coordinates change
-    at every sample: reals, one for each, and room for a vector behind them."""
+    at every sample: reals, one for each, and room for a vector behind them; the times alone are computed."""
 
     source: Literal["coord", "local", "pixels"]
     key: str | int

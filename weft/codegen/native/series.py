@@ -11,6 +11,7 @@ from weft.codegen.native.frame import frame_function
 from weft.codegen.native.layout import SeriesLayout
 from weft.codegen.native.module import is_huge
 from weft.codegen.native.reader import read
+from weft.codegen.native.scan import scans, write_scans
 from weft.codegen.native.spread import write_spread
 from weft.codegen.native.stretch_writer import GIVEN, Scratch, StretchWriter, write_vectors
 from weft.codegen.native.stretches import is_series, stretches, with_waves
@@ -46,28 +47,37 @@ def emit_series(kernel: Kernel, isa: Isa, lanes: int, is_first: bool = False) ->
     names: list[str] = []
     helpers: dict[str, list[str]] = {}
     for number, part in enumerate(parts):
-        name = f"{part.way}{number}"
-        w = StretchWriter(name, isa, 1 if part.way == "turn" else lanes, places, scratch)
-        match part.way:
-            case "vectors":
-                write_vectors(w, kernel, graph, part)
-            case "spread":
-                write_spread(w, kernel, graph, part)
-            case "turn":
-                write_turn(w, kernel, graph, part, lanes)
-        functions += [
-            f"define internal void @{name}({GIVEN}) #0 {{", "entry:", *w.entry, "  br label %begin",
-            "begin:", *w.text, "  ret void", "}",
-        ]  # fmt: skip
-        names.append(name)
-        declared |= w.declared
-        helpers |= w.helpers
+        found = scans(kernel, graph, part) if part.way == "turn" and not is_first else ()
+        ways = ["scan", "turn"] if found else [part.way]
+        for way in ways:
+            name = f"{way}{number}"
+            w = StretchWriter(name, isa, {"turn": 1, "scan": isa.doubles}.get(way, lanes), places, scratch)
+            match way:
+                case "vectors":
+                    write_vectors(w, kernel, graph, part)
+                case "spread":
+                    write_spread(w, kernel, graph, part)
+                case "scan":
+                    write_scans(w, kernel, graph, part, found)
+                case "turn":
+                    write_turn(w, kernel, graph, part, lanes, isa.doubles if found else 0)
+            functions += _function(w, name)
+            names.append(name)
+            declared |= w.declared
+            helpers |= w.helpers
     frame, in_frame = frame_function(kernel, isa, places, DOUBLE)
     outer = Writer(isa, 1, places, Rate.ELEMENT, DOUBLE)
-    functions += chunks_function(outer, names, lanes, any(part.has_waves for part in parts), bool(frame))
+    functions += chunks_function(outer, names, lanes, bool(frame))
     called = [line for text in helpers.values() for line in text]
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
     return SeriesModule(
         "\n".join([*sorted(declared | in_frame), *called, *functions, *frame, attributes, ""]),
         SeriesLayout(places.fields, places.scalars, places.numbers, lanes, scratch.size),
     )
+
+
+def _function(w: StretchWriter, name: str) -> list[str]:
+    return [
+        f"define internal void @{name}({GIVEN}) #0 {{", "entry:", *w.entry, "  br label %begin",
+        "begin:", *w.text, "  ret void", "}",
+    ]  # fmt: skip

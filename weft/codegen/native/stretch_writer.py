@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from weft.codegen.base import Kernel
-from weft.codegen.native.layout import Word
+from weft.codegen.native.layout import Line, Word
 from weft.codegen.native.nodes import Graph, Node
 from weft.codegen.native.recurrence import recurrence
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.stretches import Stretch
 from weft.codegen.native.target import Isa
-from weft.codegen.native.types import DOUBLE
+from weft.codegen.native.types import DOUBLE, Value
+from weft.codegen.native.waves import TIME
 from weft.codegen.native.writer import Places, Writer
 from weft.ir.rates import Rate
 from weft.ops.spec import ValueType
@@ -19,9 +20,11 @@ from weft.ops.spec import ValueType
 CHUNK = 256
 """How many samples go through all stretches before the next ones do, at most: their values stay in the cache."""
 
-GIVEN = "ptr %block, i64 %start, i64 %count, double %time, double %step"
-"""What the functions of stretches take: the block, the first sample of a chunk, how many it has, the time of the first,
-and how far apart they are. (The last two are 0 where nothing reads them.)"""
+GIVEN = (
+    "ptr %block, i64 %start, i64 %count, double %origin, double %number, double %rate, double %time, double %step"
+)
+"""What the functions of stretches take: the block, the first sample of a chunk, how many it has, what times are made of
+(sample k of the chunk is at `%origin + (%number + k) / %rate`), the time of the first, and how far apart they are."""
 
 
 class Scratch:
@@ -59,6 +62,23 @@ class StretchWriter(Writer):
         self.row = ""
         self._scratch = scratch
         self._rows: dict[int, str] = {}
+
+    def _line(self, line: Line) -> Value:
+        if line != TIME:
+            return super()._line(line)
+        return self.find(line) or self.keep(line, self._times())
+
+    def _times(self) -> Value:
+        """The times of the samples of a vector: each comes of its own number alone, which is exact."""
+        lanes = self._once("numbers", self._first_numbers)
+        rate = self._once("rate", lambda: self.splat("%rate", "real"))
+        origin = self._once("origin", lambda: self.splat("%origin", "real"))
+        row = self.splat(self.put(f"sitofp i64 {self.row} to double"), "real")
+        return self.add(self.div(self.add(lanes, row), rate), origin)
+
+    def _first_numbers(self) -> Value:
+        lanes = self.each([self.reals.text(float(lane)) for lane in range(self.lanes)], "real")
+        return self.add(self.splat("%number", "real"), lanes)
 
     def row_of(self, node: Node) -> str:
         """The address of the row of a value."""

@@ -31,11 +31,6 @@ class Stretch:
     outputs: list[int] = field(default_factory=list)
     """The outputs that it writes."""
 
-    @property
-    def has_waves(self) -> bool:
-        inner = (each for node in self.nodes if node.op == "loop" for each in node.attr.nodes)
-        return any(node.op == "wave" for node in (*self.nodes, *inner))
-
 
 def is_series(kernel: Kernel) -> bool:
     """Whether all that a kernel changes by is the sample, and what it remembers are numbers."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from weft.codegen.base import Kernel
 from weft.codegen.native.layout import Head, History
 from weft.codegen.native.nodes import Graph
+from weft.codegen.native.scan import rows_before
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.stretch_writer import StretchWriter
 from weft.codegen.native.stretches import Stretch, states
@@ -36,9 +37,11 @@ class _Far:
     first: str
 
 
-def write_turn(w: StretchWriter, kernel: Kernel, graph: Graph, part: Stretch, lanes: int) -> None:
-    """The stretch in turn. `lanes` is how wide the vectors are that go on with what it leaves."""
+def write_turn(w: StretchWriter, kernel: Kernel, graph: Graph, part: Stretch, lanes: int, scanned: int) -> None:
+    """The stretch in turn. `lanes` is how wide the vectors are that go on with what it leaves, and `scanned` those by
+    which scans have gone ahead; 0 if none have."""
     write_nodes(w, kernel, part.once, part.once)
+    first = rows_before(w, scanned) if scanned else "0"
     stored = {store.place: store.value for store in graph.stores}
     places = dict.fromkeys([*states(part.nodes), *stored])
     slots = {place.slot: kernel.slot(place.slot) for place in places}
@@ -66,7 +69,7 @@ def write_turn(w: StretchWriter, kernel: Kernel, graph: Graph, part: Stretch, la
     w.do("%row.more = icmp slt i64 %row.next, %count")
     latch = w.block
     w.branch("%row.more", "sample", "last")
-    entering = [f"  %row = phi i64 [ 0, %{before} ], [ %row.next, %{latch} ]"]
+    entering = [f"  %row = phi i64 [ {first}, %{before} ], [ %row.next, %{latch} ]"]
     for each, following in zip(far, next_heads, strict=True):
         entering.append(f"  {each.head} = phi i64 [ {each.first}, %{before} ], [ {following}, %{latch} ]")
     for register in registers:

@@ -12,7 +12,7 @@ from weft.codegen.native.nodes import Node
 from weft.ir.rates import Rate
 
 TIME = Line("coord", "abstime", Rate.ELEMENT, "real")
-"""Where the time of each sample is."""
+"""The time of each sample."""
 
 _ROWS = ("sinpi", "cospi")
 

@@ -85,6 +85,7 @@ class Compiler:
     @classmethod
     def of(cls, setup: Setup) -> Compiler:
         """The compiler of this process. Raises WeftError for a backend that cannot be had."""
+        setup = setup.decided()
         return cls(setup, *setup.open())
 
     def compile(self, saved: Saved) -> Made:

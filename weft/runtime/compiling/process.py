@@ -53,10 +53,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Wish:
-    """Units that run already, for which there may be better code."""
+    """Units that run already, for which there may be better code; for some, by their hashes, something stands in."""
 
     number: int
     units: tuple[Unit, ...]
+    stand_ins: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -114,10 +115,18 @@ class CompileProcess:
         """Hands over a text; what was asked before is not answered any more. Raises CompilerDiedError."""
         self._send(Request(self._next_number(), saved, moment, known))
 
-    def improve(self, units: tuple[Unit, ...], give_up: Callable[[], bool]) -> Improved | None:
+    def change(self, setup: Setup) -> None:
+        """What is compiled from now on runs elsewhere. Raises CompilerDiedError."""
+        self._setup = setup
+        if self._process is not None:
+            self._send(setup)
+
+    def improve(
+        self, units: tuple[Unit, ...], stand_ins: frozenset[str], give_up: Callable[[], bool]
+    ) -> Improved | None:
         """Better code for some units; None if it was given up, which leaves the process at it until it is done. Raises
         CompilerDiedError."""
-        self._send(Wish(self._next_number(), units))
+        self._send(Wish(self._next_number(), units, stand_ins))
         content = self._content(give_up, ends=False)
         return content if isinstance(content, Improved) else None
 
@@ -126,7 +135,7 @@ class CompileProcess:
         self._began = None
         return self._number
 
-    def _send(self, message: Request | Wish) -> None:
+    def _send(self, message: Request | Wish | Setup) -> None:
         self.start()
         try:
             self._open.send(message)

@@ -24,7 +24,10 @@ def main(descriptor: int) -> None:
         gc.disable()
         gc.freeze()
         while True:
-            message: Request | Wish = player.recv()
+            message: Request | Wish | Setup = player.recv()
+            if isinstance(message, Setup):
+                compiler = _compiler(message)
+                continue
             player.send(Answer(message.number, "begun"))
             contents = _contents(compiler, message) if isinstance(message, Request) else _better(compiler, message)
             for content in contents:
@@ -66,5 +69,5 @@ def _better(compiler: Compiler | Made, wish: Wish) -> Iterator[Content]:
     started = time.perf_counter()
     if isinstance(compiler, Compiler):
         with suppress(Exception):
-            codes = compiler.stage.improve(wish.units)
+            codes = compiler.stage.improve(wish.units, wish.stand_ins)
     yield Improved(codes, (time.perf_counter() - started) * 1e3)

@@ -6,13 +6,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.base import Env
-from weft.backends.launch import Getter
+from weft.backends.base import Env, as_array
+from weft.backends.launch import Getter, Reals
 from weft.errors import Diagnostic, Span, WeftError, fault
 from weft.names import StrandRef
 from weft.runtime.build import Playable
@@ -41,6 +42,13 @@ _MOST_LISTENING = 0.05
 # less. With so few frames, a picture would seem to stand still, and keys not to be heard.
 _SLOWEST = 2.0
 
+# A graphics card takes so many times less at least than the core that tries out pictures in its place.
+_CARD = 30
+
+
+_NOT_FED: Mapping[str, float] = MappingProxyType({})
+_NOT_SEEN: Mapping[str, Reals] = MappingProxyType({})
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -57,15 +65,16 @@ def mistakes(playable: Playable, stage: Stage, moment: Moment, places: Mapping[s
     """What is wrong with a program as it would run at this moment; it may, if there are but warnings. `places` says
     where the output statements stand. Never raises."""
     try:
+        stage = replace(stage, rehearses=True)
         sound = _SoundTrial(playable, stage, moment) if playable.streaming.units else None
         here = stage if sound is None else replace(stage, hears=sound.getter)
         trial = _Trial(playable, here, moment, _SIDE)
         wrong = _not_numbers(trial.not_numbers(), places) or _too_slow(playable, here, moment, trial)
         if sound is None or wrong:
             return wrong
-        if sound.not_numbers() and trial.feeds():
+        if sound.not_numbers() and trial.gives:
             # It may only be so without what pictures give to it.
-            sound = _SoundTrial(playable, stage, moment, trial.feeds())
+            sound = _SoundTrial(playable, stage, moment, trial.feeds(), trial.seen())
         silent = _not_numbers(sound.not_numbers(), places, "sample, so it would be silent")
         return silent or sound.too_slow() or sound.steady()
     except WeftError as failure:
@@ -95,11 +104,20 @@ class _Trial:
         self.seconds = time.perf_counter() - started
         env = self._env
         self._env = replace(env, tick=env.tick + 1, abstime=env.abstime + env.dt)
-        return {name: values for name, values in found.items() if values is not None}
+        return {name: as_array(values) for name, values in found.items() if values is not None}
+
+    @property
+    def gives(self) -> bool:
+        """Whether sounds are given anything."""
+        return self._swap.runner.gives
 
     def feeds(self) -> Mapping[str, float]:
         """What sounds are given by the last frame."""
         return self._swap.runner.feeds(self._env)
+
+    def seen(self) -> Mapping[str, Reals]:
+        """What sounds see of the last frame."""
+        return self._swap.runner.seen(self._env)
 
     def not_numbers(self) -> list[str]:
         """The outputs that are not a number anywhere in the last of some frames, by their labels."""
@@ -120,15 +138,22 @@ class _Trial:
 
 
 class _SoundTrial:
-    """The sound of a program, block by block. It is given mouse, keys and parameters, and what pictures `feed`."""
+    """The sound of a program, block by block. It is given mouse, keys and parameters, and of pictures what it is `fed`
+    and has `seen`."""
 
     def __init__(
-        self, playable: Playable, stage: Stage, moment: Moment, fed: Mapping[str, float] | None = None
+        self,
+        playable: Playable,
+        stage: Stage,
+        moment: Moment,
+        fed: Mapping[str, float] = _NOT_FED,
+        seen: Mapping[str, Reals] = _NOT_SEEN,
     ) -> None:
         self._rate = playable.settings["rate"]
         first = round(moment.abstime * self._rate)
-        inputs = {**moment.inputs, **playable.parameters, **(fed or {})}
+        inputs = {**moment.inputs, **playable.parameters, **fed}
         self._rendering = Rendering(replace(stage, hears=None), playable, inputs, first, clips=False)
+        self._rendering.show(seen)
         self._seconds: list[float] = []
         self._blocks: list[npt.NDArray[np.float32]] = []
         self._behind = first
@@ -180,8 +205,9 @@ def small(size: tuple[int, int], side: int) -> tuple[int, int]:
 def _too_slow(playable: Playable, stage: Stage, moment: Moment, first: _Trial) -> tuple[Diagnostic, ...]:
     """Whether a frame would take so long that nothing else could be done; measured, as far as there is any doubt."""
     pixels = playable.size[0] * playable.size[1]
+    slowest = _SLOWEST * (_CARD if stage.rehearsed(playable) else 1)
     for _ in range(2):  # the first frame of a trial also sets up what the others use
-        if first.seconds * pixels / first.pixels < _SLOWEST:
+        if first.seconds * pixels / first.pixels < slowest:
             return ()
         first.frame()
     larger = _Trial(playable, stage, moment, _LARGER_SIDE)
@@ -189,7 +215,7 @@ def _too_slow(playable: Playable, stage: Stage, moment: Moment, first: _Trial) -
         larger.frame()
     a_pixel = max(0.0, larger.seconds - first.seconds) / max(1, larger.pixels - first.pixels)
     expected = first.seconds + a_pixel * max(0, pixels - first.pixels)
-    if expected < _SLOWEST:
+    if expected < slowest:
         return ()
     words = f"a frame would take about {expected:.0f} seconds, and nothing could be done meanwhile"
     return (Diagnostic("error", "too-slow", words, None, "make the picture smaller, or loops shorter"),)

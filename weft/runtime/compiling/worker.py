@@ -124,6 +124,9 @@ class CompileWorker:
         self._improved: list[Improvement] = []
         self._better_elsewhere: set[str] = set()
         """The hashes of units played elsewhere for which better code has been handed over."""
+        self._change: Setup | None = None
+        self._outdated: Swap | None = None
+        """A program that was translated for backends which are lost."""
         self._ended = False
         self._gave_up = False
         self._thread = threading.Thread(target=self._run, name="weft-compile", daemon=True)
@@ -145,6 +148,11 @@ class CompileWorker:
         with self._condition:
             self._improvable = (text, swap)
             self._condition.notify()
+
+    def change(self, setup: Setup) -> None:
+        """What is compiled from now on runs elsewhere."""
+        with self._condition:
+            self._change = setup
 
     def take(self) -> list[Outcome]:
         """What has been finished since this was asked last, oldest first."""
@@ -171,6 +179,7 @@ class CompileWorker:
             self._process.start()
         try:
             while (task := self._next()) is not None:
+                self._follow_change()
                 if isinstance(task, Saved):
                     outcome = self._attempt(task)
                     if outcome is not None:
@@ -193,6 +202,15 @@ class CompileWorker:
             saved, self._waiting = self._waiting, None
             return None if self._ended else saved
 
+    def _follow_change(self) -> None:
+        """Nothing that was translated for backends which are lost is of use any more."""
+        with self._condition:
+            setup, self._change = self._change, None
+        if setup is not None:
+            self._process.change(setup)
+            self._remembered = Remembered()
+            self._outdated = self._running()
+
     def _better(self, text: str, swap: Swap) -> None:
         """Improves a program, unless a text comes meanwhile. If the process dies of it, the program stays as it is."""
         elsewhere = {unit.hash for unit in swap.elsewhere}
@@ -200,7 +218,7 @@ class CompileWorker:
         if not units:
             return
         try:
-            improved = self._process.improve(units, lambda: self._ended or self._waiting is not None)
+            improved = self._process.improve(units, swap.stand_ins, lambda: self._ended or self._waiting is not None)
         except CompilerDiedError:
             return
         if improved is None:
@@ -251,7 +269,7 @@ class CompileWorker:
             return self._ended or (impatient and self._waiting is not None and self._process.seconds > _PATIENCE)
 
         running = self._running()
-        codes = running.playable.codes if running is not None else {}
+        codes = running.playable.codes if running is not None and running is not self._outdated else {}
         self._process.ask(saved, self._moment(), frozenset(codes))
         made = self._process.made(give_up)
         if made is None:

@@ -1,7 +1,7 @@
 """Draws finished pictures into a window's frame, and labels over them: all that is done with OpenGL to show what
 another backend made.
 
-This is the one module of the runtime that imports OpenGL. Every call needs the window's context to be current.
+Every call needs the window's context to be current.
 """
 
 from __future__ import annotations
@@ -11,23 +11,13 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import OpenGL
 
+from weft.backends.gl.contexts import GraphicsError
+from weft.backends.gl.opengl import GL, DriverError, is_software, plain
+from weft.backends.gl.textures import Texture
 from weft.errors import error
 from weft.runtime.screens.frame import Label, Rect, letterbox
 from weft.runtime.screens.screen import Picture
-
-# Every call would otherwise ask the driver for errors, which makes it wait; what can fail is asked for explicitly.
-OpenGL.ERROR_CHECKING = False
-OpenGL.ERROR_LOGGING = False
-OpenGL.USE_ACCELERATE = False
-
-from OpenGL import GL  # noqa: E402  (the settings above count when this is imported)
-from OpenGL.error import Error as OpenGLError  # noqa: E402
-from OpenGL.platform import PLATFORM  # noqa: E402
-
-NEEDS_EGL = "EGL" in type(PLATFORM).__name__
-"""Whether PyOpenGL only finds contexts that were made through EGL: it decides so when it is imported."""
 
 Filter: TypeAlias = Literal["nearest", "linear"]
 Upload: TypeAlias = Literal["direct", "buffers"]
@@ -35,8 +25,6 @@ Upload: TypeAlias = Literal["direct", "buffers"]
 
 # One buffer is filled while the card may still read the two before.
 _RING = 3
-# Parts of the names that drivers give themselves when the processor does the drawing.
-_SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software", "gdi generic")
 
 
 def upload_for(renderer: str) -> Upload:
@@ -46,7 +34,7 @@ def upload_for(renderer: str) -> Upload:
     is the graphics card, the buffer is a copy more: on llvmpipe, at 1280×720 and 1920×1080, the upload takes 3 to 7
     times as long by a buffer, upload and drawing together 1.3 to 1.5 times.
     """
-    return "direct" if any(name in renderer.lower() for name in _SOFTWARE) else "buffers"
+    return "direct" if is_software(renderer) else "buffers"
 
 
 _VERTEX_SHADER = """#version 330 core
@@ -69,14 +57,6 @@ void main() {
 """
 
 
-DriverError: type[Exception] = OpenGLError
-"""What a call raises that the driver lacks."""
-
-
-class GraphicsError(Exception):
-    """The graphics driver does not do what every picture needs. Carries the reason."""
-
-
 class Painter:
     """Holds one picture in the memory of the graphics card and what is written over it, and draws both."""
 
@@ -87,10 +67,14 @@ class Painter:
         """
         self._filter = GL.GL_NEAREST if filtering == "nearest" else GL.GL_LINEAR
         self._size = (0, 0)
+        self._shown: Any = None
+        """The texture that is shown, and its width and height."""
+        self._shown_size = (0, 0)
+        self._lent: Texture | None = None
         self._labels: list[tuple[Label, Any]] = []
         try:
             self._prepare()
-            self.uploading: Upload = upload or upload_for(_text(GL.glGetString(GL.GL_RENDERER)))
+            self.uploading: Upload = upload or upload_for(plain(GL.glGetString(GL.GL_RENDERER)))
             self._buffers = [GL.glGenBuffers(1) for _ in range(_RING)] if self.uploading == "buffers" else []
             self._rehearse()
         except DriverError as problem:
@@ -126,6 +110,12 @@ class Painter:
             self._allocate(width, height)
         if not (self._buffers and self._send_by_buffer(picture)):
             _send(width, height, np.ascontiguousarray(picture))
+        self._shown, self._shown_size, self._lent = self._texture, self._size, None
+
+    def show(self, texture: Texture, size: tuple[int, int]) -> None:
+        """From now on shows a texture of this width and height, whose first row is the upper one. It is not copied."""
+        self._lent = texture  # it lives for as long as somebody knows it
+        self._shown, self._shown_size = texture.number, size
 
     def _send_by_buffer(self, picture: Picture) -> bool:
         """Puts the picture into the buffer whose turn it is, from where the card fetches it; False if it refuses."""
@@ -159,6 +149,7 @@ class Painter:
 
     def _allocate(self, width: int, height: int) -> None:
         self._size = (0, 0)
+        self._shown_size = (0, 0)
         message = f"the graphics card cannot show a picture of {width}×{height}"
         if max(width, height) > self._most:
             raise error("picture-too-large", message, hint=f"it takes up to {self._most} pixels a side")
@@ -176,7 +167,7 @@ class Painter:
         if not all(frame):
             return
         GL.glUseProgram(self._program)
-        if all(self._size):
+        if all(self._shown_size):
             self._paint_picture(frame)
         if self._labels:
             GL.glEnable(GL.GL_BLEND)
@@ -186,10 +177,10 @@ class Painter:
             GL.glDisable(GL.GL_BLEND)
 
     def _paint_picture(self, frame: tuple[int, int]) -> None:
-        place = letterbox(self._size, frame)
+        place = letterbox(self._shown_size, frame)
         # At its own size a picture is shown to the bit, which rounding in a linear filter would not promise.
-        scaling = GL.GL_NEAREST if (place.width, place.height) == self._size else self._filter
-        GL.glBindTexture(GL.GL_TEXTURE_2D, self._texture)
+        scaling = GL.GL_NEAREST if (place.width, place.height) == self._shown_size else self._filter
+        GL.glBindTexture(GL.GL_TEXTURE_2D, self._shown)
         _filter_by(scaling)
         _fill(place, frame)
 
@@ -219,10 +210,6 @@ def _number(address: Any) -> int:
     """PyOpenGL gives addresses as numbers or as pointers, depending on its version."""
     number = address if isinstance(address, int) else ctypes.cast(address, ctypes.c_void_p).value
     return number or 0
-
-
-def _text(words: Any) -> str:
-    return words.decode(errors="replace") if isinstance(words, bytes) else str(words or "")
 
 
 def _send(width: int, height: int, pixels: Picture | None) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from weft.backends.base import PictureHandle
 from weft.errors import Diagnostic
 
 Picture = npt.NDArray[np.uint8]
 """[height, width, RGBA], row 0 on top."""
+
+Shown: TypeAlias = "Picture | PictureHandle"
+"""The same, or one that lies on a device."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,8 @@ class Screen(Protocol):
         """Width and height in pixels into which a picture should be made to fit; None if any size will do."""
         ...
 
-    def present(self, picture: Picture) -> None:
-        """Shows a picture. The array may change afterwards."""
+    def present(self, picture: Shown) -> None:
+        """Shows a picture. An array may change afterwards; a handle stays as it is until the next but one."""
         ...
 
     def redraw(self) -> None:
@@ -69,7 +73,7 @@ class NoScreen:
     should_close = False
     room = None
 
-    def present(self, picture: Picture) -> None:
+    def present(self, picture: Shown) -> None:
         pass
 
     def redraw(self) -> None:

@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from types import FrameType
 
+from weft.backends.base import as_array
 from weft.keys import TOOL_KEYS
 from weft.runtime.inputs import Inputs
 from weft.runtime.screens.frame import Rect, letterbox
-from weft.runtime.screens.screen import Overlay, Picture
+from weft.runtime.screens.screen import Overlay, Picture, Shown
 from weft.runtime.screens.terminal_cells import Cells, Colours, cells_of, draw
 from weft.runtime.screens.terminal_device import SYNCHRONIZED, Device
 from weft.runtime.screens.terminal_keys import Decoder, HeldKeys, Key, Mouse
@@ -121,13 +122,13 @@ class Terminal:
     def toggle_fullscreen(self) -> None:
         """Does nothing: a terminal's window is not ours."""
 
-    def present(self, picture: Picture) -> None:
+    def present(self, picture: Shown) -> None:
         """Shows a picture [height, width, RGBA], row 0 on top; alpha is not shown.
 
         A terminal that has not yet taken the last one in does not get this one, unless it is still the latest when
         the terminal is ready. Does nothing once this is closed.
         """
-        self._picture = picture.copy()
+        self._picture = as_array(picture).copy()
         self.redraw()
 
     def redraw(self) -> None:

@@ -1,76 +1,26 @@
 """The window on the screen: shows finished pictures and what is written over them, and gives mouse and keys to the
 patch and commands to the tool.
 
-This is the one module that imports GLFW. Import it where a window is wanted: where GLFW or OpenGL is missing, the
-import itself raises `WeftError` with the code `no-display`. All of it is for the main thread.
+Import it where a window is wanted: where GLFW or OpenGL is missing, the import itself raises `WeftError` with the code
+`no-display`. All of it is for the main thread.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from weft.errors import WeftError, error
+from weft.backends.base import as_array
+from weft.errors import error
 from weft.keys import TOOL_KEYS, key_name
 from weft.runtime.hush import hushed
 from weft.runtime.inputs import BUTTONS, Inputs
+from weft.runtime.screens.display import HINT, Display, DriverError, GlPicture, GraphicsError, glfw, no_display
 from weft.runtime.screens.frame import Rect, fitted, letterbox, shared
 from weft.runtime.screens.overlay import Annotator
-from weft.runtime.screens.screen import Overlay, Picture
-
-_HINT = "--terminal shows the picture in the terminal, --headless runs without one"
-
-
-def _no_display(message: str) -> WeftError:
-    return error("no-display", f"no window can be opened: {message}", hint=_HINT)
-
-
-try:
-    import glfw
-
-    from weft.runtime.screens.painter import NEEDS_EGL, DriverError, Filter, GraphicsError, Painter
-except Exception as problem:  # without libGL, PyOpenGL fails in ways of its own, each an error of another kind
-    raise _no_display(f"OpenGL or GLFW is missing on this machine ({problem})") from problem
-
-
-class Display:
-    """GLFW, from its start to its end. All windows that are open at the same time have to share one."""
-
-    def __init__(self) -> None:
-        """Raises `WeftError` (`no-display`) where there is no display."""
-        self._errors: deque[str] = deque(maxlen=8)
-        glfw.set_error_callback(self._on_error)
-        glfw.init_hint(glfw.COCOA_CHDIR_RESOURCES, glfw.FALSE)
-        with hushed():
-            ready = glfw.init()
-        if not ready:
-            reason = self._errors[0] if self._errors else "GLFW does not start"
-            self.close()
-            raise _no_display(f"there is no display ({reason})")
-
-    def take_error(self) -> str | None:
-        """What GLFW said last about a call that failed; None if none did since this was asked."""
-        last = self._errors[-1] if self._errors else None
-        self._errors.clear()
-        return last
-
-    def monitors(self) -> list[str]:
-        """The monitors' names, in the order of their numbers."""
-        return [_text(glfw.get_monitor_name(monitor)) for monitor in glfw.get_monitors()]
-
-    def close(self) -> None:
-        """Closes all windows and GLFW itself. May be called twice."""
-        glfw.terminate()
-        glfw.set_error_callback(None)  # type: ignore[arg-type]  # back to the default; GLFW's stub forgets it
-
-    def _on_error(self, _code: int, words: Any) -> None:
-        self._errors.append(_text(words))
-
-
-def _text(words: bytes | str | None) -> str:
-    return words.decode(errors="replace") if isinstance(words, bytes) else words or ""
+from weft.runtime.screens.painter import Filter, Painter
+from weft.runtime.screens.screen import Overlay, Picture, Shown
 
 
 class Window:
@@ -123,10 +73,12 @@ class Window:
             self._monitor_number = self._check_monitor(monitor)
             self._handle = self._open(title, width, height)
             stack.callback(glfw.destroy_window, self._handle)
+            self._graphics = display.lend(self._handle)
+            stack.callback(display.lend, None)
             try:
                 self._painter = Painter(filtering)
             except GraphicsError as problem:
-                raise _no_display(f"the graphics driver does not draw ({problem})") from problem
+                raise no_display(f"the graphics driver does not draw ({problem})") from problem
             self._listen()
             if fullscreen:
                 self.toggle_fullscreen()
@@ -151,21 +103,18 @@ class Window:
         monitor = self._monitor
         area = _work_area(monitor or glfw.get_primary_monitor())
         width, height = self._asked_size = fitted((width, height), area)
-        glfw.default_window_hints()
-        for hint, value in _WINDOW_HINTS.items():
-            glfw.window_hint(hint, value)
-        glfw.window_hint_string(glfw.X11_CLASS_NAME, "weft")
+        handle = self.display.create(width, height, title)
+        if not handle:
+            reason = self.display.take_error() or "unknown"
+            raise no_display(f"this display does not draw with OpenGL 3.3 ({reason})")
         with hushed():
-            handle = glfw.create_window(width, height, title, None, None)
-            if not handle:
-                reason = self.display.take_error() or "unknown"
-                raise _no_display(f"this display does not draw with OpenGL 3.3 ({reason})")
             if monitor and area:
                 glfw.set_window_pos(
                     handle, area.left + (area.width - width) // 2, area.top + (area.height - height) // 2
                 )
             glfw.make_context_current(handle)
             self._keep_pace()
+            glfw.show_window(handle)
         return handle
 
     def _keep_pace(self) -> None:
@@ -207,8 +156,9 @@ class Window:
         """From now on these keys belong to the patch, and steer the tool only together with Ctrl."""
         self._patch_keys = names
 
-    def present(self, picture: Picture) -> None:
-        """Shows a picture [height, width, RGBA], row 0 on top; alpha is not shown, as nothing lies behind it.
+    def present(self, picture: Shown) -> None:
+        """Shows a picture [height, width, RGBA], row 0 on top; alpha is not shown, as nothing lies behind it. One that
+        was drawn with the graphics of the window's display is not copied.
 
         With vsync, waits for the screen. Does nothing once the window is closed. Raises `WeftError`:
         `picture-too-large` for one that the graphics card cannot hold, `display-lost` where nothing can be drawn any
@@ -216,9 +166,13 @@ class Window:
         """
         if self._closed:
             return
-        with self._drawing():
-            self._painter.upload(picture)
         size = (picture.shape[1], picture.shape[0])
+        own = isinstance(picture, GlPicture) and picture.texture.graphics is self._graphics
+        with self._drawing():
+            if isinstance(picture, GlPicture) and own:
+                self._painter.show(picture.texture, size)
+            else:
+                self._painter.upload(as_array(picture))
         if size != self._picture_size:
             self._picture_size = size
             self._follow_picture()
@@ -260,7 +214,7 @@ class Window:
         except DriverError as problem:
             reason = str(problem)
         if reason is not None:
-            raise error("display-lost", f"the window cannot be drawn into any more: {reason}", hint=_HINT)
+            raise error("display-lost", f"the window cannot be drawn into any more: {reason}", hint=HINT)
 
     def read_back(self) -> Picture:
         """What the window shows, [height, width, RGBA] with row 0 on top: the picture, the black around it, and what is
@@ -375,20 +329,6 @@ class Window:
             (x * frame_width / window_width - picture.left) / picture.width,
             (y * frame_height / window_height - picture.top) / picture.height,
         )
-
-
-_WINDOW_HINTS = {
-    glfw.CONTEXT_VERSION_MAJOR: 3,
-    glfw.CONTEXT_VERSION_MINOR: 3,
-    glfw.OPENGL_PROFILE: glfw.OPENGL_CORE_PROFILE,
-    glfw.OPENGL_FORWARD_COMPAT: glfw.TRUE,
-    glfw.CONTEXT_CREATION_API: glfw.EGL_CONTEXT_API if NEEDS_EGL else glfw.NATIVE_CONTEXT_API,
-    glfw.ALPHA_BITS: 0,
-    glfw.DEPTH_BITS: 0,
-    glfw.STENCIL_BITS: 0,
-    # A player who goes on typing on one screen must not lose the picture on the other.
-    glfw.AUTO_ICONIFY: glfw.FALSE,
-}
 
 
 def _work_area(monitor: Any) -> Rect | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.errors import Diagnostic, WeftError, fault
-from weft.runtime.sound.messages import SoundSetup
+from weft.runtime.sound.messages import ProgramFailure, SoundSetup
 from weft.runtime.sound.renderer import Renderer
 from weft.runtime.sound.shared import Controls, Figures, FiguresReader, FiguresWriter, State
 
@@ -44,7 +44,7 @@ class Blocks:
         steps = min(round(_RAMP * setup.rate), setup.frames)
         self._ramp = np.linspace(0, 1, steps, endpoint=False, dtype=np.float32)[:, np.newaxis]
         self._has_failed = False
-        self._untold: Diagnostic | None = None
+        self._untold: Exception | None = None
         self._figures = before
         self.begin()
         self._writer.write(replace(before, state=State.STARTING))
@@ -66,8 +66,8 @@ class Blocks:
         """Sound fades away, and stays away until `begin`."""
         self._leaving = True
 
-    def failure(self) -> Diagnostic | None:
-        """What the renderer failed with; each failure is told once, until `forgive`."""
+    def failure(self) -> Exception | None:
+        """What the renderer failed with, for `what_failed`; told once, until `forgive`."""
         failure, self._untold = self._untold, None
         return failure
 
@@ -134,7 +134,7 @@ class Blocks:
             block[:] = 0
             if not self._has_failed:
                 self._has_failed = True
-                self._untold = what_failed(failure)
+                self._untold = failure
 
     def _fade(self, block: NDArray[np.float32]) -> None:
         """The beginning of a block fades in."""
@@ -142,8 +142,10 @@ class Blocks:
         block[: len(ramp)] *= ramp
 
 
-def what_failed(failure: Exception) -> Diagnostic:
+def what_failed(failure: BaseException) -> Diagnostic:
     """What to say when the renderer fails, or cannot be had."""
+    if isinstance(failure, ProgramFailure) and failure.__cause__ is not None:
+        return what_failed(failure.__cause__)
     return failure.diagnostics[0] if isinstance(failure, WeftError) else fault("the sound fails", failure)
 
 

@@ -20,13 +20,17 @@ _UNDERFLOW = 4
 _CONTINUE = 0
 
 # PortAudio's numbers of errors that people can do something about.
+_BUSY = -9985
+_NO_DEVICE = -9996
+NO_DEVICE = "no sound server or sound card answers"
+"""Why there is no device."""
+
 _REMEDIES = {
-    -9985: "another program has it to itself",
-    -9996: "no sound server or sound card answers",
+    _BUSY: "another program has it to itself",
+    _NO_DEVICE: NO_DEVICE,
     -9997: "it cannot play at this rate: set another me<rate>",
     -9998: "it has not so many channels",
 }
-_NO_DEVICE = -9996
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +83,6 @@ def _listed(direction: str) -> list[SoundDevice]:
     return []
 
 
-def find_output(wanted: str | int | None) -> SoundDevice:
-    """The output of a number, or the first with these words in its name; None is the system's choice.
-
-    Raises WeftError (`no-sound-device`) with what there is.
-    """
-    with Devices() as devices:
-        return devices.find_output(wanted)
-
-
 class Devices:
     """PortAudio, from now until `close`: the devices that there are now. Others are seen by a new one only, when no
     other of this process is open. Raises WeftError (`no-sound-device`)."""
@@ -135,7 +130,10 @@ class Devices:
             return None
 
     def find_output(self, wanted: str | int | None) -> SoundDevice:
-        """See the function of this name."""
+        """The output of a number, or the first with these words in its name; None is the system's choice.
+
+        Raises WeftError (`no-sound-device`) with what there is.
+        """
         found = self.listed("Output")
         chosen = next((device for device in found if _fits(device, wanted)), None)
         if chosen is not None:
@@ -148,7 +146,7 @@ class Devices:
         raise error("no-sound-device", f'there is no sound device "{wanted}"', hint=f"there is {there}")
 
     def open_output(self, device: SoundDevice, rate: int, channels: int, frames: int, fill: Fill) -> OutputStream:
-        """A stream that is yet to be started. Raises WeftError (`sound-device-failed`)."""
+        """A stream that is yet to be started. Raises WeftError (`sound-device-failed`, `sound-device-busy`)."""
         with hushed(), _told(f'"{device.name}" cannot be opened'):
             return OutputStream(self._audio, device, rate, channels, frames, fill)
 
@@ -168,11 +166,29 @@ def _told(what: str) -> Iterator[None]:
     except (OSError, ValueError) as failure:
         number = getattr(failure, "errno", None)
         words = getattr(failure, "strerror", None) or str(failure)
-        raise error("sound-device-failed", f"{what}: {words}", hint=_REMEDIES.get(number or 0)) from failure
+        code = "sound-device-busy" if number == _BUSY else "sound-device-failed"
+        raise error(code, f"{what}: {words}", hint=_REMEDIES.get(number or 0)) from failure
 
 
 Fill: TypeAlias = Callable[[NDArray[np.float32], float, bool], None]
 """Fills a block [frames, channels], which is heard after so many seconds; true if samples were missing before it."""
+
+
+def folded(fill: Fill, channels: int, fewer: int) -> Fill:
+    """Fills blocks of fewer channels than `fill` does: each has the mean of those that take turns at it."""
+    if fewer == channels:
+        return fill
+    whole = np.zeros((0, channels), np.float32)
+
+    def filled(block: NDArray[np.float32], latency: float, underflow: bool) -> None:
+        nonlocal whole
+        if len(whole) != len(block):
+            whole = np.zeros((len(block), channels), np.float32)
+        fill(whole, latency, underflow)
+        for channel in range(fewer):
+            block[:, channel] = whole[:, channel::fewer].mean(axis=1)
+
+    return filled
 
 
 class OutputStream:
@@ -184,7 +200,6 @@ class OutputStream:
         import pyaudio
 
         self.device = device
-        self.underflows = 0
         self._fill = fill
         self._block = np.zeros((frames, channels), np.float32)
         self._stream: Any = audio.open(
@@ -218,8 +233,6 @@ class OutputStream:
         block = self._block
         if len(block) != frames:
             self._block = block = np.zeros((frames, block.shape[1]), np.float32)
-        underflow = bool(status & _UNDERFLOW)
-        self.underflows += underflow
         ahead = times["output_buffer_dac_time"] - times["current_time"]
-        self._fill(block, ahead if 0 < ahead < 1 else self.latency, underflow)
+        self._fill(block, ahead if 0 < ahead < 1 else self.latency, bool(status & _UNDERFLOW))
         return block, _CONTINUE

@@ -2,7 +2,8 @@
 
 Gains follow a quarter of a circle: what leaves by its cosine, what enters by its sine, so that two sounds that have
 nothing to do with each other keep their power together. Sounds that agree would be louder in the middle, up to twice
-the power; how much they do is measured while they fade, and taken back.
+the power; how much they do is measured while they fade, and taken back. What leaves is all that was heard as the fade
+began, at the gains of that moment, with those voices in it that are wanted again.
 """
 
 from __future__ import annotations
@@ -102,8 +103,9 @@ class Fade:
     def _gains(self, voice: Hashable, cosine: Reals, sine: Reals, compensation: Reals) -> Reals | float:
         if self._stands_still(voice):
             return 1.0
-        gains: Reals = np.hypot(self._start[voice] * cosine, sine if voice in self._wanted else 0.0) * compensation
-        return gains * np.linspace(1, 0, len(gains)) if voice in self._ending else gains
+        # A voice that is on its way out and comes back is part of both: of what was heard, and of what will be.
+        gains: Reals = (self._start[voice] * cosine + (sine if voice in self._wanted else 0.0)) * compensation
+        return gains * _ending(len(gains)) if voice in self._ending else np.minimum(gains, 1.0)
 
     def _heard(self, moving: Mapping[Hashable, Reals], cosine: Reals, sine: Reals) -> Reals:
         """Listens to a stretch of the voices that come and go; gives their compensation, led from what was known of
@@ -113,8 +115,8 @@ class Fade:
         for voice, sound in moving.items():
             if voice in self._wanted:
                 entering += sound
-            else:
-                leaving += sound * self._start[voice]
+            start = self._start[voice]
+            leaving += sound * (start * _ending(shape[-1]) if voice in self._ending else start)
         before, self._likeness = self._likeness, self._likeness.with_more(leaving, entering)
         now = self._likeness.compensation(cosine, sine)
         if self._done == 0:
@@ -123,6 +125,11 @@ class Fade:
         was = before.compensation(cosine, sine)
         led: Reals = was + (now - was) * ramp
         return led
+
+
+def _ending(samples: int) -> Reals:
+    """What takes a voice away within one stretch."""
+    return np.linspace(1, 0, samples)
 
 
 def _circle(share: Reals) -> tuple[Reals, Reals]:

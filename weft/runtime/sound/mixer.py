@@ -4,8 +4,8 @@ and renders to files."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -13,12 +13,15 @@ import numpy.typing as npt
 
 from weft.backends.base import Block, Env
 from weft.backends.launch import Picture, Reals
+from weft.codegen.unit import Unit
 from weft.contexts import CHANNELS, is_led
 from weft.runtime.build import Playable
 from weft.runtime.coordinator import Part
 from weft.runtime.program import Stage, Swap
 from weft.runtime.sound.fades import Fade
+from weft.runtime.sound.leading import Leading
 from weft.runtime.sound.recent import write
+from weft.runtime.sound.rescue import Rescue
 
 # Programs that can be heard at once. With more saves in the time of one fade, the oldest ends within a block.
 _MOST_PROGRAMS = 4
@@ -66,7 +69,7 @@ class Mixer:
         left as it is, and told by `not_numbers`."""
         self._rate = rate
         self._channels = channels
-        self._given = given
+        self._leading = Leading(rate, given)
         self._rings = rings
         self._clips = clips
         # Another thread puts in, the one that renders takes out.
@@ -77,8 +80,7 @@ class Mixer:
         self._programs: list[Entry] = []
         """Those that can be heard, the one that plays last."""
         self._fade = Fade(0, {}, ())
-        self._led: dict[str, float] = {}
-        """Where each thing from outside has been led to."""
+        self._rescue = Rescue()
         self.not_numbers: list[str] = []
         """The outputs that were no number at any sample of the last stretch; looked for only where nothing clips."""
 
@@ -99,12 +101,21 @@ class Mixer:
         """Loads what the program that plays does not have already. `views` are the pictures of strands that it sees,
         which may change while it plays. May be called while another thread renders. Raises WeftError for what cannot
         be loaded."""
-        env = Env(*playable.size, block=Block(0, 0, self._rate, self._channels))
+        env = Env(*playable.size, block=self._first_block(playable.streaming.units))
         swap = stage.prepare(playable.streaming, playable.size, self.playing, env)
         for heard in self._programs[-1:]:
             # Long delay lines would take longer to copy than a block lasts.
             stage.copy_ahead(swap, heard.swap)
         return Entry(swap, stage, fade, at, rows, {**swap.pictures, **views})
+
+    def _first_block(self, units: Iterable[Unit]) -> Block:
+        """A block without samples, which says what is different in each channel."""
+        block = Block(0, 0, self._rate, self._channels)
+        for unit in units:
+            if block.differs(unit.kernel):
+                own = {label: np.zeros((self._channels, 0)) for label in unit.kernel.outputs if is_led(label)}
+                block = replace(block, led={**block.led, **own})
+        return block
 
     def enter(self, entry: Entry) -> None:
         """Has a program play, with what the one before it remembers at that moment; it takes the place of one that
@@ -135,6 +146,7 @@ class Mixer:
             entry.stage.take_over(entry.swap, self._programs[-1].swap, copy=True)
         gains = self._fade.now()
         self._programs.append(entry)
+        self._rescue.keep([part for other in self._programs for part in other.swap.runner.parts])
         stay = {_voice(part) for other in self._programs[-_MOST_PROGRAMS:] for part in other.swap.runner.parts}
         new = map(_voice, entry.swap.runner.parts)
         self._fade = Fade(round(entry.fade * self._rate), gains, new, ending=gains.keys() - stay)
@@ -168,13 +180,15 @@ class Mixer:
                 if voice not in audible:
                     continue
                 if voice not in values:
-                    values[voice] = part.backend.execute_subgraph(part.compiled, env, entry.swap.runner)
+                    values[voice] = self._rescue.values(entry.stage, entry.swap, part, env)
                     sounds[voice] = self._sum(part, values[voice])
-                for label, row in zip(part.unit.kernel.outputs, values[voice][0], strict=True):
+                for number, label in enumerate(part.unit.kernel.outputs):
                     if is_led(label):
-                        heard[label] = row
+                        rows = values[voice][:, number]
+                        heard[label] = rows if len(rows) > 1 else rows[0]
                         if self._rings is not None and entry is self._programs[-1] and label in entry.rows:
-                            write(self._rings[entry.rows[label]], first, row)
+                            # Who looks at a sound sees its first channel.
+                            write(self._rings[entry.rows[label]], first, rows[0])
         return sounds
 
     def _sum(self, part: Part, values: Reals) -> Reals:
@@ -198,18 +212,10 @@ class Mixer:
         return total
 
     def _lead(self, samples: int, left: int) -> dict[str, Reals]:
-        """What comes from outside, led from where it was to what it is now, which it reaches at the end of a block."""
+        """What comes from outside."""
         kernels = (part.unit.kernel for entry in self._programs for part in entry.swap.runner.parts)
         names = {name for kernel in kernels for name, _ in kernel.coords if is_led(name)}
-        ramp = np.arange(1, samples + 1) / max(1, left)
-        led: dict[str, Reals] = {}
-        for name in names:
-            now = self._given(name)
-            before = self._led.get(name, now)
-            led[name] = before + (now - before) * ramp
-        # What nobody reads for a while begins where it is by then.
-        self._led = {name: float(values[-1]) for name, values in led.items()}
-        return led
+        return self._leading.led(names, samples, left)
 
 
 def _voice(part: Part) -> Hashable:

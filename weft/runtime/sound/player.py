@@ -2,82 +2,198 @@
 
 from __future__ import annotations
 
-import threading
+import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from weft.backends.launch import Getter, Reals, Value
-from weft.contexts import is_led
+from weft.errors import WeftError, error
 from weft.names import StrandRef
 from weft.runtime.build import Playable
 from weft.runtime.clock import Clock
 from weft.runtime.setup import Setup
 from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.mixer import channels_of
-from weft.runtime.sound.places import places_of_views
-from weft.runtime.sound.process import SoundOptions, SoundProcess
-from weft.runtime.sound.program import Better, Play
-from weft.runtime.sound.recent import Recent
-from weft.runtime.sound.shared import MOST_VIEWS, Figures
+from weft.runtime.sound.process import SoundOptions
+from weft.runtime.sound.shared import Figures, State
+from weft.runtime.sound.stream import Stream
 
 NOTHING_SEEN: Mapping[str, Reals] = MappingProxyType({})
+
+# How long another stream may take to open, in seconds.
+_TO_OPEN = 15.0
+# What has been computed is heard for so long after the end of a fade, in seconds.
+_HEARD = 0.5
+
+# What says that a device cannot be had together with the stream that plays, which then ends first.
+_BUSY = "sound-device-busy"
+
+
+@dataclass
+class _Opening:
+    """A stream that holds a program until it is ready, and has time for that until a moment of `time.monotonic`."""
+
+    stream: Stream
+    number: int
+    playable: Playable
+    until: float
+    entry: tuple[float, float | None] | None = None
+    """The fade and the moment with which it enters as soon as it is ready; None where somebody waits for it."""
+
+
+@dataclass(frozen=True)
+class _Leaving:
+    """A stream that falls silent from a moment of the performance on, and is silent at another."""
+
+    stream: Stream
+    at: float
+    silent: float
 
 
 class Sound:
     """Plays what streams in the programs of a session, in a process of its own, which is started with the first program
-    that has something to play. For the thread that draws, but `getter`, which any may call."""
+    that has something to play. Another rate, or more channels than there have been, need another stream: it is opened
+    while the one that plays goes on. For the thread that draws, but `getter`, which any may call."""
 
     def __init__(self, setup: Setup, options: SoundOptions) -> None:
         """`setup` says what runs the programs."""
         self._setup = setup
-        self._options = options
-        self._process = SoundProcess(options)
-        self._recent = self._listening()
-        self._views = places_of_views(MOST_VIEWS)
+        self._stream = Stream(setup, options)
+        self._heard = self._stream
+        """The stream that is heard, which is another one until the moment at which the latest takes over."""
+        self._opening: _Opening | None = None
+        self._leaving: list[_Leaving] = []
+        self._untold: list[SoundEvent] = []
         self._last: Mapping[str, float] = {}
-        self._reads: tuple[frozenset[str], ...] = (frozenset(),)
-        """What the programs that can be heard read from outside, the latest last."""
-        self._started = False
+        self._now = 0.0
         self._restarts = 0
+        self._count = 0
 
     @property
     def options(self) -> SoundOptions:
-        return self._options
+        return self._heard.options
 
     def getter(self, ref: StrandRef) -> Getter:
         """What reads a strand of what has been played; see `Recent.getter`."""
 
         def read(seconds: Value) -> Value:
             # Asked anew: another rate brings other rings.
-            return self._recent.getter(ref)(seconds)
+            return self._heard.getter(ref)(seconds)
 
         return read
 
+    # --- programs -------------------------------------------------------------------------------------------------
+
+    def prepare(self, playable: Playable, given: Mapping[str, float]) -> bool:
+        """Whether a program has to wait, until `is_ready`, for another stream, which is being opened from now on.
+        Raises WeftError for one that reads more than there is room for."""
+        self._give_up_opening()
+        if not self._stream.has_started or self._fits(playable):
+            return False
+        self._open(playable, given)
+        return True
+
+    def is_ready(self) -> bool:
+        """Whether the program that was prepared last can enter. Raises WeftError where its stream cannot be had."""
+        opening = self._opening
+        if opening is None:
+            return True
+        for event in opening.stream.events():
+            # Without a device there is nothing to lose.
+            hopeless = event.kind == "failure" or (self._plays and event.code != _BUSY)
+            if event.kind in {"failure", "lost", "died"} and hopeless:
+                self._give_up_opening()
+                raise error(event.code, f"the sound cannot be played: {event.words}")
+        if time.monotonic() > opening.until:
+            self._give_up_opening()
+            raise error("sound-device-failed", "the sound cannot be played: its device does not answer")
+        return opening.stream.is_ready
+
     def enter(
         self, playable: Playable, fade: float, given: Mapping[str, float], at: float | None = None
-    ) -> None:
+    ) -> int:
         """Has a program play from a moment of the performance on (seconds; None: at once), fading over from the one
-        before within `fade` seconds. What comes from outside is at first as it is `given`. Raises WeftError for one
-        that reads more than there is room for."""
-        sounding = playable.streaming
-        if not (self._started or self._needs_to_play(sounding)):
-            return
-        self._take_form(round(playable.settings["rate"]), channels_of(playable))
-        rows, views = self._recent.rows(playable), self._views.take(sounding.views)
-        names = {name for unit in sounding.units for name, _ in unit.kernel.coords if is_led(name)}
-        # The program before goes on for a while.
-        self._reads = (self._reads[-1], frozenset(names))
-        first = {name: value for name, value in {**given, **self._last}.items() if name in names}
-        self._process.send(Play(self._setup, sounding, fade, at, rows, views, first), keep="program")
-        if not self._started:
-            self._started = True
-            self._process.start()
+        before within `fade` seconds. What comes from outside is at first as it is `given`. Gives the number by which
+        events tell of it. Raises WeftError for one that reads more than there is room for."""
+        if self._opening is not None and self._opening.playable is playable:
+            self._opening.entry = (fade, at)
+            number = self._opening.number
+            self._let_in()
+            return number
+        if not (self._stream.has_started or self._needs_to_play(playable.streaming)):
+            return 0
+        if self._fits(playable):
+            self._count += 1
+            self._stream.play(self._count, playable.streaming, fade, {**given, **self._last}, at, held=False)
+        elif self._stream.has_started:
+            self._give_up_opening()
+            self._open(playable, given).entry = (fade, at)
+        else:
+            self._stream = self._heard = self._stream_for(playable)
+            return self.enter(playable, fade, given, at)
+        return self._count
 
     def improve(self, codes: Mapping[str, object]) -> None:
         """Better code for what plays, by the hashes of the units."""
-        if self._started:
-            self._process.send(Better(codes), keep="better")
+        for stream in self._streams():
+            stream.improve(codes)
+
+    def _fits(self, playable: Playable) -> bool:
+        """Whether the stream that there is can play a program."""
+        options = self._stream.options
+        return round(playable.settings["rate"]) == options.rate and channels_of(playable) <= options.channels
+
+    def _stream_for(self, playable: Playable) -> Stream:
+        channels = max(channels_of(playable), self._stream.options.channels)
+        return Stream(
+            self._setup, replace(self._stream.options, rate=round(playable.settings["rate"]), channels=channels)
+        )
+
+    def _open(self, playable: Playable, given: Mapping[str, float]) -> _Opening:
+        stream = self._stream_for(playable)
+        self._count += 1
+        try:
+            stream.play(self._count, playable.streaming, 0.0, {**given, **self._last}, None, held=True)
+        except WeftError:
+            stream.close()
+            raise
+        self._opening = _Opening(stream, self._count, playable, time.monotonic() + _TO_OPEN)
+        return self._opening
+
+    def _give_up_opening(self) -> None:
+        if self._opening is not None:
+            self._opening.stream.close_aside()
+            self._opening = None
+
+    def _let_in(self) -> None:
+        """The stream that is opening takes over, if it is ready and anybody wants that."""
+        opening = self._opening
+        if opening is None or opening.entry is None:
+            return
+        try:
+            if not self.is_ready():
+                return
+        except WeftError as failure:
+            reason = failure.diagnostics[0]
+            self._untold.append(SoundEvent("failure", reason.code, reason.message))
+            return
+        fade, at = opening.entry
+        self._stream.fall_silent(fade, at)
+        moment = self._now if at is None else at
+        self._leaving.append(_Leaving(self._stream, moment, moment + fade + _HEARD))
+        opening.stream.release(fade, at)
+        self._stream, self._opening = opening.stream, None
+        if at is None:
+            self._heard = self._stream
+
+    def _needs_to_play(self, sounding: Playable) -> bool:
+        """Whether anybody hears what there is to play, or reads it."""
+        if self._stream.options.is_silent:
+            return any(unit.subgraph.exposes for unit in sounding.units)
+        return bool(sounding.units)
+
+    # --- frames ---------------------------------------------------------------------------------------------------
 
     def restart(self) -> None:
         """The performance begins anew."""
@@ -86,52 +202,59 @@ class Sound:
     def follow(self, clock: Clock, values: Mapping[str, float], views: Mapping[str, Reals] = NOTHING_SEEN) -> None:
         """Once a frame: tells the process the time and what comes from outside, and has the clock draw near to what is
         heard. `views` are as from `ProgramRunner.seen`."""
-        if not self._started:
+        if not self._stream.has_started:
             return
-        for name, seen in views.items():
-            place = self._views.find(name)
-            if place is not None:
-                self._process.rings.views[place, :, :, 0] = seen
-        self._last = values
-        read = {name: value for name, value in values.items() if any(name in names for names in self._reads)}
-        self._process.controls.write(clock.now(), read, clock.paused, self._restarts)
-        heard = self._process.seconds()
+        now = clock.now()
+        if now < self._now:
+            # What was to leave at some moment leaves now.
+            self._leaving = [replace(leaving, at=now, silent=now) for leaving in self._leaving]
+        self._now, self._last = now, values
+        self._let_in()
+        for stream in (self._stream, *(leaving.stream for leaving in self._leaving)):
+            stream.follow(clock, self._restarts, values, views)
+        self._part(now)
+        heard = self._heard.seconds()
         if heard is not None:
             clock.follow(heard)
 
+    def _part(self, now: float) -> None:
+        """Takes leave of streams whose time is over."""
+        if all(now >= leaving.at for leaving in self._leaving):
+            self._heard = self._stream
+        for leaving in self._leaving:
+            if now >= leaving.silent:
+                leaving.stream.close_aside()
+        self._leaving = [leaving for leaving in self._leaving if now < leaving.silent]
+
     def events(self) -> list[SoundEvent]:
         """What has happened since this was asked last."""
-        return self._process.events()
+        untold, self._untold = self._untold, []
+        return [*untold, *self._stream.events()]
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether it takes a while until the first program can be heard; not any more where there is no device."""
+        return self._stream.has_started and not self._stream.is_ready
 
     @property
     def figures(self) -> Figures | None:
         """About the block that was begun last; None where nothing has been played."""
-        figures = self._process.figures if self._started else None
+        figures = self._heard.figures if self._heard.has_started else None
         return figures if figures is not None and figures.blocks else None
+
+    @property
+    def _plays(self) -> bool:
+        """Whether the stream that there is has its device."""
+        return self._stream.figures.state in {State.PLAYING, State.PAUSED}
+
+    def _streams(self) -> list[Stream]:
+        """All that play or are about to."""
+        opening = [self._opening.stream] if self._opening is not None else []
+        return [self._stream, *opening] if self._stream.has_started else []
 
     def close(self) -> None:
         """Ends the process. May be called twice."""
-        self._process.close()
-
-    def _needs_to_play(self, sounding: Playable) -> bool:
-        """Whether anybody hears what there is to play, or reads it."""
-        if self._options.is_silent:
-            return any(unit.subgraph.exposes for unit in sounding.units)
-        return bool(sounding.units)
-
-    def _listening(self) -> Recent:
-        # The block that was begun last may not be complete.
-        process = self._process
-        return Recent(process.rings.samples, self._options.rate, lambda: process.figures.sample - 1)
-
-    def _take_form(self, rate: int, channels: int) -> None:
-        """A stream has one rate and one count of channels: others need another stream."""
-        if (rate, channels) == (self._options.rate, self._options.channels):
-            return
-        # It takes its time.
-        threading.Thread(target=self._process.close, name="weft-sound-close", daemon=True).start()
-        self._options = replace(self._options, rate=rate, channels=channels)
-        self._process = SoundProcess(self._options)
-        self._recent = self._listening()
-        self._views = places_of_views(MOST_VIEWS)
-        self._started = False
+        self._give_up_opening()
+        for leaving in self._leaving:
+            leaving.stream.close()
+        self._stream.close()

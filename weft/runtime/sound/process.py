@@ -75,6 +75,7 @@ class SoundProcess:
         self._connection: Connection | None = None
         self._started = 0.0
         self._has_died = self._is_lost = False
+        self._is_ready = False
         self._failure: Diagnostic | None = None
 
     # --- for the thread that draws --------------------------------------------------------------------------------
@@ -95,6 +96,22 @@ class SoundProcess:
                 self._kept[keep] = message
             self._outgoing.append((keep, message))
         self._rouse()
+
+    def rename(self, key: str, new: str) -> None:
+        """What is kept for a key is kept for another one from now on, in the place of what was."""
+        with self._lock:
+            if key in self._kept:
+                self._kept = {new if k == key else k: message for k, message in self._kept.items() if k != new}
+
+    def forget(self, key: str) -> None:
+        """What is kept for a key is not sent again any more."""
+        with self._lock:
+            self._kept.pop(key, None)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a process has once loaded all that it was sent at first, and has asked for a device."""
+        return self._is_ready
 
     def events(self) -> list[SoundEvent]:
         """What has happened since the last call."""
@@ -212,6 +229,8 @@ class SoundProcess:
                 if not self._is_lost:
                     self._events.append(event)
                 self._is_lost = True
+            case "ready":
+                self._is_ready = True
             case _:
                 self._events.append(event)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,17 +12,22 @@ import numpy.typing as npt
 from weft.runtime.build import Playable
 from weft.runtime.program import Stage
 from weft.runtime.setup import Setup
-from weft.runtime.sound.messages import SoundSetup
-from weft.runtime.sound.mixer import Mixer
+from weft.runtime.sound.messages import ProgramFailure, SoundEvent, SoundSetup
+from weft.runtime.sound.mixer import Entry, Mixer
 from weft.runtime.sound.shared import Controls, Rings
+
+# Seconds in which the program before comes back when one fails: it is as sudden as that one's end.
+_BACK = 0.005
 
 
 @dataclass(frozen=True)
 class Play:
     """A program to play, of which only that is sent which streams. `setup` says what runs it; `at` is the moment of the
     performance from which on it plays, None for at once; `rows` says which rings its strands go to, `views` where the
-    pictures are that it sees; `given` has what comes from outside as it is now."""
+    pictures are that it sees; `given` has what comes from outside as it is now. One that is `held` is only made ready:
+    another `Play` of its number has it play."""
 
+    number: int
     setup: Setup
     playable: Playable
     fade: float
@@ -29,6 +35,7 @@ class Play:
     rows: Mapping[str, int]
     views: Mapping[str, int]
     given: Mapping[str, float]
+    held: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,34 +45,113 @@ class Better:
     codes: Mapping[str, object]
 
 
+@dataclass(frozen=True)
+class _Numbered:
+    """A program that is ready, with its number."""
+
+    number: int
+    entry: Entry
+
+
 class Player:
-    """The renderer of the sound process; see `renderer.Renderer`."""
+    """The renderer of the sound process; see `renderer.Renderer`. A program that fails gives way to the one before."""
 
     def __init__(self, setup: SoundSetup, controls: Controls, rings: Rings) -> None:
+        self._setup = setup
         self._stage: Stage | None = None
         self._rings = rings
         self._controls = controls
         self._first: Mapping[str, float] = {}
         """What counts as long as the controls do not know a name."""
-        self._mixer = Mixer(setup.rate, setup.channels, self._given, rings.samples)
+        self._mixer = self._empty()
+        self._held: _Numbered | None = None
+        # The thread that takes messages puts in, the one that renders takes out, one for each block.
+        self._coming: deque[_Numbered] = deque()
+        self._next: _Numbered | None = None
+        """What the mixer has, and enters at its moment."""
+        self._playing: _Numbered | None = None
+        self._before: _Numbered | None = None
+        self._has_gone_back = False
+        """Whether the mixer has one to take that plays again, so that another one has to wait for a block."""
 
     def render(self, out: npt.NDArray[np.float32], seconds: float) -> None:
-        self._mixer.render(out, seconds)
+        """See `Renderer.render`. Raises ProgramFailure."""
+        self._take_turns(seconds + len(out) / self._setup.rate)
+        try:
+            self._mixer.render(out, seconds)
+        except Exception as failure:
+            failed = self._playing
+            self._go_back()
+            raise ProgramFailure(failed.number if failed is not None else 0) from failure
 
     def take(self, message: object) -> None:
+        """See `Renderer.take`. Raises ProgramFailure for a program that cannot be loaded."""
         match message:
             case Play():
-                self._play(message)
-            case Better(codes) if self._mixer.playing is not None:
-                self._mixer.playing.exchange(codes)
+                try:
+                    self._play(message)
+                except Exception as failure:
+                    raise ProgramFailure(message.number) from failure
+            case Better(codes):
+                for ready in [self._held, *self._coming]:
+                    if ready is not None:
+                        ready.entry.swap.exchange(codes)
+                if self._mixer.playing is not None:
+                    self._mixer.playing.exchange(codes)
+
+    def news(self) -> list[SoundEvent]:
+        """See `Renderer.news`."""
+        changes = self._stage.cast.changes() if self._stage is not None else []
+        return [
+            SoundEvent("moved", change.context, change.reason) if change.subgraph is None
+            else SoundEvent("placed", "", str(change))
+            for change in changes
+        ]  # fmt: skip
 
     def _play(self, play: Play) -> None:
         self._first = {**self._first, **play.given}
+        ready = self._held
+        if ready is not None and ready.number == play.number:
+            ready = replace(ready, entry=replace(ready.entry, fade=play.fade, at=play.at))
+        else:
+            ready = self._ready(play)
+        if play.held:
+            self._held = ready
+            return
+        self._held = None
+        self._coming.append(ready)
+
+    def _ready(self, play: Play) -> _Numbered:
         if self._stage is None:
-            _, self._stage = play.setup.open()
+            contexts, self._stage = play.setup.open()
+            self._stage.open_devices(spec.name for spec in contexts if spec.streams)
         views = {name: self._rings.views[row] for name, row in play.views.items()}
         entry = self._mixer.prepare(self._stage, play.playable, play.fade, play.at, play.rows, views)
-        self._mixer.enter(entry)
+        return _Numbered(play.number, entry)
+
+    def _take_turns(self, end: float) -> None:
+        """Hands the next program to the mixer, and knows which plays at the `end` of a block (seconds)."""
+        if self._coming and not self._has_gone_back:
+            self._next = self._coming.popleft()
+            self._mixer.enter(self._next.entry)
+        self._has_gone_back = False
+        if self._next is not None and (self._next.entry.at is None or self._next.entry.at < end):
+            self._before, self._playing, self._next = self._playing, self._next, None
+
+    def _go_back(self) -> None:
+        """The program before plays again. Where there is none, the one that failed is tried again with every block."""
+        if self._before is None:
+            return
+        # In the mixer that failed, the program that did so would be heard as long as it fades.
+        self._mixer = self._empty()
+        self._mixer.enter(replace(self._before.entry, fade=_BACK, at=None))
+        if self._next is not None:
+            self._coming.appendleft(self._next)
+        self._playing, self._before, self._next = self._before, None, None
+        self._has_gone_back = True
+
+    def _empty(self) -> Mixer:
+        return Mixer(self._setup.rate, self._setup.channels, self._given, self._rings.samples)
 
     def _given(self, name: str) -> float:
         found = self._controls.find(name)

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.runtime.sound.messages import SoundSetup
+from weft.runtime.sound.messages import SoundEvent, SoundSetup
 from weft.runtime.sound.shared import Controls, Rings
 
 
@@ -26,6 +26,11 @@ class Renderer(Protocol):
     def take(self, message: object) -> None:
         """Takes what the player sent, such as a program. Called by another thread than `render`, also while that
         runs."""
+        ...
+
+    def news(self) -> list[SoundEvent]:
+        """What has happened in here that the performer is to be told, since this was asked last. Called by the thread
+        that calls `take`."""
         ...
 
 

@@ -50,7 +50,7 @@ class Rendering:
         return self._recent.getter(ref)
 
     def feed(self, values: Mapping[str, float]) -> None:
-        """What comes from outside, from the next block on, to which it is led within that block."""
+        """What comes from outside, from the next block on; see `Leading`."""
         self._inputs.update(values)
 
     def show(self, views: Mapping[str, Reals]) -> None:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from multiprocessing.connection import Connection
 
 import numpy as np
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.hush import hushed
 from weft.runtime.sound.blocks import Blocks, what_failed
-from weft.runtime.sound.device import Devices, Fill, OutputStream
-from weft.runtime.sound.messages import Kind, SoundEvent, SoundSetup
+from weft.runtime.sound.device import Devices, Fill, OutputStream, folded
+from weft.runtime.sound.messages import Kind, ProgramFailure, SoundEvent, SoundSetup
 from weft.runtime.sound.renderer import Renderer, RendererFactory
 from weft.runtime.sound.shared import Controls, FiguresReader, Rings, inherited
 from weft.runtime.sound.unheard import Unheard
@@ -86,6 +87,8 @@ class Server:
             # What is there now stays. Looking for garbage makes blocks late, and so waits for a message.
             gc.freeze()
             gc.disable()
+            self._look_after()
+            self._player.send(SoundEvent("ready", "", ""))
             while True:
                 self._look_after()
                 if self._player.poll(_GLANCE):
@@ -106,19 +109,24 @@ class Server:
         try:
             self._renderer.take(message)
         except Exception as failure:
-            self._tell("failure", what_failed(failure))
+            self._tell_failure(failure)
         self._blocks.forgive()
         gc.collect()
 
-    def _tell(self, kind: Kind, diagnostic: Diagnostic) -> None:
-        self._player.send(_event(kind, diagnostic))
+    def _tell(self, kind: Kind, diagnostic: Diagnostic, number: int = 0) -> None:
+        self._player.send(_event(kind, diagnostic, number))
+
+    def _tell_failure(self, failure: Exception) -> None:
+        self._tell("failure", what_failed(failure), failure.number if isinstance(failure, ProgramFailure) else 0)
 
     # --- the stream -----------------------------------------------------------------------------------------------
 
     def _look_after(self) -> None:
         failure = self._blocks.failure()
         if failure is not None:
-            self._tell("failure", failure)
+            self._tell_failure(failure)
+        for event in self._renderer.news():
+            self._player.send(event)
         now = time.monotonic()
         if self._setup.is_silent:
             self._go_on_unheard()
@@ -142,9 +150,11 @@ class Server:
             with _patience(_TO_OPEN):
                 self._devices = Devices()
                 device = self._devices.find_output(setup.device)
+                channels = min(setup.channels, device.channels)
                 self._stream = self._devices.open_output(
-                    device, setup.rate, setup.channels, setup.frames, _urgent(self._blocks.fill)
-                )
+                    device, setup.rate, channels, setup.frames,
+                    _urgent(folded(self._blocks.fill, setup.channels, channels)),
+                )  # fmt: skip
                 self._end_unheard()
                 self._blocks.begin()
                 self._stream.start()
@@ -166,15 +176,17 @@ class Server:
             if self._devices is not None:
                 self._devices.close()
         self._stream = self._devices = None
-        self._blocks.lose()
         self._go_on_unheard()
 
     def _go_on_unheard(self) -> None:
         """What is played goes on without a device."""
         if self._unheard is None:
-            setup = self._setup
-            self._blocks.begin(is_heard=False)
-            self._unheard = Unheard(setup.rate, setup.channels, setup.frames, self._blocks.fill)
+            # From now on, that thread alone writes figures.
+            self._blocks.lose()
+            setup, blocks = self._setup, self._blocks
+            anew = partial(blocks.begin, is_heard=False)
+            anew()
+            self._unheard = Unheard(setup.rate, setup.channels, setup.frames, blocks.fill, anew)
 
     def _end_unheard(self) -> None:
         if self._unheard is not None:
@@ -197,10 +209,13 @@ class _Silence:
     def take(self, message: object) -> None:
         pass
 
+    def news(self) -> list[SoundEvent]:
+        return []
 
-def _event(kind: Kind, diagnostic: Diagnostic) -> SoundEvent:
+
+def _event(kind: Kind, diagnostic: Diagnostic, number: int = 0) -> SoundEvent:
     hint = f" ({diagnostic.hint})" if diagnostic.hint else ""
-    return SoundEvent(kind, diagnostic.code, diagnostic.message + hint)
+    return SoundEvent(kind, diagnostic.code, diagnostic.message + hint, number)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from operator import attrgetter
@@ -143,7 +143,9 @@ class ControlsWriter:
         moment: float | None = None,
     ) -> None:
         """Hands over a consistent set: the performance is at `seconds` at `moment` (of `time.monotonic`, now if not
-        given). Names that are left out keep their numbers. Raises WeftError (`too-many-controls`)."""
+        given). Names that are left out keep their numbers, until there is no room for new ones: then they are
+        forgotten. Raises WeftError (`too-many-controls`)."""
+        self._make_room(values)
         for name, value in values.items():
             self._numbers[_CLOCK + self._index(name)] = value
         self.restarts = restarts
@@ -151,21 +153,39 @@ class ControlsWriter:
         self._numbers[:_CLOCK] = seconds, now, paused, restarts, self._bytes, self._checksum
         self._mailbox.write(self._numbers[: _CLOCK + len(self._indices)])
 
+    def _make_room(self, names: Collection[str]) -> None:
+        """Forgets the names that are known, if those that are new have no room behind them."""
+        new = [name for name in names if name not in self._indices]
+        if self._fit(len(self._indices) + len(new), self._bytes + _length(new)):
+            return
+        if not self._fit(len(names), _length(names)):
+            message = f"the sound can follow no more than {MOST_CONTROLS} parameters, keys and the like"
+            raise error("too-many-controls", message, hint="read fewer of them")
+        self._indices, self._bytes, self._checksum = {}, 0, 0
+
+    def _fit(self, count: int, length: int) -> bool:
+        return count <= MOST_CONTROLS and length <= len(self._names)
+
     def _index(self, name: str) -> int:
-        """Where the number of this name stands, from now on and for good."""
+        """Where the number of this name stands."""
         index = self._indices.get(name)
         if index is None:
-            index = len(self._indices)
-            line = np.frombuffer(f"{name}\n".encode(), np.uint8)
+            index = self._indices[name] = len(self._indices)
+            line = np.frombuffer(_line(name), np.uint8)
             end = self._bytes + len(line)
-            if index >= MOST_CONTROLS or end > len(self._names):
-                message = f"the sound can follow no more than {MOST_CONTROLS} parameters, keys and the like"
-                raise error("too-many-controls", message, hint="a new start forgets those that are not read any more")
             self._names[self._bytes : end] = line
             self._checksum = crc32(line.data, self._checksum)
             self._bytes = end
-            self._indices[name] = index
         return index
+
+
+def _line(name: str) -> bytes:
+    return f"{name}\n".encode()
+
+
+def _length(names: Iterable[str]) -> int:
+    """The bytes that names take."""
+    return sum(len(_line(name)) for name in names)
 
 
 class Controls:
@@ -178,7 +198,7 @@ class Controls:
         self._names = memory[_NAMES:]
         self._indices: dict[str, int] = {}
         self._values = np.zeros(MOST_CONTROLS)
-        self._bytes = 0
+        self._bytes = self._checksum = 0
         self.known = False
         """Whether anything has been written yet."""
         self.seconds = 0.0
@@ -194,15 +214,20 @@ class Controls:
         self.known = True
         self.seconds, self.moment, paused, restarts, count, checksum = numbers[:_CLOCK].tolist()
         self.paused, self.restarts = bool(paused), int(restarts)
-        self._values[: len(numbers) - _CLOCK] = numbers[_CLOCK:]
-        if count != self._bytes:
-            self._take_names(int(count), int(checksum))
+        # Numbers whose names are being written anew at this moment belong to nothing that is known.
+        if self._has_names(int(count), int(checksum)):
+            self._values[: len(numbers) - _CLOCK] = numbers[_CLOCK:]
 
-    def _take_names(self, count: int, checksum: int) -> None:
+    def _has_names(self, count: int, checksum: int) -> bool:
+        """Takes the names of so many bytes, if it does not have them already; False if they are not there."""
+        if (count, checksum) == (self._bytes, self._checksum):
+            return True
         text = self._names[:count].tobytes()
-        if crc32(text) == checksum:
-            self._indices = {name: index for index, name in enumerate(text.decode().split("\n"))}
-            self._bytes = count
+        if crc32(text) != checksum:
+            return False
+        self._indices = {name: index for index, name in enumerate(text.decode().split("\n"))}
+        self._bytes, self._checksum = count, checksum
+        return True
 
     def find(self, name: str) -> float | None:
         """The number of this name; None if it has never been written."""
@@ -312,8 +337,3 @@ class Rings:
         self.samples: NDArray[np.float32] = numbers[: MOST_RINGS * RING].reshape(MOST_RINGS, RING)
         self.views: NDArray[np.float32] = numbers[MOST_RINGS * RING :].reshape(MOST_VIEWS, *VIEW, 4)
         """[8, 128, 256, 4], of which the first channel is used."""
-
-    def __getitem__(self, number: int) -> NDArray[np.float32]:
-        """The ring of a number below 64, [131072]."""
-        ring: NDArray[np.float32] = self.samples[number]
-        return ring

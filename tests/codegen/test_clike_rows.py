@@ -1,4 +1,5 @@
-"""Every row of the table of operators and builtins, as a shader computes it: over hard operands, against its fold."""
+"""Every row of the table of operators and builtins, as a graphics card computes it: over hard operands, against its
+fold."""
 
 from __future__ import annotations
 
@@ -9,13 +10,15 @@ import pytest
 
 from tests.ops.operands import disagreements, is_about_bits, table_for, types, vector_tolerance
 from tests.support.exprs import Exprs, image_slot, lowered
-from tests.support.gl import GlExecutor, Graphics, graphics
+from tests.support.gl import GlExecutor, graphics
 from tests.support.kernels import compiled, launch_of
+from tests.support.metal.executor import MetalExecutor, device
 from tests.support.tolerances import ANGLE, FUNCTION, POWER, Tolerance
+from weft.backends.executor import Executor
 from weft.backends.memory import StateMemory
 from weft.ops import OPS, OpSpec
 
-__all__ = ["graphics"]
+__all__ = ["device", "graphics"]
 
 # Sines of up to a turn are the driver's own.
 DRIVER = ANGLE.scaled(2)
@@ -23,8 +26,15 @@ DRIVER = ANGLE.scaled(2)
 ROWS = [row for row in OPS.values() if not is_about_bits(row)]
 
 
-def computed(graphics: Graphics, row: OpSpec, operands: list[np.ndarray]) -> np.ndarray:
-    """A row, applied to arrays of operands by a shader: they are what the state of each pixel was."""
+@pytest.fixture(scope="module", params=["glsl", "msl"])
+def executor(request: pytest.FixtureRequest) -> Executor:
+    if request.param == "glsl":
+        return GlExecutor(request.getfixturevalue("graphics"))
+    return MetalExecutor(request.getfixturevalue("device"))
+
+
+def computed(executor: Executor, row: OpSpec, operands: list[np.ndarray]) -> np.ndarray:
+    """A row, applied to arrays of operands by a program for graphics cards: they are what the state of each pixel was."""
     e = Exprs()
     values = {f"v/{at}": e.state(f"v/{at}", 1) for at in range(len(operands))}
     slots = [image_slot(key) for key in values]
@@ -33,13 +43,13 @@ def computed(graphics: Graphics, row: OpSpec, operands: list[np.ndarray]) -> np.
     memory = StateMemory(kernel.slots, shape)
     for key, operand in zip(values, operands, strict=True):
         memory.ring(key)[memory.cell(key, 1)] = operand
-    return GlExecutor(graphics).load(kernel).planes(memory, launch_of(shape))[0, 0]
+    return executor.load(kernel).planes(memory, launch_of(shape))[0, 0]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_a_row_is_its_fold(graphics: Graphics, row: OpSpec) -> None:
+def test_a_row_is_its_fold(executor: Executor, row: OpSpec) -> None:
     operands = table_for(row, np.float32)
-    got = computed(graphics, row, operands)
+    got = computed(executor, row, operands)
     if row.gives == "truth":
         got = got != 0
     tolerance = POWER if row.name in ("power", "pow") else vector_tolerance(row, np.float32)
@@ -63,30 +73,30 @@ def folded(row: OpSpec, *operands: np.ndarray) -> np.ndarray:
     [("sin", 1e4, ANGLE), ("cos", 1e4, ANGLE), ("sinpi", 1e6, DRIVER), ("cospi", 1e6, DRIVER),
      ("exp", 88, FUNCTION), ("exp2", 127, FUNCTION), ("log", None, FUNCTION), ("log2", None, FUNCTION)],
 )  # fmt: skip
-def test_functions_keep_their_digits(graphics: Graphics, name: str, limit: float | None, tolerance: Tolerance) -> None:
+def test_functions_keep_their_digits(executor: Executor, name: str, limit: float | None, tolerance: Tolerance) -> None:
     rng = np.random.default_rng(3)
     x = np.abs(reals(1)) if limit is None else rng.uniform(-limit, limit, 4000).astype(np.float32)
-    assert tolerance.agreement(computed(graphics, OPS[name], [x]), folded(OPS[name], x)).all()
+    assert tolerance.agreement(computed(executor, OPS[name], [x]), folded(OPS[name], x)).all()
 
 
-def test_half_turns_of_huge_numbers(graphics: Graphics) -> None:
+def test_half_turns_of_huge_numbers(executor: Executor) -> None:
     x = reals(2)
     for name in ("sinpi", "cospi"):
-        assert DRIVER.agreement(computed(graphics, OPS[name], [x]), folded(OPS[name], x)).all()
+        assert DRIVER.agreement(computed(executor, OPS[name], [x]), folded(OPS[name], x)).all()
 
 
 @pytest.mark.parametrize("name", ["sin", "cos", "sinpi", "cospi"])
-def test_waves_stay_within_one(graphics: Graphics, name: str) -> None:
-    got = computed(graphics, OPS[name], [np.concatenate([reals(4), np.float32([math.inf, math.nan])])])
+def test_waves_stay_within_one(executor: Executor, name: str) -> None:
+    got = computed(executor, OPS[name], [np.concatenate([reals(4), np.float32([math.inf, math.nan])])])
     assert np.isnan(got[-2:]).all()
     assert np.abs(got[:-2]).max() <= 1 + 1e-6
 
 
-def test_hashes_are_exact(graphics: Graphics) -> None:
+def test_hashes_are_exact(executor: Executor) -> None:
     rng = np.random.default_rng(5)
     places = np.concatenate([reals(6), rng.integers(-(2**24), 2**24, 4000), np.float32([math.inf, math.nan, -0.0])])
     x, y, z = (rng.permutation(places).astype(np.float32) for _ in range(3))
-    np.testing.assert_array_equal(computed(graphics, OPS["hash"], [x, y, z]), folded(OPS["hash"], x, y, z))
+    np.testing.assert_array_equal(computed(executor, OPS["hash"], [x, y, z]), folded(OPS["hash"], x, y, z))
 
 
 def test_every_primitive_row_has_a_spelling() -> None:

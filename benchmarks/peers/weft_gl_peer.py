@@ -1,0 +1,60 @@
+"""weft itself on the graphics card: patches/bench, as a performance draws them without a window.
+
+A frame is over when the picture is in a texture, as it is for the shader by hand. Python's share of a frame, and the
+numbers that are computed by the processor, are measured with it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+import weft
+from benchmarks.beside.ways import PATCHES
+from benchmarks.peers.peer import Picture, Prepared
+from weft.backends.base import Env, PictureHandle
+from weft.backends.gl_visual import GlVisual
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.runtime.build import build
+from weft.runtime.coordinator import ProgramRunner
+
+
+@dataclass(frozen=True)
+class WeftGlPeer:
+    name: str = "weft-gl"
+
+    def available(self) -> str | None:
+        (device,) = GlVisual.probe()
+        return None if device.available else f"{device.reason}: {device.remedy}"
+
+    def version(self) -> str:
+        (device,) = GlVisual.probe()
+        return f"weft {weft.__version__}, {device.name}"
+
+    def prepare(self, kernel: str, width: int, height: int, threads: int) -> Prepared:
+        # What counts for Mesa's renderers on the CPU, as for the shader by hand.
+        os.environ |= {"LP_NUM_THREADS": str(threads), "MESA_SHADER_CACHE_DISABLE": "true"}
+        text = (PATCHES / f"{kernel}.weft").read_text(encoding="utf-8")
+        contexts = ContextTable()
+        made = build(Source(f"{kernel}.weft", text), contexts, {"width": width, "height": height})
+        (unit,) = made.units
+        backend, runner = GlVisual(), ProgramRunner(contexts)
+        compiled = backend.compile_subgraph(unit, Env(width, height), runner)
+        shown: list[PictureHandle] = []
+
+        def draw(time: float) -> None:
+            picture = backend.execute_subgraph(compiled, Env(width, height, abstime=time), runner)
+            backend.sync()
+            assert isinstance(picture, PictureHandle)
+            shown[:] = [picture]
+
+        def picture() -> Picture:
+            return np.asarray(shown[0].read())
+
+        return Prepared(draw, picture)
+
+
+PEERS = (WeftGlPeer(),)

@@ -1,0 +1,105 @@
+"""`weft bench`."""
+
+from __future__ import annotations
+
+import pytest
+
+_RESULT = {"patch", "context", "backend", "compile_ms", "threads", "tier", "estimated", "first_ms", "p50_ms", "p95_ms",
+           "budget_share", "isa"}  # fmt: skip
+
+# Numbers that a picture is given, so that there is something to do in both contexts.
+BOTH = "pace<v> = phasor(2)\ndisplay(fract(me@x + pace@v))\ncompute(pace@v)\n"
+
+# A strand of the sound, at another time for each column.
+ASKING = "heard<v> = prev(heard@v) * 0.5 + me@time\naudio(heard@v)\ndisplay(heard(me@time ~ me@x))\n"
+
+
+def test_bench_as_json(weft):
+    found = weft.json("bench", "rich.weft", "--seconds", "0.01", "--threads", "2", "--size", "32x16")
+    assert set(found) == {"machine", "results", "transfers"}
+    for row in found["results"]:
+        expected = {"block", "realtime_factor"} if row["context"] == "audio" else {"size", "mpix_per_s"}
+        assert set(row) == _RESULT | expected
+        assert 0 < row["p50_ms"] <= row["p95_ms"]
+    on_cpu = [r for r in found["results"] if r["tier"] != "shader"]
+    visual = [(r["backend"], r["threads"]) for r in on_cpu if r["context"] == "visual"]
+    assert visual == [("vm", 1), ("vector", 1), ("vector", 2), *[("native", 1), ("native", 2)] * 2]
+    sound = [(r["backend"], r["threads"], r["tier"]) for r in on_cpu if r["context"] == "audio"]
+    assert sound == [("vm", 1, "bytecode"), ("vector", 1, "bytecode"), ("native", 1, 1), ("native", 1, 2)]
+    for way in found["transfers"]:
+        assert set(way) == {"from", "to", "mechanism", "bytes", "p50_us"}
+    assert [way["bytes"] for way in found["transfers"] if way["mechanism"] == "call"] == [8, 8 * 4096]
+
+
+def test_the_reference_machine_is_estimated_for_large_pictures(weft):
+    (row,) = weft.json("bench", "plain.weft", "--seconds", "0", "--backends", "vm")["results"]
+    assert row["estimated"] is True
+    assert row["size"] == "1280x720"
+
+
+# Sounds that are led by the mouse and a key, that differ by the channel, and that read a picture.
+SOUNDS = """\
+me<width> = 16; me<height> = 9
+trail<v> = 0.9 * prev(trail@v) + 0.1 * me@x
+display(trail@v)
+audio(sin(me@time * (220 + mouse@x * 100) * tau + me@channel) * (1 - key@a))
+audio(sin(me@x * tau) * trail@v(me@x ~ mouse@x, me@y ~ 0.5), phasor(2))
+"""
+
+
+def test_bench_of_sounds(weft):
+    weft.file("sounds.weft", SOUNDS)
+    backends = ("--backends", "vm,vector,native")
+    rows = weft.json("bench", "sounds.weft", "--seconds", "0.01", "--threads", "2", *backends)["results"]
+    sound = [row for row in rows if row["context"] == "audio"]
+    assert [(row["backend"], row["tier"]) for row in sound] == [
+        ("vm", "bytecode"), ("vector", "bytecode"), ("native", 1), ("native", 2),
+    ]  # fmt: skip
+    for row in sound:
+        assert (row["block"], row["threads"]) == (512, 1)
+        assert row["estimated"] is (row["backend"] == "vm")
+        assert row["budget_share"] == pytest.approx(row["p50_ms"] / (512 / 48), rel=1e-3)
+        assert row["realtime_factor"] == pytest.approx(1 / row["budget_share"], rel=1e-3)
+    # What the sound is given by the picture is computed once a frame.
+    given = [row for row in rows if row["context"] == "compute"]
+    assert [row["size"] for row in given] == ["1x1"] * 3
+
+
+def test_bench_for_people(weft):
+    text = weft("bench", "rich.weft", "--seconds", "0", "--backends", "vector").stdout
+    for words in ("p95", "visual", "× real time", "text → bytecode", "call", "as claimed"):
+        assert words in text
+
+
+def test_without_a_file_the_shipped_patches_are_measured(weft):
+    found = weft.json("bench", "--seconds", "0", "--backends", "vector", "--size", "32x18", "--threads", "1")
+    assert {"v1", "v2", "v3", "a1", "a2", "a3"} <= {row["patch"] for row in found["results"]}
+
+
+@pytest.mark.usefixtures("opengl")
+def test_a_graphics_card_beside_the_processor(weft):
+    weft.file("both.weft", BOTH)
+    found = weft.json("bench", "both.weft", "--seconds", "0.01", "--backends", "gl,vector", "--size", "32x16")
+    rows = {(row["backend"], row["context"]): row for row in found["results"]}
+    assert {("gl_visual", "visual"), ("gl_compute", "compute"), ("vector", "visual")} <= set(rows)
+    drawn = rows["gl_visual", "visual"]
+    assert (drawn["tier"], drawn["threads"], drawn["estimated"], drawn["size"]) == ("shader", 1, False, "32x16")
+    assert 0 < drawn["p50_ms"] <= drawn["p95_ms"]
+    assert {device["backend"] for device in found["machine"]["devices"]} >= {"gl_visual", "gl_compute"}
+    ways = [(way["from"], way["to"], way["mechanism"]) for way in found["transfers"]]
+    assert ways == [
+        *[("cpu", "cpu", "call")] * 2, ("gl_visual", "gl_visual", "bind"), ("cpu", "gl_visual", "uniform"),
+        ("cpu", "gl_visual", "buffer"), *[("gl_visual", "cpu", "read")] * 2,
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("opengl")
+def test_what_a_graphics_card_does_not_take_is_said(weft):
+    weft.file("asking.weft", ASKING)
+    done = weft("bench", "asking.weft", "--seconds", "0", "--backends", "gl", "--size", "8x8")
+    assert "asking is not measured on gl_visual: " in done.stderr
+
+
+@pytest.mark.parametrize(("name", "code"), [("metal", 3), ("nosuch", 2)])
+def test_a_backend_that_is_not_there(weft, name, code):
+    assert name in weft("bench", "plain.weft", "--backends", name, code=code).stderr

@@ -1,0 +1,124 @@
+"""Kernels in Metal show what the reference shows: the pictures of the patches that ship, of generated programs, of
+memory that is kept from tick to tick, and of loops. Without a Mac they run on the processor, compiled with the freedoms
+that compilers of Metal take."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.codegen.test_glsl_pictures import LOOPS, MEMORIES, POINTS, built, is_suitable, looping
+from tests.support.metal.executor import MetalExecutor, device
+from tests.support.parity.cases import Case, case_of, case_of_seed
+from tests.support.parity.rule import Outcome, compare
+from tests.support.parity.shrink import report
+from tests.support.tolerances import OFF_SHARE
+from tests.test_patches import PICTURES_OF
+from weft.backends.cpu_visual import CpuVisual
+from weft.backends.launch import Launch
+from weft.backends.memory import StateMemory
+from weft.backends.registry import load_registry
+from weft.backends.select import choose
+from weft.backends.vm import ReferenceExecutor
+from weft.codegen.base import LOOP_STEPS, NEST_STEPS
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.names import StrandRef
+from weft.runtime.build import build
+from weft.runtime.offline import Offline
+
+__all__ = ["device"]
+
+ASKED = int(os.environ.get("WEFT_PARITY", "0"))
+FIRST, COUNT, CHUNK = (1_000_000, ASKED, 30) if ASKED else (0, 300, 30)
+
+
+@pytest.mark.parametrize("path", PICTURES_OF, ids=lambda path: path.stem)
+def test_a_shipped_picture_is_the_same(path: Path, device: Any) -> None:
+    made = built(path)
+    if not is_suitable(made):
+        pytest.skip("reads sound at every pixel")
+
+    class MetalVisual(CpuVisual):
+        def __init__(self, executor: str) -> None:
+            super().__init__(executor)
+            self._executor = MetalExecutor(device)
+
+    heard = ["audio"] if any(unit.subgraph.context == "audio" and unit.subgraph.exposes for unit in made.units) else []
+    choices = choose(load_registry(), ["visual", "compute", *heard], "vector")
+    expected = Offline(made, choices)
+    drawn = Offline(made, {**choices, "visual": replace(choices["visual"], backend=MetalVisual)})
+    # Not at the very start, when edges lie on the centres of pixels, and fall to either side.
+    for time in (0.05, 0.15):
+        off = np.abs(drawn.at(time).astype(int) - expected.at(time)) > 1
+        assert off.mean() <= OFF_SHARE, f"{off.mean():.2%} of the values differ by more than 1 of 255"
+
+
+@pytest.mark.parametrize("start", range(FIRST, FIRST + COUNT, CHUNK))
+def test_generated_programs_show_what_the_reference_shows(start: int, device: Any) -> None:
+    executor = MetalExecutor(device)
+    cases = {seed: case_of_seed(seed) for seed in range(start, start + CHUNK)}
+    executor.prepare([case.kernel for case in cases.values()])
+    failures: list[tuple[int, Case, Outcome]] = []
+    for seed, case in cases.items():
+        outcome = compare(case, executor)
+        if outcome.unexplained:
+            failures.append((seed, case, outcome))
+    if failures:
+        seed, case, outcome = failures[0]
+        seeds = [seed for seed, _, _ in failures]
+        pytest.fail(f"programs {seeds}\n" + report(case, executor, outcome, f"program {seed} on msl"), pytrace=False)
+
+
+@pytest.mark.parametrize("text", MEMORIES.values(), ids=MEMORIES.keys())
+def test_memory(text: str, device: Any) -> None:
+    case = case_of(text + "\n", moments=tuple(tick / 60 for tick in range(7)), shape=(5, 7))
+    assert compare(case, MetalExecutor(device)).unexplained == ()
+
+
+@pytest.mark.parametrize("body", LOOPS.values(), ids=LOOPS.keys())
+def test_loops(body: str, device: Any) -> None:
+    assert compare(case_of(looping(body)), MetalExecutor(device)).unexplained == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "steps"),
+    [
+        ("for i in (0 to 9e9 * x) { o += 1 }", LOOP_STEPS),
+        ("for i in (0 to 9e9 * x) { for j in (0 to 9e9 * x) { o += 1 } }", NEST_STEPS),
+    ],
+    ids=["a loop", "a nest"],
+)
+def test_a_loop_that_is_stopped_says_so(body: str, steps: int, device: Any) -> None:
+    case = case_of(looping(body), shape=(1, 2), moments=(0.0,))
+    (launch,) = case.launches
+    stopped: list[None] = []
+    executable = MetalExecutor(device).load(case.kernel)
+    told = replace(launch, loop_stopped=lambda: stopped.append(None))
+    found = executable.planes(StateMemory((), launch.shape), told)
+    assert len(stopped) == 1
+    np.testing.assert_allclose(found, case.expected[0], rtol=1e-3)
+    assert found.max() * 10 <= steps
+
+
+@pytest.mark.parametrize("text", POINTS.values(), ids=POINTS.keys())
+def test_points(text: str, device: Any) -> None:
+    made = build(Source("test.weft", f"{text}display(a)\ncompute(a(me@x ~ 0.25, me@y ~ 0.75))\n"), ContextTable())
+    (unit,) = (unit for unit in made.units if unit.subgraph.context == "visual")
+    kernel = unit.points.get(StrandRef("a", "val"))
+    if kernel is None:
+        (kernel,) = unit.points.values()
+    memory = StateMemory(unit.kernel.slots, (5, 7))
+    rng = np.random.default_rng(1)
+    for slot in unit.kernel.slots:
+        memory.ring(slot.key)[...] = rng.random(memory.ring(slot.key).shape)
+    count = 100
+    coords = {name: rng.uniform(-0.2, 1.2, count) for name in ("x", "y")} | {"abstime": 0.3, "channel": 0.0}
+    launch = Launch((1, count), coords, dict.fromkeys(kernel.uniforms, 0.5))
+    expected = ReferenceExecutor().load(kernel).planes(memory, launch)
+    np.testing.assert_allclose(MetalExecutor(device).load(kernel).planes(memory, launch), expected, atol=1e-5)

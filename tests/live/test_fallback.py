@@ -1,0 +1,62 @@
+"""A device fails in the middle of a performance, which goes on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.live.performance import Performance
+from tests.support.cards import PACKAGE
+
+TEXT = """\
+me<width> = 96
+me<height> = 54
+n<v> = prev(n@v) + 1 / 256
+display(n@v, sin(me@x * {} + me@time), me@y)
+c = prev(c) + 1
+compute(c)
+"""
+
+
+@pytest.fixture
+def patch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A patch, and a card that lasts for twenty frames."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])]))
+    monkeypatch.setenv("WEFT_CARD_FRAMES", "20")
+    monkeypatch.setenv("WEFT_CARD_LOG", str(tmp_path / "looked_for"))
+    path = tmp_path / "patch.weft"
+    path.write_text(TEXT.format(3))
+    return path
+
+
+def test_the_performance_goes_on_elsewhere_and_gets_better_there(patch: Path) -> None:
+    with Performance(patch, "--headless", "--no-audio", "--backend", "visual=card_visual") as performance:
+        assert performance.wait_for("started")["backends"]["visual"] == "card_visual"
+        moved = performance.wait_for("backend")
+        reason = "somebody pulled the plug"
+        fields = {"context": "visual", "from": "card_visual", "to": "native", "reason": reason}
+        assert {name: moved[name] for name in fields} == fields
+        performance.wait_for_words(f"weft: visual goes on with native: {reason}")
+        assert performance.wait_for("tier")["hash"] == performance.hash
+        frames = performance.wait_for("frames", 2)
+        assert frames["fps"] > 0
+        performance.save(TEXT.format(5))
+        swap = performance.wait_for("swap")
+        assert (swap["recompiled"], swap["kept"]) == (["visual/display"], ["compute/compute"])
+        assert [event for event in performance.events if event["event"] in ("error", "stopped")] == []
+        # No frame was counted twice, and none was left out.
+        counts = [event["values"][0] for event in performance.events if event["event"] == "compute"]
+        assert counts == sorted(counts)
+    assert len(patch.with_name("looked_for").read_text().splitlines()) == 1, "one process decides for all"
+
+
+def test_a_text_that_comes_back_runs_where_the_performance_runs_by_then(patch: Path) -> None:
+    with Performance(patch, "--headless", "--no-audio", "--backend", "visual=card_visual") as performance:
+        performance.wait_for("backend")
+        for number, factor in enumerate((7, 3, 7), 1):
+            performance.save(TEXT.format(factor))
+            assert performance.wait_for("swap", number)["hash"] == performance.hash
+        assert sum(event["event"] == "backend" for event in performance.events) == 1
+        assert "error" not in {event["event"] for event in performance.events}

@@ -1,0 +1,171 @@
+"""A device that fails while a program plays is replaced by the next of its chain, and the program goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.support.cards import card_of_package, registry_with
+from weft.backends.base import DeviceLostError, Env
+from weft.backends.select import choose
+from weft.errors import Source, WeftError
+from weft.runtime.build import Playable, build
+from weft.runtime.cast import Change
+from weft.runtime.coordinator import Result
+from weft.runtime.fallback import mend, recover
+from weft.runtime.program import Stage, Swap
+
+SIZE = (16, 8)
+COUNTING = "n<v> = prev(n@v) + 1 / 64\ndisplay(n@v, me@x, me@y)\nc = prev(c) + 1\ncompute(c)\n"
+
+
+@pytest.fixture(autouse=True)
+def few_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The card lasts for three frames."""
+    monkeypatch.setenv("WEFT_CARD_FRAMES", "3")
+
+
+def staged(asked: str | None = "visual=card_visual") -> Stage:
+    return Stage(choose(registry_with(card_of_package()), ["visual", "compute"], asked))
+
+
+def built(text: str) -> Playable:
+    return build(Source("patch.weft", text), registry_with().contexts).playable
+
+
+def tick(stage: Stage, swap: Swap, number: int) -> list[Result]:
+    """A tick, as the session runs it."""
+    env, done = Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60), dict[int, Any]()
+    mend(stage, swap, env)
+    for _ in range(3):
+        try:
+            return swap.runner.run(env, done)
+        except Exception as failure:
+            if not recover(stage, swap, failure, env):
+                raise
+    raise AssertionError("it recovers for ever")
+
+
+def play(stage: Stage, swap: Swap, ticks: range) -> list[tuple[int, float]]:
+    """What is counted by the picture and by the numbers, tick by tick."""
+    found = []
+    for number in ticks:
+        values = {result.context: result.array for result in tick(stage, swap, number)}
+        found.append((int(values["visual"][0, 0, 0]), float(values["compute"].item())))
+    return found
+
+
+def counted(stage: Stage, count: int) -> list[tuple[int, float]]:
+    return play(stage, stage.prepare(built(COUNTING), SIZE), range(count))
+
+
+def test_what_is_remembered_goes_on_and_nothing_is_counted_twice() -> None:
+    stage = staged()
+    assert counted(stage, 8) == counted(staged("native"), 8)
+    assert stage.cast.changes() == [Change("visual", "card_visual", "native", "somebody pulled the plug")]
+    assert stage.cast.choices["visual"].shown == "native"
+
+
+def test_what_was_on_the_device_alone_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_CARD_END", "forgetful")
+    right = counted(staged("native"), 8)
+    found = counted(staged(), 8)
+    assert [numbers for _, numbers in found] == [numbers for _, numbers in right]
+    assert [level for level, _ in found] == [level for level, _ in right[:3] + right[:5]]
+
+
+def test_an_error_that_nobody_explains_is_that_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_CARD_END", "strange")
+    stage = staged()
+    assert counted(stage, 8) == counted(staged("native"), 8)
+    assert [change.reason for change in stage.cast.changes()] == ["RuntimeError: error 0x505"]
+
+
+def test_a_program_that_fails_on_the_cpu_is_not_helped_by_another_backend() -> None:
+    stage = staged("vector")
+    swap = stage.prepare(built(COUNTING), SIZE)
+    env = Env(*SIZE)
+    swap.runner.run(env)
+    assert not recover(stage, swap, ZeroDivisionError("a bug"), env)
+    assert not recover(stage, swap, DeviceLostError("visual", "nothing is behind it"), env)
+    assert stage.cast.changes() == []
+
+
+def test_numbers_that_read_a_lost_picture_read_it_where_it_is_drawn_from_then_on() -> None:
+    text = "n<v> = prev(n@v) + me@x\ndisplay(n@v)\ncompute(n@v(me@x ~ 0.5))\n"
+    values = []
+    for asked in ("visual=card_visual", "vector"):
+        stage = staged(asked)
+        swap = stage.prepare(built(text), SIZE)
+        ticks = [tick(stage, swap, number) for number in range(6)]
+        values.append([float(r.array.item()) for results in ticks for r in results if r.context == "compute"])
+    assert values[0] == pytest.approx(values[1])
+    assert values[0][-1] == pytest.approx(3.0)
+
+
+def test_a_program_that_was_made_ready_before_is_mended_when_it_comes() -> None:
+    stage = staged()
+    first = stage.prepare(built(COUNTING), SIZE)
+    waiting = stage.prepare(built(COUNTING.replace("me@y", "1 - me@y")), SIZE, first)
+    assert play(stage, first, range(5))[-1] == (20, 5.0)
+    mend(stage, waiting, Env(*SIZE, tick=5))
+    stage.take_over(waiting, first)
+    assert play(stage, waiting, range(5, 7)) == [(24, 6.0), (28, 7.0)]
+
+
+def test_what_stands_in_is_made_better_in_its_time() -> None:
+    stage = staged()
+    swap = stage.prepare(stage.translate(built(COUNTING)), SIZE)
+    shown = play(stage, swap, range(4))
+    assert swap.tier == 0
+    assert {unit.hash for unit in swap.improvable} >= swap.stand_ins != frozenset()
+    swap.exchange(stage.improve(swap.improvable, swap.stand_ins))
+    assert not swap.stand_ins
+    assert swap.tier >= 1
+    assert shown + play(stage, swap, range(4, 8)) == counted(staged("native"), 8)
+
+
+def test_a_program_compiled_after_a_loss_keeps_off_the_device() -> None:
+    stage = staged()
+    swap = stage.prepare(built(COUNTING), SIZE)
+    play(stage, swap, range(5))
+    after = stage.prepare(built(COUNTING), SIZE, swap)
+    assert set(after.kept) == {"visual/display", "compute/compute"}
+    other = stage.prepare(built(COUNTING.replace("me@y", "0")), SIZE, swap)
+    assert all(not stage.cast.is_lost(part.backend) for part in (*after.runner.parts, *other.runner.parts))
+
+
+def test_what_does_not_suit_a_device_runs_behind_it_and_is_told_once() -> None:
+    stage = staged()
+    text = "cache(a, 4)::h<v>\na = me@x\ndisplay(h@v(h@k ~ 2))\n"
+    for _ in range(2):
+        swap = stage.prepare(stage.translate(built(text)), SIZE)
+        (part,) = swap.runner.parts
+        assert part.backend is not stage.backend("visual")
+    (change,) = stage.cast.changes()
+    assert (change.subgraph, change.target) == ("visual/display", "native")
+    assert str(change) == "visual/display runs on native, not card_visual: it has nothing to keep a cache in"
+
+
+def test_tiny_pictures_stay_on_the_cpu_unless_somebody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_CARD", "metal_visual")
+    large = "me<width> = 1920\nme<height> = 1080\ndisplay(sin(me@x * me@y * 9 + me@time))\n"
+    tiny = "me<width> = 16\nme<height> = 9\ndisplay(sin(me@x * me@y * 9 + me@time))\n"
+    for asked, text, runs in ((None, large, "metal_visual"), (None, tiny, "native"), ("metal", tiny, "metal_visual")):
+        stage, playable = staged(asked), built(text)
+        placed = stage.placed(playable.units[0], playable)
+        assert placed is not None
+        assert placed[0].shown == runs
+        # The small frames of a trial change nothing about it.
+        (part,) = stage.prepare(playable, (16, 9)).runner.parts
+        candidate = stage.cast.candidate_of(part.backend)
+        assert candidate is not None
+        assert candidate.choice.shown == runs
+
+
+def test_a_lost_device_without_another_is_the_error_that_it_is() -> None:
+    stage = Stage({name: replace(choice, rest=()) for name, choice in staged().choices.items()})
+    with pytest.raises(WeftError, match="somebody pulled the plug"):
+        counted(stage, 8)

@@ -1,0 +1,118 @@
+"""Kernels on the graphics card as an executor runs them, in memory that the processor holds, so that they can be held
+against the machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.executor import NOTHING, check
+from weft.backends.gl.compiled import Pass, planes_of
+from weft.backends.gl.drawing import Canvas, Sources
+from weft.backends.gl.graphics import Graphics, offscreen
+from weft.backends.gl.memory import GlMemory
+from weft.backends.gl.points import Points
+from weft.backends.launch import Launch, Reals
+from weft.backends.memory import StateMemory
+from weft.backends.pixels import channels, check_picture
+from weft.codegen import glsl
+from weft.codegen.base import Kernel
+
+
+class GlExecutor:
+    """Makes kernels ready; see `weft.backends.executor.Executor`."""
+
+    name = "gl"
+    widest = np.float32
+
+    def __init__(self, graphics: Graphics | None = None, modern: bool | None = None) -> None:
+        """`modern` says whether state is written to images instead of targets; None: where it has to be. Raises
+        GraphicsError where there are no graphics."""
+        self._graphics = graphics or offscreen()
+        self._modern = modern
+        self._sources = Sources(self._graphics)
+        self._memories: WeakKeyDictionary[StateMemory, GlMemory] = WeakKeyDictionary()
+
+    def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> None:
+        return None
+
+    def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> GlExecutable:
+        return GlExecutable(kernel, self._graphics, self._sources, self._memories, self._modern)
+
+
+class GlExecutable:
+    """A kernel that is ready to run. What a memory holds when it is first used goes to the graphics card, and stays
+    there; what a tick writes is brought back. Raises UnsuitableError for a kernel that has no program."""
+
+    tier = None
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        graphics: Graphics,
+        sources: Sources,
+        memories: WeakKeyDictionary[StateMemory, GlMemory],
+        modern: bool | None,
+    ) -> None:
+        self.kernel = kernel
+        self._graphics = graphics
+        self._sources = sources
+        self._memories = memories
+        self._modern = glsl.needs_modern(kernel) if modern is None else modern
+        self._passes: dict[bool, Pass] = {}
+        self._points: Points | None = None
+
+    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+        check(self.kernel, memory, launch)
+        own = self._own(memory)
+        if self.kernel.sweep == "points":
+            return self._asked(own, launch)[:, np.newaxis]
+        values = planes_of(self._pass(packed=False), own, launch, self._sources)
+        self._bring_back(own, memory)
+        return values
+
+    def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
+        channels(len(self.kernel.outputs))
+        check_picture(out, launch.shape)
+        own, program = self._own(memory), self._pass(packed=True)
+        machine = program.once.begin(own, launch)
+        with self._graphics.drawing() as place:
+            canvas = Canvas(self._graphics, program.shader, launch.shape)
+            program.draw(place, machine, own, self._sources, canvas)
+            canvas.colours[0].read(out)
+            stopped = machine.loop_stopped or canvas.stopped()
+        own.advance()
+        self._bring_back(own, memory)
+        if stopped:
+            launch.loop_stopped()
+
+    def _pass(self, packed: bool) -> Pass:
+        if packed not in self._passes:
+            shader = glsl.fragment(self.kernel, packed, self._modern)
+            with self._graphics.drawing():
+                self._passes[packed] = Pass(self._graphics, self.kernel, shader)
+        return self._passes[packed]
+
+    def _asked(self, memory: GlMemory, launch: Launch) -> Reals:
+        if self._points is None:
+            with self._graphics.drawing():
+                self._points = Points(self._graphics, self.kernel, glsl.points(self.kernel))
+        return self._points.values(memory, launch, self._sources)
+
+    def _own(self, memory: StateMemory) -> GlMemory:
+        """The memory on the graphics card that stands for one that the processor holds."""
+        if memory not in self._memories:
+            with self._graphics.drawing() as place:
+                own = GlMemory(self._graphics, place, memory.slots.values(), memory.shape)
+            own.adopt(memory)
+            self._memories[memory] = own
+        return self._memories[memory]
+
+    def _bring_back(self, own: GlMemory, memory: StateMemory) -> None:
+        memory.advance()
+        for slot in self.kernel.slots:
+            if slot.image:
+                memory.ring(slot.key)[memory.cell(slot.key, 1)] = own.planes(slot.key, 1)

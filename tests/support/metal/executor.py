@@ -1,0 +1,120 @@
+"""Kernels in Metal, run on a device with metalcompute's interface: what the machines do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.support.metal.device import CpuDevice
+from weft.backends.executor import NOTHING
+from weft.backends.gl.numbers import Block, Once
+from weft.backends.launch import Launch, Reals
+from weft.backends.memory import StateMemory
+from weft.codegen import msl
+from weft.codegen.base import Kernel
+from weft.codegen.clike.shader import Buffer, Shader, Use
+
+
+@pytest.fixture(scope="session")
+def device() -> Iterator[Any]:
+    """A device of Metal: the real one where metalcompute is, else one that runs kernels on the processor."""
+    if find_spec("metalcompute") is not None:
+        yield import_module("metalcompute").Device()
+        return
+    with CpuDevice() as made:
+        yield made
+
+
+def shader_of(kernel: Kernel, packed: bool = False) -> Shader:
+    return msl.points(kernel) if kernel.sweep == "points" else msl.pixels(kernel, packed)
+
+
+class MetalExecutor:
+    """Makes kernels ready in Metal; see `weft.backends.executor.Executor`."""
+
+    name = "msl"
+    widest = np.float32
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+
+    def prepare(self, kernels: list[Kernel]) -> None:
+        """Compiles kernels over pictures at once, in both forms, where the device can."""
+        if hasattr(self._device, "prepare"):
+            self._device.prepare([shader_of(kernel, packed).text for kernel in kernels for packed in (False, True)])
+
+    def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> None:
+        return None
+
+    def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> MetalExecutable:
+        return MetalExecutable(kernel, self._device)
+
+
+class MetalExecutable:
+    """A kernel in Metal. What it remembers is handed to the device with every launch, and taken back."""
+
+    tier = None
+
+    def __init__(self, kernel: Kernel, device: Any) -> None:
+        self.kernel = kernel
+        self._device = device
+        self._once = Once(kernel)
+        self._made: dict[bool, tuple[Shader, Block, Any]] = {}
+
+    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+        shape = (len(self.kernel.outputs), *launch.shape)
+        found = self._run(memory, launch, packed=False, size=4 * int(np.prod(shape)))
+        return found.view(np.float32).reshape(shape)
+
+    def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
+        out[...] = self._run(memory, launch, packed=True, size=out.nbytes).reshape(out.shape)
+
+    def _program(self, packed: bool) -> tuple[Shader, Block, Any]:
+        if packed not in self._made:
+            shader = shader_of(self.kernel, packed)
+            function = self._device.kernel(shader.text).function(shader.entry)
+            self._made[packed] = shader, Block(shader), function
+        return self._made[packed]
+
+    def _run(self, memory: StateMemory, launch: Launch, packed: bool, size: int) -> npt.NDArray[np.uint8]:
+        shader, block, function = self._program(packed)
+        over_points = self.kernel.sweep == "points"
+        machine = self._once.begin(memory, launch)
+        numbers = block.packed(machine, int(over_points))
+        given = [self._buffer(buffer, memory, launch, numbers, size) for buffer in shader.buffers]
+        run = function(int(np.prod(launch.shape)), *given)
+        del run  # waits for it
+        found = {buffer: np.frombuffer(data, np.uint8) for buffer, data in zip(shader.buffers, given, strict=True)}
+        for slot in {place.slot for place in shader.stores}:
+            ring = memory.ring(slot)
+            ring[...] = found[Buffer(Use.RING, slot)].view(np.float32).reshape(ring.shape)
+        if not over_points:
+            memory.advance()
+        limit = found.get(Buffer(Use.LIMIT))
+        if machine.loop_stopped or (limit is not None and limit.any()):
+            launch.loop_stopped()
+        return found.get(Buffer(Use.OUT), np.zeros(0, np.uint8))
+
+    def _buffer(
+        self, buffer: Buffer, memory: StateMemory, launch: Launch, numbers: npt.NDArray[np.uint32], size: int
+    ) -> Any:
+        match buffer.use:
+            case Use.FRAME:
+                data: npt.NDArray[Any] = numbers
+            case Use.OUT:
+                data = np.full(size, 0x2A, np.uint8)  # it can be told if an element is left out
+            case Use.COORDINATE:
+                data = np.broadcast_to(np.asarray(launch.coords[buffer.key], np.float32), launch.shape[1])
+            case Use.RING | Use.HISTORY:
+                data = memory.ring(buffer.key).astype(np.float32)
+            case Use.PICTURE:
+                data = launch.pictures[buffer.key]
+            case Use.LIMIT:
+                data = np.zeros(1, np.uint32)
+        return self._device.buffer(np.ascontiguousarray(data).reshape(-1).view(np.uint8))

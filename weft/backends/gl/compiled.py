@@ -1,0 +1,156 @@
+"""A subgraph on the graphics card: its programs, what it remembers, and the pictures it draws."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.gl.code import GlCode
+from weft.backends.gl.drawing import Bindings, Canvas, Sources, draw
+from weft.backends.gl.graphics import Graphics, Place
+from weft.backends.gl.memory import GlMemory
+from weft.backends.gl.numbers import Block, Once
+from weft.backends.gl.opengl import GL
+from weft.backends.gl.picture import GlPicture
+from weft.backends.gl.points import Asked
+from weft.backends.gl.programs import Program
+from weft.backends.interpreter import Machine
+from weft.backends.launch import Launch, Picture, Reals
+from weft.backends.memory import StateMemory
+from weft.backends.still import Stillness
+from weft.codegen.base import Kernel
+from weft.codegen.clike.shader import Shader
+from weft.codegen.unit import Unit
+from weft.names import StrandRef
+
+# So many pictures are asked for before one is waited for: more would only make them late.
+_AHEAD = 2
+
+# What a loop met is looked up in one of so many ticks, since it takes a wait.
+_LOOK = 30
+
+_FOREVER = 2**63 - 1
+
+
+class Pass:
+    """A program over a picture, with the numbers and textures that it needs."""
+
+    def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader, program: Program | None = None) -> None:
+        """In a context of the graphics. Raises WeftError if the driver refuses the program."""
+        self.graphics = graphics
+        self.shader = shader
+        self.once = Once(kernel)
+        self.program = program or Program(graphics, shader)
+        self.bindings = Bindings(graphics, self.program)
+        self.block = Block(shader)
+
+    def draw(
+        self, place: Place, machine: Machine, memory: GlMemory, sources: Sources, canvas: Canvas
+    ) -> None:
+        """One tick, for which the numbers have been computed. Does not advance the memory."""
+        pictures = sources.textures({bound.key: machine.launch.pictures[bound.key] for bound in self.shader.pictures})
+        draw(place, self.bindings, self.block.packed(machine, 0), memory, pictures, canvas)
+
+    def rehearse(self, place: Place, shape: tuple[int, int], pictures: Mapping[str, Picture], sources: Sources) -> None:
+        """Draws something small that nobody sees: a driver may finish a program only at its first use."""
+        small = (_alike(shape[0]), _alike(shape[1]))
+        memory = GlMemory(self.graphics, place, self.once.kernel.slots, small)
+        textures = sources.textures({bound.key: pictures[bound.key] for bound in self.shader.pictures})
+        canvas = Canvas(self.graphics, self.shader, small)
+        draw(place, self.bindings, self.block.empty(), memory, textures, canvas)
+
+
+def _alike(side: int) -> int:
+    """A small side, a power of two if the side is one: for some drivers that is another program."""
+    return 16 if side & (side - 1) == 0 else 12
+
+
+@dataclass
+class GlCompiled:
+    """A subgraph that is ready to run. The memory is bound to the size of the picture it was made for."""
+
+    unit: Unit
+    graphics: Graphics
+    code: GlCode
+    grid: Pass
+    asked: Mapping[StrandRef, Asked]
+    memory: GlMemory
+    sources: Sources
+    canvases: deque[Canvas]
+    stillness: Stillness
+    drawn: GlPicture | None = None
+    _fences: deque[Any] = field(default_factory=deque)
+    _wide: Pass | None = None
+
+    def picture(self, launch: Launch) -> GlPicture | None:
+        """One tick: draws a picture, or gives the last one if nothing in it moves, and advances the state. None if it
+        has no outputs, and only remembers."""
+        if self.drawn is not None and self.stillness.lasts(launch):
+            return self.drawn
+        machine = self.grid.once.begin(self.memory, launch)
+        canvas = self.canvases[0]
+        with self.graphics.drawing() as place:
+            self._keep_up()
+            self.grid.draw(place, machine, self.memory, self.sources, canvas)
+            self._fences.append(GL.glFenceSync(GL.GL_SYNC_GPU_COMMANDS_COMPLETE, 0))
+            stopped = machine.loop_stopped or (self.memory.ticks % _LOOK == 0 and canvas.stopped())
+        self.canvases.rotate(1)
+        self.memory.advance()
+        self.stillness.drew(launch)
+        if stopped:
+            launch.loop_stopped()
+        self.drawn = GlPicture(self.unit.subgraph.context, canvas.colours[0]) if canvas.colours else None
+        return self.drawn
+
+    def _keep_up(self) -> None:
+        """Waits for the picture before the last, if it is not finished."""
+        while len(self._fences) >= _AHEAD:
+            fence = self._fences.popleft()
+            GL.glClientWaitSync(fence, GL.GL_SYNC_FLUSH_COMMANDS_BIT, _FOREVER)
+            GL.glDeleteSync(fence)
+
+    def planes(self, launch: Launch) -> npt.NDArray[Any]:
+        """One tick: gives the outputs as they are [outputs, height, width], and advances the state."""
+        if self._wide is None:
+            with self.graphics.drawing():
+                self._wide = Pass(self.graphics, self.unit.kernel, self.code.wide(self.unit.kernel))
+        return planes_of(self._wide, self.memory, launch, self.sources)
+
+    def run(
+        self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]:
+        if memory is not self.memory:
+            raise ValueError("a subgraph on the graphics card runs on its own memory")
+        shown = self.picture(launch) if self.grid.shader.packed else None
+        found = self.planes(launch) if shown is None else shown.read()
+        if out is None:
+            return found
+        np.copyto(out, found)
+        return out
+
+    def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
+        """In one go. What remembers no pictures is computed by the processor if it is little, without a wait."""
+        return self.asked[ref].values(self.memory, launch, self.sources)
+
+    def dump(self) -> str:
+        return self.grid.shader.text
+
+
+def planes_of(wide: Pass, memory: GlMemory, launch: Launch, sources: Sources) -> Reals:
+    """One tick of a program that gives its outputs as they are: [outputs, height, width]. Advances the state."""
+    machine = wide.once.begin(memory, launch)
+    with wide.graphics.drawing() as place:
+        canvas = Canvas(wide.graphics, wide.shader, launch.shape)
+        wide.draw(place, machine, memory, sources, canvas)
+        targets = [np.moveaxis(texture.read(), -1, 0) for texture in canvas.colours]
+        stopped = machine.loop_stopped or canvas.stopped()
+    memory.advance()
+    if stopped:
+        launch.loop_stopped()
+    nothing = np.zeros((0, *launch.shape), np.float32)
+    return np.concatenate([nothing, *targets])[: len(wide.shader.outputs)]

@@ -1,0 +1,139 @@
+"""Runs a program over a picture: binds what it reads, attaches what it draws, and draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.gl.graphics import Graphics, Place
+from weft.backends.gl.memory import GlMemory
+from weft.backends.gl.opengl import GL
+from weft.backends.gl.programs import Program
+from weft.backends.gl.textures import Buffer, Numbers, Texture, bind
+from weft.codegen.clike.shader import Shader
+
+_FRAME = 0
+"""Where the block of numbers is bound."""
+
+
+class Bindings:
+    """What one use of a program reads besides images and pictures: the block of numbers, and histories."""
+
+    def __init__(self, graphics: Graphics, program: Program) -> None:
+        """In a context of the graphics."""
+        self.program = program
+        self._block = Buffer(graphics)
+        self._histories = {bound.key: Numbers(graphics) for bound in program.shader.histories}
+
+    def bind(self, words: npt.NDArray[Any], memory: GlMemory, pictures: Mapping[str, Texture]) -> None:
+        """Makes the program the one that runs next, with all that it reads."""
+        shader, units = self.program.shader, self.program.units
+        GL.glUseProgram(self.program.number)
+        self._block.fill(GL.GL_UNIFORM_BUFFER, words)
+        GL.glBindBufferBase(GL.GL_UNIFORM_BUFFER, _FRAME, self._block.number)
+        for bound in shader.histories:
+            self._histories[bound.key].fill(memory.ring(bound.key))
+            bind(units[bound.name], GL.GL_TEXTURE_BUFFER, self._histories[bound.key].number)
+        for bound in shader.images:
+            bind(units[bound.name], GL.GL_TEXTURE_2D_ARRAY, memory.layers[bound.key].number)
+        for bound in shader.pictures:
+            bind(units[bound.name], GL.GL_TEXTURE_2D, pictures[bound.key].number)
+
+
+class Canvas:
+    """Where the outputs of a program go: one texture for each of its targets, and one that says where a loop was
+    stopped."""
+
+    def __init__(self, graphics: Graphics, shader: Shader, shape: tuple[int, int]) -> None:
+        """In a context of the graphics. Raises WeftError if the picture is too large."""
+        self.shape = shape
+        wide = not shader.packed
+        self.colours = [Texture(graphics, shape, wide) for _ in range(shader.colour_targets)]
+        self.limit = Texture(graphics, shape) if shader.stops else None
+
+    def stopped(self) -> bool:
+        """Whether any loop met its limit; waits until all is drawn."""
+        return self.limit is not None and bool(self.limit.read()[..., 0].any())
+
+
+def draw(
+    place: Place,
+    bindings: Bindings,
+    words: npt.NDArray[Any],
+    memory: GlMemory,
+    pictures: Mapping[str, Texture],
+    canvas: Canvas,
+) -> None:
+    """One tick; the memory is not advanced. In the context of the place."""
+    shader = bindings.program.shader
+    targets = _targets(shader, memory, canvas)
+    if not (targets or shader.to_images):
+        return
+    bindings.bind(words, memory, pictures)
+    _attach(place, targets, canvas.shape)
+    if shader.to_images:
+        for unit, bound in enumerate(shader.images):
+            GL.glBindImageTexture(unit, memory.layers[bound.key].number, 0, True, 0, GL.GL_WRITE_ONLY, GL.GL_R32F)
+    height, width = canvas.shape
+    GL.glViewport(0, 0, width, height)
+    GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
+    if shader.to_images:
+        GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
+    elif shader.stores and GL.glTextureBarrier:
+        GL.glTextureBarrier()  # the next tick reads other layers of what this one has written to
+
+
+def _targets(shader: Shader, memory: GlMemory, canvas: Canvas) -> list[tuple[Any, int | None]]:
+    """The textures that are drawn to, in the order of the program's outputs, with their layers."""
+    targets: list[tuple[Any, int | None]] = [(texture.number, None) for texture in canvas.colours]
+    if not shader.to_images:
+        for key, plane in shader.stores:
+            layer = int(memory.cell(key)) * memory.slots[key].planes + plane
+            targets.append((memory.layers[key].number, layer))
+    if canvas.limit is not None:
+        targets.append((canvas.limit.number, None))
+    return targets
+
+
+def _attach(place: Place, targets: Sequence[tuple[Any, int | None]], shape: tuple[int, int]) -> None:
+    GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, place.target)
+    for at in range(len(targets), len(place.attached)):
+        GL.glFramebufferTexture(GL.GL_FRAMEBUFFER, GL.GL_COLOR_ATTACHMENT0 + at, 0, 0)
+    for at, (texture, layer) in enumerate(targets):
+        point = GL.GL_COLOR_ATTACHMENT0 + at
+        if layer is None:
+            GL.glFramebufferTexture(GL.GL_FRAMEBUFFER, point, texture, 0)
+        else:
+            GL.glFramebufferTextureLayer(GL.GL_FRAMEBUFFER, point, texture, 0, layer)
+    place.attached = list(targets)
+    if targets:
+        GL.glDrawBuffers(len(targets), [GL.GL_COLOR_ATTACHMENT0 + at for at in range(len(targets))])
+        return
+    # What only writes images has no targets, and needs to be told how much of nothing it draws.
+    GL.glDrawBuffers(1, [GL.GL_NONE])
+    GL.glFramebufferParameteri(GL.GL_FRAMEBUFFER, GL.GL_FRAMEBUFFER_DEFAULT_WIDTH, shape[1])
+    GL.glFramebufferParameteri(GL.GL_FRAMEBUFFER, GL.GL_FRAMEBUFFER_DEFAULT_HEIGHT, shape[0])
+
+
+class Sources:
+    """The pictures that programs sample, on the graphics card."""
+
+    def __init__(self, graphics: Graphics) -> None:
+        self._graphics = graphics
+        self._known: dict[str, tuple[npt.NDArray[np.float32], Texture]] = {}
+
+    def textures(self, pictures: Mapping[str, npt.NDArray[np.float32]]) -> dict[str, Texture]:
+        """The pictures [height, width, 4] by their paths; what has not changed is there already. In a context of the
+        graphics."""
+        found = {}
+        for path, pixels in pictures.items():
+            known = self._known.get(path)
+            if known is None or known[0] is not pixels:
+                texture = Texture(self._graphics, (pixels.shape[0], pixels.shape[1]), wide=True)
+                texture.fill(pixels)
+                known = self._known[path] = pixels, texture
+            found[path] = known[1]
+        return found

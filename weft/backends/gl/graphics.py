@@ -1,0 +1,244 @@
+"""The contexts that weft draws in: one for the thread that draws, one in which programs are made ready meanwhile."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from weft.backends.gl.contexts import Context, Egl, GraphicsError
+from weft.backends.gl.opengl import GL, DriverError, is_software, plain
+
+Kind: TypeAlias = Literal["texture", "buffer", "program"]
+
+# Seconds to wait for a thread that is at it.
+_LEAVE = 2.0
+
+_LOST = {
+    0x8253: "it was reset because of what weft drew",
+    0x8254: "it was reset",
+    0x8255: "it was reset for an unknown reason",
+}
+_ERRORS = {
+    GL.GL_OUT_OF_MEMORY: "it has no memory left",
+    0x0507: "it was reset",  # GL_CONTEXT_LOST
+}
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the driver says of itself. Memory is in bytes, 0 where it does not tell."""
+
+    renderer: str
+    vendor: str
+    version: str
+    number: tuple[int, int]
+    side: int
+    """The most pixels along a side of a picture."""
+    layers: int
+    """The most images that lie in one texture."""
+    texels: int
+    """The most numbers that a buffer which shaders index may hold."""
+    memory_total: int = 0
+    memory_free: int = 0
+
+    @property
+    def software(self) -> bool:
+        return is_software(self.renderer)
+
+    @property
+    def computes(self) -> bool:
+        """Whether there are compute shaders, and images that shaders write."""
+        return self.number >= (4, 3)
+
+
+@dataclass
+class Place:
+    """What a context has of its own, and does not share with others."""
+
+    target: Any
+    """The framebuffer that programs draw into."""
+    aside: Any
+    """The framebuffer for reading and clearing."""
+    attached: list[tuple[Any, int | None]] = field(default_factory=list)
+    """What is attached to the target: textures, and which of their layers."""
+
+
+class _Entrance:
+    """A context that one thread at a time is in. To enter it again from within does nothing."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.place: Place | None = None
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._closed = False
+
+    @contextmanager
+    def entered(self) -> Iterator[Place]:
+        with self._lock:
+            if self._closed:
+                raise GraphicsError("the window is closed")
+            if not self._depth:
+                self.context.enter()
+            self._depth += 1
+            try:
+                if self.place is None:
+                    self.place = _prepared()
+                yield self.place
+            finally:
+                self._depth -= 1
+                if not self._depth:
+                    self._tidy()
+                    self.context.leave()
+
+    def close(self) -> None:
+        """Nobody enters any more. Waits a while for who is in there."""
+        has_left = self._lock.acquire(timeout=_LEAVE)
+        self._closed = True
+        if has_left:
+            self._lock.release()
+
+    def _tidy(self) -> None:
+        """Leaves the context as whoever draws in it besides expects it."""
+        GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, 0)
+        GL.glActiveTexture(GL.GL_TEXTURE0)
+
+
+def _prepared() -> Place:
+    GL.glBindVertexArray(GL.glGenVertexArrays(1))  # a core context draws nothing without one
+    GL.glDisable(GL.GL_DITHER)
+    GL.glPixelStorei(GL.GL_PACK_ALIGNMENT, 1)
+    return Place(GL.glGenFramebuffers(1), GL.glGenFramebuffers(1))
+
+
+class Graphics:
+    """Two contexts that share programs, textures and buffers, and what the driver is able to do."""
+
+    def __init__(self, preparing: Context, drawing: Context | None = None) -> None:
+        """Without a context for drawing, the other one serves for it until there is one. Raises GraphicsError."""
+        self._preparing = _Entrance(preparing)
+        self._drawing = _Entrance(drawing) if drawing is not None else self._preparing
+        self._gone: deque[tuple[Kind, int]] = deque()
+        with self._preparing.entered():
+            self.about = read_about()
+        if self.about.number < (3, 3):
+            raise GraphicsError(f"{self.about.renderer} has OpenGL {self.about.version}, and 3.3 is needed")
+
+    def draw_in(self, context: Context) -> None:
+        """From now on pictures are drawn in this context, a window's."""
+        self._drawing = _Entrance(context)
+
+    @contextmanager
+    def drawing(self) -> Iterator[Place]:
+        """In the context for drawing. Raises GraphicsError, in the end too, for what goes wrong in there."""
+        with self._guarded(self._drawing) as place:
+            self._delete()
+            yield place
+
+    @contextmanager
+    def preparing(self) -> Iterator[Place]:
+        """In the other context, from any thread. What was done there is finished afterwards, for the other to see."""
+        with self._guarded(self._preparing) as place:
+            yield place
+            GL.glFinish()
+
+    @contextmanager
+    def _guarded(self, entrance: _Entrance) -> Iterator[Place]:
+        try:
+            with entrance.entered() as place:
+                yield place
+                self.check()
+        except DriverError as failure:
+            raise GraphicsError(f"{self.about.renderer}: {failure}") from failure
+
+    def check(self) -> None:
+        """Raises GraphicsError for what went wrong since this was asked last."""
+        number = GL.glGetError()
+        if number == GL.GL_NO_ERROR:
+            return
+        while GL.glGetError() not in (GL.GL_NO_ERROR, 0x0507):  # a context that is lost says so again and again
+            pass
+        reason = _ERRORS.get(number, f"it answers with the error {number:#x}")
+        if GL.glGetGraphicsResetStatus:
+            reason = _LOST.get(GL.glGetGraphicsResetStatus(), reason)
+        raise GraphicsError(f"{self.about.renderer}: {reason}")
+
+    def discard(self, kind: Kind, number: int) -> None:
+        """Deletes something when next something is drawn. May be called from any thread, in any state."""
+        self._gone.append((kind, number))
+
+    def _delete(self) -> None:
+        while self._gone:
+            kind, number = self._gone.popleft()
+            match kind:
+                case "texture":
+                    GL.glDeleteTextures([number])
+                case "buffer":
+                    GL.glDeleteBuffers(1, [number])
+                case "program":
+                    GL.glDeleteProgram(number)
+
+    def close(self) -> None:
+        """The contexts go away. Whoever draws after that gets a GraphicsError."""
+        self._drawing.close()
+        self._preparing.close()
+
+    def finish(self) -> None:
+        """Waits until all that was asked for is done."""
+        with self.drawing():
+            GL.glFinish()
+
+    def barrier(self) -> None:
+        """Keeps what comes later from reading what comes earlier before it is written."""
+        with self.drawing():
+            if self.about.computes:
+                GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
+
+
+def read_about() -> About:
+    """What the driver of the current context says of itself."""
+    total, free = _memory()
+    return About(
+        renderer=plain(GL.glGetString(GL.GL_RENDERER)),
+        vendor=plain(GL.glGetString(GL.GL_VENDOR)),
+        version=plain(GL.glGetString(GL.GL_VERSION)),
+        number=(_number(GL.GL_MAJOR_VERSION), _number(GL.GL_MINOR_VERSION)),
+        side=_number(GL.GL_MAX_TEXTURE_SIZE),
+        layers=_number(GL.GL_MAX_ARRAY_TEXTURE_LAYERS),
+        texels=_number(GL.GL_MAX_TEXTURE_BUFFER_SIZE),
+        memory_total=total,
+        memory_free=free,
+    )
+
+
+_NVIDIA_TOTAL, _NVIDIA_FREE, _ATI_FREE = 0x9048, 0x9049, 0x87FC
+
+
+def _memory() -> tuple[int, int]:
+    """The device's memory and what is free of it, as far as the driver tells."""
+    names = {plain(GL.glGetStringi(GL.GL_EXTENSIONS, at)) for at in range(_number(GL.GL_NUM_EXTENSIONS))}
+    if "GL_NVX_gpu_memory_info" in names:
+        return _number(_NVIDIA_TOTAL) * 1024, _number(_NVIDIA_FREE) * 1024
+    if "GL_ATI_meminfo" in names:
+        four = (GL.GLint * 4)()
+        GL.glGetIntegerv(_ATI_FREE, four)
+        return 0, four[0] * 1024
+    return 0, 0
+
+
+def _number(name: Any) -> int:
+    found = (GL.GLint * 4)()
+    GL.glGetIntegerv(name, found)
+    return int(found[0])
+
+
+@functools.cache
+def offscreen() -> Graphics:
+    """The graphics of a process without a window. Raises GraphicsError where there are none."""
+    egl = Egl()
+    return Graphics(egl.context(), egl.context())

@@ -1,0 +1,104 @@
+"""Reads a strand at a list of points: on the graphics card in one go, or with the processor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.gl.drawing import Bindings, Sources
+from weft.backends.gl.graphics import Graphics
+from weft.backends.gl.memory import GlMemory
+from weft.backends.gl.numbers import Block, Once
+from weft.backends.gl.opengl import GL
+from weft.backends.gl.programs import Program
+from weft.backends.gl.textures import Buffer, Texture
+from weft.backends.launch import Launch, Reals
+from weft.backends.memory import StateMemory
+from weft.backends.vector import VectorExecutor
+from weft.backends.vm import ReferenceExecutor
+from weft.codegen.base import Kernel
+from weft.codegen.clike.shader import Shader
+
+# From so many points on it is worth while to wait for the graphics card.
+_MANY = 2048
+
+# So few points take the vector machine longer than the reference.
+_FEW = 4
+
+
+class Points:
+    """One program over points, with its buffers."""
+
+    def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader) -> None:
+        """In a context of the graphics. The kernel may sweep a picture: then it is asked about this tick, else about
+        the one finished last."""
+        self._graphics = graphics
+        self._shader = shader
+        self._finished = int(kernel.sweep == "points")
+        self._once = Once(kernel)
+        self._block = Block(shader)
+        self._bindings = Bindings(graphics, Program(graphics, shader))
+        self._buffers = [Buffer(graphics) for _ in range(len(shader.coords) + 2)]
+
+    def values(self, memory: GlMemory, launch: Launch, sources: Sources) -> Reals:
+        """The values [outputs, points]; waits for them."""
+        machine = self._once.begin(memory, launch)
+        words = self._block.packed(machine, self._finished)
+        with self._graphics.drawing():
+            pictures = sources.textures({bound.key: launch.pictures[bound.key] for bound in self._shader.pictures})
+            values, stopped = self._computed(words, launch, memory, pictures)
+        if stopped or machine.loop_stopped:
+            launch.loop_stopped()
+        return values
+
+    def _computed(
+        self, words: npt.NDArray[Any], launch: Launch, memory: GlMemory, pictures: Mapping[str, Texture]
+    ) -> tuple[Reals, bool]:
+        count, outputs = launch.shape[1], len(self._shader.outputs)
+        self._bindings.bind(words, memory, pictures)
+        coords = [_spread(launch.coords[name], count) for name in self._shader.coords]
+        given = [np.zeros(outputs * count, np.float32), *coords, np.zeros(1, np.uint32)]
+        for at, (buffer, array) in enumerate(zip(self._buffers, given, strict=True)):
+            buffer.fill(GL.GL_SHADER_STORAGE_BUFFER, array)
+            GL.glBindBufferBase(GL.GL_SHADER_STORAGE_BUFFER, at, buffer.number)
+        GL.glDispatchCompute(-(-count // (self._shader.workgroup or 1)), 1, 1)
+        GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
+        stopped = self._shader.stops and bool(self._buffers[-1].read(GL.GL_SHADER_STORAGE_BUFFER, given[-1])[0])
+        values = self._buffers[0].read(GL.GL_SHADER_STORAGE_BUFFER, given[0])
+        return values.reshape(outputs, count), stopped
+
+
+class Asked:
+    """A strand that others read."""
+
+    def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader | None) -> None:
+        """In a context of the graphics. Without a shader, the processor computes it."""
+        self._points = Points(graphics, kernel, shader) if shader is not None and graphics.about.computes else None
+        self._many = VectorExecutor().load(kernel)
+        self._few = ReferenceExecutor().load(kernel)
+        self._remembers_pictures = any(slot.image for slot in kernel.slots)
+        self._read: tuple[int, StateMemory] | None = None
+        """What was read back of the memory last, and at which of its ticks."""
+
+    def values(self, memory: GlMemory, launch: Launch, sources: Sources) -> npt.NDArray[Any]:
+        """A value for each point. What remembers no pictures is computed by the processor if it is little: without a
+        wait."""
+        count = launch.shape[1]
+        if self._points is not None and (self._remembers_pictures or count >= _MANY):
+            return np.asarray(self._points.values(memory, launch, sources)[0])
+        here: StateMemory = self._here(memory) if self._remembers_pictures else memory
+        executable = self._few if count <= _FEW else self._many
+        return np.asarray(executable.planes(here, launch)[0, 0])
+
+    def _here(self, memory: GlMemory) -> StateMemory:
+        if self._read is None or self._read[0] != memory.ticks:
+            self._read = memory.ticks, memory.read()
+        return self._read[1]
+
+
+def _spread(given: Any, count: int) -> npt.NDArray[np.float32]:
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(np.broadcast_to(np.asarray(given, np.float32), count))

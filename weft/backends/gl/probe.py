@@ -1,0 +1,90 @@
+"""What OpenGL there is, asked for in a process of its own: a driver that was opened once may harm what is opened later,
+and one that fails may end the process."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from weft.backends.base import DeviceInfo
+
+_REMEDY = "install the driver of the graphics card, or Mesa (Debian: apt install libegl1 libgl1-mesa-dri)"
+
+DRAWS, COMPUTES = (3, 3), (4, 3)
+"""The versions that have shaders for pictures, and compute shaders."""
+
+# A driver that takes longer to start hangs.
+_MOST_SECONDS = 20
+
+
+def may_have_hardware() -> bool:
+    """Whether a graphics card can be there: on Linux its driver shows in /dev, elsewhere there is always one."""
+    if not sys.platform.startswith("linux"):
+        return True
+    return any(any(Path("/dev").glob(pattern)) for pattern in ("dri/render*", "nvidia[0-9]*", "dxg"))
+
+
+@functools.cache
+def _asked() -> dict[str, Any]:
+    """What the driver says, once for the process; it does not change while it runs."""
+    command = [sys.executable, "-m", "weft.backends.gl.probe"]
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=_MOST_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as failure:
+        return {"reason": f"OpenGL does not answer ({failure})"}
+    try:
+        found: dict[str, Any] = json.loads(ended.stdout)
+    except ValueError:
+        lines = ended.stderr.strip().splitlines()
+        return {"reason": f"OpenGL does not start ({lines[-1] if lines else f'exit status {ended.returncode}'})"}
+    return found
+
+
+def devices(least: tuple[int, int] = DRAWS) -> list[DeviceInfo]:
+    """The device of OpenGL, if it has this version at least; one that is not available says why. Never raises."""
+    found = _asked()
+    if "reason" in found:
+        return [DeviceInfo(0, "OpenGL", available=False, reason=found["reason"], remedy=_REMEDY, platform="OpenGL")]
+    if tuple(found["number"]) < least:
+        number, wanted = (".".join(map(str, version)) for version in (found["number"], least))
+        reason = f"it has OpenGL {number}, and this takes {wanted}"
+        return [DeviceInfo(0, found["renderer"], available=False, reason=reason, platform="OpenGL")]
+    total, free = found["memory_total"], found["memory_free"]
+    return [
+        DeviceInfo(
+            index=0,
+            name=found["renderer"],
+            memory_total=total,
+            memory_free=free,
+            unified=not total,
+            compute=f"OpenGL {found['number'][0]}.{found['number'][1]}",
+            driver=f"{found['vendor']}, {found['version']}",
+            platform="OpenGL",
+            software=found["software"],
+        )
+    ]
+
+
+def main() -> None:
+    """Prints what there is."""
+    from weft.backends.gl.contexts import GraphicsError
+
+    try:
+        from weft.backends.gl.graphics import offscreen
+
+        about = offscreen().about
+    except GraphicsError as failure:
+        print(json.dumps({"reason": str(failure)}))
+    except Exception as failure:  # PyOpenGL fails in ways of its own where libGL is missing
+        print(json.dumps({"reason": f"OpenGL is missing on this machine ({failure})"}))
+    else:
+        print(json.dumps({**asdict(about), "software": about.software}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""The programs of sounds, and which sounds have one: those that single precision keeps in tune."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from weft.backends.gl.numbers import Once
+from weft.backends.launch import TIME, Launch, Reals, Value
+from weft.backends.memory import StateMemory
+from weft.codegen import glsl
+from weft.codegen.base import Instruction, Kernel
+from weft.codegen.clike.names import Names
+from weft.codegen.clike.shader import Shader, UnsuitableError
+from weft.ir.rates import Rate
+
+_DAY = 86_400.0
+
+# Moments of a day at which numbers are looked at: they keep step with no period that a patch could have.
+_MOMENTS = tuple(_DAY * (0.618033988749895 * number % 1) for number in range(1, 33))
+
+# Single precision tells a millionth apart below this.
+_FINE = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class SoundCode:
+    """The program of a sound, a compute shader over the samples of a stretch. `coords` are what its buffers of
+    coordinates hold, in their order, by the names that the kernel has for them."""
+
+    shader: Shader
+    coords: tuple[str, ...]
+
+
+def translated(kernel: Kernel) -> SoundCode:
+    """The code of a sound whose time is given by blocks (`ContextSpec.by_blocks`). Raises UnsuitableError with the
+    reason if it has none."""
+    if kernel.slots:
+        raise UnsuitableError("each of its samples needs the one before")
+    if any(_reads_time(kernel)):
+        raise UnsuitableError("it takes the time as it is at every sample, which single precision puts out of tune")
+    if _has_coarse_numbers(kernel):
+        raise UnsuitableError("it counts on with the time at every sample, which single precision puts out of tune")
+    names = _identifiers(kernel)
+    shader = glsl.points(replace(_renamed(kernel, names), sweep="points", tick="launch"))
+    known = {made: name for name, made in names.items()}
+    return SoundCode(shader, tuple(known[made] for made in shader.coords))
+
+
+def problem(kernel: Kernel) -> str | None:
+    """Why a sound has no code; None if it has."""
+    try:
+        translated(kernel)
+    except UnsuitableError as failure:
+        return str(failure)
+    return None
+
+
+def _reads_time(kernel: Kernel) -> Iterator[bool]:
+    """For each instruction that runs at every sample, whether it takes the time."""
+    for section, _, (op, operand) in kernel.walk():
+        if section.rate > Rate.FRAME:
+            yield op == "LOAD_COORD" and operand == TIME
+
+
+def _has_coarse_numbers(kernel: Kernel) -> bool:
+    """Whether samples are computed from a number that is the same for a block, and is so large at some time of a day
+    that single precision takes it for another one."""
+    used = {
+        operand
+        for section, _, (op, operand) in kernel.walk()
+        if section.rate > Rate.FRAME and op == "LOAD_LOCAL" and isinstance(operand, int)
+    }
+    asked = [at for at in used if kernel.locals[at].rate == Rate.FRAME and kernel.locals[at].type == "real"]
+    if not asked:
+        return False
+    numbers = np.array([at_moment[asked] for at_moment in _numbers(kernel)])
+    with np.errstate(all="ignore"):
+        changes = (numbers != numbers[0]).any(axis=0)
+        return bool((np.abs(numbers) > _FINE)[:, changes].any())
+
+
+def _numbers(kernel: Kernel) -> Iterator[Reals]:
+    """All locals of a kernel at each of the moments, as far as they are the same for a block."""
+    once = Once(kernel)
+    for moment in _MOMENTS:
+        coords: dict[str, Value] = {name: 0.0 for name, _ in kernel.coords}
+        launch = Launch(
+            shape=(1, 1),
+            coords={**coords, TIME: moment},
+            uniforms=dict.fromkeys(kernel.uniforms, 1.0),
+            strands=dict.fromkeys(kernel.strands, _nothing),
+            pictures={path: np.zeros((1, 1, 4), np.float32) for path in kernel.pictures},
+        )
+        yield np.array(once.begin(StateMemory(()), launch).locals)
+
+
+def _nothing(*at: Value) -> float:
+    return 0.0
+
+
+def _identifiers(kernel: Kernel) -> dict[str, str]:
+    """The coordinates by names that a program may have: `mouse@x` is `mouse_x`."""
+    names = Names()
+    return {name: names.new(name) for name, _ in kernel.coords}
+
+
+def _renamed(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
+    """The kernel with other names for its coordinates."""
+    sections = tuple(
+        replace(section, code=tuple(_with_name(instruction, names) for instruction in section.code))
+        for section in kernel.sections
+    )
+    coords = tuple((names[name], rate) for name, rate in kernel.coords)
+    return replace(kernel, sections=sections, coords=coords)
+
+
+def _with_name(instruction: Instruction, names: Mapping[str, str]) -> Instruction:
+    if instruction.op != "LOAD_COORD" or not isinstance(instruction.operand, str):
+        return instruction
+    return Instruction("LOAD_COORD", names[instruction.operand])

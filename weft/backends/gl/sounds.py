@@ -1,0 +1,151 @@
+"""A subgraph of sound on the graphics card, which computes several blocks ahead where it knows what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.base import Block
+from weft.backends.gl.sound_code import SoundCode
+from weft.backends.launch import SINCE, TIME, Launch, Reals, Value
+from weft.backends.memory import StateMemory
+from weft.codegen.unit import Unit
+from weft.contexts import is_led
+from weft.names import StrandRef, is_view
+
+if TYPE_CHECKING:
+    from weft.backends.gl.drawing import Sources
+    from weft.backends.gl.stretches import Sounding, Stretch
+
+# So many blocks are computed at once, ahead of time; but no more samples than that, unless a block has more: the longer
+# a stretch, the less exact is the time within it.
+_AHEAD = 4
+_MOST_AHEAD = 2048
+
+
+@dataclass
+class GlSound:
+    """A subgraph that is ready to run. It remembers nothing."""
+
+    unit: Unit
+    code: SoundCode
+    sounding: Sounding
+    sources: Sources
+    memory: StateMemory = field(default_factory=lambda: StateMemory(()))
+    _known: Hashable = None
+    """What the stretches were computed with."""
+    _stretches: tuple[Stretch, ...] = ()
+    """The one that is being played, and the one behind it, for which the card has been asked."""
+
+    def play(self, block: Block, launch: Launch) -> Reals:
+        """The samples of a block [channels, outputs, samples], with one channel where all sound the same. `launch` has
+        all but the coordinates. Raises GraphicsError."""
+        kernel = self.unit.kernel
+        channels = block.channels if block.differs(kernel) else 1
+        ask = _Asking(self, block, launch, channels)
+        known = ask.known()
+        if known is None:
+            self._known, self._stretches = None, ()
+            return self._heard(ask.stretch(block.first, block.samples), launch)
+        if known != self._known:
+            self._known, self._stretches = known, ()
+        pieces = list(self._pieces(block, launch, ask.stretch))
+        return np.concatenate([np.zeros((channels, len(kernel.outputs), 0)), *pieces], axis=2)
+
+    def _pieces(self, block: Block, launch: Launch, ask: Callable[[int, int], Stretch]) -> Iterator[Reals]:
+        at, end = block.first, block.first + block.samples
+        while at < end:
+            self._reach(at, block.samples, ask)
+            stretch = self._stretches[0]
+            piece = self._heard(stretch, launch)[:, :, at - stretch.first : end - stretch.first]
+            yield piece
+            at += piece.shape[2]
+
+    def _reach(self, at: int, samples: int, ask: Callable[[int, int], Stretch]) -> None:
+        """Has the stretch with sample `at` come first, and the card at work on the one behind it."""
+        self._stretches = tuple(s for s in self._stretches if s.end > at)
+        if not self._stretches or self._stretches[0].first > at:
+            # The first one is waited for, so it is short.
+            self._stretches = (ask(at, samples),)
+        if len(self._stretches) == 1:
+            self._stretches += (ask(self._stretches[0].end, max(samples, min(_AHEAD * samples, _MOST_AHEAD))),)
+
+    def _heard(self, stretch: Stretch, launch: Launch) -> Reals:
+        samples = stretch.samples()
+        if stretch.stopped:
+            stretch.stopped = False
+            launch.loop_stopped()
+        return samples
+
+    def run(
+        self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]:
+        """Samples at coordinates that are given one by one: [outputs, 1, samples]."""
+        found: Reals = self.sounding.begin(0, [launch], self.sources).samples()[0][:, np.newaxis]
+        if out is None:
+            return found
+        np.copyto(out, found)
+        return out
+
+    def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
+        """Raises KeyError: who reads a sound reads what has been played."""
+        raise KeyError(ref)
+
+    def dump(self) -> str:
+        return self.code.shader.text
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """Asks for stretches as a block is computed."""
+
+    sound: GlSound
+    block: Block
+    launch: Launch
+    channels: int
+
+    def known(self) -> Hashable:
+        """All that samples depend on but their number; None if that changes from sample to sample, so that nothing can
+        be computed ahead."""
+        kernel = self.sound.unit.kernel
+        if any(is_view(path) for path in kernel.pictures):
+            return None
+        led = [(name, self.block.led[name]) for name, _ in kernel.coords if is_led(name)]
+        if not all(_is_steady(values) for _, values in led):
+            return None
+        return (
+            self.block.rate, self.channels, tuple((name, float(values.flat[0])) for name, values in led),
+            tuple(self.launch.uniforms.items()), tuple(map(id, self.launch.pictures.values())),
+        )  # fmt: skip
+
+    def stretch(self, first: int, count: int) -> Stretch:
+        """So many samples, from this one on. Beyond the block, all that comes from outside stays as it is in it."""
+        # A view is written anew where it lies, so what is on the card is not it.
+        pictures = {path: np.array(p) if is_view(path) else p for path, p in self.launch.pictures.items()}
+        launches = [
+            replace(self.launch, shape=(1, count), coords=self._coords(first, count, channel), pictures=pictures)
+            for channel in range(self.channels)
+        ]
+        return self.sound.sounding.begin(first, launches, self.sound.sources)
+
+    def _coords(self, first: int, count: int, channel: int) -> dict[str, Value]:
+        def own(values: Reals) -> Value:
+            given = values if values.ndim == 1 else values[channel]
+            return given if len(given) == count else float(given[0])
+
+        led = {name: own(values) for name, values in self.block.led.items()}
+        return {**middle(first, count, self.block.rate), "channel": float(channel), **led}
+
+
+def middle(first: int, count: int, rate: float) -> dict[str, Value]:
+    """The time of so many samples by blocks, from the middle on: what is half as far away is twice as exact."""
+    at = count // 2
+    return {TIME: (first + at) / rate, SINCE: (np.arange(count) - at) / rate}
+
+
+def _is_steady(values: Reals) -> bool:
+    return bool(values.size) and bool((values == values.flat[0]).all())

@@ -1,0 +1,163 @@
+"""Textures and buffers, which live for as long as somebody knows them; and what is read back from them.
+
+Row 0 of a texture is the upper row of its picture.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.gl.graphics import Graphics, Place
+from weft.backends.gl.opengl import GL
+from weft.errors import error
+
+Shape = tuple[int, int]
+"""Height and width."""
+
+
+class Texture:
+    """One image of four channels: bytes, or (`wide`) reals."""
+
+    def __init__(self, graphics: Graphics, shape: Shape, wide: bool = False) -> None:
+        """In a context of the graphics. Raises WeftError if it is too large."""
+        self.graphics = graphics
+        self.shape = shape
+        self.wide = wide
+        check_side(graphics, shape)
+        self.number: Any = _new(graphics, self)
+        GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
+        form, kind = (GL.GL_RGBA32F, GL.GL_FLOAT) if wide else (GL.GL_RGBA8, GL.GL_UNSIGNED_BYTE)
+        GL.glTexImage2D(GL.GL_TEXTURE_2D, 0, form, shape[1], shape[0], 0, GL.GL_RGBA, kind, None)
+        _settle(GL.GL_TEXTURE_2D)
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * (16 if self.wide else 4)
+
+    def fill(self, pixels: npt.NDArray[Any]) -> None:
+        """Takes pixels [height, width, 4], bytes or reals as they are."""
+        kind, dtype = (GL.GL_FLOAT, np.float32) if self.wide else (GL.GL_UNSIGNED_BYTE, np.uint8)
+        given = np.ascontiguousarray(pixels, dtype)
+        GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
+        GL.glTexSubImage2D(GL.GL_TEXTURE_2D, 0, 0, 0, self.shape[1], self.shape[0], GL.GL_RGBA, kind, given)
+
+    def read(self, out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+        """The pixels [height, width, 4]; waits until they are drawn."""
+        kind, dtype = (GL.GL_FLOAT, np.float32) if self.wide else (GL.GL_UNSIGNED_BYTE, np.uint8)
+        found = np.empty((*self.shape, 4), dtype) if out is None else out
+        GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
+        GL.glGetTexImage(GL.GL_TEXTURE_2D, 0, GL.GL_RGBA, kind, found)
+        return found
+
+
+class Layers:
+    """Images of one real each, in layers: the ring of a slot."""
+
+    def __init__(self, graphics: Graphics, place: Place, shape: Shape, count: int) -> None:
+        """Zeroed. In a context of the graphics. Raises WeftError if there are too many."""
+        self.graphics = graphics
+        self.shape = shape
+        self.count = count
+        check_side(graphics, shape)
+        if count > graphics.about.layers:
+            words = f"it remembers {count} images, and {graphics.about.renderer} takes {graphics.about.layers} in one"
+            raise error("not-enough-memory", words, hint="remember fewer ticks, or draw it with --backend native")
+        self.number: Any = _new(graphics, self)
+        GL.glBindTexture(GL.GL_TEXTURE_2D_ARRAY, self.number)
+        GL.glTexImage3D(
+            GL.GL_TEXTURE_2D_ARRAY, 0, GL.GL_R32F, shape[1], shape[0], count, 0, GL.GL_RED, GL.GL_FLOAT, None
+        )
+        _settle(GL.GL_TEXTURE_2D_ARRAY)
+        GL.glBindFramebuffer(GL.GL_DRAW_FRAMEBUFFER, place.aside)
+        for layer in range(count):
+            self._attach(GL.GL_DRAW_FRAMEBUFFER, layer)
+            GL.glDrawBuffers(1, [GL.GL_COLOR_ATTACHMENT0])
+            GL.glClearBufferfv(GL.GL_COLOR, 0, (GL.GLfloat * 4)())
+
+    def fill(self, first: int, images: npt.NDArray[Any]) -> None:
+        """Takes images [height, width], or several of them, from a layer on."""
+        given = np.ascontiguousarray(images, np.float32)
+        count = 1 if given.ndim == 2 else len(given)
+        GL.glBindTexture(GL.GL_TEXTURE_2D_ARRAY, self.number)
+        GL.glTexSubImage3D(
+            GL.GL_TEXTURE_2D_ARRAY, 0, 0, 0, first, self.shape[1], self.shape[0], count, GL.GL_RED, GL.GL_FLOAT, given
+        )
+
+    def read(self, place: Place, first: int = 0, count: int | None = None) -> npt.NDArray[np.float32]:
+        """Some layers [count, height, width], all by default; waits until they are drawn."""
+        found = np.empty((self.count if count is None else count, *self.shape), np.float32)
+        GL.glBindFramebuffer(GL.GL_READ_FRAMEBUFFER, place.aside)
+        for at, image in enumerate(found):
+            self._attach(GL.GL_READ_FRAMEBUFFER, first + at)
+            GL.glReadBuffer(GL.GL_COLOR_ATTACHMENT0)
+            GL.glReadPixels(0, 0, self.shape[1], self.shape[0], GL.GL_RED, GL.GL_FLOAT, image)
+        return found
+
+    def _attach(self, kind: Any, layer: int) -> None:
+        GL.glFramebufferTextureLayer(kind, GL.GL_COLOR_ATTACHMENT0, self.number, 0, layer)
+
+
+class Numbers:
+    """A row of reals that shaders index: the ring of a slot that is no image."""
+
+    def __init__(self, graphics: Graphics) -> None:
+        """In a context of the graphics."""
+        self._buffer = Buffer(graphics)
+        self.number: Any = _new(graphics, self)
+
+    def fill(self, numbers: npt.NDArray[Any]) -> None:
+        self._buffer.fill(GL.GL_TEXTURE_BUFFER, np.ascontiguousarray(numbers, np.float32))
+        GL.glBindTexture(GL.GL_TEXTURE_BUFFER, self.number)
+        GL.glTexBuffer(GL.GL_TEXTURE_BUFFER, GL.GL_R32F, self._buffer.number)
+
+
+class Buffer:
+    """Bytes on the graphics card."""
+
+    def __init__(self, graphics: Graphics) -> None:
+        self.number: Any = GL.glGenBuffers(1)
+        weakref.finalize(self, graphics.discard, "buffer", self.number).atexit = False
+
+    def fill(self, kind: Any, data: npt.NDArray[Any]) -> None:
+        """Takes an array. What the card still reads stays as it is."""
+        GL.glBindBuffer(kind, self.number)
+        GL.glBufferData(kind, data.nbytes, data, GL.GL_STREAM_DRAW)
+
+    def read(self, kind: Any, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """An array like this one, from it; waits until it is written."""
+        GL.glBindBuffer(kind, self.number)
+        return np.frombuffer(bytes(GL.glGetBufferSubData(kind, 0, like.nbytes)), like.dtype)
+
+
+def check_side(graphics: Graphics, shape: Shape) -> None:
+    """Raises WeftError for a picture that the card cannot hold."""
+    most = graphics.about.side
+    if max(shape) > most:
+        words = f"the graphics card cannot draw a picture of {shape[1]}×{shape[0]}"
+        raise error("picture-too-large", words, hint=f"it takes up to {most} pixels a side")
+
+
+def bind(unit: int, kind: Any, number: Any) -> None:
+    """Puts a texture where a sampler finds it."""
+    GL.glActiveTexture(GL.GL_TEXTURE0 + unit)
+    GL.glBindTexture(kind, number)
+
+
+def _new(graphics: Graphics, owner: object) -> Any:
+    number = GL.glGenTextures(1)
+    weakref.finalize(owner, graphics.discard, "texture", number).atexit = False
+    return number
+
+
+def _settle(kind: Any) -> None:
+    """A texture has one size, and ends at its edges."""
+    GL.glTexParameteri(kind, GL.GL_TEXTURE_MAX_LEVEL, 0)
+    GL.glTexParameteri(kind, GL.GL_TEXTURE_MIN_FILTER, GL.GL_NEAREST)
+    GL.glTexParameteri(kind, GL.GL_TEXTURE_MAG_FILTER, GL.GL_NEAREST)
+    GL.glTexParameteri(kind, GL.GL_TEXTURE_WRAP_S, GL.GL_CLAMP_TO_EDGE)
+    GL.glTexParameteri(kind, GL.GL_TEXTURE_WRAP_T, GL.GL_CLAMP_TO_EDGE)

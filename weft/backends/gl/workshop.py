@@ -1,0 +1,73 @@
+"""Where subgraphs are made ready for the graphics card: in a context of their own, so that none of it holds up a
+frame."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+
+from weft.backends.gl.code import GlCode, translated
+from weft.backends.gl.compiled import GlCompiled, Pass
+from weft.backends.gl.drawing import Canvas, Sources
+from weft.backends.gl.graphics import Graphics
+from weft.backends.gl.memory import GlMemory
+from weft.backends.gl.points import Asked
+from weft.backends.gl.programs import Program
+from weft.backends.gl.sound_code import SoundCode
+from weft.backends.gl.sounds import GlSound
+from weft.backends.gl.stretches import Sounding
+from weft.backends.launch import Picture
+from weft.backends.still import Stillness
+from weft.codegen.unit import Unit
+
+# Of so many units asked for last, the programs are kept: a text that comes back needs none of it anew.
+_KEPT = 12
+
+# Pictures are drawn to these by turns.
+_CANVASES = 2
+
+
+class Workshop:
+    """Makes the subgraphs of one backend ready."""
+
+    def __init__(self, graphics: Graphics) -> None:
+        self.graphics = graphics
+        self._sources = Sources(graphics)
+        self._programs: dict[str, Program] = {}
+
+    def compiled(
+        self, unit: Unit, packed: bool, shape: tuple[int, int], pictures: Mapping[str, Picture]
+    ) -> GlCompiled:
+        """A subgraph for pictures of this shape (height, width), with zeroed memory; it has drawn once already. Raises
+        WeftError for what the card cannot take, and GraphicsError if it fails."""
+        code = unit.code if isinstance(unit.code, GlCode) else translated(unit, packed)
+        graphics = self.graphics
+        with graphics.preparing() as place:
+            grid = Pass(graphics, unit.kernel, code.grid, self._program(unit, code))
+            grid.rehearse(place, shape, pictures, self._sources)
+            return GlCompiled(
+                unit,
+                graphics,
+                code,
+                grid,
+                {ref: Asked(graphics, kernel, code.points.get(ref)) for ref, kernel in unit.points.items()},
+                GlMemory(graphics, place, unit.kernel.slots, shape),
+                self._sources,
+                deque(Canvas(graphics, code.grid, shape) for _ in range(_CANVASES)),
+                Stillness(unit.kernel),
+            )
+
+    def sound(self, unit: Unit, code: SoundCode) -> GlSound:
+        """A subgraph of sound; it has run once already. Raises WeftError if the driver refuses its program, and
+        GraphicsError if the card fails."""
+        with self.graphics.preparing() as place:
+            sounding = Sounding(self.graphics, place, unit.kernel, code)
+            sounding.rehearse()
+            return GlSound(unit, code, sounding, self._sources)
+
+    def _program(self, unit: Unit, code: GlCode) -> Program:
+        program = self._programs.pop(unit.hash, None) or Program(self.graphics, code.grid)
+        self._programs[unit.hash] = program
+        while len(self._programs) > _KEPT:
+            del self._programs[next(iter(self._programs))]
+        return program

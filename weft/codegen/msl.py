@@ -1,0 +1,234 @@
+"""MSL, the language of Metal: compute kernels for pictures, planes and lists of points, an element for each thread.
+
+All that a kernel is given lies in buffers, whose order is `Shader.buffers`. Launches are one row of threads, and may be
+rounded up. Compilers of Metal take it that there is neither NaN nor infinity, divide a bit off, and put terms into
+another order: what has to be as written is looked at by its bits, or asked for by the name `precise`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
+
+from weft.codegen.base import Kernel
+from weft.codegen.clike.document import block, document, structure
+from weft.codegen.clike.emit import emit
+from weft.codegen.clike.language import Language, Line, Parts
+from weft.codegen.clike.memory import slot_name
+from weft.codegen.clike.names import identifier, remark
+from weft.codegen.clike.prelude import FUSED, Helper
+from weft.codegen.clike.shader import Bound, Buffer, Extent, Shader, UnsuitableError, Use
+from weft.codegen.native.layout import Head, PictureWord
+from weft.ir.program import StateSlot
+
+MOST_BUFFERS = 31
+"""How many buffers a kernel can be given."""
+
+_BETWEEN = Helper(
+    """\
+// An image, or a picture, between the four pixels around a place; clamped at the edge.
+template <typename T>
+T between(const device T *image, uint columns, uint rows, float x, float y) {
+    float across = place(x, columns);
+    float down = place(y, rows);
+    uint left = uint(across);
+    uint right = left + 1 < columns ? left + 1 : left;
+    const device T *upper = image + uint(down) * columns;
+    const device T *lower = uint(down) + 1 < rows ? upper + columns : upper;
+    T above = upper[left] + (upper[right] - upper[left]) * (across - float(left));
+    T below = lower[left] + (lower[right] - lower[left]) * (across - float(left));
+    return above + (below - above) * (down - floor(down));
+}""",
+    ("place",),
+)
+
+_TO_BYTE = Helper(
+    """\
+// A channel as a byte: clamped to 0…1, a half rounded up; NaN is 0.
+uchar to_byte(float x) {
+    return uchar(clamp(number_or(x, 0.0), 0.0, 1.0) * 255.0 + 0.5);
+}""",
+    ("number_or",),
+)
+
+_WHOLE_RATIO = Helper("""\
+// How many whole times b goes into a. The quotient may be a bit too small: then what is left is all of b.
+float whole_ratio(float a, float b) {
+    float whole = floor(a / b);
+    return bits_in(fma(-b, whole, a)) == bits_in(b) ? whole + 1.0 : whole;
+}""")
+
+_RESERVED = frozenset(
+    """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const const_cast constexpr
+    continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto
+    if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
+    register reinterpret_cast return short signed sizeof static static_assert static_cast struct switch template this
+    thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
+    xor_eq kernel vertex fragment device constant thread threadgroup threadgroup_imageblock object_data ray_data metal
+    half uchar ushort uint ulong size_t ptrdiff_t int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t
+    bool2 bool3 bool4 char2 char3 char4 uchar2 uchar3 uchar4 short2 short3 short4 ushort2 ushort3 ushort4 int2 int3 int4
+    uint2 uint3 uint4 half2 half3 half4 float2 float3 float4 float2x2 float3x3 float4x4 atomic_int atomic_uint
+    atomic_bool sampler texture1d texture2d texture3d texturecube depth2d array packed_float2 packed_float3
+    packed_float4 as_type precise fast access filter address coord memory_order_relaxed atomic_store_explicit sin cos
+    tan asin acos atan atan2 sinh cosh tanh sinpi cospi tanpi exp exp2 exp10 log log2 log10 pow powr sqrt rsqrt abs fabs
+    sign floor ceil trunc round rint fract fmod modf frexp ldexp min max fmin fmax min3 max3 median3 clamp mix saturate
+    step smoothstep select copysign fma fdim nextafter isnan isinf isfinite isnormal signbit any all dot cross length
+    length_squared distance distance_squared normalize faceforward reflect refract popcount clz ctz absdiff hadd rotate
+    reverse_bits mulhi madhi extract_bits insert_bits dfdx dfdy fwidth discard_fragment INFINITY NAN MAXFLOAT HUGE_VALF
+    FLT_MAX FLT_MIN FLT_EPSILON INT_MAX INT_MIN UINT_MAX M_PI_F M_E_F id count pixels values Frame main
+    """.split()  # noqa: SIM905 - this is read more easily than a list of strings
+)
+
+
+@dataclass(frozen=True)
+class Msl(Language):
+    """Version 2.3."""
+
+    name: ClassVar[str] = "msl"
+    ring: ClassVar[str] = "ring"
+    reserved: ClassVar[frozenset[str]] = _RESERVED
+    helpers: ClassVar[Mapping[str, Helper]] = MappingProxyType(
+        {**FUSED, "between": _BETWEEN, "to_byte": _TO_BYTE, "whole_ratio": _WHOLE_RATIO}
+    )
+    spellings: ClassVar[Mapping[str, str]] = MappingProxyType({"min": "min", "max": "max"})
+    whole_ratio: ClassVar[str | None] = "whole_ratio"
+    words: ClassVar[Mapping[str, str]] = MappingProxyType({
+        "bits_in": "as_type<uint>", "real_in": "as_type<float>", "nearest": "rint", "pair": "float2",
+        "sin": "precise::sin", "cos": "precise::cos", "min": "precise::min", "max": "precise::max",
+        "clamp": "precise::clamp", "sqrt": "precise::sqrt", "sinpi": "sin_pi", "cospi": "cos_pi",
+        "not_a_number": "as_type<float>(0x7fc00000u)", "infinity": "as_type<float>(0x7f800000u)",
+    })  # fmt: skip
+
+    @property
+    def four(self) -> str:
+        return "float4"
+
+    def own(self, parts: Parts, image: Bound, slot: StateSlot, layer: str) -> str:
+        return f"{image.name}[{_factor(layer, slot)} * count + id]"
+
+    def sampled(self, parts: Parts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
+        parts.helpers.add("between")
+        columns, rows = _extent(parts, Extent.COLUMNS), _extent(parts, Extent.ROWS)
+        size = "count" if parts.kernel.sweep == "grid" else f"{columns} * {rows}"
+        return f"between({image.name} + {_factor(layer, slot)} * {size}, {columns}, {rows}, {x}, {y})"
+
+    def remembered(self, parts: Parts, history: Bound, index: str) -> str:
+        return f"{history.name}[{index}]"
+
+    def picture(self, parts: Parts, picture: Bound, x: str, y: str) -> str:
+        parts.helpers.add("between")
+        size = ", ".join(
+            parts.frame.read(PictureWord(picture.key, what), f"{picture.name}_{what}", "bits")
+            for what in ("width", "height")
+        )
+        return f"between({picture.name}, {size}, {x}, {y})"
+
+    def program(self, parts: Parts) -> Shader:
+        over_points = parts.kernel.sweep == "points"
+        start = _points(parts) if over_points else _pixels(parts)
+        if parts.stops:
+            start.append("bool stopped = false;  // a loop met its limit")
+        body = [*map(Line, start), *parts.body, *map(Line, self._ends(parts))]
+        given = _given(parts)
+        if len(given) > MOST_BUFFERS:
+            raise UnsuitableError(f"it needs {len(given)} buffers, and {MOST_BUFFERS} can be had")
+        entry = identifier(parts.kernel.name)
+        main = [Line(f"kernel void {entry}("), *(Line(text, 1) for text in _parameters(given, parts))]
+        main += block(")", body)
+        top = ["#include <metal_stdlib>", "using namespace metal;"]
+        frame = structure(self, parts, "struct Frame", "};")
+        return document(self, parts, top, [frame], main, entry=entry, buffers=[buffer for buffer, _ in given])
+
+    def _ends(self, parts: Parts) -> list[str]:
+        """What is written for an element."""
+        ends = []
+        if parts.packed:
+            parts.helpers.add("to_byte")
+            ends.append(f"pixels[id] = {_pixel(parts.outputs)};")
+        else:
+            places = ["id", "count + id", *(f"{at} * count + id" for at in range(2, len(parts.outputs)))]
+            ends += [f"values[{place}] = {value};" for place, value in zip(places, parts.outputs, strict=False)]
+        for place, value in parts.stores:
+            slot = parts.kernel.slot(place.slot)
+            head = parts.frame.read(Head(slot.key), f"{slot_name(slot.key)}_head", "int")
+            layer = head if slot.planes == 1 else f"({head} * {slot.planes} + {place.plane})"
+            ends.append(f"{parts.images[slot.key].name}[{layer} * count + id] = {value};")
+        if parts.stops:
+            ends += ["if (stopped) atomic_store_explicit(met_limit, 1u, memory_order_relaxed);"]
+        return ends
+
+
+def _extent(parts: Parts, extent: Extent) -> str:
+    return parts.frame.read(extent, extent.value, "bits")
+
+
+def _factor(layer: str, slot: StateSlot) -> str:
+    """The number of a layer, as it stands before `*`."""
+    return layer if slot.planes == 1 else f"({layer})"
+
+
+def _pixels(parts: Parts) -> list[str]:
+    """Where a pixel is, if it is one at all."""
+    columns, rows = _extent(parts, Extent.COLUMNS), _extent(parts, Extent.ROWS)
+    lines = [f"uint count = {columns} * {rows};", "if (id >= count) return;"]
+    for name, at, size in (("x", "%", columns), ("y", "/", rows)):
+        if name in parts.coords:
+            lines.append(f"float me_{name} = (float(id {at} {columns}) + 0.5) / float({size});")
+    return lines
+
+
+def _points(parts: Parts) -> list[str]:
+    """Where a point is, if it is one at all."""
+    lines = [f"uint count = {_extent(parts, Extent.POINTS)};", "if (id >= count) return;"]
+    return [*lines, *(f"float me_{name} = all_{name}[id];" for name in parts.coords)]
+
+
+def _pixel(outputs: list[str]) -> str:
+    channels = [f"to_byte({value})" for value in outputs]
+    if len(channels) == 1:
+        return f"uchar4(uchar3({channels[0]}), 255)"
+    return f"uchar4({', '.join([*channels, '255'][:4])})"
+
+
+def _given(parts: Parts) -> list[tuple[Buffer, str]]:
+    """What the kernel is given, and how it is declared."""
+    written = {place.slot for place, _ in parts.stores}
+    given = [(Buffer(Use.FRAME), "constant Frame &frame")]
+    if parts.outputs:
+        given.append((Buffer(Use.OUT), "device uchar4 *pixels" if parts.packed else "device float *values"))
+    given += [(Buffer(Use.COORDINATE, name), f"const device float *all_{name}") for name in _places(parts)]
+    for image in parts.images.values():
+        access = "device" if image.key in written else "const device"
+        given.append((Buffer(Use.RING, image.key), f"{access} float *{image.name}"))
+    given += [(Buffer(Use.HISTORY, b.key), f"const device float *{b.name}") for b in parts.histories.values()]
+    given += [(Buffer(Use.PICTURE, b.key), f"const device float4 *{b.name}") for b in parts.pictures.values()]
+    if parts.stops:
+        given.append((Buffer(Use.LIMIT), "device atomic_uint *met_limit"))
+    return given
+
+
+def _places(parts: Parts) -> list[str]:
+    return parts.coords if parts.kernel.sweep == "points" else []
+
+
+def _parameters(given: list[tuple[Buffer, str]], parts: Parts) -> list[str]:
+    """The declarations with their numbers, and with what they are of."""
+    lines = []
+    for at, (buffer, declared) in enumerate(given):
+        about = f"  // {remark(buffer.key)}" if buffer.use in (Use.RING, Use.HISTORY, Use.PICTURE) else ""
+        lines.append(f"{declared} [[buffer({at})]],{about}")
+    return [*lines, "uint id [[thread_position_in_grid]]"]
+
+
+def pixels(kernel: Kernel, packed: bool = True) -> Shader:
+    """The program of a kernel over a picture, `packed` as pixels or with its outputs as planes. Raises UnsuitableError
+    with the reason if it has none."""
+    return emit(kernel, Msl(), packed)
+
+
+def points(kernel: Kernel) -> Shader:
+    """The program of a kernel over points. Raises UnsuitableError with the reason if it has none."""
+    return emit(kernel, Msl())

@@ -1,0 +1,184 @@
+"""Who runs what: for each context the backends that may, for each subgraph the one that does, and who is lost."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from weft.backends import hardware
+from weft.backends.base import Backend
+from weft.backends.placement import stays_on_cpu
+from weft.backends.select import Choice
+from weft.codegen.unit import Unit
+
+# Of so many units it is remembered whether they suit their backend.
+_KNOWN = 1000
+
+
+@dataclass(frozen=True)
+class Change:
+    """What runs elsewhere than it was meant to, by the names of the backends, and why: a `subgraph` that does not suit
+    its backend, or all of a context, whose device failed."""
+
+    context: str
+    origin: str
+    target: str
+    reason: str
+    subgraph: str | None = None
+
+    def __str__(self) -> str:
+        if self.subgraph is None:
+            return f"{self.context} goes on with {self.target}: {self.reason}"
+        return f"{self.subgraph} runs on {self.target}, not {self.origin}: {self.reason}"
+
+
+class Candidate:
+    """A backend that may run a context. It is made when it is first wanted."""
+
+    def __init__(self, choice: Choice) -> None:
+        self.choice = choice
+        self.is_lost = False
+        self._lock = threading.Lock()
+        self._backend: Backend | None = None
+
+    @property
+    def backend(self) -> Backend:
+        with self._lock:
+            if self._backend is None:
+                self._backend = self.choice.make()
+            return self._backend
+
+    def is_behind(self, backend: Backend) -> bool:
+        """Whether this is the backend, which has been made."""
+        return self._backend is backend
+
+
+class Cast:
+    """The candidates of all contexts, in the order in which they are preferred. May be used from any thread."""
+
+    def __init__(self, choices: Mapping[str, Choice]) -> None:
+        self._candidates = {name: [Candidate(each) for each in (c, *c.rest)] for name, c in choices.items()}
+        self._changes: deque[Change] = deque()
+        self._told: set[tuple[str, str]] = set()
+        self._suits: dict[tuple[str, str], str | None] = {}
+
+    @property
+    def choices(self) -> dict[str, Choice]:
+        """What runs each context now, with what is left behind it."""
+        left = {name: [c.choice for c in found if not c.is_lost] for name, found in self._candidates.items()}
+        return {name: _chained(choices) for name, choices in left.items() if choices}
+
+    def backend(self, context: str) -> Backend | None:
+        """The backend that runs a context, None if nothing can."""
+        return next((candidate.backend for candidate in self._left(context)), None)
+
+    def backends(self, context: str) -> list[Backend]:
+        """All that may run a context now, the one that should first."""
+        return [candidate.backend for candidate in self._left(context)]
+
+    def candidates(self, unit: Unit, shape: tuple[int, int]) -> Iterator[Candidate]:
+        """Those that may run a unit which sweeps a shape (height, width), the one that should first."""
+        for candidate in self._left(unit.subgraph.context):
+            if self._keeps_off(unit, shape, candidate) is None:
+                yield candidate
+            elif (reason := self._unsuitable(unit, candidate)) is not None:
+                self.pass_over(unit, candidate, reason)
+
+    def placed(self, unit: Unit, shape: tuple[int, int]) -> tuple[Choice, str] | None:
+        """What runs a unit, and why; None if nothing can."""
+        reason: str | None = None
+        for candidate in self._left(unit.subgraph.context):
+            found = self._keeps_off(unit, shape, candidate)
+            if found is None:
+                return candidate.choice, reason or candidate.choice.reason
+            reason = reason or found
+        return None
+
+    def _keeps_off(self, unit: Unit, shape: tuple[int, int], candidate: Candidate) -> str | None:
+        """Why a candidate does not run a unit; None if it may. The last one always may: it says itself what it
+        cannot."""
+        if candidate.choice.is_cpu or self._behind(candidate) is None:
+            return None
+        found = self._unsuitable(unit, candidate)
+        if found is None and not candidate.choice.asked:
+            found = stays_on_cpu(unit, shape, hardware.cores())
+        return found
+
+    def _unsuitable(self, unit: Unit, candidate: Candidate) -> str | None:
+        """See `Backend.unsuitable`; found out once for each unit."""
+        if candidate.choice.is_cpu:
+            return None
+        key = (candidate.choice.name, unit.hash)
+        if key not in self._suits:
+            if len(self._suits) >= _KNOWN:
+                self._suits.clear()
+            self._suits[key] = candidate.backend.unsuitable(unit)
+        return self._suits[key]
+
+    def pass_over(self, unit: Unit, candidate: Candidate, reason: str) -> None:
+        """A candidate does not run a unit, so the next one does. It is told once."""
+        name = unit.subgraph.name
+        behind = self._behind(candidate)
+        if behind is not None and (name, reason) not in self._told:
+            self._told.add((name, reason))
+            origin, target = candidate.choice.shown, behind.choice.shown
+            self._changes.append(Change(unit.subgraph.context, origin, target, reason, name))
+
+    def candidate_of(self, backend: Backend) -> Candidate | None:
+        """The candidate that a backend is; None for one that has nothing to do with this cast."""
+        everyone = (candidate for found in self._candidates.values() for candidate in found)
+        return next((candidate for candidate in everyone if candidate.is_behind(backend)), None)
+
+    def is_lost(self, backend: Backend) -> bool:
+        """Whether a backend cannot be used any more."""
+        candidate = self.candidate_of(backend)
+        return candidate is not None and candidate.is_lost
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether anything is lost."""
+        return any(candidate.is_lost for found in self._candidates.values() for candidate in found)
+
+    def lose(self, backend: Backend, reason: str) -> bool:
+        """A backend cannot be used any more; False if there is nothing to take its place."""
+        candidate = self.candidate_of(backend)
+        if candidate is None:
+            return False
+        if candidate.is_lost:
+            return True
+        behind = self._behind(candidate)
+        if behind is None:
+            return False
+        candidate.is_lost = True
+        choice = candidate.choice
+        self._changes.append(Change(choice.context, choice.shown, behind.choice.shown, reason))
+        return True
+
+    def lose_first(self, context: str, reason: str) -> None:
+        """What runs a context cannot be used any more, as somebody says who runs it elsewhere."""
+        backend = self.backend(context)
+        if backend is not None:
+            self.lose(backend, reason)
+
+    def changes(self) -> list[Change]:
+        """What has changed since this was asked last, oldest first."""
+        found: list[Change] = []
+        with suppress(IndexError):
+            while True:
+                found.append(self._changes.popleft())
+        return found
+
+    def _left(self, context: str) -> list[Candidate]:
+        return [candidate for candidate in self._candidates.get(context, ()) if not candidate.is_lost]
+
+    def _behind(self, candidate: Candidate) -> Candidate | None:
+        left = self._left(candidate.choice.context)
+        at = left.index(candidate) + 1
+        return left[at] if at < len(left) else None
+
+
+def _chained(choices: list[Choice]) -> Choice:
+    return replace(choices[0], rest=tuple(choices[1:]))

@@ -1,0 +1,140 @@
+"""GLFW, and the graphics that windows and backends share.
+
+This is the one module that imports GLFW. Import it where a window is wanted: where GLFW or OpenGL is missing, the
+import itself raises `WeftError` with the code `no-display`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import deque
+from typing import Any
+
+from weft.errors import WeftError, error
+from weft.runtime.hush import hushed
+
+HINT = "--terminal shows the picture in the terminal, --headless runs without one"
+
+
+def no_display(message: str) -> WeftError:
+    """What to raise where no window can be opened."""
+    return error("no-display", f"no window can be opened: {message}", hint=HINT)
+
+
+try:
+    import glfw
+
+    from weft.backends.gl.contexts import Context, GraphicsError
+    from weft.backends.gl.graphics import Graphics
+    from weft.backends.gl.opengl import NEEDS_EGL, DriverError
+    from weft.backends.gl.picture import GlPicture
+except Exception as problem:  # without libGL, PyOpenGL fails in ways of its own, each an error of another kind
+    raise no_display(f"OpenGL or GLFW is missing on this machine ({problem})") from problem
+
+__all__ = ["HINT", "Display", "DriverError", "GlPicture", "Graphics", "GraphicsError", "glfw", "no_display"]
+
+_WINDOW_HINTS = {
+    glfw.CONTEXT_VERSION_MAJOR: 3,
+    glfw.CONTEXT_VERSION_MINOR: 3,
+    glfw.OPENGL_PROFILE: glfw.OPENGL_CORE_PROFILE,
+    glfw.OPENGL_FORWARD_COMPAT: glfw.TRUE,
+    glfw.CONTEXT_CREATION_API: glfw.EGL_CONTEXT_API if NEEDS_EGL else glfw.NATIVE_CONTEXT_API,
+    glfw.ALPHA_BITS: 0,
+    glfw.DEPTH_BITS: 0,
+    glfw.STENCIL_BITS: 0,
+    # A player who goes on typing on one screen must not lose the picture on the other.
+    glfw.AUTO_ICONIFY: glfw.FALSE,
+}
+
+
+class Display:
+    """GLFW, from its start to its end. All windows that are open at the same time have to share one."""
+
+    def __init__(self) -> None:
+        """Raises `WeftError` (`no-display`) where there is no display."""
+        self._errors: deque[str] = deque(maxlen=8)
+        self._drawer: tuple[Any, Graphics] | None = None
+        glfw.set_error_callback(self._on_error)
+        glfw.init_hint(glfw.COCOA_CHDIR_RESOURCES, glfw.FALSE)
+        with hushed():
+            ready = glfw.init()
+        if not ready:
+            reason = self._errors[0] if self._errors else "GLFW does not start"
+            self.close()
+            raise no_display(f"there is no display ({reason})")
+
+    def take_error(self) -> str | None:
+        """What GLFW said last about a call that failed; None if none did since this was asked."""
+        last = self._errors[-1] if self._errors else None
+        self._errors.clear()
+        return last
+
+    def monitors(self) -> list[str]:
+        """The monitors' names, in the order of their numbers."""
+        return [_text(glfw.get_monitor_name(monitor)) for monitor in glfw.get_monitors()]
+
+    def close(self) -> None:
+        """Closes all windows and GLFW itself. May be called twice."""
+        if self._drawer is not None:
+            self._drawer[1].close()
+        glfw.terminate()
+        glfw.set_error_callback(None)  # type: ignore[arg-type]  # back to the default; GLFW's stub forgets it
+
+    def graphics(self) -> Graphics:
+        """What backends draw with whose pictures a window shows: in a context of its own at first, in that of a window
+        as soon as one is opened. Raises GraphicsError."""
+        if self._drawer is None:
+            handle = self.create(1, 1, "weft")
+            if not handle:
+                raise GraphicsError(self.take_error() or "the display makes no context")
+            self._drawer = handle, Graphics(self.context(handle))
+        return self._drawer[1]
+
+    def lend(self, window: Any) -> Graphics | None:
+        """From now on backends draw in the context of this window, or, for None, aside again. Gives what they draw
+        with, if any do."""
+        if self._drawer is None:
+            return None
+        hidden, graphics = self._drawer
+        graphics.draw_in(self.context(window or hidden))
+        return graphics
+
+    def create(self, width: int, height: int, title: str) -> Any:
+        """A window that is hidden as yet, which shares what is drawn with all that draws here; None where there is
+        none to be had."""
+        glfw.default_window_hints()
+        for hint, value in _WINDOW_HINTS.items():
+            glfw.window_hint(hint, value)
+        glfw.window_hint(glfw.VISIBLE, glfw.FALSE)
+        glfw.window_hint_string(glfw.X11_CLASS_NAME, "weft")
+        with hushed():
+            return glfw.create_window(width, height, title, None, self._drawer[0] if self._drawer else None)
+
+    def context(self, handle: Any) -> Context:
+        """The context of a window."""
+        before: list[Any] = []
+
+        def enter() -> None:
+            before.append(glfw.get_current_context())
+            _make_current(handle)
+
+        return Context(enter, lambda: _make_current(before.pop()))
+
+    def _on_error(self, _code: int, words: Any) -> None:
+        self._errors.append(_text(words))
+
+
+def _address(handle: Any) -> int:
+    return ctypes.cast(handle, ctypes.c_void_p).value or 0 if handle else 0
+
+
+def _make_current(handle: Any) -> None:
+    """Makes the context of a window the current one of this thread, or none. Raises GraphicsError."""
+    if _address(glfw.get_current_context()) != _address(handle):
+        glfw.make_context_current(handle)
+        if _address(glfw.get_current_context()) != _address(handle):
+            raise GraphicsError("the context of the window cannot be used")
+
+
+def _text(words: bytes | str | None) -> str:
+    return words.decode(errors="replace") if isinstance(words, bytes) else words or ""
