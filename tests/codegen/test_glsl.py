@@ -65,7 +65,7 @@ void main() {
     float me_x = gl_FragCoord.x / float(frame.columns);
     float me_y = gl_FragCoord.y / float(frame.rows);
     // 1: wave<v> = sin(me@x * 10 + me@time)
-    float wave = sinpi(me_x * 3.1830988 + frame.sin_me_x_10_me_time);
+    float wave = sin(3.1415927 * (me_x * 3.1830988 + frame.sin_me_x_10_me_time));
     // 2: both = (wave@v + me@y) / 4 + 0.5
     float both = 0.5 + (me_y + wave) / 4.0;
     pixel = vec4(number_or(both, 0.0), number_or(both * both, 0.0), number_or(wave, 0.0), 1.0);
@@ -262,3 +262,17 @@ def test_functions_stand_behind_those_that_they_call() -> None:
         known.add(name)
 
 
+@pytest.mark.parametrize(
+    ("angle", "is_small"),
+    [
+        ("me@x * 10 + me@time", True),
+        ("hypot(me@x - 0.5, me@y) * 20 - 2 * me@time", True),
+        ("7 * sin(me@x * 9 + me@y)", True),
+        ("me@x * 1000 + me@time", False),
+        ("prev(me@x * me@y) * 10", False),
+        ("me@x * mouse@x", False),
+    ],
+)
+def test_turns_are_only_taken_out_of_what_may_be_large(angle: str, is_small: bool) -> None:
+    outermost = main_of(shader_of(f"display(sin({angle}) * me@y)\n")).splitlines()[-2]
+    assert ("sinpi(" not in outermost and "sin(3.1415927 * " in outermost) == is_small

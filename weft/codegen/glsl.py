@@ -104,6 +104,7 @@ class Glsl(Language):
 
     name: ClassVar[str] = "glsl"
     has_fract: ClassVar[bool] = True
+    plain_waves: ClassVar[float] = 32.0
     reserved: ClassVar[frozenset[str]] = _RESERVED
     helpers: ClassVar[Mapping[str, Helper]] = MappingProxyType({"sampled": _SAMPLED, "picture": _PICTURE})
     words: ClassVar[Mapping[str, str]] = MappingProxyType({

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from math import copysign, inf
+from math import copysign, inf, pi
 from types import MappingProxyType
 
 from weft.codegen.base import Note
+from weft.codegen.clike.bounds import Bounds
 from weft.codegen.clike.expressions import Text, applied, assignment, literal
 from weft.codegen.clike.language import Language, Line, Parts
 from weft.codegen.clike.literals import bits_text
@@ -20,6 +21,9 @@ from weft.codegen.native.layout import Scalar
 from weft.codegen.native.nodes import Node
 from weft.ops import OPS
 from weft.ops.spec import ValueType
+
+# The waves that are counted in half turns, and those of the language.
+WAVES: Mapping[str, str] = MappingProxyType({"sinpi": "sin", "cospi": "cos"})
 
 TYPES: Mapping[ValueType, str] = MappingProxyType({"real": "float", "truth": "bool", "bits": "uint"})
 
@@ -40,6 +44,7 @@ class Writer:
         self.parts = parts
         self.program = program
         self.plan = plan
+        self.bounds = Bounds(parts.kernel, program)
         given = (text for name, _ in parts.kernel.coords for text in (f"me_{name}", f"all_{name}"))
         own = ("frame", "main", "stopped", "met_limit", *given)
         self.names = Names({*language.reserved, *language.function_names, *own})
@@ -159,6 +164,8 @@ class Writer:
             if any(known):
                 # The language's own, which gives its first operand where the second is NaN.
                 return applied(self.language.word(node.op), args if known[0] else args[::-1])
+        if node.op in WAVES and self.bounds.size(node.args[0]) <= self.language.plain_waves:
+            return applied(WAVES[node.op], [applied("*", [literal(self.language.real(pi)), *args])])
         if node.op == "sub" and node.args[1].op == "floor" and node.args[1].args[0] is node.args[0]:
             whole = node.args[1]
             if self.language.has_fract and whole not in self._variables:

@@ -76,6 +76,8 @@ class Language(ABC):
     """Behind real numbers."""
     has_fract: ClassVar[bool] = False
     """Whether there is a `fract(x)` that is `x - floor(x)` for every x."""
+    plain_waves: ClassVar[float] = 0.0
+    """The language's own sine and cosine are good up to so many half turns."""
     reserved: ClassVar[frozenset[str]] = frozenset()
     """Names that a program cannot give."""
     ring: ClassVar[str] = "past"

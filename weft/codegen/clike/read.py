@@ -23,14 +23,15 @@ _MERGED = (Rate.COLUMN, Rate.ROW, Rate.ELEMENT)
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is computed at every element: the nodes in order, and what the patch calls them (`notes`). `given` are the
-    names of locals that are computed once a launch, by their numbers."""
+    """What is computed at every element: the nodes in order, and what the patch calls them (`notes`). `once` has what
+    the locals are that are computed once a launch, by their numbers, and `given` their names."""
 
     nodes: tuple[Node, ...]
     outputs: tuple[Node, ...]
     stores: tuple[Store, ...]
     notes: dict[Node, Note] = field(default_factory=dict)
     given: dict[int, Note] = field(default_factory=dict)
+    once: dict[int, Node] = field(default_factory=dict)
 
     @property
     def roots(self) -> tuple[Node, ...]:
@@ -40,6 +41,7 @@ class Program:
 def read_program(kernel: Kernel) -> Program:
     """The program of a kernel. Raises UnsuitableError if it needs what no such program has."""
     _check(kernel)
+    once = read(kernel, Rate.FRAME, read(kernel, Rate.CONSTANT).locals).locals
     kernel, noted = _with_named_locals(kernel)
     known: dict[int, Node] = {}
     nodes: list[Node] = []
@@ -53,7 +55,7 @@ def read_program(kernel: Kernel) -> Program:
             notes.setdefault(known[number], note)
     given = {number: note for number, note in noted.items() if number not in known}
     used = needed((*graph.outputs, *(store.value for store in graph.stores)))
-    return Program(tuple(n for n in nodes if n in used), graph.outputs, graph.stores, notes, given)
+    return Program(tuple(n for n in nodes if n in used), graph.outputs, graph.stores, notes, given, once)
 
 
 def _check(kernel: Kernel) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from weft.codegen.native.nodes import Node
@@ -15,7 +16,9 @@ class Interval(NamedTuple):
     high: float
 
 
-_ANYWHERE = Interval(-math.inf, math.inf)
+ANYWHERE = Interval(-math.inf, math.inf)
+# What rounding adds to a value that turns were taken out of.
+_ROUNDING = 1e-3
 _WAVES = ("sin", "cos", "sinpi", "cospi")
 
 
@@ -49,6 +52,8 @@ def _affine(node: Node) -> Affine:
             return _moved(_affine(a), 1, -c)
         case "sub", (_, b), (float(c), _):
             return _moved(_affine(b), -1, c)
+        case "neg", (a,), _:
+            return _moved(_affine(a), -1, 0)
         case ("mul", (a, _), (_, float(c))) | ("mul", (_, a), (float(c), _)):
             return _moved(_affine(a), c, 0)
         case "div", (a, _), (_, float(c)) if c:
@@ -60,31 +65,41 @@ def _moved(value: Affine, factor: float, offset: float) -> Affine:
     return Affine(value.base, value.scale * factor, value.offset * factor + offset)
 
 
-def interval(node: Node, depth: int = _DEPTH) -> Interval:
-    """Where a value lies."""
+def _unknown(given: Node) -> Interval:
+    return ANYWHERE
+
+
+def interval(node: Node, given: Callable[[Node], Interval] = _unknown, depth: int = _DEPTH) -> Interval:
+    """Where a value lies; `given` says so of what is given for the launch, or for a column or row."""
     if node.op == "const":
-        return Interval(node.attr, node.attr) if math.isfinite(node.attr) else _ANYWHERE
+        return Interval(node.attr, node.attr) if math.isfinite(node.attr) else ANYWHERE
+    if node.op in ("scalar", "line"):
+        return given(node)
     if node.op in _WAVES:
         return Interval(-1, 1)
     if node.op == "to_real" or node.kind == "truth":
         return Interval(0, 1)
     if depth == 0:
-        return _ANYWHERE
+        return ANYWHERE
     if node.op in ("add", "sub") and (size := _turned(node)) is not None:
         return Interval(-size, size)
-    match node.op, [interval(arg, depth - 1) for arg in node.args]:
+    if node.op == "sub" and (found := _reduced(node)) is not None:
+        return found
+    match node.op, [interval(arg, given, depth - 1) for arg in node.args]:
         case "add", [a, b]:
             return Interval(a.low + b.low, a.high + b.high)
         case "sub", [a, b]:
             return Interval(a.low - b.high, a.high - b.low)
-        case "mul", [a, b] if _ANYWHERE not in (a, b):
+        case "mul", [a, b] if ANYWHERE not in (a, b):
             ends = [x * y for x in a for y in b]
             return Interval(min(ends), max(ends))
+        case "sqrt", [a]:
+            return Interval(0, math.sqrt(max(0.0, a.high)))
         case ("min" | "max"), [a, b]:
             return _chosen(node, a, b)
         case "select", [_, a, b]:
             return Interval(min(a.low, b.low), max(a.high, b.high))
-    return _ANYWHERE
+    return ANYWHERE
 
 
 def _chosen(node: Node, a: Interval, b: Interval) -> Interval:
@@ -109,3 +124,19 @@ def _turned(node: Node) -> float | None:
 def _is_plain(node: Node) -> bool:
     """Whether no constant is added to the operands."""
     return all(affine(arg).offset == 0 for arg in node.args)
+
+
+def _reduced(node: Node) -> Interval | None:
+    """Where a value lies that whole turns have been taken out of, `e − p·⌊e/p + o⌋`, with p in two parts."""
+    match node.args:
+        case (Node("sub", (value, first)), second):
+            turns, more = affine(first), affine(second)
+            period = turns.scale + more.scale
+            whole = turns.base
+            if whole.op != "floor" or more.base is not whole or (turns.offset, more.offset) != (0, 0):
+                return None
+            e, count = affine(value), affine(whole.args[0])
+            start = count.offset - e.offset / period
+            if e.base is count.base and math.isclose(count.scale * period, e.scale, rel_tol=1e-9) and 0 <= start <= 1:
+                return Interval(-start * period - _ROUNDING, (1 - start) * period + _ROUNDING)
+    return None

@@ -1,0 +1,32 @@
+"""How large the values of a program get."""
+
+from __future__ import annotations
+
+from weft.codegen.base import Kernel
+from weft.codegen.clike.read import Program
+from weft.codegen.native.layout import Line, Scalar
+from weft.codegen.native.nodes import Node
+from weft.codegen.native.ranges import ANYWHERE, Interval, interval
+
+_ACROSS = Interval(0, 1)
+
+
+class Bounds:
+    """What is known beforehand of the values of one program."""
+
+    def __init__(self, kernel: Kernel, program: Program) -> None:
+        self._over_picture = kernel.sweep == "grid"
+        self._once = program.once
+
+    def size(self, node: Node) -> float:
+        """What the size of a value does not exceed unless it is NaN; infinite where nothing is known."""
+        low, high = interval(node, self._given)
+        return max(abs(low), abs(high))
+
+    def _given(self, node: Node) -> Interval:
+        match node.attr:
+            case Scalar("local", int(number)):
+                return interval(self._once[number], self._given)
+            case Line("coord", "x" | "y") if self._over_picture:
+                return _ACROSS
+        return ANYWHERE
