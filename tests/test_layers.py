@@ -75,9 +75,10 @@ def test_imports_go_one_way(path):
 
 # What the rooms of the runtime may know of each other: the session knows all of them, and none of them the session.
 ROOMS = {
-    "compiling": {"compiling", "sound", "analysis", "build", "coordinator", "files", "program", "setup"},
+    "compiling": {"compiling", "sound", "analysis", "build", "coordinator", "files", "playable", "program",
+                  "setup"},
     "screens": {"screens", "hush", "inputs"},
-    "sound": {"sound", "build", "clock", "coordinator", "hush", "program", "setup"},
+    "sound": {"sound", "clock", "coordinator", "hush", "playable", "program", "setup"},
 }
 
 

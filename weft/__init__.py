@@ -19,11 +19,11 @@ B = TypeVar("B", bound="type[Backend]")
 
 def compile(text: str, name: str = "(text)") -> Build:
     """A patch, compiled. Paths in it are relative to the file that `name` says. Raises `weft.errors.WeftError`."""
+    from weft.backends.registry import load_registry
     from weft.errors import Source
-    from weft.plugins import context_table
     from weft.runtime.build import build
 
-    return build(Source(name, text), context_table())
+    return build(Source(name, text), load_registry().contexts)
 
 
 def devices() -> dict[str, list[DeviceInfo]]:
@@ -43,7 +43,8 @@ def best_backend(context: str) -> str | None:
 
 
 def register_backend(backend: B) -> B:
-    """Adds a backend; used as a decorator on its class."""
+    """Adds a backend, and its context if it brings one, in this process; used as a decorator on its class. Raises
+    ValueError if another one has its name."""
     from weft.backends.registry import register_backend as register
 
     register(backend)

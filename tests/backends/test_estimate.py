@@ -14,7 +14,8 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source, WeftError
 from weft.media.pictures import load_picture
-from weft.runtime.build import Playable, build
+from weft.runtime.build import build
+from weft.runtime.playable import Playable
 from weft.runtime.program import HERE, Stage
 
 SIZE = (32, 18)

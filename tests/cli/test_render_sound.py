@@ -39,6 +39,21 @@ def test_a_sound(sounding, ending, backend):
     assert (heard[:, 1] == 0.25).all()
 
 
+def test_a_sound_by_opengl(sounding, opengl):
+    sounding.file("sine.weft", f"{HEAD}audio(sin(me@time * 440 * tau) * 0.5, 0.25)\n")
+    sounding("render", "sine.weft", "-o", "a.wav", "--duration", "0.5", "--backend", "audio=gl")
+    heard, _ = soundfile.read(sounding.folder / "a.wav")
+    np.testing.assert_allclose(heard[:, 0], tone(0, RATE // 2), atol=1e-4)
+    assert (heard[:, 1] == 0.25).all()
+
+
+def test_what_does_not_suit_opengl_is_told_and_computed_elsewhere(sounding, opengl):
+    done = sounding("render", "tone.weft", "-o", "a.wav", "--duration", "0.1", "--backend", "audio=gl")
+    assert "audio/audio runs on native, not gl_audio: each of its samples needs the one before" in done.stderr
+    heard, _ = soundfile.read(sounding.folder / "a.wav")
+    np.testing.assert_allclose(heard[:, 0], tone(0, RATE // 10), atol=STEP)
+
+
 def test_a_piece_is_the_same_as_in_the_whole(sounding):
     sounding("render", "tone.weft", "-o", "piece.wav", "--from", "0.1", "--to", "0.35")
     sounding("render", "tone.weft", "-o", "whole.wav", "--to", "0.5")

@@ -34,7 +34,7 @@ def executor(request: pytest.FixtureRequest) -> Executor:
 
 
 def computed(executor: Executor, row: OpSpec, operands: list[np.ndarray]) -> np.ndarray:
-    """A row, applied to arrays of operands by a program for graphics cards: they are what the state of each pixel was."""
+    """A row, applied to arrays of operands by a graphics card: they are what the state of each pixel was."""
     e = Exprs()
     values = {f"v/{at}": e.state(f"v/{at}", 1) for at in range(len(operands))}
     slots = [image_slot(key) for key in values]

@@ -1,11 +1,10 @@
-"""Shaders show what the machines show: the pictures of the patches that ship, of generated programs, of memory that is
-kept from tick to tick, and of loops."""
+"""Shaders show what the machines show: the pictures of generated programs, of memory that is kept from tick to tick,
+and of loops."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,65 +13,22 @@ from tests.support.gl import GlExecutor, Graphics, graphics
 from tests.support.parity.cases import Case, case_of, case_of_seed
 from tests.support.parity.rule import Outcome, compare
 from tests.support.parity.shrink import report
-from tests.support.tolerances import OFF_SHARE
-from tests.test_patches import PICTURES_OF
-from weft.backends.cpu_visual import CpuVisual
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
-from weft.backends.registry import load_registry
-from weft.backends.select import choose
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.base import LOOP_STEPS, NEST_STEPS
-from weft.codegen.clike.read import read_program
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.glsl import fragment, needs_modern, points
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.names import StrandRef
-from weft.runtime.build import Build, build
-from weft.runtime.offline import Offline
+from weft.runtime.build import build
 
 __all__ = ["graphics"]
 
 # Each takes a second: two shaders, which the driver compiles anew.
-SIZE = {"width": 128.0, "height": 72.0}
 ASKED = int(os.environ.get("WEFT_PARITY", "0"))
 FIRST, COUNT, CHUNK = (1_000_000, ASKED, 20) if ASKED else (0, 100, 20)
-
-
-def built(path: Path) -> Build:
-    return build(Source(str(path), path.read_text()), load_registry().contexts, SIZE)
-
-
-def is_suitable(made: Build) -> bool:
-    try:
-        for unit in made.units:
-            if unit.subgraph.context == "visual":
-                read_program(unit.kernel)
-    except UnsuitableError:
-        return False
-    return True
-
-
-@pytest.mark.parametrize("path", PICTURES_OF, ids=lambda path: path.stem)
-def test_a_shipped_picture_is_the_same(path: Path, graphics: Graphics) -> None:
-    made = built(path)
-    if not is_suitable(made):
-        pytest.skip("reads sound at every pixel")
-
-    class GlVisual(CpuVisual):
-        def __init__(self, executor: str) -> None:
-            super().__init__(executor)
-            self._executor = GlExecutor(graphics)
-
-    heard = ["audio"] if any(unit.subgraph.context == "audio" and unit.subgraph.exposes for unit in made.units) else []
-    choices = choose(load_registry(), ["visual", "compute", *heard], "vector")
-    expected = Offline(made, choices)
-    drawn = Offline(made, {**choices, "visual": replace(choices["visual"], backend=GlVisual)})
-    # Not at the very start, when edges lie on the centres of pixels, and fall to either side.
-    for time in (0.05, 0.15):
-        off = np.abs(drawn.at(time).astype(int) - expected.at(time)) > 1
-        assert off.mean() <= OFF_SHARE, f"{off.mean():.2%} of the values differ by more than 1 of 255"
 
 
 # --- generated programs -------------------------------------------------------------------------------------------

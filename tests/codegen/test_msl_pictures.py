@@ -1,62 +1,34 @@
-"""Kernels in Metal show what the reference shows: the pictures of the patches that ship, of generated programs, of
-memory that is kept from tick to tick, and of loops. Without a Mac they run on the processor, compiled with the freedoms
-that compilers of Metal take."""
+"""Kernels in Metal show what the reference shows: the pictures of generated programs, of memory that is kept from tick
+to tick, and of loops. Without a Mac they run on the processor, compiled with the freedoms that compilers of Metal
+take."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.codegen.test_glsl_pictures import LOOPS, MEMORIES, POINTS, built, is_suitable, looping
+from tests.codegen.test_glsl_pictures import LOOPS, MEMORIES, POINTS, looping
 from tests.support.metal.executor import MetalExecutor, device
 from tests.support.parity.cases import Case, case_of, case_of_seed
 from tests.support.parity.rule import Outcome, compare
 from tests.support.parity.shrink import report
-from tests.support.tolerances import OFF_SHARE
-from tests.test_patches import PICTURES_OF
-from weft.backends.cpu_visual import CpuVisual
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
-from weft.backends.registry import load_registry
-from weft.backends.select import choose
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.base import LOOP_STEPS, NEST_STEPS
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.names import StrandRef
 from weft.runtime.build import build
-from weft.runtime.offline import Offline
 
 __all__ = ["device"]
 
 ASKED = int(os.environ.get("WEFT_PARITY", "0"))
 FIRST, COUNT, CHUNK = (1_000_000, ASKED, 30) if ASKED else (0, 300, 30)
-
-
-@pytest.mark.parametrize("path", PICTURES_OF, ids=lambda path: path.stem)
-def test_a_shipped_picture_is_the_same(path: Path, device: Any) -> None:
-    made = built(path)
-    if not is_suitable(made):
-        pytest.skip("reads sound at every pixel")
-
-    class MetalVisual(CpuVisual):
-        def __init__(self, executor: str) -> None:
-            super().__init__(executor)
-            self._executor = MetalExecutor(device)
-
-    heard = ["audio"] if any(unit.subgraph.context == "audio" and unit.subgraph.exposes for unit in made.units) else []
-    choices = choose(load_registry(), ["visual", "compute", *heard], "vector")
-    expected = Offline(made, choices)
-    drawn = Offline(made, {**choices, "visual": replace(choices["visual"], backend=MetalVisual)})
-    # Not at the very start, when edges lie on the centres of pixels, and fall to either side.
-    for time in (0.05, 0.15):
-        off = np.abs(drawn.at(time).astype(int) - expected.at(time)) > 1
-        assert off.mean() <= OFF_SHARE, f"{off.mean():.2%} of the values differ by more than 1 of 255"
 
 
 @pytest.mark.parametrize("start", range(FIRST, FIRST + COUNT, CHUNK))

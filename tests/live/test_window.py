@@ -69,10 +69,11 @@ def wait_for_text(tmp_path: Path, picture: np.ndarray) -> None:
         time.sleep(0.05)
 
 
-def test_save_by_save_the_screen_shows_what_the_reference_machine_computes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ["native", "gl"])
+def test_save_by_save_the_screen_shows_what_the_reference_machine_computes(tmp_path: Path, backend: str) -> None:
     patch = tmp_path / "patch.weft"
     patch.write_text(STILL)
-    with Performance(patch) as performance:
+    with Performance(patch, "--backend", f"visual={backend}") as performance:
         performance.wait_for("started")
         wait_for_picture(tmp_path, reference(STILL))
         edited = STILL.replace("0.2)", "0.35)").replace("me@y)", "1 - me@x)")

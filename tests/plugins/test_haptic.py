@@ -29,7 +29,8 @@ from weft.backends.haptic import HAPTIC, RATE, VARIABLE, Stretch, datagrams, fin
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Diagnostic, Source
-from weft.runtime.build import Playable, build
+from weft.runtime.build import build
+from weft.runtime.playable import Playable
 from weft.runtime.program import Stage, Swap
 
 SIZE = (16, 8)

@@ -15,8 +15,9 @@ from weft.backends.select import choose, parse_request
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
 from weft.names import StrandRef
-from weft.runtime.build import Playable, build
+from weft.runtime.build import build
 from weft.runtime.coordinator import ProgramRunner
+from weft.runtime.playable import Playable
 from weft.runtime.program import Stage, Swap
 
 SIZE = (16, 8)

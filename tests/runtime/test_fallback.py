@@ -11,10 +11,11 @@ from tests.support.cards import card_of_package, registry_with
 from weft.backends.base import DeviceLostError, Env
 from weft.backends.select import choose
 from weft.errors import Source, WeftError
-from weft.runtime.build import Playable, build
+from weft.runtime.build import build
 from weft.runtime.cast import Change
 from weft.runtime.coordinator import Result
 from weft.runtime.fallback import mend, recover
+from weft.runtime.playable import Playable
 from weft.runtime.program import Stage, Swap
 
 SIZE = (16, 8)
@@ -38,12 +39,12 @@ def built(text: str) -> Playable:
 def tick(stage: Stage, swap: Swap, number: int) -> list[Result]:
     """A tick, as the session runs it."""
     env, done = Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60), dict[int, Any]()
-    mend(stage, swap, env)
+    mend(stage, swap, env, {})
     for _ in range(3):
         try:
             return swap.runner.run(env, done)
         except Exception as failure:
-            if not recover(stage, swap, failure, env):
+            if not recover(stage, swap, failure, env, done):
                 raise
     raise AssertionError("it recovers for ever")
 
@@ -76,6 +77,17 @@ def test_what_was_on_the_device_alone_begins_anew(monkeypatch: pytest.MonkeyPatc
     assert [level for level, _ in found] == [level for level, _ in right[:3] + right[:5]]
 
 
+def test_what_had_its_turn_in_a_tick_has_no_other() -> None:
+    text = "a<v> = prev(a@v) + 1 / 64\nb<v> = prev(b@v) + 1 / 32\ndisplay(a@v)\ndisplay(b@v, to: \"other\")\n"
+    levels = []
+    for asked in ("visual=card_visual", "native"):
+        stage = staged(asked)
+        swap = stage.prepare(built(text), SIZE)
+        # With two pictures a frame, the card ends between the one and the other.
+        levels.append([[int(r.array[0, 0, 0]) for r in tick(stage, swap, number)] for number in range(4)])
+    assert levels[0] == levels[1]
+
+
 def test_an_error_that_nobody_explains_is_that_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFT_CARD_END", "strange")
     stage = staged()
@@ -88,8 +100,8 @@ def test_a_program_that_fails_on_the_cpu_is_not_helped_by_another_backend() -> N
     swap = stage.prepare(built(COUNTING), SIZE)
     env = Env(*SIZE)
     swap.runner.run(env)
-    assert not recover(stage, swap, ZeroDivisionError("a bug"), env)
-    assert not recover(stage, swap, DeviceLostError("visual", "nothing is behind it"), env)
+    assert not recover(stage, swap, ZeroDivisionError("a bug"), env, {})
+    assert not recover(stage, swap, DeviceLostError("visual", "nothing is behind it"), env, {})
     assert stage.cast.changes() == []
 
 
@@ -110,7 +122,7 @@ def test_a_program_that_was_made_ready_before_is_mended_when_it_comes() -> None:
     first = stage.prepare(built(COUNTING), SIZE)
     waiting = stage.prepare(built(COUNTING.replace("me@y", "1 - me@y")), SIZE, first)
     assert play(stage, first, range(5))[-1] == (20, 5.0)
-    mend(stage, waiting, Env(*SIZE, tick=5))
+    mend(stage, waiting, Env(*SIZE, tick=5), {})
     stage.take_over(waiting, first)
     assert play(stage, waiting, range(5, 7)) == [(24, 6.0), (28, 7.0)]
 

@@ -14,11 +14,12 @@ from weft.backends.base import Env
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source
-from weft.runtime.build import Playable, build
+from weft.runtime.build import build
 from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import Saved
 from weft.runtime.compiling.worker import Outcome
 from weft.runtime.coordinator import main_picture
+from weft.runtime.playable import Playable
 from weft.runtime.program import Stage, Swap
 from weft.runtime.programs import Programs
 from weft.runtime.succession import Succession

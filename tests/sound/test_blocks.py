@@ -46,7 +46,7 @@ class Stage:
 
     def follow(self) -> None:
         """A sound process takes the place of the one before."""
-        setup = SoundSetup(None, RATE, 2, FRAMES, -1, -1, -1, "")
+        setup = SoundSetup(None, RATE, 2, FRAMES, -1, -1, -1)
         self.blocks = Blocks(setup, Controls(self._controls.bytes), self._figures.bytes, self.ones)
 
     def block(self, underflow: bool = False) -> NDArray[np.float32]:

@@ -22,7 +22,7 @@ class Room:
 
     def __init__(self, backend: str = "vector") -> None:
         controls, rings = Memory(Controls.SIZE), Memory(Rings.SIZE)
-        sound = SoundSetup(None, RATE, 2, BLOCK, -1, -1, -1, "")
+        sound = SoundSetup(None, RATE, 2, BLOCK, -1, -1, -1)
         self.player = Player(sound, Controls(controls.bytes), Rings(rings.bytes))
         self._setup = Setup("sound.weft", backend)
         self._number = 0

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
 from weft.backends.vector import VectorExecutor
-from weft.codegen.unit import Unit, compile_unit
+from weft.codegen.compilation import compile_unit
+from weft.codegen.unit import Unit
 from weft.contexts import ContextTable
 from weft.errors import Report, Source
 from weft.graph.build import build_graph

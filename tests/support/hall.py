@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source
-from weft.runtime.build import Playable, build
+from weft.runtime.build import build
+from weft.runtime.playable import Playable
 from weft.runtime.program import Stage
 from weft.runtime.sound.mixer import Entry, Mixer
 from weft.runtime.sound.recent import Recent

@@ -12,11 +12,11 @@ from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, Dev
 from weft.backends.cpu_audio import CpuAudio, block_of
 from weft.backends.gl import probe
 from weft.backends.gl.backend import GlBackend
-from weft.backends.gl.sound_code import SoundCode, problem, translated
 from weft.backends.gl.sounds import GlSound
 from weft.backends.launching import tick
 from weft.backends.memory import StateMemory
 from weft.backends.registry import register_backend
+from weft.backends.sound_code import SoundCode, sound_problem, sound_translated
 from weft.backends.vector import VectorExecutor
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.unit import Unit
@@ -46,26 +46,28 @@ class GlAudio(GlBackend):
 
     def open(self) -> None:
         # To load a driver takes a while, in which a sound that plays already would be held up.
-        self._guarded(self._workshop)
+        self.guarded(self._workshop)
 
     def rehearsing(self) -> Backend:
         return CpuAudio(VectorExecutor.name)
 
     def unsuitable(self, unit: Unit) -> str | None:
-        return problem(unit.kernel)
+        return sound_problem(unit.kernel, self.dialect)
 
     def translate(self, unit: Unit, tier: int = 1) -> SoundCode | None:
         if tier > 1:
             return None
         try:
-            return translated(unit.kernel)
+            return sound_translated(unit.kernel, self.dialect)
         except UnsuitableError:
             return None
 
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
-        self.check(unit)
-        code = unit.code if isinstance(unit.code, SoundCode) else translated(unit.kernel)
-        return self._guarded(lambda: self._workshop().sound(unit, code))
+        code = unit.code
+        if not isinstance(code, SoundCode):
+            self.check(replace(unit, code=None))
+            code = sound_translated(unit.kernel, self.dialect)
+        return self.guarded(lambda: self._workshop().sound(unit, code))
 
     def exchange(self, compiled: Compiled, code: object) -> None:
         """Keeps what was made for the processor, which goes on if the card fails."""
@@ -77,7 +79,7 @@ class GlAudio(GlBackend):
             raise TypeError(f"{compiled.unit.subgraph.name} runs elsewhere")
         block = block_of(env)
         launch = tick(compiled.unit.kernel, env, coordinator, (1, block.samples), {})
-        return self._guarded(lambda: compiled.play(block, launch))
+        return self.guarded(lambda: compiled.play(block, launch))
 
     def try_out(
         self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False

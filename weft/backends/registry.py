@@ -17,7 +17,8 @@ from weft.plugins import backend_points, load_backend
 # its name, which is imported when the backend is wanted: that registers it.
 _OWN = {
     "cpu_visual": "visual", "cpu_audio": "audio", "cpu_compute": "compute",
-    "gl_visual": "visual", "gl_audio": "audio", "gl_compute": "compute", "null": "*",
+    "gl_visual": "visual", "gl_audio": "audio", "gl_compute": "compute",
+    "metal_visual": "visual", "metal_compute": "compute", "null": "*",
 }  # fmt: skip
 
 _registered: dict[str, type[Backend]] = {}

@@ -79,10 +79,7 @@ def _listings(compiled: _Compiled) -> Iterator[Listing]:
 
 
 def _glsl(compiled: _Compiled) -> str:
-    def over_pixels(kernel: Kernel, packed: bool) -> Shader:
-        return glsl.fragment(kernel, packed, modern=glsl.needs_modern(kernel))
-
-    return _shaders(compiled, over_pixels, glsl.points)
+    return _shaders(compiled, glsl.over_picture, glsl.points)
 
 
 def _msl(compiled: _Compiled) -> str:

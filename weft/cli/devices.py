@@ -13,7 +13,7 @@ import click
 from weft.backends.base import DeviceInfo
 from weft.backends.estimate import Need, by_device, size_text, total
 from weft.backends.registry import Registry, load_registry
-from weft.backends.select import Choice, choose, passed, unavailable
+from weft.backends.select import Choice, choose, contexts_of, passed, unavailable
 from weft.cli.console import say, show
 from weft.cli.patch import compile_file
 from weft.runtime.build import Build
@@ -105,9 +105,9 @@ def command(file: str | None, as_json: bool) -> None:
     """List every backend with its devices, what would run each context (of FILE, if it is given), and what sounds."""
     registry = load_registry()
     show(registry.problems)
-    build = compile_file(file, registry.contexts) if file is not None else None
-    show(build.warnings if build is not None else ())
     choices = choose(registry, [spec.name for spec in registry.contexts], None, os.environ.get("WEFT_BACKEND"))
+    build = compile_file(file, contexts_of(registry, choices)) if file is not None else None
+    show(build.warnings if build is not None else ())
     for line in passed(choices):
         say(line)
     stage = Stage(choices, missing=unavailable(registry, choices))

@@ -91,6 +91,7 @@ def command(
         _write_picture(offline, span.time, Path(out))
     else:
         _write_sequence(offline, span, rate_of_frames, out, file)
+    _tell_changes(offline)
 
 
 def _span(time: float | None, start: float | None, end: float | None, duration: float | None) -> _Span:
@@ -149,7 +150,15 @@ def _offline(
     choices = _choices(registry, backend, unclamped)
     build = compile_file(file, contexts_of(registry, choices), settings)
     show(build.warnings)
-    return Offline(build, choices, threads or cores(), clips=not unclamped), build
+    offline = Offline(build, choices, threads or cores(), clips=not unclamped)
+    _tell_changes(offline)
+    return offline, build
+
+
+def _tell_changes(offline: Offline) -> None:
+    """What runs elsewhere than it was asked for."""
+    for change in offline.changes():
+        say(str(change))
 
 
 def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[str, Choice]:

@@ -144,6 +144,9 @@ class _Run:
 
     def _play(self, session: Session) -> int:
         with ExitStack() as stack:
+            if session.sound is not None:
+                stack.callback(session.sound.close)
+                session.expect()
             return self._play_on(session, self._display(session, stack))
 
     def _display(self, session: Session, stack: ExitStack) -> Display | None:

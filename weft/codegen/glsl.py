@@ -251,6 +251,11 @@ def fragment(kernel: Kernel, packed: bool = True, modern: bool = False) -> Shade
     return emit(kernel, Glsl(modern), packed)
 
 
+def over_picture(kernel: Kernel, packed: bool) -> Shader:
+    """The same, in the version that the kernel needs."""
+    return fragment(kernel, packed, needs_modern(kernel))
+
+
 def points(kernel: Kernel) -> Shader:
     """The compute shader of a kernel over points. Raises UnsuitableError with the reason if it has none."""
     return emit(kernel, Glsl(modern=True))

@@ -1,4 +1,4 @@
-"""One subgraph, compiled: what code generation makes of it as a whole."""
+"""One subgraph, compiled, as it is handed from process to process; `compilation` makes it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from weft.codegen.base import Kernel
-from weft.codegen.bytecode import compile_feeds, compile_kernel, compile_points
 from weft.codegen.serialize import content_hash
-from weft.contexts import ContextTable
-from weft.graph.nodes import RenderGraph, Subgraph
-from weft.graph.patch import Patch
-from weft.ir.expr import Pool
-from weft.ir.lower import lower
-from weft.ir.passes import PassContext, run_passes
-from weft.ir.program import Lowered
+from weft.graph.nodes import Subgraph
 from weft.names import StrandRef
 
 
@@ -46,18 +39,3 @@ class Unit:
             self.subgraph, name=name, context=self.feeds.context, tied=(), sinks=(), exposes=(), depends_on=()
         )
         return Unit(subgraph, self.feeds, {}, content_hash(self.feeds))
-
-
-def compile_unit(
-    patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, optimise: bool = True
-) -> tuple[Unit, Lowered]:
-    """Compiles one subgraph; gives with it what it was compiled from. Raises WeftError, or Unavailable if a source is
-    missing."""
-    pool = Pool()
-    spec = contexts[subgraph.context]
-    lowered = run_passes(lower(patch, graph, subgraph, contexts, pool), PassContext(pool, spec), optimise)
-    kernel = compile_kernel(lowered, spec, optimise, pool)
-    points = {ref: compile_points(lowered, ref, spec, pool) for ref, _ in lowered.exposed}
-    feeds = compile_feeds(lowered, optimise, pool) if lowered.feeds else None
-    unit = Unit(subgraph, kernel, points, "", feeds)
-    return replace(unit, hash="-".join(map(content_hash, unit.kernels))), lowered

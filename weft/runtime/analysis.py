@@ -24,8 +24,9 @@ from weft.ir.expr import Pool
 from weft.ir.lower import Unavailable, lower
 from weft.sources import PICTURE, SOURCES
 from weft.syntax.ast import Call, Name, OutputStatement, Program, Text
-from weft.syntax.includes import load, read_text
+from weft.syntax.includes import load
 from weft.syntax.parser import parse
+from weft.syntax.texts import read_text
 from weft.syntax.walk import walk_statement
 
 T = TypeVar("T")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from weft.codegen.unit import Unit, compile_unit
-from weft.contexts import ContextTable, is_led
+from weft.codegen.compilation import compile_unit
+from weft.codegen.unit import Unit
+from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.graph.nodes import Subgraph
 from weft.ir.program import Lowered
-from weft.names import is_view
 from weft.runtime.analysis import Analysis, Probe, analyse, each_subgraph
-from weft.syntax.includes import read_text
+from weft.runtime.playable import Playable
+from weft.syntax.texts import read_text
 
 
 @dataclass(frozen=True)
@@ -33,53 +34,6 @@ class Build(Analysis):
             self.units, self.patch.settings, self.patch.parameter_values(), self.contexts,
             (self.parse_ms, self.graph_ms, self.compile_ms), self.patch.fade, self.patch.quantize,
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Playable:
-    """All of a program that is needed to play it. It is small, and can be handed to another process.
-
-    `parameters` are the start values of what sliders and the like set, by the names that kernels read them by; `took`
-    says how many milliseconds the text, the graph and the kernels took. `fade` (seconds) and `quantize` (beats) say how
-    it wants to take over, if it does.
-    """
-
-    units: tuple[Unit, ...]
-    settings: Mapping[str, float]
-    parameters: Mapping[str, float]
-    contexts: ContextTable
-    took: tuple[float, float, float]
-    fade: float | None = None
-    quantize: float | None = None
-
-    @property
-    def uniforms(self) -> frozenset[str]:
-        """What the kernels read from outside: `mouse@x`, `key@a`, …"""
-        kernels = [kernel for unit in self.units for kernel in unit.kernels]
-        led = {name for kernel in kernels for name, _ in kernel.coords if is_led(name)}
-        return frozenset(name for kernel in kernels for name in kernel.uniforms) | led
-
-    @property
-    def streaming(self) -> Playable:
-        """The part of it that streams."""
-        units = tuple(unit for unit in self.units if self.contexts[unit.subgraph.context].streams)
-        return replace(self, units=units)
-
-    @property
-    def views(self) -> tuple[str, ...]:
-        """The pictures of strands that its kernels sample, by name."""
-        paths = (path for unit in self.units for path in unit.kernel.pictures)
-        return tuple(dict.fromkeys(path for path in paths if is_view(path)))
-
-    @property
-    def codes(self) -> dict[str, object]:
-        """What backends have translated, by the hash of the unit."""
-        return {unit.hash: unit.code for unit in self.units if unit.code is not None}
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height of the picture."""
-        return int(self.settings["width"]), int(self.settings["height"])
 
 
 def build(

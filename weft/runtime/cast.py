@@ -132,6 +132,11 @@ class Cast:
         everyone = (candidate for found in self._candidates.values() for candidate in found)
         return next((candidate for candidate in everyone if candidate.is_behind(backend)), None)
 
+    def runs(self, backend: Backend) -> bool:
+        """Whether a backend is one of these, and not lost."""
+        candidate = self.candidate_of(backend)
+        return candidate is not None and not candidate.is_lost
+
     def is_lost(self, backend: Backend) -> bool:
         """Whether a backend cannot be used any more."""
         candidate = self.candidate_of(backend)

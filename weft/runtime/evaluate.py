@@ -16,7 +16,8 @@ from weft.backends.executor import Executor
 from weft.backends.launch import Launch, Picture, Value, picture_coords
 from weft.backends.memory import StateMemory, bytes_needed
 from weft.codegen.base import Kernel
-from weft.codegen.unit import Unit, compile_unit
+from weft.codegen.compilation import compile_unit
+from weft.codegen.unit import Unit
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Source, did_you_mean, error
 from weft.graph.names import collect

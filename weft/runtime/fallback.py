@@ -4,29 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from weft.backends.base import Backend, DeviceLostError, Env
+import numpy as np
+
+from weft.backends.base import Backend, DeviceLostError, Env, Values
 from weft.backends.cpu import CpuBackend
 from weft.errors import WeftError
 from weft.runtime.program import Stage, Swap
 
 
-def recover(stage: Stage, swap: Swap, failure: Exception, env: Env) -> bool:
-    """Has what ran on the device that failed go on with the next backend, in the middle of a tick, with all that can
-    still be read of what it remembers. False if it is the program that failed, or nothing is left to go on with."""
+def recover(stage: Stage, swap: Swap, failure: Exception, env: Env, done: dict[int, Values]) -> bool:
+    """Has what ran on the device that failed go on with the next backend, in the middle of a tick that is `done` so
+    far, with all that can still be read of what it remembers. False if it is the program that failed, or nothing is
+    left to go on with."""
     for backend in _suspects(swap, failure):
         if stage.cast.lose(backend, _reason(failure)):
-            return mend(stage, swap, env)
+            return mend(stage, swap, env, done)
     return False
 
 
-def mend(stage: Stage, swap: Swap, env: Env) -> bool:
+def mend(stage: Stage, swap: Swap, env: Env, done: dict[int, Values]) -> bool:
     """Has the subgraphs of a program that cannot run any more where they were made ready run elsewhere. False if none
     does. Raises WeftError for one that nothing can run."""
     if not stage.cast.has_lost:
         return False
     lost = [part for part in (*swap.runner.parts, *swap.runner.feeding) if stage.cast.is_lost(part.backend)]
     for part in lost:
-        swap.runner.replace(part, stage.stand_in(part, swap.playable, env, swap.runner))
+        new = stage.stand_in(part, swap.playable, env, swap.runner)
+        swap.runner.replace(part, new)
+        given = done.pop(id(part.compiled), None)
+        if isinstance(given, np.ndarray):
+            # It has had its turn in this tick. A picture that lies on the device is drawn anew.
+            done[id(new.compiled)] = given
     return bool(lost)
 
 

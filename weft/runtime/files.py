@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from weft.syntax.includes import MAX_BYTES
+from weft.syntax.texts import MAX_BYTES
 
 TEXT_LIMIT = MAX_BYTES
 """The most bytes of a text that are read: a larger one is no patch."""

@@ -16,9 +16,11 @@ from weft.backends.select import Choice
 from weft.contexts import AUDIO
 from weft.errors import WeftError, error
 from weft.graph.patch import Patch
-from weft.runtime.build import Build, Playable
+from weft.runtime.build import Build
+from weft.runtime.cast import Change
 from weft.runtime.coordinator import Result, main_picture
 from weft.runtime.inputs import InputState
+from weft.runtime.playable import Playable
 from weft.runtime.program import Stage, Swap
 from weft.runtime.sound.rendering import Rendering
 
@@ -76,7 +78,7 @@ class Offline:
         settings = build.patch.settings
         size = (int(settings["width"]), int(settings["height"]))
         self._fps = settings["fps"]
-        stage = Stage(choices)
+        self._stage = stage = Stage(choices)
         # The best tier from the first frame on, whichever are wanted: tiers may differ in how they round numbers.
         codes = stage.improve(build.units)
         units = tuple(replace(unit, code=codes.get(unit.hash)) for unit in build.units)
@@ -94,6 +96,10 @@ class Offline:
             pictures=self._swap.pictures,
             threads=threads,
         )
+
+    def changes(self) -> list[Change]:
+        """What runs elsewhere than it was meant to, as far as this has not been asked before."""
+        return self._stage.cast.changes()
 
     @property
     def shows(self) -> bool:

@@ -20,10 +20,10 @@ from weft.contexts import COMPUTE
 from weft.errors import Diagnostic, WeftError, error
 from weft.media.pictures import PictureError, load_picture
 from weft.names import StrandRef, is_view
-from weft.runtime.build import Playable
 from weft.runtime.cast import Candidate, Cast
 from weft.runtime.coordinator import Part, ProgramRunner
 from weft.runtime.files import stat_media
+from weft.runtime.playable import Playable
 
 # The tier that is made when there is time for it.
 _BETTER = 2
@@ -97,6 +97,10 @@ class Stage:
     """Whether programs are only tried out: then nothing opens a device."""
     _cast: Cast | None = None
     _pictures: dict[str, tuple[object, Picture]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # One that is made of this one, with other ears, has the same.
+        self._cast = self._cast or Cast(self.choices)
 
     @property
     def cast(self) -> Cast:
@@ -222,7 +226,7 @@ class Stage:
         return {
             part.unit.subgraph.name: part
             for part in before.runner.parts
-            if not self.cast.is_lost(part.backend)
+            if self.cast.runs(part.backend)
             and (before.size == size or self._streams(part.unit, before.playable))
         }
 

@@ -7,6 +7,7 @@ text, the last good one goes on.
 from __future__ import annotations
 
 import gc
+import re
 import sys
 import threading
 import time
@@ -24,6 +25,7 @@ from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.compiling.worker import Outcome
 from weft.runtime.coordinator import Result, main_picture
 from weft.runtime.events import EventLog, FrameStats
+from weft.runtime.files import read_text
 from weft.runtime.inputs import Inputs
 from weft.runtime.notices import Notices
 from weft.runtime.program import Stage, Swap
@@ -110,6 +112,13 @@ class Session:
         self._compute: list[float] = []
         self._compile_ms = 0.0
         self._overlay = Overlay()
+
+    def expect(self) -> None:
+        """A performance is about to begin. If its file mentions sounds, what plays them gets ready meanwhile."""
+        words = "|".join(word for spec in self.compiler.contexts if spec.streams for word in spec.statements)
+        text = read_text(self.path).data or b""
+        if self.sound is not None and re.search(rf"\b({words})\b".encode(), text):
+            self.sound.expect()
 
     def begin(self, room: tuple[int, int] | None = None) -> Outcome:
         """Compiles the file as it is now, before anything is shown, for a screen with so much room."""

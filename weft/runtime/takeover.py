@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from weft.runtime.build import Playable
+from weft.runtime.playable import Playable
 
 # Seconds in which sounds fade into each other where nobody says otherwise: long enough for no click to be heard.
 _FADE = 0.03

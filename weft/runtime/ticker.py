@@ -70,22 +70,22 @@ class Ticker:
                     self.sound.follow(self.clock, given, swap.runner.seen(env))
                 return results
             except Exception as failure:
-                if not self._recovers(swap, failure, env):
+                if not self._recovers(swap, failure, env, done):
                     raise
 
     def mend(self, swap: Swap) -> None:
         """Has a program that was made ready for a device which is lost by now run elsewhere."""
-        if mend(self.stage, swap, self.env(swap)):
+        if mend(self.stage, swap, self.env(swap), {}):
             self.recovered(swap)
 
     def lost_in_sight(self, swap: Swap, failure: DeviceLostError) -> None:
         """The device failed when its picture was to be shown; the next one is drawn elsewhere. Raises the failure if
         there is no other way."""
-        if not self._recovers(swap, failure, self.env(swap)):
+        if not self._recovers(swap, failure, self.env(swap), {}):
             raise failure
 
-    def _recovers(self, swap: Swap, failure: Exception, env: Env) -> bool:
-        if not recover(self.stage, swap, failure, env):
+    def _recovers(self, swap: Swap, failure: Exception, env: Env, done: dict[int, Values]) -> bool:
+        if not recover(self.stage, swap, failure, env, done):
             return False
         self.recovered(swap)
         return True

@@ -12,14 +12,7 @@ from types import MappingProxyType
 from weft.errors import Diagnostic, Report, Source, Span, WeftError, did_you_mean
 from weft.syntax.ast import Include, Program, Statement, Use
 from weft.syntax.parser import OUTPUT_STATEMENTS, parse
-from weft.syntax.scanner import MAX_CHARACTERS
-
-# What the longest text takes, if all its characters are as long as UTF-8 has them.
-MAX_BYTES = 4 * MAX_CHARACTERS
-
-
-class UnreadableError(Exception):
-    """A file that cannot be read as a patch; the message says why, to be put behind its name."""
+from weft.syntax.texts import UnreadableError, read_text
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
@@ -28,33 +21,6 @@ def real_path(path: str | os.PathLike[str]) -> str:
         return os.path.realpath(path)
     except OSError:
         return os.path.abspath(path)
-
-
-def read_text(path: str) -> str:
-    """The text of a patch. Raises UnreadableError if the file is missing, too large or no text."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError) as failure:
-        raise UnreadableError("there is no such file") from failure
-    except IsADirectoryError as failure:
-        raise UnreadableError("it is a folder") from failure
-    except (OSError, ValueError) as failure:  # ValueError: a name with a null byte
-        raise UnreadableError(str(getattr(failure, "strerror", None) or failure).lower()) from failure
-    return decode(data)
-
-
-def decode(data: bytes) -> str:
-    """The text that bytes are. Raises UnreadableError if they are too many, or no UTF-8 text."""
-    if len(data) > MAX_BYTES:
-        raise UnreadableError(f"it is larger than {MAX_BYTES // 1_000_000} MB, which no patch is")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as failure:
-        raise UnreadableError("it is not a text in UTF-8") from failure
-    if "\0" in text:
-        raise UnreadableError("it is a binary file, not a text")
-    return text
 
 
 @dataclass

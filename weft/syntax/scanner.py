@@ -12,6 +12,7 @@ from typing import Final
 from weft.errors import Report, Source, Span
 from weft.syntax import hints, lookalikes
 from weft.syntax.operators import BINARY
+from weft.syntax.texts import MAX_CHARACTERS
 from weft.syntax.tokens import (
     BECOMES,
     BINDS,
@@ -26,8 +27,6 @@ from weft.syntax.tokens import (
     TEXT,
     shorten,
 )
-
-MAX_CHARACTERS: Final = 250_000
 
 # Operators of other languages, and how they are written here.
 FOREIGN: Final[Mapping[str, str]] = MappingProxyType(

@@ -8,27 +8,28 @@ import shutil
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.support.metal.header import header
+from tests.support.metal.header import NAMES, header
 
 _FLAGS = (
     "-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-target", "spir64", "-fsyntax-only", "-fno-color-diagnostics",
     "-ferror-limit=0", "-Xclang", "-cl-single-precision-constant",
     "-Xclang", "-cl-ext=-__opencl_c_program_scope_global_variables,-__opencl_c_device_enqueue",
-    "-Wall", "-Werror", "-Wno-unknown-attributes", "-Wno-unused-parameter", "-Wno-undefined-internal",
+    "-Wall", "-Werror", "-Wno-unknown-attributes", "-Wno-undefined-internal",
+    "-Wno-logical-op-parentheses",
 )  # fmt: skip
 
 _ATTRIBUTE = re.compile(r"\[\[\s*([^\[\]]*?)\s*\]\]")
 _BUFFER = re.compile(r"buffer\((\d+)\)")
 _KERNEL = re.compile(r"\bkernel\s+void\s+(\w+)\s*\(([^{]*)\)\s*\{")
 _FUNCTION = re.compile(r"^(?:\w[\w<>]*\s+)+(\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
-_MESSAGE = re.compile(r"^kernel_(\d+):(\d+:\d+: (?:fatal )?error: .*)$", re.MULTILINE)
+_MESSAGE = re.compile(r"^(?:kernel_(\d+)|[^\s:]+):(\d+:\d+: )(?:fatal )?(error|note): (.*)$", re.MULTILINE)
 
 MOST_BUFFERS = 31
 
@@ -52,12 +53,22 @@ def check(texts: Sequence[str]) -> list[list[str]]:
         done = subprocess.run(
             [clang(), *_FLAGS, "-I", folder, "-"], input=given, capture_output=True, text=True, check=False
         )
-    told = _MESSAGE.findall(done.stderr)
-    for at, message in told:
-        found[int(at)].append(message)
-    if done.returncode and not told:
+    for at, message in _messages(done.stderr):
+        found[at].append(message)
+    if done.returncode and not any(found):
         raise RuntimeError(done.stderr)
     return found
+
+
+def _messages(told: str) -> Iterator[tuple[int, str]]:
+    """The errors by the kernels that they are in: where one lies in the library, the note behind it says which."""
+    waiting = ""
+    for number, place, kind, words in _MESSAGE.findall(told):
+        if kind == "error":
+            waiting = words
+        if waiting and number:
+            yield int(number), f"{place}{waiting}"
+            waiting = ""
 
 
 def isolated(text: str, number: int) -> str:
@@ -70,7 +81,9 @@ def isolated(text: str, number: int) -> str:
 def lint(text: str) -> list[str]:
     """What the compiler lets pass, and Metal does not."""
     plain = re.sub(r"//[^\n]*", "", text)
-    return [*_attributes(plain), *_recursion(plain), *(["goto"] if re.search(r"\bgoto\b", plain) else [])]
+    taken = sorted(NAMES & {*_FUNCTION.findall(plain), *re.findall(r"\bstruct (\w+)", plain)})
+    jumps = ["there is a goto"] if re.search(r"\bgoto\b", plain) else []
+    return [*_attributes(plain), *_recursion(plain), *jumps, *(f"Metal has {name} as well" for name in taken)]
 
 
 def parameters(text: str) -> tuple[str, list[tuple[str, str]]]:

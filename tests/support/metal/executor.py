@@ -13,8 +13,8 @@ import pytest
 
 from tests.support.metal.device import CpuDevice
 from weft.backends.executor import NOTHING
-from weft.backends.gl.numbers import Block, Once
 from weft.backends.launch import Launch, Reals
+from weft.backends.launch_numbers import Block, Once
 from weft.backends.memory import StateMemory
 from weft.codegen import msl
 from weft.codegen.base import Kernel

@@ -32,6 +32,13 @@ _WHOLE: dict[int, tuple[str, ...]] = {1: ("abs",), 2: ("min", "max"), 3: ("clamp
 _PRECISE = frozenset(name for names in _REAL.values() for name in names) - {"mix", "fma", "smoothstep", "step", "abs",
                                                                             "sign", "copysign"}  # fmt: skip
 
+# What there is besides, whose names programs must not give to functions either.
+_OTHERS = (
+    "access", "address", "bias", "component", "coord", "filter", "gradient2d", "level", "matrix", "sampler", "vec",
+)  # fmt: skip
+
+NAMES = frozenset((*_OTHERS, *(name for names in _REAL.values() for name in names)))
+
 _HEAD = """\
 #pragma once
 #ifdef __OPENCL_CPP_VERSION__
@@ -95,12 +102,6 @@ inline void atomic_store_explicit(metal_atomic_uint *object, uint value, memory_
 _CHECKING = """\
 template <typename T, typename F> T as_type(F from) { return __builtin_astype(from, T); }
 void atomic_store_explicit(__global metal_atomic_uint *object, uint value, memory_order order);
-struct level { explicit level(float lod); };
-struct bias { explicit bias(float value); };
-enum class access { sample, read, write };
-enum class filter { nearest, linear };
-enum class address { clamp_to_edge, repeat };
-enum class coord { normalized, pixel };
 """
 
 

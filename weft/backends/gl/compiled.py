@@ -10,19 +10,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.gl.code import GlCode
 from weft.backends.gl.drawing import Bindings, Canvas, Sources, draw
 from weft.backends.gl.graphics import Graphics, Place
 from weft.backends.gl.memory import GlMemory
-from weft.backends.gl.numbers import Block, Once
 from weft.backends.gl.opengl import GL
 from weft.backends.gl.picture import GlPicture
 from weft.backends.gl.points import Asked
 from weft.backends.gl.programs import Program
 from weft.backends.interpreter import Machine
 from weft.backends.launch import Launch, Picture, Reals
+from weft.backends.launch_numbers import Block, Once
 from weft.backends.memory import StateMemory
+from weft.backends.shader_code import ShaderCode
 from weft.backends.still import Stillness
+from weft.codegen import glsl
 from weft.codegen.base import Kernel
 from weft.codegen.clike.shader import Shader
 from weft.codegen.unit import Unit
@@ -76,7 +77,7 @@ class GlCompiled:
 
     unit: Unit
     graphics: Graphics
-    code: GlCode
+    code: ShaderCode
     grid: Pass
     asked: Mapping[StrandRef, Asked]
     memory: GlMemory
@@ -118,7 +119,7 @@ class GlCompiled:
         """One tick: gives the outputs as they are [outputs, height, width], and advances the state."""
         if self._wide is None:
             with self.graphics.drawing():
-                self._wide = Pass(self.graphics, self.unit.kernel, self.code.wide(self.unit.kernel))
+                self._wide = Pass(self.graphics, self.unit.kernel, glsl.over_picture(self.unit.kernel, packed=False))
         return planes_of(self._wide, self.memory, launch, self.sources)
 
     def run(

@@ -180,7 +180,8 @@ class Graphics:
                     GL.glDeleteTextures([number])
                 case "buffer":
                     GL.glDeleteBuffers(1, [number])
-                case "program":
+                # llvmpipe ends the process in a context while another one deletes a program that both have used.
+                case "program" if not self.about.software:
                     GL.glDeleteProgram(number)
 
     def close(self) -> None:

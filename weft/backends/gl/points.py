@@ -8,25 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from weft.backends.asked_points import AskedPoints
 from weft.backends.gl.drawing import Bindings, Sources
 from weft.backends.gl.graphics import Graphics
 from weft.backends.gl.memory import GlMemory
-from weft.backends.gl.numbers import Block, Once
 from weft.backends.gl.opengl import GL
 from weft.backends.gl.programs import Program
 from weft.backends.gl.textures import Buffer, Texture
 from weft.backends.launch import Launch, Reals
+from weft.backends.launch_numbers import Block, Once
 from weft.backends.memory import StateMemory
-from weft.backends.vector import VectorExecutor
-from weft.backends.vm import ReferenceExecutor
 from weft.codegen.base import Kernel
 from weft.codegen.clike.shader import Shader
-
-# From so many points on it is worth while to wait for the graphics card.
-_MANY = 2048
-
-# So few points take the vector machine longer than the reference.
-_FEW = 4
 
 
 class Points:
@@ -77,23 +70,19 @@ class Asked:
     def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader | None) -> None:
         """In a context of the graphics. Without a shader, the processor computes it."""
         self._points = Points(graphics, kernel, shader) if shader is not None and graphics.about.computes else None
-        self._many = VectorExecutor().load(kernel)
-        self._few = ReferenceExecutor().load(kernel)
-        self._remembers_pictures = any(slot.image for slot in kernel.slots)
+        self._asked = AskedPoints(kernel, shared=False)
         self._read: tuple[int, StateMemory] | None = None
         """What was read back of the memory last, and at which of its ticks."""
 
     def values(self, memory: GlMemory, launch: Launch, sources: Sources) -> npt.NDArray[Any]:
-        """A value for each point. What remembers no pictures is computed by the processor if it is little: without a
-        wait."""
-        count = launch.shape[1]
-        if self._points is not None and (self._remembers_pictures or count >= _MANY):
-            return np.asarray(self._points.values(memory, launch, sources)[0])
-        here: StateMemory = self._here(memory) if self._remembers_pictures else memory
-        executable = self._few if count <= _FEW else self._many
-        return np.asarray(executable.planes(here, launch)[0, 0])
+        """A value for each point."""
+        points = self._points
+        on_card = None if points is None else lambda: points.values(memory, launch, sources)
+        return self._asked.values(launch, on_card, lambda: self._here(memory))
 
     def _here(self, memory: GlMemory) -> StateMemory:
+        if not self._asked.remembers_pictures:
+            return memory
         if self._read is None or self._read[0] != memory.ticks:
             self._read = memory.ticks, memory.read()
         return self._read[1]

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from weft.backends.gl.graphics import Graphics
 from weft.backends.gl.opengl import GL, plain
+from weft.backends.shader_code import refused
 from weft.codegen.clike.shader import Shader
 from weft.codegen.glsl import VERTEX
 from weft.errors import WeftError, error
@@ -76,10 +77,5 @@ def _linked(parts: _Parts, refused: Callable[[str], WeftError]) -> Any:
 
 def _refused(shader: Shader, words: str) -> WeftError:
     """What to raise for a text that the driver does not take."""
-    first = next((line.strip() for line in words.splitlines() if line.strip()), "it does not say why")
     found = _LINE.search(words)
-    at = int(found[1]) - 1 if found else -1
-    place = shader.places[at] if 0 <= at < len(shader.places) else ""
-    where = f" for {place}" if place else ""
-    hint = "weft compile --dump-glsl shows the program; --backend native draws with the processor"
-    return error("driver-refused", f"the graphics driver refuses the program{where}: {first}", hint=hint)
+    return refused(shader, "the graphics driver", words, int(found[1]) if found else 0, "--dump-glsl")

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import Block
-from weft.backends.gl.sound_code import SoundCode
 from weft.backends.launch import SINCE, TIME, Launch, Reals, Value
 from weft.backends.memory import StateMemory
+from weft.backends.sound_code import SoundCode
 from weft.codegen.unit import Unit
 from weft.contexts import is_led
 from weft.names import StrandRef, is_view

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from weft.backends.gl.drawing import Bindings, Sources
 from weft.backends.gl.graphics import Graphics, Place
 from weft.backends.gl.memory import GlMemory
-from weft.backends.gl.numbers import Block, Once
 from weft.backends.gl.opengl import GL
 from weft.backends.gl.programs import Program
-from weft.backends.gl.sound_code import SoundCode
-from weft.backends.gl.textures import Buffer
+from weft.backends.gl.textures import Buffer, Texture
 from weft.backends.launch import SINCE, Launch, Reals
+from weft.backends.launch_numbers import Block, Once
+from weft.backends.sound_code import SoundCode
 from weft.codegen.base import Kernel
 
 _STORAGE = GL.GL_SHADER_STORAGE_BUFFER
@@ -75,7 +75,10 @@ class Sounding:
         nothing = Stretch(self._graphics, 0, (1, len(self._code.shader.outputs), 1), stops=False)
         for name in self._coords:
             self._coords[name].fill(_STORAGE, np.zeros(1, np.float32))
-        self._bindings.bind(self._block.empty(), self._memory, {})
+        black = Texture(self._graphics, (1, 1), wide=True)
+        black.fill(np.zeros((1, 1, 4), np.float32))
+        textures = {bound.key: black for bound in self._code.shader.pictures}
+        self._bindings.bind(self._block.empty(), self._memory, textures)
         self._compute(nothing, 0)
 
     def begin(self, first: int, launches: Sequence[Launch], sources: Sources) -> Stretch:

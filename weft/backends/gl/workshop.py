@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 
-from weft.backends.gl.code import GlCode, translated
 from weft.backends.gl.compiled import GlCompiled, Pass
 from weft.backends.gl.drawing import Canvas, Sources
 from weft.backends.gl.graphics import Graphics
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.points import Asked
 from weft.backends.gl.programs import Program
-from weft.backends.gl.sound_code import SoundCode
 from weft.backends.gl.sounds import GlSound
 from weft.backends.gl.stretches import Sounding
 from weft.backends.launch import Picture
+from weft.backends.shader_code import ShaderCode
+from weft.backends.sound_code import SoundCode
 from weft.backends.still import Stillness
 from weft.codegen.unit import Unit
 
@@ -36,11 +36,10 @@ class Workshop:
         self._programs: dict[str, Program] = {}
 
     def compiled(
-        self, unit: Unit, packed: bool, shape: tuple[int, int], pictures: Mapping[str, Picture]
+        self, unit: Unit, code: ShaderCode, shape: tuple[int, int], pictures: Mapping[str, Picture]
     ) -> GlCompiled:
         """A subgraph for pictures of this shape (height, width), with zeroed memory; it has drawn once already. Raises
         WeftError for what the card cannot take, and GraphicsError if it fails."""
-        code = unit.code if isinstance(unit.code, GlCode) else translated(unit, packed)
         graphics = self.graphics
         with graphics.preparing() as place:
             grid = Pass(graphics, unit.kernel, code.grid, self._program(unit, code))
@@ -65,7 +64,7 @@ class Workshop:
             sounding.rehearse()
             return GlSound(unit, code, sounding, self._sources)
 
-    def _program(self, unit: Unit, code: GlCode) -> Program:
+    def _program(self, unit: Unit, code: ShaderCode) -> Program:
         program = self._programs.pop(unit.hash, None) or Program(self.graphics, code.grid)
         self._programs[unit.hash] = program
         while len(self._programs) > _KEPT:

@@ -165,7 +165,7 @@ class Writer:
                 # The language's own, which gives its first operand where the second is NaN.
                 return applied(self.language.word(node.op), args if known[0] else args[::-1])
         if node.op in WAVES and self.bounds.size(node.args[0]) <= self.language.plain_waves:
-            return applied(WAVES[node.op], [applied("*", [literal(self.language.real(pi)), *args])])
+            return applied(self.language.word(WAVES[node.op]), [applied("*", [literal(self.language.real(pi)), *args])])
         if node.op == "sub" and node.args[1].op == "floor" and node.args[1].args[0] is node.args[0]:
             whole = node.args[1]
             if self.language.has_fract and whole not in self._variables:

@@ -13,11 +13,12 @@ from pathlib import Path
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError
 from weft.media.pictures import picture_problem
-from weft.runtime.build import Build, Playable, build
+from weft.runtime.build import Build, build
 from weft.runtime.files import FileState, read_text, stat_media
+from weft.runtime.playable import Playable
 from weft.runtime.program import Stage
 from weft.runtime.setup import Setup
-from weft.syntax.includes import UnreadableError, decode
+from weft.syntax.texts import UnreadableError, decode
 
 
 @dataclass(frozen=True)

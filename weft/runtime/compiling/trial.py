@@ -16,7 +16,7 @@ from weft.backends.base import Env, as_array
 from weft.backends.launch import Getter, Reals
 from weft.errors import Diagnostic, Span, WeftError, fault
 from weft.names import StrandRef
-from weft.runtime.build import Playable
+from weft.runtime.playable import Playable
 from weft.runtime.program import Stage, Swap
 from weft.runtime.sound.rendering import BLOCK, Rendering
 
@@ -42,7 +42,7 @@ _MOST_LISTENING = 0.05
 # less. With so few frames, a picture would seem to stand still, and keys not to be heard.
 _SLOWEST = 2.0
 
-# A graphics card takes so many times less at least than the core that tries out pictures in its place.
+# A graphics card takes so many times less at least than the core that tries programs out in its place.
 _CARD = 30
 
 
@@ -150,6 +150,7 @@ class _SoundTrial:
         seen: Mapping[str, Reals] = _NOT_SEEN,
     ) -> None:
         self._rate = playable.settings["rate"]
+        self._slower = _CARD if stage.rehearsed(playable.streaming) else 1
         first = round(moment.abstime * self._rate)
         inputs = {**moment.inputs, **playable.parameters, **fed}
         self._rendering = Rendering(replace(stage, hears=None), playable, inputs, first, clips=False)
@@ -177,7 +178,7 @@ class _SoundTrial:
     def too_slow(self) -> tuple[Diagnostic, ...]:
         """Whether even the best of the blocks takes longer than it lasts."""
         share = min(self._seconds) * self._rate / BLOCK
-        if share < 1:
+        if share < self._slower:
             return ()
         words = f"this sound takes {share:.1f} times as long to compute as it lasts, so it would stutter"
         return (Diagnostic("error", "too-slow", words, None, "fewer voices, or shorter loops"),)

@@ -19,8 +19,6 @@ class SoundSetup:
     controls: int
     figures: int
     rings: int
-    renderer: str
-    """`module:name` of what makes the renderer, see `renderer.py`."""
     is_silent: bool = False
     """Whether no device is asked for."""
 

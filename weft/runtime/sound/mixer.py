@@ -15,8 +15,8 @@ from weft.backends.base import Block, Env
 from weft.backends.launch import Picture, Reals
 from weft.codegen.unit import Unit
 from weft.contexts import CHANNELS, is_led
-from weft.runtime.build import Playable
 from weft.runtime.coordinator import Part
+from weft.runtime.playable import Playable
 from weft.runtime.program import Stage, Swap
 from weft.runtime.sound.fades import Fade
 from weft.runtime.sound.leading import Leading

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from weft.backends.launch import Getter, Reals, Value
 from weft.errors import WeftError, error
 from weft.names import StrandRef
-from weft.runtime.build import Playable
 from weft.runtime.clock import Clock
+from weft.runtime.playable import Playable
 from weft.runtime.setup import Setup
 from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.mixer import channels_of
@@ -85,6 +85,11 @@ class Sound:
 
     # --- programs -------------------------------------------------------------------------------------------------
 
+    def expect(self) -> None:
+        """There will be something to play before long: the process gets ready for it."""
+        if not self._stream.options.is_silent:
+            self._stream.expect()
+
     def prepare(self, playable: Playable, given: Mapping[str, float]) -> bool:
         """Whether a program has to wait, until `is_ready`, for another stream, which is being opened from now on.
         Raises WeftError for one that reads more than there is room for."""
@@ -130,7 +135,7 @@ class Sound:
             self._give_up_opening()
             self._open(playable, given).entry = (fade, at)
         else:
-            self._stream = self._heard = self._stream_for(playable)
+            self._stream.suit(*self._needs(playable))
             return self.enter(playable, fade, given, at)
         return self._count
 
@@ -144,14 +149,13 @@ class Sound:
         options = self._stream.options
         return round(playable.settings["rate"]) == options.rate and channels_of(playable) <= options.channels
 
-    def _stream_for(self, playable: Playable) -> Stream:
-        channels = max(channels_of(playable), self._stream.options.channels)
-        return Stream(
-            self._setup, replace(self._stream.options, rate=round(playable.settings["rate"]), channels=channels)
-        )
+    def _needs(self, playable: Playable) -> tuple[int, int]:
+        """The rate and the channels of a stream that can play a program as well as what there was before."""
+        return round(playable.settings["rate"]), max(channels_of(playable), self._stream.options.channels)
 
     def _open(self, playable: Playable, given: Mapping[str, float]) -> _Opening:
-        stream = self._stream_for(playable)
+        rate, channels = self._needs(playable)
+        stream = Stream(self._setup, replace(self._stream.options, rate=rate, channels=channels))
         self._count += 1
         try:
             stream.play(self._count, playable.streaming, 0.0, {**given, **self._last}, None, held=True)

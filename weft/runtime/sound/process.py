@@ -21,9 +21,9 @@ from weft.runtime.sound.shared import Controls, ControlsWriter, Figures, Figures
 # The path to weft is handed over: it need not be that of a plain `python`, nor be led astray by files beside a patch.
 _START = """\
 import sys
-sys.path[:] = sys.argv[2:]
+sys.path[:] = sys.argv[3:]
 from weft.runtime.sound.server import main
-main(int(sys.argv[1]))
+main(int(sys.argv[1]), sys.argv[2])
 """
 
 # Seconds between two starts, for which figures stay true, and that the process may take to end.
@@ -44,6 +44,7 @@ class SoundOptions:
     channels: int = 2
     frames: int = 512
     renderer: str = RENDERER
+    """`module:name` of what makes the renderer, see `renderer.py`."""
     is_silent: bool = False
     """Whether nothing shall be heard."""
 
@@ -57,8 +58,9 @@ class SoundProcess:
         controls, figures, rings = self._memories
         self._setup = SoundSetup(
             options.device, options.rate, options.channels, options.frames,
-            controls.descriptor, figures.descriptor, rings.descriptor, options.renderer, options.is_silent,
+            controls.descriptor, figures.descriptor, rings.descriptor, options.is_silent,
         )  # fmt: skip
+        self._renderer = options.renderer
         self.controls = ControlsWriter(controls)
         """What the process learns every frame; nothing sounds until it has been written to."""
         self.rings = Rings(rings.bytes)
@@ -75,14 +77,20 @@ class SoundProcess:
         self._connection: Connection | None = None
         self._started = 0.0
         self._has_died = self._is_lost = False
-        self._is_ready = False
+        self._is_used = self._is_ready = False
         self._failure: Diagnostic | None = None
 
     # --- for the thread that draws --------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Starts the process, and again whenever it dies. Call it once."""
-        self._thread.start()
+        """Starts the process, unless that is done, and again whenever it dies. Until it is sent something, it only gets
+        ready."""
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def suit(self, rate: int, channels: int) -> None:
+        """It is to be of another rate, and of other channels. Only as long as nothing was sent."""
+        self._setup = replace(self._setup, rate=rate, channels=channels)
 
     def send(self, message: object, keep: str | None = None) -> None:
         """Hands a message to the renderer. What was sent last for a key to `keep` is sent again to a process that
@@ -95,6 +103,7 @@ class SoundProcess:
                 self._kept.pop(keep, None)
                 self._kept[keep] = message
             self._outgoing.append((keep, message))
+            self._is_used = True
         self._rouse()
 
     def rename(self, key: str, new: str) -> None:
@@ -150,6 +159,9 @@ class SoundProcess:
             return
         self._ending.set()
         if self._thread.ident is not None:
+            if not self._is_used:
+                # There is nothing that could fade away.
+                self._kill()
             self._rouse()
             self._thread.join(2 * _LEAVE)
             # It may be at handing a message to a process that takes none.
@@ -186,7 +198,7 @@ class SoundProcess:
             # Neither a fork, which would share the window, nor multiprocessing, which would run the main script
             # anew. A session of its own, since Ctrl-C is for the player alone. It starts no sound server.
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, str(theirs.fileno()), *sys.path],
+                [sys.executable, "-c", _START, str(theirs.fileno()), self._renderer, *sys.path],
                 pass_fds=[theirs.fileno(), setup.controls, setup.figures, setup.rings],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,
                 env={**os.environ, "JACK_NO_START_SERVER": "1"},
@@ -196,8 +208,11 @@ class SoundProcess:
     def _serve(self, connection: Connection) -> None:
         """Passes messages on in both directions. Returns at the end of the performance; raises EOFError or OSError
         when the process has died."""
-        connection.send(self._setup)
+        is_told = False
         while not self._ending.is_set():
+            if self._is_used and not is_told:
+                connection.send(self._setup)
+                is_told = True
             self._send_waiting(connection)
             ready = wait([connection, self._woken])
             if self._woken in ready:

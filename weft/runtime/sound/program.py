@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from weft.runtime.build import Playable
+from weft.runtime.playable import Playable
 from weft.runtime.program import Stage
 from weft.runtime.setup import Setup
 from weft.runtime.sound.messages import ProgramFailure, SoundEvent, SoundSetup

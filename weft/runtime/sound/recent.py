@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from weft.backends.launch import Getter, Reals, Value
 from weft.names import StrandRef
-from weft.runtime.build import Playable
+from weft.runtime.playable import Playable
 from weft.runtime.sound.places import places_of_rings
 
 # A moment that was rounded down still has its sample.

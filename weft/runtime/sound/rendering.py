@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from weft.backends.launch import Getter, Reals, blank_view
 from weft.names import StrandRef
-from weft.runtime.build import Playable
+from weft.runtime.playable import Playable
 from weft.runtime.program import Stage
 from weft.runtime.sound.mixer import Mixer, channels_of
 from weft.runtime.sound.places import places_of_views

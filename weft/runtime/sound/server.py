@@ -42,15 +42,17 @@ _NICER = -10
 _URGENCY, _URGENCY_OF_OTHERS = 5, 2
 
 
-def main(descriptor: int) -> None:
-    """Serves the socket of this number. The first message is the `SoundSetup`."""
+def main(descriptor: int, renderer: str) -> None:
+    """Serves the socket of this number. The first message is the `SoundSetup`, which may be long in coming: until then,
+    `renderer` is imported, the `module:name` of what makes the renderer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     player = Connection(descriptor)
     # PortAudio and ALSA talk to stderr whenever they like.
     with hushed(), suppress(EOFError, OSError):
         try:
+            make = _factory(renderer)
             setup: SoundSetup = player.recv()
-            Server(player, setup).serve()
+            Server(player, setup, make).serve()
         except (EOFError, OSError):
             raise
         except Exception as failure:
@@ -59,16 +61,30 @@ def main(descriptor: int) -> None:
     os._exit(0)
 
 
+def _factory(renderer: str) -> RendererFactory:
+    """What makes the renderer. What is wrong with that is raised when it is to make one, and somebody listens."""
+    module, _, name = renderer.partition(":")
+    try:
+        found: RendererFactory = getattr(importlib.import_module(module), name)
+    except Exception as failure:
+        reason = failure
+
+        def found(setup: SoundSetup, controls: Controls, rings: Rings) -> Renderer:
+            raise reason
+
+    return found
+
+
 class Server:
     """The main thread of the sound process."""
 
-    def __init__(self, player: Connection, setup: SoundSetup) -> None:
+    def __init__(self, player: Connection, setup: SoundSetup, make: RendererFactory) -> None:
         self._player = player
         self._setup = setup
         controls = Controls(inherited(setup.controls, Controls.SIZE))
         figures = inherited(setup.figures, FiguresReader.SIZE)
         rings = Rings(inherited(setup.rings, Rings.SIZE))
-        self._renderer = self._made(controls, rings)
+        self._renderer = self._made(make, controls, rings)
         self._blocks = Blocks(setup, controls, figures, self._renderer)
         self._devices: Devices | None = None
         self._stream: OutputStream | None = None
@@ -96,10 +112,8 @@ class Server:
         finally:
             self._fade_away()
 
-    def _made(self, controls: Controls, rings: Rings) -> Renderer:
-        module, _, name = self._setup.renderer.partition(":")
+    def _made(self, make: RendererFactory, controls: Controls, rings: Rings) -> Renderer:
         try:
-            make: RendererFactory = getattr(importlib.import_module(module), name)
             return make(self._setup, controls, rings)
         except Exception as failure:
             self._tell("failure", what_failed(failure))

@@ -9,8 +9,8 @@ from dataclasses import replace
 from weft.backends.launch import Getter, Reals
 from weft.contexts import is_led
 from weft.names import StrandRef
-from weft.runtime.build import Playable
 from weft.runtime.clock import Clock
+from weft.runtime.playable import Playable
 from weft.runtime.setup import Setup
 from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.places import places_of_views
@@ -31,9 +31,7 @@ class Stream:
         self.options = options
         self._setup = setup
         self._process = SoundProcess(options)
-        process = self._process
-        # The block that was begun last may not be complete.
-        self._recent = Recent(process.rings.samples, options.rate, lambda: process.figures.sample - 1)
+        self._recent = self._remembered()
         self._views = places_of_views(MOST_VIEWS)
         self._reads: tuple[frozenset[str], ...] = (frozenset(),)
         """What the programs that can be heard read from outside, the latest last."""
@@ -47,10 +45,25 @@ class Stream:
         """Whether it was given anything to play."""
         return self._has_started
 
+    def expect(self) -> None:
+        """Something is about to be played: the process gets ready for it."""
+        self._process.start()
+
+    def suit(self, rate: int, channels: int) -> None:
+        """It is to be of another rate, and of other channels. Only as long as it was given nothing to play."""
+        self.options = replace(self.options, rate=rate, channels=channels)
+        self._process.suit(rate, channels)
+        self._recent = self._remembered()
+
     @property
     def is_ready(self) -> bool:
         """Whether its first program is loaded, and a device has been asked for."""
         return self._process.is_ready
+
+    def _remembered(self) -> Recent:
+        process = self._process
+        # The block that was begun last may not be complete.
+        return Recent(process.rings.samples, self.options.rate, lambda: process.figures.sample - 1)
 
     def getter(self, ref: StrandRef) -> Getter:
         """What reads a strand of what has been played; see `Recent.getter`."""
@@ -69,7 +82,7 @@ class Stream:
         self._send(Play(number, self._setup, sounding, fade, at, rows, views, first, held))
         if not self._has_started:
             self._has_started = True
-            self._process.start()
+            self.expect()
 
     def release(self, fade: float, at: float | None) -> None:
         """What is held plays from a moment on."""

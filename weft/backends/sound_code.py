@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from weft.backends.gl.numbers import Once
 from weft.backends.launch import TIME, Launch, Reals, Value
+from weft.backends.launch_numbers import Once
 from weft.backends.memory import StateMemory
-from weft.codegen import glsl
+from weft.backends.shader_code import Dialect
 from weft.codegen.base import Instruction, Kernel
 from weft.codegen.clike.names import Names
 from weft.codegen.clike.shader import Shader, UnsuitableError
@@ -34,7 +34,7 @@ class SoundCode:
     coords: tuple[str, ...]
 
 
-def translated(kernel: Kernel) -> SoundCode:
+def sound_translated(kernel: Kernel, dialect: Dialect) -> SoundCode:
     """The code of a sound whose time is given by blocks (`ContextSpec.by_blocks`). Raises UnsuitableError with the
     reason if it has none."""
     if kernel.slots:
@@ -44,15 +44,15 @@ def translated(kernel: Kernel) -> SoundCode:
     if _has_coarse_numbers(kernel):
         raise UnsuitableError("it counts on with the time at every sample, which single precision puts out of tune")
     names = _identifiers(kernel)
-    shader = glsl.points(replace(_renamed(kernel, names), sweep="points", tick="launch"))
+    shader = dialect.over_points(replace(_renamed(kernel, names), sweep="points", tick="launch"))
     known = {made: name for name, made in names.items()}
     return SoundCode(shader, tuple(known[made] for made in shader.coords))
 
 
-def problem(kernel: Kernel) -> str | None:
+def sound_problem(kernel: Kernel, dialect: Dialect) -> str | None:
     """Why a sound has no code; None if it has."""
     try:
-        translated(kernel)
+        sound_translated(kernel, dialect)
     except UnsuitableError as failure:
         return str(failure)
     return None

@@ -1,0 +1,337 @@
+"""Sound by OpenGL: in tune after an hour, the same however a stream is cut, and what it leaves to the processor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.gl import Graphics, graphics
+from tests.support.parity.author import sound
+from tests.support.parity.cases import Case, picture
+from tests.support.parity.rule import compare
+from tests.support.series import LOOPS, PROGRAMS, looping
+from tests.support.tolerances import GENERATED, SERIES
+from weft.backends.base import Backend, Block, Env
+from weft.backends.cpu import CpuCode
+from weft.backends.cpu_audio import CpuAudio
+from weft.backends.executor import NOTHING
+from weft.backends.gl_audio import GlAudio
+from weft.backends.launch import Launch, Reals
+from weft.backends.memory import StateMemory
+from weft.backends.sound_code import SoundCode
+from weft.backends.vm import ReferenceExecutor
+from weft.codegen.base import Kernel
+from weft.codegen.unit import Unit
+from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
+from weft.errors import Source, WeftError
+from weft.names import view_of
+from weft.runtime.build import build
+from weft.runtime.compiling.compiler import Compiler, Saved
+from weft.runtime.compiling.trial import NOT_A_NUMBER, Moment, mistakes
+from weft.runtime.coordinator import ProgramRunner
+from weft.runtime.setup import Setup
+
+__all__ = ["graphics"]
+
+RATE = 48_000
+HOUR = 3600 * RATE
+WHOLE, BLOCKS = ContextTable(), ContextTable([VISUAL, AUDIO.by_blocks(), COMPUTE])
+
+# Blocks of a usual size, and cuts of them, as where programs enter.
+CUTS = (512, 512, 100, 1, 411, 7, 700, 2500, 512)
+
+Given = Callable[[int, int], Mapping[str, Reals]]
+"""What comes from outside, for so many samples from one on."""
+
+SINE = "audio(sin(me@time * 440 * tau) * 0.5)"
+FM = "audio(sin(me@time * 220 * tau + 3 * sin(me@time * 110 * tau)))"
+
+
+def unit_of(text: str, contexts: ContextTable = BLOCKS) -> Unit:
+    (unit,) = build(Source("test.weft", f"{text}\n"), contexts).units
+    return unit
+
+
+def nothing(first: int, samples: int) -> Mapping[str, Reals]:
+    return {}
+
+
+def still(first: int, samples: int) -> Mapping[str, Reals]:
+    return {"mouse@x": np.full(samples, 0.3)}
+
+
+def moving(first: int, samples: int) -> Mapping[str, Reals]:
+    return {"mouse@x": 0.6 + 0.1 * np.sin(np.arange(first, first + samples) * 1e-3)}
+
+
+def stepping(first: int, samples: int) -> Mapping[str, Reals]:
+    """It stays as it is for thousands of samples, and then is another one."""
+    return {"mouse@x": np.floor(np.arange(first, first + samples) / 3000) / 8}
+
+
+@dataclass
+class Player:
+    """One subgraph of sound on a backend, played block by block from a sample on."""
+
+    backend: Backend
+    unit: Unit
+    first: int = 0
+    channels: int = 2
+    given: Given = nothing
+
+    def __post_init__(self) -> None:
+        self._runner = ProgramRunner(BLOCKS)
+        self.pictures = dict.fromkeys(self.unit.kernel.pictures, picture())
+        self.compiled = self.backend.compile_subgraph(self.unit, self._env(0), self._runner)
+
+    def _env(self, samples: int) -> Env:
+        block = Block(self.first, samples, RATE, self.channels, self.given(self.first, samples))
+        return Env(64, 36, dt=1 / RATE, pictures=self.pictures, block=block)
+
+    def play(self, *blocks: int) -> NDArray[np.float64]:
+        """[channels, outputs, samples]"""
+        pieces = []
+        for samples in blocks:
+            pieces.append(self.backend.execute_subgraph(self.compiled, self._env(samples), self._runner))
+            self.first += samples
+        return np.concatenate(pieces, axis=2)
+
+
+def decibels(got: NDArray[np.float64], wanted: NDArray[np.float64]) -> float:
+    """How loud a difference is beside what it should be."""
+    assert got.shape == wanted.shape
+    return float(10 * np.log10(np.mean((got - wanted) ** 2) / np.mean(wanted**2)))
+
+
+# --- in tune ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [SINE, FM, "audio(2 * (me@time * 220 % 1) - 1)", "audio(2 * me@x - 1, me@y)"])
+def test_it_is_in_tune_after_an_hour(graphics: Graphics, text: str) -> None:
+    wanted = Player(CpuAudio("vm"), unit_of(text, WHOLE), HOUR).play(1024)
+    assert decibels(Player(GlAudio(), unit_of(text), HOUR).play(512, 512), wanted) < -80
+
+
+def test_blocks_that_are_computed_ahead_are_in_tune(graphics: Graphics) -> None:
+    player = Player(GlAudio(), unit_of(FM), HOUR)
+    wanted = Player(CpuAudio("native"), unit_of(FM, WHOLE), HOUR).play(RATE)
+    assert decibels(player.play(*[512] * 93, RATE - 93 * 512), wanted) < -80
+
+
+# --- blocks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", [nothing, still, moving, stepping])
+def test_it_is_the_same_however_it_is_cut(graphics: Graphics, given: Given) -> None:
+    text = FM if given is nothing else "audio(sin(me@time * 440 * tau) * mouse@x, noise(me@time * 900 + mouse@x))"
+    wanted = Player(CpuAudio("vector"), unit_of(text, WHOLE), HOUR, given=given).play(sum(CUTS))
+    assert decibels(Player(GlAudio(), unit_of(text), HOUR, given=given).play(*CUTS), wanted) < -80
+
+
+def test_who_goes_back_hears_the_same_again(graphics: Graphics) -> None:
+    player = Player(GlAudio(), unit_of(FM))
+    heard = player.play(*[512] * 8)
+    for first in (0, 1024, 2000):
+        player.first = first
+        assert decibels(player.play(600, 600), heard[:, :, first : first + 1200]) < -100
+
+
+@pytest.mark.parametrize("channels", [1, 2, 5])
+def test_what_depends_on_the_channel_is_computed_for_each(graphics: Graphics, channels: int) -> None:
+    text = "audio(sin(me@time * (440 + me@channel) * tau))"
+    wanted = Player(CpuAudio("vector"), unit_of(text, WHOLE), channels=channels).play(sum(CUTS))
+    assert wanted.shape == (channels, 1, sum(CUTS))
+    assert decibels(Player(GlAudio(), unit_of(text), channels=channels).play(*CUTS), wanted) < -80
+
+
+def test_what_is_given_to_each_channel_by_itself_is_heard_there(graphics: Graphics) -> None:
+    def apart(first: int, samples: int) -> Mapping[str, Reals]:
+        return {"mouse@x": np.stack([np.full(samples, 0.25), np.linspace(0, 1, samples)])}
+
+    heard = Player(GlAudio(), unit_of("audio(mouse@x)"), given=apart).play(64)
+    np.testing.assert_allclose(heard[:, 0], [np.full(64, 0.25), np.linspace(0, 1, 64)], atol=1e-7)
+
+
+def test_a_picture_that_changes_where_it_lies_is_seen_as_it_is(graphics: Graphics) -> None:
+    text = "s<v> = prev(s@v) + me@x\ndisplay(s@v)\naudio(s@v(me@x ~ 0.25, me@y ~ me@x))"
+    units = build(Source("test.weft", f"{text}\n"), BLOCKS).units
+    (unit,) = (unit for unit in units if unit.subgraph.context == "audio")
+    player = Player(GlAudio(), unit)
+    (path,) = unit.kernel.pictures
+    assert path == view_of(next(iter(units[0].subgraph.exposes)))
+    for level in (0.25, 0.75):
+        player.pictures[path][:] = level
+        assert (player.play(64) == level).all()
+
+
+def test_a_loop_that_meets_its_limit_is_told(graphics: Graphics) -> None:
+    endless = "spindle f(t) :: o { o = 0\nfor i in (0 to 1e9 * t) { o += 1 } }\naudio(f(me@time % 1))"
+    stopped: list[str] = []
+    player = Player(GlAudio(), unit_of(endless))
+    env = replace(player._env(64), loop_stopped=stopped.append)
+    heard = player.backend.execute_subgraph(player.compiled, env, player._runner)
+    assert heard.max() == 4096
+    assert stopped == [player.unit.kernel.name]
+
+
+# --- what suits it ----------------------------------------------------------------------------------------------------
+
+TIME = "it takes the time as it is at every sample, which single precision puts out of tune"
+COUNTS = "it counts on with the time at every sample, which single precision puts out of tune"
+STATE = "each of its samples needs the one before"
+
+REFUSED = {
+    "memory": ("audio(phasor(440))", STATE),
+    "the time as a level": (f"{SINE[:-1]} * exp(-me@time))", TIME),
+    "a melody": ("audio(sin(me@time * 220 * 2 ^ (floor(me@time * 4) % 8 / 12) * tau))", TIME),
+    "a loop over pitches": (looping(*LOOPS["partials"]).replace("prev(e@v)", "0").replace("phasor(3)", "0.5"), TIME),
+    "a frequency from outside": ("audio(sin(me@time * mouse@x * tau))", TIME),
+    "whole seconds": ("audio(sin(floor(me@time) * mouse@x))", TIME),
+    "a hundred steps": ("audio(floor(me@time * 8) % 100 / 100)", COUNTS),
+    "a long period": ("audio(sin(me@time % 600 * 440))", COUNTS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED.values(), ids=REFUSED)
+def test_what_it_leaves_to_the_processor_and_why(text: str, reason: str) -> None:
+    backend, unit = GlAudio(), unit_of(text)
+    assert backend.unsuitable(unit) == reason
+    assert backend.translate(unit) is None
+    with pytest.raises(WeftError, match=reason):
+        Player(backend, unit)
+
+
+def test_a_program_that_knows_no_blocks_is_refused() -> None:
+    assert GlAudio().unsuitable(unit_of(SINE, WHOLE)) == TIME
+
+
+# Something in these jumps at the very moment of a sample, and may do so at the next one.
+JUMPS = ("picture", "bounds of the sample")
+
+SOUNDS = {
+    name: text
+    for name, text in {**PROGRAMS, **{name: looping(*loop) for name, loop in LOOPS.items()}}.items()
+    if name not in JUMPS
+}
+
+
+@pytest.mark.parametrize("executor", ["vm", "vector", "native"])
+@pytest.mark.parametrize("text", SOUNDS.values(), ids=SOUNDS)
+def test_the_processor_plays_the_same_by_blocks(text: str, executor: str) -> None:
+    """What is left to it has been compiled in one go with what is not."""
+    cuts = (100, 1, 31, 257)
+    wanted = Player(CpuAudio("vector"), unit_of(text, WHOLE), given=moving).play(sum(cuts))
+    found = Player(CpuAudio(executor), unit_of(text), given=moving).play(*cuts)
+    assert SERIES.agreement(found, wanted).all()
+
+
+# --- where it is asked for --------------------------------------------------------------------------------------------
+
+
+def test_only_who_asks_for_it_has_it_and_programs_are_compiled_for_it(graphics: Graphics) -> None:
+    contexts, stage = Setup("patch.weft", asked="audio=gl").open()
+    assert contexts["audio"].in_blocks
+    assert stage.choices["audio"].backend is GlAudio
+    contexts, stage = Setup("patch.weft").open()
+    assert not contexts["audio"].in_blocks
+    assert issubclass(stage.choices["audio"].backend, CpuAudio)
+
+
+def saved(compiler: Compiler, text: str) -> tuple[list[str], dict[str, type[object]]]:
+    """What a trial finds wrong with a text, by its codes, and what code its sounds have."""
+    made = compiler.compile(Saved(text.encode(), 0.0))
+    assert made.playable is not None
+    wrong = mistakes(made.playable, compiler.stage, Moment(), made.places)
+    codes = {unit.subgraph.name: type(unit.code) for unit in made.playable.units if unit.kernel.context == "audio"}
+    return [each.code for each in wrong], codes
+
+
+def test_a_new_program_is_tried_out_without_the_card(graphics: Graphics) -> None:
+    compiler = Compiler.of(Setup("patch.weft", asked="audio=gl"))
+    both = f"{SINE}\nplay(phasor(3) - 0.5)\n"
+    wrong, codes = saved(compiler, both)
+    assert wrong == []
+    assert set(codes.values()) <= {SoundCode, CpuCode}
+    assert saved(compiler, "audio(0 / 0 * sin(me@time * 440 * tau))\n")[0] == [NOT_A_NUMBER]
+
+
+# --- generated sounds -------------------------------------------------------------------------------------------------
+
+STRETCH = 48
+MOMENTS = (0.7, 3600.5, 86400.01)
+GENERATED_SOUNDS = range(80)
+
+
+@dataclass(frozen=True)
+class Stretches(Case):
+    """A sound in single precision, stretch by stretch."""
+
+    unit: Unit
+
+    is_sound = True
+    tolerance = GENERATED
+
+
+class OnCard:
+    """Runs the sound of a case."""
+
+    name = "gl"
+    widest = np.float32
+
+    def __init__(self, unit: Unit) -> None:
+        self._player = Player(GlAudio(), unit)
+
+    def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> OnCard:
+        return self
+
+    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+        return self._player.compiled.run(self._player.compiled.memory, launch)
+
+
+def launches_of(kernel: Kernel, parameters: Mapping[str, float]) -> tuple[Launch, ...]:
+    """The stretches, with a mouse and keys that move."""
+    ramp = np.linspace(0, 1, STRETCH)
+    moved = {"mouse@x": 0.3 + 0.4 * ramp, "mouse@y": 0.55, "mouse@down": ramp > 0.6, "key@space": ramp > 0.3}
+    given = {**moved, **parameters}
+    led = {name: np.asarray(given.get(name, 0.0), np.float64) for name, _ in kernel.coords}
+    numbers = {"dt": 1 / RATE, "width": 37, "height": 2}
+    since = np.arange(STRETCH) / RATE
+    return tuple(
+        Launch(
+            (1, STRETCH), {**led, "channel": 1.0, "abstime": moment, "since": since},
+            {name: float(numbers.get(name, 0)) for name in kernel.uniforms},
+            pictures=dict.fromkeys(kernel.pictures, picture()),
+        )
+        for moment in MOMENTS
+    )  # fmt: skip
+
+
+def suiting(seeds: Sequence[int]) -> list[Stretches]:
+    """Of generated sounds those that it plays."""
+    found = []
+    for seed in seeds:
+        text = sound(seed)
+        try:
+            made = build(Source("test.weft", f"{text}\n"), BLOCKS)
+        except WeftError:
+            continue
+        (unit,) = made.units
+        if GlAudio().unsuitable(unit) is None:
+            kernel = replace(unit.kernel, tick="launch")
+            launches = launches_of(kernel, made.patch.parameter_values())
+            reference = ReferenceExecutor().load(kernel)
+            expected = np.stack([reference.planes(StateMemory(()), launch) for launch in launches])
+            found.append(Stretches(text, kernel, launches, expected, unit))
+    return found
+
+
+def test_generated_sounds_are_what_the_reference_plays_but_for_single_precision(graphics: Graphics) -> None:
+    cases = suiting(GENERATED_SOUNDS)
+    assert len(cases) > len(GENERATED_SOUNDS) / 5
+    for case in cases:
+        outcome = compare(case, OnCard(case.unit))
+        assert not outcome.unexplained, f"{case.text}\n{outcome.unexplained[0]}"

@@ -1,0 +1,208 @@
+"""Every kernel in Metal passes a compiler that is as strict as Metal's, and a look at what that lets pass; threads
+beyond the last element touch nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.metal.check import check, isolated, parameters
+from tests.support.metal.device import THREADGROUP, CpuDevice, built, error, flags, runner, write_library
+from tests.support.parity.author import program
+from tests.test_patches import PATCHES
+from weft.backends.registry import load_registry
+from weft.codegen import msl
+from weft.codegen.base import Kernel
+from weft.codegen.clike.shader import Shader, UnsuitableError, Use
+from weft.contexts import ContextTable
+from weft.errors import Source, WeftError
+from weft.runtime.build import build
+
+PROGRAMS = 300
+
+RICH = """\
+trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)
+load("grain.png")::img<r, g, b, a>
+spindle f(x) :: o { o = 0; for i in (0 to x * 9) { o = o * 0.5 + i } }
+display(trail@v, sin(img@g * 9) % (me@y + 0.5), f(me@y) / 99)
+"""
+
+
+def shaders_of(text: str) -> Iterator[Shader]:
+    """All that a text becomes in Metal: kernels over pictures in both forms, and over points."""
+    made = build(Source("p.weft", text), load_registry().contexts)
+    for kernel in (kernel for unit in made.units for kernel in unit.kernels):
+        for make in _forms(kernel):
+            try:
+                yield make()
+            except UnsuitableError:
+                continue
+
+
+def _forms(kernel: Kernel) -> list[Callable[[], Shader]]:
+    if kernel.sweep == "points":
+        return [lambda: msl.points(kernel)]
+    forms = [lambda: msl.pixels(kernel, packed=False)]
+    return [*forms, lambda: msl.pixels(kernel)] if len(kernel.outputs) in (1, 3, 4) else forms
+
+
+def rich() -> Shader:
+    """A kernel with all that kernels have."""
+    *_, shader = (s for s in shaders_of(RICH) if s.packed)
+    assert {buffer.use for buffer in shader.buffers} == set(Use) - {Use.COORDINATE, Use.HISTORY}
+    return shader
+
+
+def assert_clean(shaders: Sequence[Shader]) -> None:
+    for shader, problems in zip(shaders, check([s.text for s in shaders]), strict=True):
+        assert not problems, "\n".join([*problems, shader.text])
+
+
+def test_kernels_of_the_patches_that_ship_are_in_order() -> None:
+    made = [build(Source(str(path), path.read_text()), load_registry().contexts) for path in PATCHES]
+    kernels = [kernel for patch in made for unit in patch.units for kernel in unit.kernels]
+    found = []
+    for make in (make for kernel in kernels for make in _forms(kernel)):
+        try:
+            found.append(make())
+        except UnsuitableError:
+            continue
+    assert len(found) > len(PATCHES)
+    assert_clean(found)
+
+
+def test_kernels_of_generated_programs_are_in_order() -> None:
+    found: list[Shader] = []
+    for seed in range(PROGRAMS):
+        try:
+            found += shaders_of(program(seed, 0))
+        except WeftError:
+            continue  # it refers to what is not there
+    assert len(found) > PROGRAMS
+    assert_clean(found)
+
+
+# Changes to a kernel that Metal refuses: what stands there, and what then stands there instead.
+PLANTED = {
+    "a name that is nowhere": ("uint count = ", "uint count = counted + "),
+    "a function of another name": ("between(trail", "betwen(trail"),
+    "too few operands": ("number_or(x, 0.0)", "number_or(x)"),
+    "too many components": (", 255);", ", 255, 255);"),
+    "a vector as a number": ("float trail = ", "float trail = float4(1.0) + "),
+    "vectors of different sizes": ("return above", "float4 mixed = float4(1.0) + float3(1.0); return above"),
+    "a vector of another kind": ("return above", "int4 mixed = int4(1); float4 real = mixed; return above"),
+    "a component that is not there": ("grain_colour.g", "grain_colour.gq"),
+    "a constant that changes": ("uint count = ", "frame.columns = 1; uint count = "),
+    "memory of no space": ("device uchar4 *pixels", "uchar4 *pixels"),
+    "memory of another space": ("T between(const device T", "T between(const constant T"),
+    "a variable outside of functions": ("struct Frame", "float memory = 1.0;\nstruct Frame"),
+    "a constant outside of functions without a space": ("struct Frame", "const float memory = 1.0;\nstruct Frame"),
+    "double precision": ("uint count = ", "double wide = 1.0; uint count = "),
+    "a whole and a real number": ("precise::max(0.0, ", "max(0, "),
+    "a function that Metal has as well": ("sin_pi", "sinpi"),
+    "a type that Metal has as well": ("to_byte", "level"),
+    "the other language's word": ("as_type<uint>(x)", "floatBitsToUint(x)"),
+    "another size": ("as_type<uint>(x)", "as_type<uchar>(x)"),
+    "a pointer to a function": ("uint count = ", "float (*f)(float) = sin_pi; uint count = "),
+    "memory of its own": ("uint count = ", "float *own = new float; uint count = "),
+    "an exception": ("return above", "throw 1; return above"),
+    "a virtual function": ("struct Frame", "struct Base { virtual float f() { return 1.0; } };\nstruct Frame"),
+    "another library": ("precise::sin(", "std::sin("),
+    "a kernel that gives something": ("kernel void", "kernel int"),
+    "a jump": ("uint count = ", "goto end; end: uint count = "),
+    "a function that calls itself": ("return is_number(x) ?", "return number_or(x, other) == x ?"),
+    "an attribute that is misspelt": ("[[buffer(1)]]", "[[bufer(1)]]"),
+    "a position that is misspelt": ("thread_position_in_grid", "thread_position_in_gird"),
+    "a position in two directions": ("uint id [[", "uint2 id [["),
+    "no attribute": ("*pixels [[buffer(1)]]", "*pixels"),
+    "one buffer twice": ("[[buffer(2)]]", "[[buffer(1)]]"),
+    "a buffer beyond the last": ("[[buffer(2)]]", "[[buffer(31)]]"),
+    "no kernel": ("kernel void", "void"),
+}
+
+
+def test_planted_mistakes_are_found() -> None:
+    text = rich().text
+    assert all(old in text for old, _ in PLANTED.values())
+    found = check([text, *(text.replace(old, new) for old, new in PLANTED.values())])
+    assert found[0] == []
+    assert [name for name, problems in zip(PLANTED, found[1:], strict=True) if not problems] == []
+
+
+def test_the_device_refuses_what_it_cannot_run() -> None:
+    with CpuDevice() as device:
+        text = rich().text
+        with pytest.raises(error, match="Function not found"):
+            device.kernel(text).function("another")
+        with pytest.raises(error, match="counted"):
+            device.kernel(text.replace("uint count = ", "uint count = counted + "))
+        with pytest.raises(error, match="buffers are declared"):
+            device.kernel(text).function(rich().entry)(1)
+
+
+def test_a_kernel_that_needs_too_many_buffers_is_refused() -> None:
+    lines = [f"t{k} = prev(t{k}) * 0.5 + me@x * {k}" for k in range(msl.MOST_BUFFERS)]
+    text = "\n".join([*lines, f"display(({' + '.join(f't{k}' for k in range(msl.MOST_BUFFERS))}) / 99)\n"])
+    (unit,) = build(Source("p.weft", text), ContextTable()).units
+    with pytest.raises(UnsuitableError, match="it needs 33 buffers, and 31 can be had"):
+        msl.pixels(unit.kernel)
+
+
+# --- threads beyond the last element --------------------------------------------------------------------------------
+
+COLUMNS, ROWS, GRAIN = 5, 7, (3, 2)
+
+
+def main_of(shader: Shader) -> str:
+    """A program that runs a kernel once, with buffers that end with what belongs into them."""
+    known = {"columns": COLUMNS, "rows": ROWS, "grain_width": GRAIN[0], "grain_height": GRAIN[1]}
+    numbers = np.array([known.get(uniform.name, 0) for uniform in shader.uniforms], np.uint32)
+    sizes = {
+        Use.OUT: COLUMNS * ROWS * 4, Use.RING: 2 * COLUMNS * ROWS * 4, Use.PICTURE: GRAIN[0] * GRAIN[1] * 16,
+        Use.LIMIT: 4, Use.FRAME: numbers.nbytes,
+    }  # fmt: skip
+    taken = ", ".join(f"calloc({sizes[buffer.use]}, 1)" for buffer in shader.buffers)
+    return f"""
+extern "C" void *calloc(unsigned long, unsigned long);
+int main() {{
+    uint numbers[] = {{{", ".join(map(str, numbers))}}};
+    void *buffers[] = {{{taken}}};
+    __builtin_memcpy(buffers[0], numbers, sizeof numbers);
+    kernel_0::run_0(buffers, {THREADGROUP});
+}}
+"""
+
+
+def watched(text: str, main: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a kernel under the address sanitizer."""
+    write_library(folder)
+    built([*flags(), "-fsanitize=address", "-lm"], isolated(text, 0) + runner(text, 0) + main, folder / "run", folder)
+    given = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
+    return subprocess.run([folder / "run"], capture_output=True, text=True, env=given, check=False)
+
+
+def test_threads_beyond_the_last_pixel_touch_nothing(tmp_path: Path) -> None:
+    shader = rich()
+    assert parameters(shader.text)[0] == shader.entry
+    done = watched(shader.text, main_of(shader), tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    if (id >= count) return;\n", ""),
+        ("uint right = left + 1 < columns ? left + 1 : left;", "uint right = left + 4;"),
+        ("frame.trail_head * count + id", "(frame.trail_head + 2) * count + id"),
+    ],
+    ids=["no guard", "beyond the edge", "beyond the ring"],
+)
+def test_the_sanitizer_sees_what_lies_outside(old: str, new: str, tmp_path: Path) -> None:
+    shader = rich()
+    assert old in shader.text
+    assert "AddressSanitizer" in watched(shader.text.replace(old, new), main_of(shader), tmp_path).stderr

@@ -1,0 +1,128 @@
+"""Pictures that were drawn by OpenGL in a window: shown without a copy, made ready beside the thread that draws."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from weft.backends.base import Env, PictureHandle
+from weft.backends.gl.contexts import GraphicsError
+from weft.backends.registry import load_registry
+from weft.backends.select import choose
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.runtime.build import build
+from weft.runtime.coordinator import main_picture
+from weft.runtime.program import Stage, Swap
+
+if TYPE_CHECKING:
+    from weft.runtime.screens.display import Display
+
+pytestmark = pytest.mark.usefixtures("display")
+
+SIZE = (320, 180)
+FEEDBACK = "t<v> = mix(hash(me@px, me@py, me@absframe), prev(t@v), 0.75)\ndisplay(t@v, me@x, me@y)\n"
+OTHER = "display(me@y, fract(me@time * 3), me@x)\n"
+
+
+@pytest.fixture
+def shared() -> Iterator[Display]:
+    from weft.runtime.screens.display import Display
+
+    found = Display()
+    yield found
+    found.close()
+
+
+def stage_of(asked: str) -> Stage:
+    return Stage(choose(load_registry(), ["visual"], asked))
+
+
+def prepared(stage: Stage, text: str) -> Swap:
+    return stage.prepare(build(Source("test.weft", text), ContextTable()).playable, SIZE)
+
+
+def drawn(swap: Swap, number: int) -> Any:
+    shown = main_picture(swap.runner.run(Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60)))
+    assert shown is not None
+    return shown.values
+
+
+def expected(text: str, ticks: int) -> NDArray[Any]:
+    swap = prepared(stage_of("vector"), text)
+    return [drawn(swap, number) for number in range(ticks)][-1]
+
+
+def test_a_picture_is_shown_as_the_card_has_drawn_it(shared: Display) -> None:
+    from weft.runtime.screens.window import Window
+
+    stage = stage_of("gl")
+    stage.draw_in(shared.graphics())
+    swap = prepared(stage, FEEDBACK)
+    with Window("weft", *SIZE, vsync=False, display=shared) as window:
+        for number in range(4):
+            shown = drawn(swap, number)
+            assert isinstance(shown, PictureHandle)
+            window.present(shown)
+            window.redraw()
+        found = window.read_back()
+        np.testing.assert_array_equal(found[..., :3], shown.read()[..., :3])
+        assert (np.abs(found.astype(int) - expected(FEEDBACK, 4)) > 1)[..., :3].mean() < 0.001
+
+
+def test_programs_are_made_ready_beside_the_one_that_plays(shared: Display) -> None:
+    from weft.runtime.screens.window import Window
+
+    stage = stage_of("gl")
+    stage.draw_in(shared.graphics())
+    playing = prepared(stage, FEEDBACK)
+    ready: list[Swap] = []
+    with Window("weft", *SIZE, vsync=False, display=shared) as window:
+        maker = threading.Thread(target=lambda: ready.extend(prepared(stage, f"{OTHER}// {k}\n") for k in range(5)))
+        maker.start()
+        number = 0
+        while maker.is_alive() or number < 3:
+            window.present(drawn(playing, number))
+            number += 1
+        maker.join()
+        assert (np.abs(window.read_back().astype(int) - expected(FEEDBACK, number)) > 1)[..., :3].mean() < 0.001
+        assert len(ready) == 5
+        for swap in ready:
+            window.present(drawn(swap, 0))
+        assert (np.abs(window.read_back().astype(int) - expected(OTHER, 1)) > 1)[..., :3].mean() < 0.001
+
+
+def test_pictures_of_all_kinds_follow_one_another(shared: Display) -> None:
+    from weft.runtime.screens.window import Window
+
+    stage = stage_of("gl")
+    stage.draw_in(shared.graphics())
+    array = np.random.default_rng(1).integers(0, 256, (SIZE[1], SIZE[0], 4), np.uint8)
+    own = prepared(stage, OTHER)
+    with Window("weft", *SIZE, vsync=False, display=shared) as window:
+        for picture in (array, drawn(own, 0), array, drawn(own, 7), drawn(own, 9), array):
+            window.present(picture)
+            wanted = picture if isinstance(picture, np.ndarray) else picture.read()
+            np.testing.assert_array_equal(window.read_back()[..., :3], wanted[..., :3])
+
+
+def test_a_window_that_is_closed_leaves_the_programs_alone(shared: Display) -> None:
+    from weft.runtime.screens.window import Window
+
+    stage = stage_of("gl")
+    graphics = shared.graphics()
+    stage.draw_in(graphics)
+    swap = prepared(stage, FEEDBACK)
+    with Window("weft", *SIZE, vsync=False, display=shared) as window:
+        window.present(drawn(swap, 0))
+    drawn(swap, 1)
+    last = drawn(swap, 2).read()
+    assert (np.abs(last.astype(int) - expected(FEEDBACK, 3)) > 1).mean() < 0.001
+    shared.close()
+    with pytest.raises(GraphicsError, match="closed"), graphics.drawing():
+        pass

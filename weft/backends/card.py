@@ -1,0 +1,106 @@
+"""What the backends that compute on a graphics card have in common. The device is opened when something is compiled."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.base import Backend, Compiled, Coordinator, DeviceLostError, Env, PictureHandle, Values
+from weft.backends.launch import Launch, Reals, Value
+from weft.backends.launching import at_points, nowhere, tick
+from weft.backends.shader_code import Dialect, ShaderCode, problem, translated
+from weft.codegen.clike.shader import UnsuitableError
+from weft.codegen.unit import Unit
+from weft.errors import error
+from weft.names import StrandRef
+
+T = TypeVar("T")
+
+
+class OnCard(Compiled, Protocol):
+    """A subgraph that is ready to run on a card."""
+
+    def picture(self, launch: Launch) -> PictureHandle | None:
+        """One tick: draws a picture, or gives the last one if nothing in it moves, and advances the state. None if it
+        has no outputs, and only remembers."""
+        ...
+
+    def planes(self, launch: Launch) -> Reals:
+        """One tick: gives the outputs as they are [outputs, height, width], and advances the state."""
+        ...
+
+
+class CardBackend(Backend):
+    """Computes the subgraphs of a context, each by one program over all its elements."""
+
+    packed: ClassVar[bool] = False
+    """Whether outputs become pixels."""
+    library: ClassVar[str]
+    """By what it computes, for people."""
+    dialect: ClassVar[Dialect]
+    failure: ClassVar[type[Exception]]
+    """What its device raises when it is lost."""
+
+    def shape(self, env: Env) -> tuple[int, int]:
+        """Height and width of the sweep."""
+        return 1, 1
+
+    def unsuitable(self, unit: Unit) -> str | None:
+        return problem(unit, self.packed, self.dialect)
+
+    def translate(self, unit: Unit, tier: int = 1) -> object:
+        if tier > 1:
+            return None
+        try:
+            return self.code(unit)
+        except UnsuitableError:
+            return None
+
+    def code(self, unit: Unit) -> ShaderCode:
+        """The programs of a unit. Raises UnsuitableError."""
+        return unit.code if isinstance(unit.code, ShaderCode) else translated(unit, self.packed, self.dialect)
+
+    def check(self, unit: Unit) -> None:
+        """Raises WeftError for a unit that has to run elsewhere."""
+        reason = None if unit.code is not None else self.unsuitable(unit)
+        if reason is not None:
+            words = f"{self.library} cannot compute {unit.subgraph.name}: {reason}"
+            raise error("unsuitable", words, hint="--backend native computes it with the processor")
+
+    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Values:
+        own, launch = self._tick(compiled, env, coordinator)
+        if not (self.packed or not own.unit.kernel.outputs):
+            return self.guarded(lambda: own.planes(launch))
+        shown = self.guarded(lambda: own.picture(launch))
+        return shown if shown is not None else np.zeros((0, *launch.shape), np.float32)
+
+    def try_out(self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False) -> Values:
+        if not raw:
+            return self.execute_subgraph(compiled, env, coordinator)
+        own, launch = self._tick(compiled, env, coordinator)
+        return self.guarded(lambda: own.planes(launch))
+
+    def get_value_at(
+        self, ref: StrandRef, compiled: Compiled, coords: Mapping[str, Value], env: Env, coordinator: Coordinator
+    ) -> npt.NDArray[Any]:
+        launch, shape = at_points(compiled.unit.points[ref], coords, env, coordinator)
+        return self.guarded(lambda: compiled.value_at(ref, launch)).reshape(shape)
+
+    @abstractmethod
+    def own(self, compiled: Compiled) -> OnCard:
+        """A subgraph that it has compiled. Raises TypeError for one that runs elsewhere."""
+
+    def guarded(self, work: Callable[[], T]) -> T:
+        """Does something with the device. Raises DeviceLostError if that is lost."""
+        try:
+            return work()
+        except self.failure as failure:
+            raise DeviceLostError(self.context, str(failure)) from failure
+
+    def _tick(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> tuple[OnCard, Launch]:
+        own = self.own(compiled)
+        return own, tick(own.unit.kernel, env, coordinator, self.shape(env), nowhere(env))

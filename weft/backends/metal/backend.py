@@ -1,0 +1,67 @@
+"""What the backends that compute with Metal have in common."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, ClassVar
+
+from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env
+from weft.backends.card import CardBackend
+from weft.backends.memory import StateMemory
+from weft.backends.metal import library as metal
+from weft.backends.metal.compiled import MetalCompiled
+from weft.backends.metal.program import Sources
+from weft.backends.shader_code import Dialect
+from weft.codegen import msl
+from weft.codegen.unit import Unit
+
+
+class MetalBackend(CardBackend):
+    """Computes the subgraphs of a context."""
+
+    requires: ClassVar[tuple[str, ...]] = ("metalcompute",)
+    library: ClassVar[str] = "Metal"
+    dialect: ClassVar[Dialect] = Dialect(msl.pixels, msl.points)
+    failure: ClassVar[type[Exception]] = metal.MetalError
+
+    def __init__(self, index: int = 0) -> None:
+        self._index = index
+        self._opened: tuple[Any, Sources] | None = None
+
+    @classmethod
+    def probe(cls) -> list[DeviceInfo]:
+        return metal.devices()
+
+    @classmethod
+    def may_have_hardware(cls) -> bool:
+        return sys.platform == "darwin"
+
+    @classmethod
+    def on(cls, device: DeviceInfo, executor: str = "") -> Backend:
+        return cls(device.index)
+
+    def capabilities(self) -> Capabilities:
+        return Capabilities(sources=frozenset({"picture"}))
+
+    def open(self) -> None:
+        self.guarded(self._device)
+
+    def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
+        self.check(unit)
+        return self.guarded(lambda: MetalCompiled(unit, self.code(unit), *self._device(), self.shape(env)))
+
+    def remembered(self, compiled: Compiled) -> StateMemory:
+        own = self.own(compiled)
+        own.memory.wait()
+        return own.memory
+
+    def own(self, compiled: Compiled) -> MetalCompiled:
+        if not isinstance(compiled, MetalCompiled):
+            raise TypeError(f"{compiled.unit.subgraph.name} runs elsewhere")
+        return compiled
+
+    def _device(self) -> tuple[Any, Sources]:
+        if self._opened is None:
+            device = metal.open_device(self._index)
+            self._opened = device, Sources(device)
+        return self._opened

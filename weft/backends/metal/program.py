@@ -1,0 +1,111 @@
+"""A kernel on the device, and its launches."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.interpreter import Machine
+from weft.backends.launch import Launch, Picture
+from weft.backends.launch_numbers import Block, Once
+from weft.backends.memory import StateMemory
+from weft.backends.metal.library import MetalError
+from weft.backends.metal.memory import MetalMemory
+from weft.backends.shader_code import refused
+from weft.codegen.base import Kernel
+from weft.codegen.clike.shader import Buffer, Shader, Use
+from weft.errors import WeftError
+
+# Where the compiler's complaint names a line: "program_source:12:3: error: …".
+_LINE = re.compile(r":(\d+):\d+: (?:fatal )?error: (.*)")
+
+
+class Sources:
+    """The pictures that kernels sample, in buffers of a device."""
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+        self._known: dict[str, tuple[Picture, Any]] = {}
+
+    def buffer(self, path: str, picture: Picture) -> Any:
+        """The buffer of a picture; what has not changed is there already."""
+        known = self._known.get(path)
+        if known is None or known[0] is not picture:
+            known = self._known[path] = picture, uploaded(self._device, picture)
+        return known[1]
+
+
+class Program:
+    """A kernel that is compiled, with the numbers that it needs."""
+
+    def __init__(self, device: Any, kernel: Kernel, shader: Shader) -> None:
+        """Raises WeftError with the compiler's words if it refuses the text."""
+        self.shader = shader
+        self.once = Once(kernel)
+        self._device = device
+        self._finished = int(kernel.sweep == "points")
+        self._block = Block(shader)
+        self._function = _compiled(device, shader)
+        self._limit = device.buffer(4)
+
+    def launch(self, machine: Machine, memory: StateMemory, launch: Launch, sources: Sources, out: Any) -> Any:
+        """One launch, for which the numbers have been computed; it is over when what this gives is forgotten. Does not
+        advance the memory. Raises MetalError."""
+        words = self._block.packed(machine, self._finished)
+        try:
+            given = [self._buffer(buffer, words, memory, launch, sources, out) for buffer in self.shader.buffers]
+            return self._function(launch.shape[0] * launch.shape[1], *given)
+        except Exception as failure:
+            raise MetalError(f"a launch fails ({failure})") from failure
+
+    def stopped(self) -> bool:
+        """Whether a loop of a launch that is over met its limit, since this was asked last."""
+        if not self.shader.stops:
+            return False
+        limit = np.frombuffer(self._limit, np.uint32)
+        found = bool(limit[0])
+        limit[0] = 0
+        return found
+
+    def _buffer(
+        self, buffer: Buffer, words: npt.NDArray[Any], memory: StateMemory, launch: Launch, sources: Sources, out: Any
+    ) -> Any:
+        match buffer.use:
+            case Use.FRAME:
+                return uploaded(self._device, words)
+            case Use.OUT:
+                return out
+            case Use.COORDINATE:
+                with np.errstate(all="ignore"):
+                    values = np.asarray(launch.coords[buffer.key], np.float32)
+                return uploaded(self._device, np.broadcast_to(values, launch.shape[1]))
+            case Use.RING if isinstance(memory, MetalMemory):
+                return memory.buffers[buffer.key]
+            case Use.RING | Use.HISTORY:
+                with np.errstate(all="ignore"):
+                    return uploaded(self._device, memory.ring(buffer.key).astype(np.float32))
+            case Use.PICTURE:
+                return sources.buffer(buffer.key, launch.pictures[buffer.key])
+            case Use.LIMIT:
+                return self._limit
+
+
+def uploaded(device: Any, data: npt.NDArray[Any]) -> Any:
+    """A new buffer with the bytes of an array."""
+    return device.buffer(np.ascontiguousarray(data).reshape(-1).view(np.uint8))
+
+
+def _compiled(device: Any, shader: Shader) -> Any:
+    try:
+        return device.kernel(shader.text).function(shader.entry)
+    except Exception as failure:  # the library's own kind of error cannot be named without it
+        raise _refused(shader, str(failure)) from failure
+
+
+def _refused(shader: Shader, words: str) -> WeftError:
+    """What to raise for a text that the compiler does not take."""
+    found = _LINE.search(words)
+    return refused(shader, "Metal", found[2] if found else words, int(found[1]) if found else 0, "--dump-msl")

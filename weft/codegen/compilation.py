@@ -1,0 +1,31 @@
+"""From a subgraph to its kernels: lowering, the passes, and the bytecode."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from weft.codegen.bytecode import compile_feeds, compile_kernel, compile_points
+from weft.codegen.serialize import content_hash
+from weft.codegen.unit import Unit
+from weft.contexts import ContextTable
+from weft.graph.nodes import RenderGraph, Subgraph
+from weft.graph.patch import Patch
+from weft.ir.expr import Pool
+from weft.ir.lower import lower
+from weft.ir.passes import PassContext, run_passes
+from weft.ir.program import Lowered
+
+
+def compile_unit(
+    patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, optimise: bool = True
+) -> tuple[Unit, Lowered]:
+    """Compiles one subgraph; gives with it what it was compiled from. Raises WeftError, or Unavailable if a source is
+    missing."""
+    pool = Pool()
+    spec = contexts[subgraph.context]
+    lowered = run_passes(lower(patch, graph, subgraph, contexts, pool), PassContext(pool, spec), optimise)
+    kernel = compile_kernel(lowered, spec, optimise, pool)
+    points = {ref: compile_points(lowered, ref, spec, pool) for ref, _ in lowered.exposed}
+    feeds = compile_feeds(lowered, optimise, pool) if lowered.feeds else None
+    unit = Unit(subgraph, kernel, points, "", feeds)
+    return replace(unit, hash="-".join(map(content_hash, unit.kernels))), lowered

@@ -1,0 +1,57 @@
+"""What is left of a program when the text is taken away, and what it was understood by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from weft.codegen.unit import Unit
+from weft.contexts import ContextTable, is_led
+from weft.names import is_view
+
+
+@dataclass(frozen=True)
+class Playable:
+    """All of a program that is needed to play it. It is small, and can be handed to another process.
+
+    `parameters` are the start values of what sliders and the like set, by the names that kernels read them by; `took`
+    says how many milliseconds the text, the graph and the kernels took. `fade` (seconds) and `quantize` (beats) say how
+    it wants to take over, if it does.
+    """
+
+    units: tuple[Unit, ...]
+    settings: Mapping[str, float]
+    parameters: Mapping[str, float]
+    contexts: ContextTable
+    took: tuple[float, float, float]
+    fade: float | None = None
+    quantize: float | None = None
+
+    @property
+    def uniforms(self) -> frozenset[str]:
+        """What the kernels read from outside: `mouse@x`, `key@a`, …"""
+        kernels = [kernel for unit in self.units for kernel in unit.kernels]
+        led = {name for kernel in kernels for name, _ in kernel.coords if is_led(name)}
+        return frozenset(name for kernel in kernels for name in kernel.uniforms) | led
+
+    @property
+    def streaming(self) -> Playable:
+        """The part of it that streams."""
+        units = tuple(unit for unit in self.units if self.contexts[unit.subgraph.context].streams)
+        return replace(self, units=units)
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The pictures of strands that its kernels sample, by name."""
+        paths = (path for unit in self.units for path in unit.kernel.pictures)
+        return tuple(dict.fromkeys(path for path in paths if is_view(path)))
+
+    @property
+    def codes(self) -> dict[str, object]:
+        """What backends have translated, by the hash of the unit."""
+        return {unit.hash: unit.code for unit in self.units if unit.code is not None}
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the picture."""
+        return int(self.settings["width"]), int(self.settings["height"])
