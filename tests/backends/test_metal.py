@@ -4,27 +4,34 @@ metalcompute."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
+from threading import Timer
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.backends.test_card_audio import CUTS, SINE, Player
+from tests.backends.test_card_audio import unit_of as sound_of
 from tests.support.metal.executor import device
-from tests.support.metal.library import DEVICE, Metalcompute
+from tests.support.metal.library import DEVICE, Metalcompute, in_place
 from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle
 from weft.backends.memory import StateMemory
+from weft.backends.metal import library
 from weft.backends.metal.backend import MetalBackend
 from weft.backends.metal.memory import MetalMemory
 from weft.backends.metal.program import Program
+from weft.backends.metal_audio import MetalAudio
 from weft.backends.metal_compute import MetalCompute
 from weft.backends.metal_visual import MetalVisual
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
+from weft.codegen.msl import MOST_BUFFERS
 from weft.codegen.unit import Unit
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
@@ -42,8 +49,7 @@ TRAIL = "trail<v> = max(hash(me@px, me@py, me@absframe), prev(trail@v) * 0.9)\n"
 @pytest.fixture(autouse=True)
 def metalcompute(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The library, be it the real one."""
-    if find_spec("metalcompute") is None:
-        monkeypatch.setitem(sys.modules, "metalcompute", Metalcompute(device))
+    in_place(device, monkeypatch)
 
 
 def built(text: str, size: dict[str, float] = SIZE) -> Build:
@@ -64,7 +70,7 @@ def alone() -> ProgramRunner:
 
 
 def test_it_says_what_there_is() -> None:
-    for backend in (MetalVisual, MetalCompute):
+    for backend in (MetalVisual, MetalAudio, MetalCompute):
         (found, *_) = backend.probe()
         assert found.available
         assert (found.memory_total > 0, found.platform) == (True, "Metal")
@@ -141,11 +147,10 @@ def test_code_is_made_beforehand_and_can_be_sent() -> None:
 
 
 def test_what_it_cannot_do_is_told_beforehand() -> None:
-    unit = unit_of("a = sin(me@time * 99)\nplay(a)\ndisplay(a(me@time ~ me@time - me@x * 0.01))\n")
-    reason = MetalVisual().unsuitable(unit)
-    if reason is None:
-        pytest.skip("it computes that itself")
-    with pytest.raises(WeftError, match="Metal cannot compute"):
+    lines = [f"t{k} = prev(t{k}) * 0.5 + me@x * {k}" for k in range(MOST_BUFFERS)]
+    unit = unit_of("\n".join([*lines, f"display(({' + '.join(f't{k}' for k in range(MOST_BUFFERS))}) / 99)\n"]))
+    assert MetalVisual().translate(unit) is None
+    with pytest.raises(WeftError, match="Metal cannot compute visual/display: it needs 33 buffers, and 31 can be had"):
         MetalVisual().compile_subgraph(unit, env_of(), alone())
 
 
@@ -213,6 +218,44 @@ def test_a_strand_at_any_number_of_points(count: int) -> None:
     np.testing.assert_allclose(values[:20], one_by_one, atol=1e-5)
 
 
+# --- sound --------------------------------------------------------------------------------------------------------
+
+
+class Late:
+    """A device whose launches are done later on, by a thread; who forgets a run waits for it."""
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+        self.buffer = device.buffer
+
+    def kernel(self, text: str) -> Any:
+        made = self._device.kernel(text)
+        return SimpleNamespace(function=lambda name: self._late(made.function(name)))
+
+    @staticmethod
+    def _late(function: Callable[..., object]) -> Callable[..., object]:
+        def launched(count: int, *buffers: Any) -> object:
+            return LateRun(lambda: function(count, *buffers))
+
+        return launched
+
+
+class LateRun:
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._timer = Timer(0.003, work)
+        self._timer.start()
+
+    def __del__(self) -> None:
+        self._timer.join()
+
+
+def test_samples_that_take_a_while_are_waited_for(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "audio(sin(me@time * (440 + me@channel) * tau), 0.25)"
+    wanted = Player(MetalAudio(), sound_of(text)).play(*CUTS)
+    monkeypatch.setattr(library, "open_device", lambda index: Late(device))
+    np.testing.assert_array_equal(Player(MetalAudio(), sound_of(text)).play(*CUTS), wanted)
+
+
 # --- failures -----------------------------------------------------------------------------------------------------
 
 
@@ -230,6 +273,24 @@ def test_a_launch_that_fails_is_a_loss() -> None:
     compiled._buffers[0] = None
     with pytest.raises(DeviceLostError, match="visual cannot go on: a launch fails"):
         backend.execute_subgraph(compiled, env_of(), alone())
+
+
+def test_a_sound_whose_launch_fails_is_a_loss() -> None:
+    player = Player(MetalAudio(), sound_of(SINE))
+    player.play(512)
+    player.compiled.sounding._program._function = None
+    with pytest.raises(DeviceLostError, match="audio cannot go on: a launch fails"):
+        player.play(4096)
+
+
+def test_memory_that_is_lacking_for_a_sound_is_a_loss(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(given: Any) -> Any:
+        raise MemoryError("full")
+
+    player = Player(MetalAudio(), sound_of(SINE))
+    monkeypatch.setattr(player.compiled.sounding, "_device", SimpleNamespace(buffer=refuse))
+    with pytest.raises(DeviceLostError, match=r"audio cannot go on: there is no memory for \d+ samples \(full\)"):
+        player.play(512)
 
 
 def test_a_loop_that_is_stopped_says_so() -> None:

@@ -50,8 +50,15 @@ float number_or(float x, float other) {
     return is_number(x) ? x : other;
 }
 
+// a / b to the last digit, for sides of pictures: what a quotient of some drivers leaves over is divided once more.
+float share(float a, float b) {
+    float ratio = a / b;
+    float high = uintBitsToFloat(floatBitsToUint(ratio) & 0xffffc000u);
+    return ratio + ((a - high * b) - (ratio - high) * b) / b;
+}
+
 void main() {
-    float me_x = gl_FragCoord.x / float(frame.columns);
+    float me_x = share(gl_FragCoord.x, float(frame.columns));
     pixel = vec4(vec3(number_or(me_x * frame.mouse_x, 0.0)), 1.0);
 }
 """
@@ -62,8 +69,8 @@ MAINS = {
         "wave<v> = sin(me@x * 10 + me@time)\nboth = (wave@v + me@y) / 4 + 0.5\ndisplay(both, both ^ 2, wave@v)\n",
         """\
 void main() {
-    float me_x = gl_FragCoord.x / float(frame.columns);
-    float me_y = gl_FragCoord.y / float(frame.rows);
+    float me_x = share(gl_FragCoord.x, float(frame.columns));
+    float me_y = share(gl_FragCoord.y, float(frame.rows));
     // 1: wave<v> = sin(me@x * 10 + me@time)
     float wave = sin(3.1415927 * (me_x * 3.1830988 + frame.sin_me_x_10_me_time));
     // 2: both = (wave@v + me@y) / 4 + 0.5
@@ -76,8 +83,8 @@ void main() {
         "trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)\ndisplay(trail@v)\n",
         """\
 void main() {
-    float me_x = gl_FragCoord.x / float(frame.columns);
-    float me_y = gl_FragCoord.y / float(frame.rows);
+    float me_x = share(gl_FragCoord.x, float(frame.columns));
+    float me_y = share(gl_FragCoord.y, float(frame.rows));
     // 1: trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)
     float trail = maximum(float(frame.fract_me_time < me_x), sampled(trail_past, (frame.trail_head + 1) % 2, me_x * 0.99, me_y) * 0.95);
     pixel = vec4(vec3(number_or(trail, 0.0)), 1.0);
@@ -89,7 +96,7 @@ void main() {
         "spindle f(x) :: v {\n  v = 0\n  for i in (1 to 20) {\n    v += sin(x * i) / i\n  }\n}\ndisplay(f(me@x))\n",
         """\
 void main() {
-    float me_x = gl_FragCoord.x / float(frame.columns);
+    float me_x = share(gl_FragCoord.x, float(frame.columns));
     // 3: for i in (1 to 20) {
     float v = 0.0;
     for (float i = 1.0; i <= 20.0; i += 1.0) {
@@ -104,7 +111,7 @@ void main() {
         "spindle f(x) :: v {\n  v = x\n  for i in (0 to x * 9) {\n    v = v * 0.5 + i\n  }\n}\ndisplay(f(me@x))\n",
         """\
 void main() {
-    float me_x = gl_FragCoord.x / float(frame.columns);
+    float me_x = share(gl_FragCoord.x, float(frame.columns));
     bool stopped = false;  // a loop met its limit
     // 3: for i in (0 to x * 9) {
     float v = me_x;
@@ -127,8 +134,8 @@ void main() {
         'load("grain.png")::img<r, g, b, a>\ndisplay(img@r, img@g, 0.5)\n',
         """\
 void main() {
-    float me_x = gl_FragCoord.x / float(frame.columns);
-    float me_y = gl_FragCoord.y / float(frame.rows);
+    float me_x = share(gl_FragCoord.x, float(frame.columns));
+    float me_y = share(gl_FragCoord.y, float(frame.rows));
     vec4 grain_colour = picture(grain, me_x, me_y);
     pixel = vec4(number_or(grain_colour.r, 0.0), number_or(grain_colour.g, 0.0), number_or(0.5, 0.0), 1.0);
 }

@@ -74,14 +74,22 @@ def test_memory(text: str, modern: bool, graphics: Graphics) -> None:
     assert compare(case, GlExecutor(graphics, modern)).unexplained == ()
 
 
+def remembering(count: int) -> Case:
+    lines = [f"t{k} = prev(t{k}) * 0.5 + me@x * {k}" for k in range(count)]
+    return case_of("\n".join([*lines, f"display(({' + '.join(f't{k}' for k in range(count))}) / 99)\n"]))
+
+
 def test_what_is_too_much_for_targets_goes_to_images(graphics: Graphics) -> None:
-    lines = [f"t{k} = prev(t{k}) * 0.5 + me@x * {k}" for k in range(9)]
-    text = "\n".join([*lines, f"display(({' + '.join(f't{k}' for k in range(9))}) / 99)\n"])
-    case = case_of(text)
+    case = remembering(8)
     assert needs_modern(case.kernel)
-    with pytest.raises(UnsuitableError, match=r"10 targets.*9 of them are for what it remembers"):
+    with pytest.raises(UnsuitableError, match=r"9 targets.*8 of them are for what it remembers"):
         fragment(case.kernel)
     assert compare(case, GlExecutor(graphics, modern=True)).unexplained == ()
+
+
+def test_what_is_too_much_for_images_is_refused() -> None:
+    with pytest.raises(UnsuitableError, match="9 images, and 8 can be written"):
+        fragment(remembering(9).kernel, modern=True)
 
 
 # --- loops --------------------------------------------------------------------------------------------------------

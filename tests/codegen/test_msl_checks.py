@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.metal.check import check, isolated, parameters
+from tests.support.metal.check import check, isolated, lack, parameters
 from tests.support.metal.device import THREADGROUP, CpuDevice, built, error, flags, runner, write_library
 from tests.support.parity.author import program
 from tests.test_patches import PATCHES
@@ -181,7 +181,13 @@ int main() {{
 def watched(text: str, main: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Runs a kernel under the address sanitizer."""
     write_library(folder)
-    built([*flags(), "-fsanitize=address", "-lm"], isolated(text, 0) + runner(text, 0) + main, folder / "run", folder)
+    whole = isolated(text, 0) + runner(text, 0) + main
+    try:
+        built([*flags(), "-fsanitize=address", "-lm"], whole, folder / "run", folder)
+    except error as failure:
+        if "asan" in str(failure):
+            lack("clang's address sanitizer")
+        raise
     given = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
     return subprocess.run([folder / "run"], capture_output=True, text=True, env=given, check=False)
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from tests.support.sound import SoundServer, eventually
 from weft.errors import WeftError
-from weft.runtime.sound.device import Devices, SoundDevice, folded, inputs, outputs
+from weft.runtime.sound.device import Devices, SoundDevice, folded
+from weft.runtime.sound.lookup import SoundDevices, look
 
 
 def find_output(wanted: str | int | None) -> SoundDevice:
@@ -19,12 +20,12 @@ def find_output(wanted: str | int | None) -> SoundDevice:
 
 
 def test_a_device_is_chosen_by_number_or_name(loudspeaker: SoundServer) -> None:
-    (there,) = outputs()
+    (there,) = look().outputs
     assert there.channels > 0
     assert there.rate > 0
     for wanted in (None, there.index, str(there.index), there.name, there.name[1:-1].upper(), f" {there.name} "):
         assert find_output(wanted) == there
-    assert [device.name for device in inputs()] == [there.name]
+    assert [device.name for device in look().inputs] == [there.name]
 
 
 @pytest.mark.parametrize("wanted", ["nosuch", "97", 97])
@@ -34,13 +35,13 @@ def test_a_device_that_is_not_there(loudspeaker: SoundServer, wanted: str | int)
     (problem,) = refused.value.diagnostics
     assert problem.code == "no-sound-device"
     assert str(wanted) in problem.message
-    (there,) = outputs()
+    (there,) = look().outputs
     assert problem.hint is not None
     assert there.name in problem.hint
 
 
 def test_no_device_at_all(silent_loudspeaker: SoundServer, capfd: pytest.CaptureFixture[str]) -> None:
-    assert outputs() == inputs() == []
+    assert look() == SoundDevices()
     for wanted in (None, "anything"):
         with pytest.raises(WeftError) as refused:
             find_output(wanted)
@@ -49,9 +50,17 @@ def test_no_device_at_all(silent_loudspeaker: SoundServer, capfd: pytest.Capture
 
 
 def test_a_device_that_comes_is_seen_by_who_looks_anew(silent_loudspeaker: SoundServer) -> None:
-    assert outputs() == []
+    assert look().outputs == ()
     silent_loudspeaker.start()
-    assert len(outputs()) == 1
+    assert len(look().outputs) == 1
+
+
+def test_a_sound_server_that_does_not_answer_is_told(silent_loudspeaker: SoundServer) -> None:
+    silent_loudspeaker.start()
+    with silent_loudspeaker.held_up():
+        found = look(patience=3)
+    assert found.outputs == ()
+    assert "does not answer" in (found.problem or "")
 
 
 def test_a_stream_asks_for_blocks(loudspeaker: SoundServer) -> None:

@@ -25,6 +25,8 @@ PICTURE = "me<width> = 16\nme<height> = 9\ndisplay(me@x)\n"
 # Sound comes and goes within this many samples.
 EDGE = RATE // 20
 FADE = 0.03
+# What is silent for so many samples was paused.
+PAUSE = RATE // 4
 
 
 def longest(file: Path, channel: int = 0) -> Samples:
@@ -124,7 +126,8 @@ def test_a_pause_is_silent_and_the_sound_goes_on_where_it_was(loudspeaker: Sound
     with loudspeaker.recorded(tmp_path / "heard") as file:
         session.run(Commands(session, commands), session.begin())
         time.sleep(0.2)
-        stretches = [part for part in sounding(read(file)[:, 0]) if len(part) > EDGE]
+        # Where the machine stood still for a moment, samples are late. None of them is 0.
+        stretches = [part[part != 0] for part in sounding(read(file)[:, 0], apart=PAUSE) if len(part) > EDGE]
     assert session.stopping == "end"
     assert len(stretches) == 2, "a pause is silent"
     # A new beginning is as sudden as the first sample wants it, after a short fade.

@@ -15,6 +15,8 @@ import pytest
 
 from tests.sound.conftest import Player
 from tests.support.sound import RATE, SoundServer, breaks, eventually, frequency, read, sounding
+from weft.runtime.sound.messages import SoundEvent
+from weft.runtime.sound.process import SoundOptions, SoundProcess
 
 # Sound comes and goes within this many samples.
 EDGE = RATE // 100
@@ -184,7 +186,64 @@ def test_a_loudspeaker_that_does_not_answer(silent_loudspeaker: SoundServer, pla
     player.until(lambda: player.sound.seconds() is not None)
 
 
+def test_one_that_is_ready_beforehand_plays_at_the_rate_that_it_is_told_then(
+    loudspeaker: SoundServer, player: Player, tmp_path: Path
+) -> None:
+    player.sound.start()
+    player.until(lambda: player.sound.pid is not None)
+    pid = player.sound.pid
+    player.play(0.5)
+    assert not player.events
+    assert not player.sound.is_ready, "or it has asked for a device at a rate that nobody has told it"
+    player.sound.suit(RATE // 2, 2)
+    with loudspeaker.recorded(tmp_path / "heard") as heard:
+        player.sound.send(HERTZ, keep="program")
+        player.until(lambda: np.count_nonzero(read(heard)) > RATE)
+    assert player.sound.pid == pid
+    assert player.sound.is_ready
+    assert frequency(inside(max(sounding(read(heard)[:, 0]), key=len))) == pytest.approx(HERTZ, abs=0.5)
+
+
+def test_one_that_is_not_needed_after_all_leaves_nothing_behind(player: Player) -> None:
+    player.sound.start()
+    player.until(lambda: player.sound.pid is not None)
+    pid = player.sound.pid
+    assert pid is not None
+    player.sound.close()
+    assert is_gone(pid)
+    assert not player.sound.events()
+
+
+def test_a_renderer_that_cannot_be_had_is_told(loudspeaker: SoundServer) -> None:
+    sound = SoundProcess(SoundOptions(renderer="tests.support.sound:nothing"))
+    sound.send(HERTZ)
+    sound.start()
+    told: list[SoundEvent] = []
+
+    def is_told() -> bool:
+        told.extend(sound.events())
+        return any(event.kind == "failure" for event in told)
+
+    try:
+        eventually(is_told)
+    finally:
+        sound.close()
+    assert "nothing" in next(event.words for event in told if event.kind == "failure")
+
+
+def test_it_loads_nothing_that_reads_texts_or_draws() -> None:
+    heavy = ("parsimonious", "weft.syntax.parser", "weft.graph.build", "weft.ir.lower", "click", "rich", "watchdog",
+             "glfw", "OpenGL", "hypothesis")  # fmt: skip
+    code = (
+        "import sys, weft.runtime.sound.server, weft.runtime.sound.program, weft.backends.cpu_audio\n"
+        f"print([module for module in {heavy} if module in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
+
+
 def test_what_fails_is_silent_and_told_once(loudspeaker: SoundServer, player: Player, tmp_path: Path) -> None:
+    player.sound.send(HERTZ, keep="program")
     player.sound.start()
     player.until(lambda: player.hears("playing"))
     player.sound.send(-1.0, keep="program")

@@ -165,6 +165,13 @@ def test_what_nobody_hears_changes_its_rate_too(tmp_path: Path) -> None:
     assert "Traceback" not in performance.stderr
 
 
+def _sound_processes() -> list[int]:
+    """Those of this player."""
+    found = subprocess.run(["pgrep", "-P", str(os.getpid()), "-f", "weft.runtime.sound.server"],
+                           capture_output=True, text=True, check=False)  # fmt: skip
+    return [int(number) for number in found.stdout.split()]
+
+
 class Player:
     """Frames of a performance, and the sound that goes with it."""
 
@@ -183,9 +190,8 @@ class Player:
 
     def pid(self) -> int:
         """The sound process."""
-        found = subprocess.run(["pgrep", "-P", str(os.getpid()), "-f", "weft.runtime.sound.server"],
-                               capture_output=True, text=True, check=True)  # fmt: skip
-        return int(found.stdout)
+        (found,) = _sound_processes()
+        return found
 
 
 @pytest.fixture
@@ -264,6 +270,26 @@ def test_the_first_sample_of_a_performance_is_heard(
         time.sleep(0.2)
         heard = read(file)[:, 0]
     assert times(heard[np.flatnonzero(heard)[:1]])[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "awaited"),
+    [("audio(0)", True), ("#use sin\nplay(0) // left, right", True), ("display(me@x) // displayed", False)],
+)
+def test_a_file_that_mentions_a_sound_has_it_get_ready(tmp_path: Path, text: str, awaited: bool) -> None:
+    patch = tmp_path / "patch.weft"
+    patch.write_text(text)
+    setup = Setup(str(patch))
+    session = Session(
+        patch, Compiler.of(setup), EventLog(None), Inputs(), lambda told: None, lambda line: None,
+        sound=Sound(setup, SoundOptions()),
+    )  # fmt: skip
+    session.expect()
+    started = _sound_processes()
+    assert session.sound is not None
+    session.sound.close()
+    assert (len(started) == 1) == awaited
+    assert not _sound_processes()
 
 
 def test_no_device_holds_a_performance_up(silent_loudspeaker: SoundServer, tmp_path: Path) -> None:

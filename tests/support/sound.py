@@ -78,8 +78,9 @@ class SoundServer:
         environment = {**os.environ, **self.environment, "XDG_RUNTIME_DIR": str(self._folder)}
         # In a session of its own, since Ctrl-C is for the tests.
         self._process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
-        _serve_first(self._process)
         eventually(self._answers, "an answer of PulseAudio")
+        # It has chosen its own priority by now.
+        _serve_first(self._process)
 
     def _answers(self) -> bool:
         environment = {**os.environ, **self.environment}
@@ -161,10 +162,11 @@ def read(file: Path) -> Samples:
     return np.frombuffer(data[: len(data) // 8 * 8], np.float32).reshape(-1, 2).astype(np.float64)
 
 
-def sounding(samples: Samples) -> list[Samples]:
-    """The stretches of one channel that sound, without the silence between them: 5 ms of it divide."""
+def sounding(samples: Samples, apart: int = RATE // 200) -> list[Samples]:
+    """The stretches of one channel that sound, without the silence between them: more than `apart` samples of it
+    divide, 5 ms if nothing is said."""
     loud = np.flatnonzero(samples)
-    return [samples[part[0] : part[-1] + 1] for part in np.split(loud, np.flatnonzero(np.diff(loud) > RATE // 200) + 1)
+    return [samples[part[0] : part[-1] + 1] for part in np.split(loud, np.flatnonzero(np.diff(loud) > apart) + 1)
             if len(part)]  # fmt: skip
 
 

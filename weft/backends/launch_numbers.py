@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +64,12 @@ class Block:
     def empty(self) -> npt.NDArray[np.uint32]:
         """A block of zeros."""
         return np.zeros_like(self._words)
+
+
+def line(given: Any, count: int) -> npt.NDArray[np.float32]:
+    """A coordinate of so many points in single precision, from a number or a number for each."""
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(np.broadcast_to(np.asarray(given, np.float32), count))
 
 
 def _reader(source: Source) -> _Number:

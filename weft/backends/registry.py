@@ -18,7 +18,7 @@ from weft.plugins import backend_points, load_backend
 _OWN = {
     "cpu_visual": "visual", "cpu_audio": "audio", "cpu_compute": "compute",
     "gl_visual": "visual", "gl_audio": "audio", "gl_compute": "compute",
-    "metal_visual": "visual", "metal_compute": "compute", "null": "*",
+    "metal_visual": "visual", "metal_audio": "audio", "metal_compute": "compute", "null": "*",
 }  # fmt: skip
 
 _registered: dict[str, type[Backend]] = {}

@@ -86,15 +86,19 @@ def _numbers(kernel: Kernel) -> Iterator[Reals]:
     """All locals of a kernel at each of the moments, as far as they are the same for a block."""
     once = Once(kernel)
     for moment in _MOMENTS:
-        coords: dict[str, Value] = {name: 0.0 for name, _ in kernel.coords}
-        launch = Launch(
-            shape=(1, 1),
-            coords={**coords, TIME: moment},
-            uniforms=dict.fromkeys(kernel.uniforms, 1.0),
-            strands=dict.fromkeys(kernel.strands, _nothing),
-            pictures={path: np.zeros((1, 1, 4), np.float32) for path in kernel.pictures},
-        )
-        yield np.array(once.begin(StateMemory(()), launch).locals)
+        yield np.array(once.begin(StateMemory(()), one_sample(kernel, moment)).locals)
+
+
+def one_sample(kernel: Kernel, moment: float) -> Launch:
+    """A launch of one sample at a moment, with something for all that comes from outside."""
+    coords: dict[str, Value] = {name: 0.0 for name, _ in kernel.coords}
+    return Launch(
+        shape=(1, 1),
+        coords={**coords, TIME: moment},
+        uniforms=dict.fromkeys(kernel.uniforms, 1.0),
+        strands=dict.fromkeys(kernel.strands, _nothing),
+        pictures={path: np.zeros((1, 1, 4), np.float32) for path in kernel.pictures},
+    )
 
 
 def _nothing(*at: Value) -> float:

@@ -18,7 +18,8 @@ from weft.cli.console import say, show
 from weft.cli.patch import compile_file
 from weft.runtime.build import Build
 from weft.runtime.program import Stage
-from weft.runtime.sound.device import NO_DEVICE, SoundDevice, inputs, outputs, problem
+from weft.runtime.sound.device import NO_DEVICE
+from weft.runtime.sound.lookup import SoundDevices, look
 from weft.runtime.sound.mixer import channels_of
 
 # How many of the largest things that take memory are listed.
@@ -89,15 +90,6 @@ class _Room:
         return {**asdict(self), "needed": total(self.needs)}
 
 
-@dataclass(frozen=True)
-class _Sound:
-    """The sound devices, or the problem that keeps sound away."""
-
-    outputs: list[SoundDevice]
-    inputs: list[SoundDevice]
-    problem: str | None
-
-
 @click.command("devices")
 @click.argument("file", type=click.Path(), required=False)
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON on stdout.")
@@ -114,7 +106,7 @@ def command(file: str | None, as_json: bool) -> None:
     plans = list(_plans(registry, stage, build))
     rooms = _rooms(stage, build) if build is not None else []
     devices = {name: backend.probe() for name, backend in registry.backends.items()}
-    sound = _Sound(outputs(), inputs(), problem())
+    sound = look()
     if as_json:
         found = {**_json(registry, devices, plans), "memory": [room.to_json() for room in rooms]}
         click.echo(json.dumps({**found, "sound": asdict(sound)}, indent=2))
@@ -216,7 +208,7 @@ def _room_lines(rooms: list[_Room]) -> Iterator[str]:
         yield from (f"  {need.what}: {size_text(need.bytes)}" for need in room.needs[:_LISTED] if need.bytes)
 
 
-def _sound_lines(sound: _Sound) -> Iterator[str]:
+def _sound_lines(sound: SoundDevices) -> Iterator[str]:
     yield "Sound"
     if sound.problem is not None:
         yield f"  not available: {sound.problem}"

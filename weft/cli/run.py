@@ -21,7 +21,7 @@ from weft.cli.calling import call
 from weft.cli.console import INTERRUPTED, exit_code_of, say, show
 from weft.cli.options import SIZE, NumberRange
 from weft.cli.patch import comes_with_weft, shipped_patches
-from weft.errors import WeftError
+from weft.errors import WeftError, error
 from weft.keys import TOOL_KEYS
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.compiling.worker import Outcome
@@ -30,7 +30,8 @@ from weft.runtime.inputs import Inputs
 from weft.runtime.screens.screen import NoScreen
 from weft.runtime.session import NOTHING_YET, Limits, Session
 from weft.runtime.setup import Setup
-from weft.runtime.sound.device import Devices
+from weft.runtime.sound.device import chosen
+from weft.runtime.sound.lookup import look
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.process import SoundOptions
 from weft.runtime.takeover import Takeover
@@ -131,8 +132,10 @@ class _Run:
     def _find_audio_device(self) -> None:
         """Raises WeftError (`no-sound-device`) for a name that no device has, while it can still be mended."""
         if self.audio_device is not None and not self.no_audio:
-            with Devices() as devices:
-                devices.find_output(self.audio_device)
+            found = look()
+            if found.problem is not None:
+                raise error("no-sound-device", f"there is no sound: {found.problem}")
+            chosen(found.outputs, self.audio_device)
 
     def _settings(self) -> dict[str, float]:
         settings: dict[str, float] = {}

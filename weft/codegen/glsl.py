@@ -25,6 +25,9 @@ from weft.ir.program import StateSlot
 TARGETS = 8
 """How many targets every driver can draw to at once."""
 
+IMAGES = 8
+"""How many images every driver with such can write to."""
+
 WORKGROUP = 64
 
 VERTEX = """\
@@ -76,6 +79,16 @@ vec4 picture(sampler2D image, float x, float y) {
     ("place",),
 )
 
+_SHARE = Helper(
+    """\
+// a / b to the last digit, for sides of pictures: what a quotient of some drivers leaves over is divided once more.
+float share(float a, float b) {
+    float ratio = a / b;
+    float high = real_in(bits_in(ratio) & 0xffffc000u);
+    return ratio + ((a - high * b) - (ratio - high) * b) / b;
+}"""
+)
+
 _RESERVED = frozenset(
     """
     attribute const uniform varying buffer shared coherent volatile restrict readonly writeonly layout centroid flat
@@ -90,7 +103,7 @@ _RESERVED = frozenset(
     abs sign floor trunc round roundEven ceil fract mod modf min max clamp mix step smoothstep isnan isinf
     floatBitsToInt floatBitsToUint intBitsToFloat uintBitsToFloat length distance dot cross normalize faceforward
     reflect refract transpose inverse determinant outerProduct lessThan equal any all not texture textureSize texelFetch
-    textureLod noise1 noise2 noise3 noise4 dFdx dFdy fwidth pixel values at point sampled picture
+    textureLod noise1 noise2 noise3 noise4 dFdx dFdy fwidth pixel values at point sampled picture share
     """.split()  # noqa: SIM905 - this is read more easily than a list of strings
 )
 
@@ -106,7 +119,9 @@ class Glsl(Language):
     has_fract: ClassVar[bool] = True
     plain_waves: ClassVar[float] = 32.0
     reserved: ClassVar[frozenset[str]] = _RESERVED
-    helpers: ClassVar[Mapping[str, Helper]] = MappingProxyType({"sampled": _SAMPLED, "picture": _PICTURE})
+    helpers: ClassVar[Mapping[str, Helper]] = MappingProxyType(
+        {"sampled": _SAMPLED, "picture": _PICTURE, "share": _SHARE}
+    )
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
         "bits_in": "floatBitsToUint", "real_in": "uintBitsToFloat", "nearest": "roundEven", "pair": "vec2",
         "not_a_number": "uintBitsToFloat(0x7fc00000u)", "infinity": "uintBitsToFloat(0x7f800000u)",
@@ -142,6 +157,8 @@ class Glsl(Language):
         targets = [(f"vec4 {name}", f"{name} = {value};") for name, value in colours]
         ends = [end for _, end in targets]
         if to_images:
+            if len(parts.images) > IMAGES:
+                raise UnsuitableError(f"it remembers {len(parts.images)} images, and {IMAGES} can be written at once")
             ends += [self._image_store(parts, at) for at in range(len(stores))]
         else:
             targets += [(f"float {name}", "") for name in stores]
@@ -178,7 +195,8 @@ class Glsl(Language):
         for name, part, extent in (("x", "x", Extent.COLUMNS), ("y", "y", Extent.ROWS)):
             if name in parts.coords:
                 size = parts.frame.read(extent, extent.value, "int")
-                lines.append(f"float me_{name} = gl_FragCoord.{part} / float({size});")
+                parts.helpers.add("share")
+                lines.append(f"float me_{name} = share(gl_FragCoord.{part}, float({size}));")
         return [Line(line) for line in (*lines, *_stopped(parts))]
 
     # Points.

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NoReturn
 
 import pytest
 
@@ -39,9 +40,14 @@ def clang() -> str:
     """The compiler's path. Where there is none, the test is skipped; in CI it fails, but for a Mac, which has Metal."""
     found = shutil.which("clang++") or shutil.which("clang")
     if found is None or sys.platform == "darwin":
-        fail_or_skip = pytest.fail if os.environ.get("CI") and sys.platform == "linux" else pytest.skip
-        fail_or_skip("clang is not there: scripts/setup system test")
+        lack("clang")
     return found
+
+
+def lack(what: str) -> NoReturn:
+    """Ends a test for which something is missing that `scripts/setup system test` brings."""
+    fail_or_skip = pytest.fail if os.environ.get("CI") and sys.platform == "linux" else pytest.skip
+    fail_or_skip(f"{what} is not there: scripts/setup system test")
 
 
 def check(texts: Sequence[str]) -> list[list[str]]:

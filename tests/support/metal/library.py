@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, NamedTuple
+
+import pytest
 
 from tests.support.metal.device import error
 
@@ -34,3 +38,9 @@ class Metalcompute(ModuleType):
 
     def Device(self, index: int = 0) -> Any:  # noqa: N802 - as metalcompute has it
         return self._device
+
+
+def in_place(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has `import metalcompute` give the device, unless the library itself is there."""
+    if find_spec("metalcompute") is None:
+        monkeypatch.setitem(sys.modules, "metalcompute", Metalcompute(device))

@@ -16,7 +16,7 @@ from weft.backends.gl.opengl import GL
 from weft.backends.gl.programs import Program
 from weft.backends.gl.textures import Buffer, Texture
 from weft.backends.launch import Launch, Reals
-from weft.backends.launch_numbers import Block, Once
+from weft.backends.launch_numbers import Block, Once, line
 from weft.backends.memory import StateMemory
 from weft.codegen.base import Kernel
 from weft.codegen.clike.shader import Shader
@@ -52,7 +52,7 @@ class Points:
     ) -> tuple[Reals, bool]:
         count, outputs = launch.shape[1], len(self._shader.outputs)
         self._bindings.bind(words, memory, pictures)
-        coords = [_spread(launch.coords[name], count) for name in self._shader.coords]
+        coords = [line(launch.coords[name], count) for name in self._shader.coords]
         given = [np.zeros(outputs * count, np.float32), *coords, np.zeros(1, np.uint32)]
         for at, (buffer, array) in enumerate(zip(self._buffers, given, strict=True)):
             buffer.fill(GL.GL_SHADER_STORAGE_BUFFER, array)
@@ -86,8 +86,3 @@ class Asked:
         if self._read is None or self._read[0] != memory.ticks:
             self._read = memory.ticks, memory.read()
         return self._read[1]
-
-
-def _spread(given: Any, count: int) -> npt.NDArray[np.float32]:
-    with np.errstate(all="ignore"):
-        return np.ascontiguousarray(np.broadcast_to(np.asarray(given, np.float32), count))

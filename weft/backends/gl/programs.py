@@ -77,5 +77,8 @@ def _linked(parts: _Parts, refused: Callable[[str], WeftError]) -> Any:
 
 def _refused(shader: Shader, words: str) -> WeftError:
     """What to raise for a text that the driver does not take."""
-    found = _LINE.search(words)
-    return refused(shader, "the graphics driver", words, int(found[1]) if found else 0, "--dump-glsl")
+    # Some put a heading before what is wrong.
+    lines = [line for line in words.splitlines() if line.strip().strip("-")]
+    telling = next((line for line in lines if _LINE.search(line)), lines[-1] if lines else "")
+    found = _LINE.search(telling)
+    return refused(shader, "the graphics driver", telling, int(found[1]) if found else 0, "--dump-glsl")

@@ -8,59 +8,48 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from weft.backends.card_sound import Stretch
 from weft.backends.gl.drawing import Bindings, Sources
 from weft.backends.gl.graphics import Graphics, Place
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.opengl import GL
 from weft.backends.gl.programs import Program
 from weft.backends.gl.textures import Buffer, Texture
-from weft.backends.launch import SINCE, Launch, Reals
-from weft.backends.launch_numbers import Block, Once
+from weft.backends.launch import SINCE, Launch
+from weft.backends.launch_numbers import Block, Once, line
 from weft.backends.sound_code import SoundCode
 from weft.codegen.base import Kernel
 
 _STORAGE = GL.GL_SHADER_STORAGE_BUFFER
 
 
-class Stretch:
-    """Samples that the card computes, or has computed: `count` of them for each channel, from sample `first` on."""
+class GlStretch(Stretch):
+    """Samples in buffers of the card."""
 
     def __init__(self, graphics: Graphics, first: int, shape: tuple[int, int, int], stops: bool) -> None:
         """In a context of the graphics. `shape` is [channels, outputs, count]."""
-        self.first = first
-        self.count = shape[2]
-        self.stopped = False
-        """Whether a loop met its limit; known as soon as the samples are."""
+        super().__init__(first, shape)
         self._graphics = graphics
-        self._shape = shape
         self._stops = stops
         self._like = np.zeros(shape[1:], np.float32)
         self.values = [_filled(graphics, self._like) for _ in range(shape[0])]
         self.limit = _filled(graphics, np.zeros(1, np.uint32))
-        self._samples: Reals | None = None
 
-    @property
-    def end(self) -> int:
-        return self.first + self.count
-
-    def samples(self) -> Reals:
-        """The samples [channels, outputs, count], in double precision; waits for them when they are asked for first.
-        Raises GraphicsError."""
-        if self._samples is None:
-            with self._graphics.drawing():
-                found = [values.read(_STORAGE, self._like).reshape(self._shape[1:]) for values in self.values]
-                if self._stops and self.limit.read(_STORAGE, np.zeros(1, np.uint32))[0]:
-                    self.stopped = True
-            self._samples = np.stack(found).astype(np.float64)
-        return self._samples
+    def fetched(self) -> Sequence[npt.NDArray[np.float32]]:
+        with self._graphics.drawing():
+            found = [values.read(_STORAGE, self._like) for values in self.values]
+            if self._stops and self.limit.read(_STORAGE, np.zeros(1, np.uint32))[0]:
+                self.stopped = True
+        return found
 
 
-class Sounding:
+class GlSounding:
     """The program of a sound, with its buffers."""
 
-    def __init__(self, graphics: Graphics, place: Place, kernel: Kernel, code: SoundCode) -> None:
+    def __init__(self, graphics: Graphics, place: Place, kernel: Kernel, code: SoundCode, sources: Sources) -> None:
         """In a context of the graphics. Raises WeftError if the driver refuses the program."""
         self._graphics = graphics
+        self._sources = sources
         self._code = code
         self._once = Once(kernel)
         self._block = Block(code.shader)
@@ -72,7 +61,7 @@ class Sounding:
 
     def rehearse(self) -> None:
         """Computes nothing once: a driver may finish a program only at its first use. In a context of the graphics."""
-        nothing = Stretch(self._graphics, 0, (1, len(self._code.shader.outputs), 1), stops=False)
+        nothing = GlStretch(self._graphics, 0, (1, len(self._code.shader.outputs), 1), stops=False)
         for name in self._coords:
             self._coords[name].fill(_STORAGE, np.zeros(1, np.float32))
         black = Texture(self._graphics, (1, 1), wide=True)
@@ -81,14 +70,14 @@ class Sounding:
         self._bindings.bind(self._block.empty(), self._memory, textures)
         self._compute(nothing, 0)
 
-    def begin(self, first: int, launches: Sequence[Launch], sources: Sources) -> Stretch:
+    def begin(self, first: int, launches: Sequence[Launch]) -> GlStretch:
         """Asks for the samples of a stretch, of which there is a launch for each channel; waits for nothing. Raises
         GraphicsError."""
         machines = [self._once.begin(self._memory, launch) for launch in launches]
         shader, count = self._code.shader, launches[0].shape[1]
         with self._graphics.drawing():
-            stretch = Stretch(self._graphics, first, (len(launches), len(shader.outputs), count), shader.stops)
-            textures = sources.textures({bound.key: launches[0].pictures[bound.key] for bound in shader.pictures})
+            stretch = GlStretch(self._graphics, first, (len(launches), len(shader.outputs), count), shader.stops)
+            textures = self._sources.textures({bound.key: launches[0].pictures[bound.key] for bound in shader.pictures})
             for channel, (machine, launch) in enumerate(zip(machines, launches, strict=True)):
                 self._bindings.bind(self._block.packed(machine, 0), self._memory, textures)
                 self._fill(launch, count)
@@ -102,23 +91,18 @@ class Sounding:
         """Brings the coordinates of the samples to the card. The time within a stretch is there already, unless this
         one is longer or shorter than the one before."""
         for name, buffer in self._coords.items():
-            line = _line(launch.coords[name], count)
-            if name == SINCE and np.array_equal(line, self._since):
+            values = line(launch.coords[name], count)
+            if name == SINCE and np.array_equal(values, self._since):
                 continue
-            buffer.fill(_STORAGE, line)
+            buffer.fill(_STORAGE, values)
             if name == SINCE:
-                self._since = line
+                self._since = values
 
-    def _compute(self, stretch: Stretch, channel: int) -> None:
+    def _compute(self, stretch: GlStretch, channel: int) -> None:
         buffers = [stretch.values[channel], *self._coords.values(), stretch.limit]
         for at, buffer in enumerate(buffers):
             GL.glBindBufferBase(_STORAGE, at, buffer.number)
         GL.glDispatchCompute(-(-stretch.count // (self._code.shader.workgroup or 1)), 1, 1)
-
-
-def _line(given: Any, count: int) -> npt.NDArray[np.float32]:
-    with np.errstate(all="ignore"):
-        return np.ascontiguousarray(np.broadcast_to(np.asarray(given, np.float32), count))
 
 
 def _filled(graphics: Graphics, data: npt.NDArray[Any]) -> Buffer:

@@ -12,8 +12,7 @@ from weft.backends.gl.graphics import Graphics
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.points import Asked
 from weft.backends.gl.programs import Program
-from weft.backends.gl.sounds import GlSound
-from weft.backends.gl.stretches import Sounding
+from weft.backends.gl.stretches import GlSounding
 from weft.backends.launch import Picture
 from weft.backends.shader_code import ShaderCode
 from weft.backends.sound_code import SoundCode
@@ -56,13 +55,13 @@ class Workshop:
                 Stillness(unit.kernel),
             )
 
-    def sound(self, unit: Unit, code: SoundCode) -> GlSound:
-        """A subgraph of sound; it has run once already. Raises WeftError if the driver refuses its program, and
+    def sound(self, unit: Unit, code: SoundCode) -> GlSounding:
+        """The program of a sound, which has run once already. Raises WeftError if the driver refuses it, and
         GraphicsError if the card fails."""
         with self.graphics.preparing() as place:
-            sounding = Sounding(self.graphics, place, unit.kernel, code)
+            sounding = GlSounding(self.graphics, place, unit.kernel, code, self._sources)
             sounding.rehearse()
-            return GlSound(unit, code, sounding, self._sources)
+            return sounding
 
     def _program(self, unit: Unit, code: ShaderCode) -> Program:
         program = self._programs.pop(unit.hash, None) or Program(self.graphics, code.grid)

@@ -44,11 +44,11 @@ class MetalBackend(CardBackend):
         return Capabilities(sources=frozenset({"picture"}))
 
     def open(self) -> None:
-        self.guarded(self._device)
+        self.guarded(self.device)
 
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
         self.check(unit)
-        return self.guarded(lambda: MetalCompiled(unit, self.code(unit), *self._device(), self.shape(env)))
+        return self.guarded(lambda: MetalCompiled(unit, self.code(unit), *self.device(), self.shape(env)))
 
     def remembered(self, compiled: Compiled) -> StateMemory:
         own = self.own(compiled)
@@ -60,7 +60,8 @@ class MetalBackend(CardBackend):
             raise TypeError(f"{compiled.unit.subgraph.name} runs elsewhere")
         return compiled
 
-    def _device(self) -> tuple[Any, Sources]:
+    def device(self) -> tuple[Any, Sources]:
+        """The device, which is opened when it is needed first, with the pictures on it. Raises MetalError."""
         if self._opened is None:
             device = metal.open_device(self._index)
             self._opened = device, Sources(device)

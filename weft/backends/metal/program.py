@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from weft.backends.interpreter import Machine
 from weft.backends.launch import Launch, Picture
-from weft.backends.launch_numbers import Block, Once
+from weft.backends.launch_numbers import Block, Once, line
 from weft.backends.memory import StateMemory
 from weft.backends.metal.library import MetalError
 from weft.backends.metal.memory import MetalMemory
@@ -79,9 +79,7 @@ class Program:
             case Use.OUT:
                 return out
             case Use.COORDINATE:
-                with np.errstate(all="ignore"):
-                    values = np.asarray(launch.coords[buffer.key], np.float32)
-                return uploaded(self._device, np.broadcast_to(values, launch.shape[1]))
+                return uploaded(self._device, line(launch.coords[buffer.key], launch.shape[1]))
             case Use.RING if isinstance(memory, MetalMemory):
                 return memory.buffers[buffer.key]
             case Use.RING | Use.HISTORY:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.errors import WeftError, error
+from weft.errors import error
 from weft.runtime.hush import hushed
 
 _UNDERFLOW = 4
@@ -65,24 +65,6 @@ def _remedy() -> str:
     return install
 
 
-def outputs() -> list[SoundDevice]:
-    """What can play; nothing where there is no sound at all."""
-    return _listed("Output")
-
-
-def inputs() -> list[SoundDevice]:
-    """What can listen; nothing where there is no sound at all."""
-    return _listed("Input")
-
-
-def _listed(direction: str) -> list[SoundDevice]:
-    if problem() is not None:
-        return []
-    with suppress(WeftError), Devices() as devices:
-        return devices.listed(direction)
-    return []
-
-
 class Devices:
     """PortAudio, from now until `close`: the devices that there are now. Others are seen by a new one only, when no
     other of this process is open. Raises WeftError (`no-sound-device`)."""
@@ -130,25 +112,29 @@ class Devices:
             return None
 
     def find_output(self, wanted: str | int | None) -> SoundDevice:
-        """The output of a number, or the first with these words in its name; None is the system's choice.
-
-        Raises WeftError (`no-sound-device`) with what there is.
-        """
-        found = self.listed("Output")
-        chosen = next((device for device in found if _fits(device, wanted)), None)
-        if chosen is not None:
-            return chosen
-        there = ", ".join(f'{device.index} "{device.name}"' for device in found)
-        if not found:
-            raise error("no-sound-device", "there is no sound device", hint=_REMEDIES[_NO_DEVICE])
-        if wanted is None:
-            raise error("no-sound-device", "the system has chosen no sound device", hint=f"there is {there}")
-        raise error("no-sound-device", f'there is no sound device "{wanted}"', hint=f"there is {there}")
+        """See `chosen`."""
+        return chosen(self.listed("Output"), wanted)
 
     def open_output(self, device: SoundDevice, rate: int, channels: int, frames: int, fill: Fill) -> OutputStream:
         """A stream that is yet to be started. Raises WeftError (`sound-device-failed`, `sound-device-busy`)."""
         with hushed(), _told(f'"{device.name}" cannot be opened'):
             return OutputStream(self._audio, device, rate, channels, frames, fill)
+
+
+def chosen(found: Sequence[SoundDevice], wanted: str | int | None) -> SoundDevice:
+    """The device of a number, or the first with these words in its name; None is the system's choice.
+
+    Raises WeftError (`no-sound-device`) with what there is.
+    """
+    fitting = next((device for device in found if _fits(device, wanted)), None)
+    if fitting is not None:
+        return fitting
+    there = ", ".join(f'{device.index} "{device.name}"' for device in found)
+    if not there:
+        raise error("no-sound-device", "there is no sound device", hint=_REMEDIES[_NO_DEVICE])
+    if wanted is None:
+        raise error("no-sound-device", "the system has chosen no sound device", hint=f"there is {there}")
+    raise error("no-sound-device", f'there is no sound device "{wanted}"', hint=f"there is {there}")
 
 
 def _fits(device: SoundDevice, wanted: str | int | None) -> bool:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.hush import hushed
 from weft.runtime.sound.blocks import Blocks, what_failed
-from weft.runtime.sound.device import Devices, Fill, OutputStream, folded
+from weft.runtime.sound.device import Devices, OutputStream, folded
 from weft.runtime.sound.messages import Kind, ProgramFailure, SoundEvent, SoundSetup
 from weft.runtime.sound.renderer import Renderer, RendererFactory
 from weft.runtime.sound.shared import Controls, FiguresReader, Rings, inherited
@@ -161,13 +161,12 @@ class Server:
     def _open(self) -> None:
         setup = self._setup
         try:
-            with _patience(_TO_OPEN):
+            with _patience(_TO_OPEN), _urgently():
                 self._devices = Devices()
                 device = self._devices.find_output(setup.device)
                 channels = min(setup.channels, device.channels)
                 self._stream = self._devices.open_output(
-                    device, setup.rate, channels, setup.frames,
-                    _urgent(folded(self._blocks.fill, setup.channels, channels)),
+                    device, setup.rate, channels, setup.frames, folded(self._blocks.fill, setup.channels, channels)
                 )  # fmt: skip
                 self._end_unheard()
                 self._blocks.begin()
@@ -259,15 +258,12 @@ def _ask_for(urgency: int) -> None:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(urgency))
 
 
-def _urgent(fill: Fill) -> Fill:
-    """The same, for a thread that asks to be served before all others at its first block, where that may be asked."""
-    asked = False
-
-    def filled(block: NDArray[np.float32], latency: float, underflow: bool) -> None:
-        nonlocal asked
-        if not asked:
-            asked = True
-            _ask_for(_URGENCY)
-        fill(block, latency, underflow)
-
-    return filled
+@contextmanager
+def _urgently() -> Iterator[None]:
+    """What is started meanwhile outranks all other threads of this process: the thread of the sound card, and those of
+    sound servers' clients, which must not wait for a program to be loaded."""
+    _ask_for(_URGENCY)
+    try:
+        yield
+    finally:
+        _ask_for(_URGENCY_OF_OTHERS)

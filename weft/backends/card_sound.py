@@ -1,10 +1,11 @@
-"""A subgraph of sound on the graphics card, which computes several blocks ahead where it knows what they are."""
+"""A subgraph of sound on a graphics card, which computes several blocks ahead where it knows what they are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,24 +18,57 @@ from weft.codegen.unit import Unit
 from weft.contexts import is_led
 from weft.names import StrandRef, is_view
 
-if TYPE_CHECKING:
-    from weft.backends.gl.drawing import Sources
-    from weft.backends.gl.stretches import Sounding, Stretch
-
 # So many blocks are computed at once, ahead of time; but no more samples than that, unless a block has more: the longer
 # a stretch, the less exact is the time within it.
 _AHEAD = 4
 _MOST_AHEAD = 2048
 
 
+class Stretch(ABC):
+    """Samples that the card computes, or has computed: `count` of them for each channel, from sample `first` on."""
+
+    def __init__(self, first: int, shape: tuple[int, int, int]) -> None:
+        """`shape` is [channels, outputs, count]."""
+        self.first = first
+        self.shape = shape
+        self.count = shape[2]
+        self.stopped = False
+        """Whether a loop met its limit; known as soon as the samples are."""
+        self._samples: Reals | None = None
+
+    @property
+    def end(self) -> int:
+        return self.first + self.count
+
+    def samples(self) -> Reals:
+        """The samples [channels, outputs, count], in double precision; waits for them when they are asked for first.
+        Raises what the device raises when it is lost."""
+        if self._samples is None:
+            found = [values.reshape(self.shape[1:]) for values in self.fetched()]
+            self._samples = np.stack(found).astype(np.float64)
+        return self._samples
+
+    @abstractmethod
+    def fetched(self) -> Sequence[npt.NDArray[np.float32]]:
+        """The samples of each channel [outputs · count]; waits for them. Notes whether a loop was `stopped`."""
+
+
+class Sounding(Protocol):
+    """The program of a sound, with its buffers."""
+
+    def begin(self, first: int, launches: Sequence[Launch]) -> Stretch:
+        """Asks for the samples of a stretch, of which there is a launch for each channel; waits for nothing. Raises
+        what the device raises when it is lost."""
+        ...
+
+
 @dataclass
-class GlSound:
+class CardSound:
     """A subgraph that is ready to run. It remembers nothing."""
 
     unit: Unit
     code: SoundCode
     sounding: Sounding
-    sources: Sources
     memory: StateMemory = field(default_factory=lambda: StateMemory(()))
     _known: Hashable = None
     """What the stretches were computed with."""
@@ -43,7 +77,7 @@ class GlSound:
 
     def play(self, block: Block, launch: Launch) -> Reals:
         """The samples of a block [channels, outputs, samples], with one channel where all sound the same. `launch` has
-        all but the coordinates. Raises GraphicsError."""
+        all but the coordinates. Raises what the device raises when it is lost."""
         kernel = self.unit.kernel
         channels = block.channels if block.differs(kernel) else 1
         ask = _Asking(self, block, launch, channels)
@@ -85,7 +119,7 @@ class GlSound:
         self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
     ) -> npt.NDArray[Any]:
         """Samples at coordinates that are given one by one: [outputs, 1, samples]."""
-        found: Reals = self.sounding.begin(0, [launch], self.sources).samples()[0][:, np.newaxis]
+        found: Reals = self.sounding.begin(0, [launch]).samples()[0][:, np.newaxis]
         if out is None:
             return found
         np.copyto(out, found)
@@ -103,7 +137,7 @@ class GlSound:
 class _Asking:
     """Asks for stretches as a block is computed."""
 
-    sound: GlSound
+    sound: CardSound
     block: Block
     launch: Launch
     channels: int
@@ -130,7 +164,7 @@ class _Asking:
             replace(self.launch, shape=(1, count), coords=self._coords(first, count, channel), pictures=pictures)
             for channel in range(self.channels)
         ]
-        return self.sound.sounding.begin(first, launches, self.sound.sources)
+        return self.sound.sounding.begin(first, launches)
 
     def _coords(self, first: int, count: int, channel: int) -> dict[str, Value]:
         def own(values: Reals) -> Value:

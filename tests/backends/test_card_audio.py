@@ -1,27 +1,33 @@
-"""Sound by OpenGL: in tune after an hour, the same however a stream is cut, and what it leaves to the processor."""
+"""Sound by graphics cards: in tune after an hour, the same however a stream is cut, and what is left to the
+processor."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.support.gl import Graphics, graphics
+from tests.support.gl import graphics
+from tests.support.metal.executor import device
+from tests.support.metal.library import in_place
 from tests.support.parity.author import sound
 from tests.support.parity.cases import Case, picture
 from tests.support.parity.rule import compare
 from tests.support.series import LOOPS, PROGRAMS, looping
 from tests.support.tolerances import GENERATED, SERIES
 from weft.backends.base import Backend, Block, Env
+from weft.backends.card_audio import CardAudio
 from weft.backends.cpu import CpuCode
 from weft.backends.cpu_audio import CpuAudio
 from weft.backends.executor import NOTHING
 from weft.backends.gl_audio import GlAudio
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
+from weft.backends.metal_audio import MetalAudio
 from weft.backends.sound_code import SoundCode
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.base import Kernel
@@ -35,7 +41,7 @@ from weft.runtime.compiling.trial import NOT_A_NUMBER, Moment, mistakes
 from weft.runtime.coordinator import ProgramRunner
 from weft.runtime.setup import Setup
 
-__all__ = ["graphics"]
+__all__ = ["device", "graphics"]
 
 RATE = 48_000
 HOUR = 3600 * RATE
@@ -47,8 +53,22 @@ CUTS = (512, 512, 100, 1, 411, 7, 700, 2500, 512)
 Given = Callable[[int, int], Mapping[str, Reals]]
 """What comes from outside, for so many samples from one on."""
 
+CARDS: tuple[type[CardAudio], ...] = (GlAudio, MetalAudio)
+of_cards = pytest.mark.parametrize("card", CARDS, ids=lambda card: card.library)
+
 SINE = "audio(sin(me@time * 440 * tau) * 0.5)"
 FM = "audio(sin(me@time * 220 * tau + 3 * sin(me@time * 110 * tau)))"
+
+
+@pytest.fixture(params=CARDS, ids=lambda card: card.library)
+def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[CardAudio]:
+    """A backend whose device is there."""
+    found: type[CardAudio] = request.param
+    if found is GlAudio:
+        request.getfixturevalue("graphics")
+    else:
+        in_place(request.getfixturevalue("device"), monkeypatch)
+    return found
 
 
 def unit_of(text: str, contexts: ContextTable = BLOCKS) -> Unit:
@@ -111,13 +131,13 @@ def decibels(got: NDArray[np.float64], wanted: NDArray[np.float64]) -> float:
 
 
 @pytest.mark.parametrize("text", [SINE, FM, "audio(2 * (me@time * 220 % 1) - 1)", "audio(2 * me@x - 1, me@y)"])
-def test_it_is_in_tune_after_an_hour(graphics: Graphics, text: str) -> None:
+def test_it_is_in_tune_after_an_hour(card: type[CardAudio], text: str) -> None:
     wanted = Player(CpuAudio("vm"), unit_of(text, WHOLE), HOUR).play(1024)
-    assert decibels(Player(GlAudio(), unit_of(text), HOUR).play(512, 512), wanted) < -80
+    assert decibels(Player(card(), unit_of(text), HOUR).play(512, 512), wanted) < -80
 
 
-def test_blocks_that_are_computed_ahead_are_in_tune(graphics: Graphics) -> None:
-    player = Player(GlAudio(), unit_of(FM), HOUR)
+def test_blocks_that_are_computed_ahead_are_in_tune(card: type[CardAudio]) -> None:
+    player = Player(card(), unit_of(FM), HOUR)
     wanted = Player(CpuAudio("native"), unit_of(FM, WHOLE), HOUR).play(RATE)
     assert decibels(player.play(*[512] * 93, RATE - 93 * 512), wanted) < -80
 
@@ -126,14 +146,14 @@ def test_blocks_that_are_computed_ahead_are_in_tune(graphics: Graphics) -> None:
 
 
 @pytest.mark.parametrize("given", [nothing, still, moving, stepping])
-def test_it_is_the_same_however_it_is_cut(graphics: Graphics, given: Given) -> None:
+def test_it_is_the_same_however_it_is_cut(card: type[CardAudio], given: Given) -> None:
     text = FM if given is nothing else "audio(sin(me@time * 440 * tau) * mouse@x, noise(me@time * 900 + mouse@x))"
     wanted = Player(CpuAudio("vector"), unit_of(text, WHOLE), HOUR, given=given).play(sum(CUTS))
-    assert decibels(Player(GlAudio(), unit_of(text), HOUR, given=given).play(*CUTS), wanted) < -80
+    assert decibels(Player(card(), unit_of(text), HOUR, given=given).play(*CUTS), wanted) < -80
 
 
-def test_who_goes_back_hears_the_same_again(graphics: Graphics) -> None:
-    player = Player(GlAudio(), unit_of(FM))
+def test_who_goes_back_hears_the_same_again(card: type[CardAudio]) -> None:
+    player = Player(card(), unit_of(FM))
     heard = player.play(*[512] * 8)
     for first in (0, 1024, 2000):
         player.first = first
@@ -141,26 +161,26 @@ def test_who_goes_back_hears_the_same_again(graphics: Graphics) -> None:
 
 
 @pytest.mark.parametrize("channels", [1, 2, 5])
-def test_what_depends_on_the_channel_is_computed_for_each(graphics: Graphics, channels: int) -> None:
+def test_what_depends_on_the_channel_is_computed_for_each(card: type[CardAudio], channels: int) -> None:
     text = "audio(sin(me@time * (440 + me@channel) * tau))"
     wanted = Player(CpuAudio("vector"), unit_of(text, WHOLE), channels=channels).play(sum(CUTS))
     assert wanted.shape == (channels, 1, sum(CUTS))
-    assert decibels(Player(GlAudio(), unit_of(text), channels=channels).play(*CUTS), wanted) < -80
+    assert decibels(Player(card(), unit_of(text), channels=channels).play(*CUTS), wanted) < -80
 
 
-def test_what_is_given_to_each_channel_by_itself_is_heard_there(graphics: Graphics) -> None:
+def test_what_is_given_to_each_channel_by_itself_is_heard_there(card: type[CardAudio]) -> None:
     def apart(first: int, samples: int) -> Mapping[str, Reals]:
         return {"mouse@x": np.stack([np.full(samples, 0.25), np.linspace(0, 1, samples)])}
 
-    heard = Player(GlAudio(), unit_of("audio(mouse@x)"), given=apart).play(64)
+    heard = Player(card(), unit_of("audio(mouse@x)"), given=apart).play(64)
     np.testing.assert_allclose(heard[:, 0], [np.full(64, 0.25), np.linspace(0, 1, 64)], atol=1e-7)
 
 
-def test_a_picture_that_changes_where_it_lies_is_seen_as_it_is(graphics: Graphics) -> None:
+def test_a_picture_that_changes_where_it_lies_is_seen_as_it_is(card: type[CardAudio]) -> None:
     text = "s<v> = prev(s@v) + me@x\ndisplay(s@v)\naudio(s@v(me@x ~ 0.25, me@y ~ me@x))"
     units = build(Source("test.weft", f"{text}\n"), BLOCKS).units
     (unit,) = (unit for unit in units if unit.subgraph.context == "audio")
-    player = Player(GlAudio(), unit)
+    player = Player(card(), unit)
     (path,) = unit.kernel.pictures
     assert path == view_of(next(iter(units[0].subgraph.exposes)))
     for level in (0.25, 0.75):
@@ -168,10 +188,10 @@ def test_a_picture_that_changes_where_it_lies_is_seen_as_it_is(graphics: Graphic
         assert (player.play(64) == level).all()
 
 
-def test_a_loop_that_meets_its_limit_is_told(graphics: Graphics) -> None:
+def test_a_loop_that_meets_its_limit_is_told(card: type[CardAudio]) -> None:
     endless = "spindle f(t) :: o { o = 0\nfor i in (0 to 1e9 * t) { o += 1 } }\naudio(f(me@time % 1))"
     stopped: list[str] = []
-    player = Player(GlAudio(), unit_of(endless))
+    player = Player(card(), unit_of(endless))
     env = replace(player._env(64), loop_stopped=stopped.append)
     heard = player.backend.execute_subgraph(player.compiled, env, player._runner)
     assert heard.max() == 4096
@@ -196,17 +216,19 @@ REFUSED = {
 }  # fmt: skip
 
 
+@of_cards
 @pytest.mark.parametrize(("text", "reason"), REFUSED.values(), ids=REFUSED)
-def test_what_it_leaves_to_the_processor_and_why(text: str, reason: str) -> None:
-    backend, unit = GlAudio(), unit_of(text)
+def test_what_it_leaves_to_the_processor_and_why(card: type[CardAudio], text: str, reason: str) -> None:
+    backend, unit = card(), unit_of(text)
     assert backend.unsuitable(unit) == reason
     assert backend.translate(unit) is None
     with pytest.raises(WeftError, match=reason):
         Player(backend, unit)
 
 
-def test_a_program_that_knows_no_blocks_is_refused() -> None:
-    assert GlAudio().unsuitable(unit_of(SINE, WHOLE)) == TIME
+@of_cards
+def test_a_program_that_knows_no_blocks_is_refused(card: type[CardAudio]) -> None:
+    assert card().unsuitable(unit_of(SINE, WHOLE)) == TIME
 
 
 # Something in these jumps at the very moment of a sample, and may do so at the next one.
@@ -232,10 +254,10 @@ def test_the_processor_plays_the_same_by_blocks(text: str, executor: str) -> Non
 # --- where it is asked for --------------------------------------------------------------------------------------------
 
 
-def test_only_who_asks_for_it_has_it_and_programs_are_compiled_for_it(graphics: Graphics) -> None:
-    contexts, stage = Setup("patch.weft", asked="audio=gl").open()
+def test_only_who_asks_for_it_has_it_and_programs_are_compiled_for_it(card: type[CardAudio]) -> None:
+    contexts, stage = Setup("patch.weft", asked=f"audio={card.name}").open()
     assert contexts["audio"].in_blocks
-    assert stage.choices["audio"].backend is GlAudio
+    assert stage.choices["audio"].backend is card
     contexts, stage = Setup("patch.weft").open()
     assert not contexts["audio"].in_blocks
     assert issubclass(stage.choices["audio"].backend, CpuAudio)
@@ -250,8 +272,8 @@ def saved(compiler: Compiler, text: str) -> tuple[list[str], dict[str, type[obje
     return [each.code for each in wrong], codes
 
 
-def test_a_new_program_is_tried_out_without_the_card(graphics: Graphics) -> None:
-    compiler = Compiler.of(Setup("patch.weft", asked="audio=gl"))
+def test_a_new_program_is_tried_out_without_the_card(card: type[CardAudio]) -> None:
+    compiler = Compiler.of(Setup("patch.weft", asked=f"audio={card.name}"))
     both = f"{SINE}\nplay(phasor(3) - 0.5)\n"
     wrong, codes = saved(compiler, both)
     assert wrong == []
@@ -279,11 +301,11 @@ class Stretches(Case):
 class OnCard:
     """Runs the sound of a case."""
 
-    name = "gl"
+    name = "card"
     widest = np.float32
 
-    def __init__(self, unit: Unit) -> None:
-        self._player = Player(GlAudio(), unit)
+    def __init__(self, card: type[CardAudio], unit: Unit) -> None:
+        self._player = Player(card(), unit)
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> OnCard:
         return self
@@ -310,7 +332,7 @@ def launches_of(kernel: Kernel, parameters: Mapping[str, float]) -> tuple[Launch
     )  # fmt: skip
 
 
-def suiting(seeds: Sequence[int]) -> list[Stretches]:
+def suiting(card: type[CardAudio], seeds: Sequence[int]) -> list[Stretches]:
     """Of generated sounds those that it plays."""
     found = []
     for seed in seeds:
@@ -320,7 +342,7 @@ def suiting(seeds: Sequence[int]) -> list[Stretches]:
         except WeftError:
             continue
         (unit,) = made.units
-        if GlAudio().unsuitable(unit) is None:
+        if card().unsuitable(unit) is None:
             kernel = replace(unit.kernel, tick="launch")
             launches = launches_of(kernel, made.patch.parameter_values())
             reference = ReferenceExecutor().load(kernel)
@@ -329,9 +351,17 @@ def suiting(seeds: Sequence[int]) -> list[Stretches]:
     return found
 
 
-def test_generated_sounds_are_what_the_reference_plays_but_for_single_precision(graphics: Graphics) -> None:
-    cases = suiting(GENERATED_SOUNDS)
+def make_ready(card: type[CardAudio], device: Any, cases: Sequence[Stretches]) -> None:
+    """Compiles all programs at once, which is faster, where the device can."""
+    codes = [card().translate(case.unit) for case in cases]
+    if card is MetalAudio and hasattr(device, "prepare"):
+        device.prepare([code.shader.text for code in codes if code is not None])
+
+
+def test_generated_sounds_are_what_the_reference_plays_but_for_single_precision(card: type[CardAudio], device: Any) -> None:
+    cases = suiting(card, GENERATED_SOUNDS)
+    make_ready(card, device, cases)
     assert len(cases) > len(GENERATED_SOUNDS) / 5
     for case in cases:
-        outcome = compare(case, OnCard(case.unit))
+        outcome = compare(case, OnCard(card, case.unit))
         assert not outcome.unexplained, f"{case.text}\n{outcome.unexplained[0]}"
