@@ -41,13 +41,18 @@ class WeftGlPeer:
         contexts = ContextTable()
         made = build(Source(f"{kernel}.weft", text), contexts, {"width": width, "height": height})
         (unit,) = made.units
-        backend, runner = GlVisual(), ProgramRunner(contexts)
+        # OpenGL may be missing.
+        from weft.backends.gl.graphics import offscreen
+
+        graphics = offscreen()
+        backend, runner = GlVisual(graphics), ProgramRunner(contexts)
         compiled = backend.compile_subgraph(unit, Env(width, height), runner)
         shown: list[PictureHandle] = []
 
         def draw(time: float) -> None:
-            picture = backend.execute_subgraph(compiled, Env(width, height, abstime=time), runner)
-            backend.sync()
+            with graphics.drawing():
+                picture = backend.execute_subgraph(compiled, Env(width, height, abstime=time), runner)
+                backend.sync()
             assert isinstance(picture, PictureHandle)
             shown[:] = [picture]
 

@@ -351,16 +351,19 @@ def suiting(card: type[CardAudio], seeds: Sequence[int]) -> list[Stretches]:
     return found
 
 
-def make_ready(card: type[CardAudio], device: Any, cases: Sequence[Stretches]) -> None:
+def make_ready(card: type[CardAudio], cases: Sequence[Stretches], request: pytest.FixtureRequest) -> None:
     """Compiles all programs at once, which is faster, where the device can."""
     codes = [card().translate(case.unit) for case in cases]
-    if card is MetalAudio and hasattr(device, "prepare"):
+    device: Any = request.getfixturevalue("device") if card is MetalAudio else None
+    if hasattr(device, "prepare"):
         device.prepare([code.shader.text for code in codes if code is not None])
 
 
-def test_generated_sounds_are_what_the_reference_plays_but_for_single_precision(card: type[CardAudio], device: Any) -> None:
+def test_generated_sounds_are_what_the_reference_plays_but_for_single_precision(
+    card: type[CardAudio], request: pytest.FixtureRequest
+) -> None:
     cases = suiting(card, GENERATED_SOUNDS)
-    make_ready(card, device, cases)
+    make_ready(card, cases, request)
     assert len(cases) > len(GENERATED_SOUNDS) / 5
     for case in cases:
         outcome = compare(case, OnCard(card, case.unit))

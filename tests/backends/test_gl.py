@@ -19,6 +19,7 @@ from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle, as_array
 from weft.backends.gl.contexts import Context, GraphicsError
+from weft.backends.gl.graphics import offscreen
 from weft.backends.gl_visual import GlVisual
 from weft.backends.memory import StateMemory, in_size
 from weft.backends.registry import load_registry
@@ -92,6 +93,41 @@ def test_a_shipped_picture_is_the_same(path: Path) -> None:
     # Not at the very start, when edges lie on the centres of pixels, and fall to either side.
     for time in (0.05, 0.15):
         assert same(drawn.at(time), expected.at(time))
+
+
+TILED = {
+    "moves": MOVING,
+    "remembers": REMEMBERING,
+    "remembers more": LONG,
+    "counts": COUNTING,
+    "grey": "display(me@x * me@y)\n",
+    "seen through": "display(me@x, me@y, 0.5, fract(me@time * 7))\n",
+    "no number": "display(0 / floor(me@x * 2), me@y, 2)\n",
+    "loops too long": (
+        "spindle s() :: o { out o = 0\nfor i in (0 to 1e6 * me@y) { o = o + me@x / 1e5 } }\n"
+        "s()::n<v>\ndisplay(n@v)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", TILED.values(), ids=TILED)
+def test_by_tiles_a_picture_is_the_same_as_drawn(text: str) -> None:
+    if not offscreen().about.computes:
+        pytest.skip("there are no compute shaders")
+    playable = built(text)
+    (unit,) = playable.units
+    stopped: dict[bool, list[str]] = {}
+    shown: dict[bool, list[NDArray[Any]]] = {}
+    for tiled in (False, True):
+        runner = stage_of("vm").prepare(playable, SIZE).runner
+        backend = GlVisual(tiled=tiled)
+        env = Env(*SIZE, dt=1 / 60, loop_stopped=stopped.setdefault(tiled, []).append)
+        compiled = backend.compile_subgraph(unit, env, runner)
+        assert ("imageStore(pixel" in compiled.dump()) == tiled
+        ticks = (replace(env, tick=tick, abstime=tick / 60) for tick in range(5))
+        shown[tiled] = [as_array(backend.execute_subgraph(compiled, tick, runner)).copy() for tick in ticks]
+    assert stopped[True] == stopped[False]
+    assert all(same(found, expected) for found, expected in zip(shown[True], shown[False], strict=True))
 
 
 def test_a_picture_stays_on_the_card_until_somebody_reads_it() -> None:

@@ -30,7 +30,7 @@ from weft.backends.metal_audio import MetalAudio
 from weft.backends.metal_compute import MetalCompute
 from weft.backends.metal_visual import MetalVisual
 from weft.backends.registry import load_registry
-from weft.backends.select import choose
+from weft.backends.select import choose, contexts_of
 from weft.codegen.msl import MOST_BUFFERS
 from weft.codegen.unit import Unit
 from weft.contexts import ContextTable
@@ -38,6 +38,7 @@ from weft.errors import Source, WeftError
 from weft.names import StrandRef
 from weft.runtime.build import Build, build
 from weft.runtime.coordinator import ProgramRunner
+from weft.runtime.measure_cards import find_cards, measure_card
 from weft.runtime.offline import Offline
 
 __all__ = ["device"]
@@ -129,6 +130,28 @@ def test_a_picture_is_read_when_it_is_wanted() -> None:
     first, second = (picture.read() for picture in shown if isinstance(picture, PictureHandle))
     assert first.shape == (17, 31, 4)
     assert (first != second).any()
+
+
+def test_what_it_costs_is_measured() -> None:
+    text = "trail = prev(trail) * 0.9 + me@x\ndisplay(trail)\naudio(sin(me@time * 440 * tau))\ncompute(me@time)\n"
+    registry = load_registry()
+    cards = {card.context: card for card in find_cards(registry)[0] if card.backend.name.startswith("metal_")}
+    assert set(cards) == {"visual", "audio", "compute"}
+    for card in cards.values():
+        program = build(Source("p.weft", text), contexts_of(registry, {card.context: card}), SIZE)
+        cost = measure_card(program, card, 0.01)
+        assert cost is not None
+        assert cost.timing.p50 > 0
+
+
+def test_whoever_waits_for_the_device_waits_for_all_of_it(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "open_device", lambda index: Late(device))
+    backend = MetalVisual()
+    compiled: Any = backend.compile_subgraph(unit_of("display(me@x * me@time, 1, 1)\n"), env_of(), alone())
+    (buffer, _) = compiled._buffers
+    backend.execute_subgraph(compiled, env_of(1), alone())
+    backend.sync()
+    assert np.frombuffer(buffer, np.uint8)[-1] == 255
 
 
 def test_what_does_not_move_is_drawn_once() -> None:

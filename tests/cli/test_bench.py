@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+
+from weft.backends.metal_visual import MetalVisual
 
 _RESULT = {"patch", "context", "backend", "compile_ms", "threads", "tier", "estimated", "first_ms", "p50_ms", "p95_ms",
            "budget_share", "isa"}  # fmt: skip
@@ -100,6 +104,17 @@ def test_what_a_graphics_card_does_not_take_is_said(weft):
     assert "asking is not measured on gl_visual: " in done.stderr
 
 
-@pytest.mark.parametrize(("name", "code"), [("metal", 3), ("nosuch", 2)])
-def test_a_backend_that_is_not_there(weft, name, code):
-    assert name in weft("bench", "plain.weft", "--backends", name, code=code).stderr
+def test_metal_is_measured_where_it_is_and_elsewhere_a_line_says_why_not(weft):
+    (found, *_) = MetalVisual.probe()
+    done = weft("bench", "plain.weft", "--seconds", "0", "--size", "8x8", "--json")
+    measured = {row["backend"] for row in json.loads(done.stdout)["results"]}
+    assert ("metal_visual" in measured) is found.available
+    assert done.stderr.count("weft: metal is left out: ") == (not found.available)
+    if not found.available:
+        assert found.reason in done.stderr
+        alone = weft("bench", "plain.weft", "--backends", "metal", code=3)
+        assert alone.stderr.startswith(f"weft: metal is not available: {found.reason}")
+
+
+def test_a_backend_that_is_not_there(weft):
+    assert "nosuch" in weft("bench", "plain.weft", "--backends", "nosuch", code=2).stderr

@@ -32,7 +32,7 @@ def test_devices_as_json(weft):
     backends = {b["name"]: b for b in found["backends"]}
     assert set(backends["cpu_visual"]["devices"][0]) >= _DEVICE
     choices = {c["context"]: c for c in found["choices"]}
-    assert choices["visual"]["executor"] == "native"
+    assert choices["compute"]["executor"] == "native"
     assert choices["visual"]["subgraphs"] == ["visual/display"]
     # The cache of four ticks, in single precision, and the picture itself.
     assert choices["visual"]["memory"] > 16 * 9 * 4 * (4 + 1)

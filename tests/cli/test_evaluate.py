@@ -186,8 +186,8 @@ def test_a_loop_that_is_stopped_is_told(weft):
     assert "loop" in done.stderr
 
 
-def test_a_backend_of_a_later_version(weft):
-    done = weft("eval", "plain.weft", "a", "--backend", "metal", code=3)
+def test_a_device_that_is_not_there(weft):
+    done = weft("eval", "plain.weft", "a", "--backend", "metal:99", code=3)
     assert done.stderr.count("\n") == 1
 
 

@@ -142,7 +142,7 @@ def test_what_cannot_be_rendered(small):
     assert "nothing to show" in small("render", "mute.weft", "-o", "a.png", code=1).stderr
     assert "nosuch.weft cannot be read" in small("render", "nosuch.weft", "-o", "a.png", code=3).stderr
     assert "there is no folder" in small("render", "time.weft", "-o", "none/a.png", code=3).stderr
-    assert "metal" in small("render", "time.weft", "-o", "a.png", "--backend", "metal", code=3).stderr
+    assert "metal" in small("render", "time.weft", "-o", "a.png", "--backend", "metal:99", code=3).stderr
 
 
 @pytest.mark.parametrize(

@@ -102,9 +102,9 @@ def _cards(registry: Registry, names: Sequence[str]) -> tuple[Choice, ...]:
         return ()
     cards, problems = find_cards(registry)
     if not names:
-        if not cards:
-            why = next(iter(problems.values()), "this version has no backend for graphics cards")
-            say(f"only the CPU is measured: {why}")
+        for family, problem in _families(problems).items():
+            if not any(_is_called(card.backend.name, family) for card in cards):
+                say(f"{family} is left out: {problem}")
         return tuple(cards)
     for name in others:
         if not any(_is_called(card.backend.name, name) for card in cards):
@@ -113,6 +113,15 @@ def _cards(registry: Registry, names: Sequence[str]) -> tuple[Choice, ...]:
                 raise refused(name, [*_EXECUTORS, *dict.fromkeys(card.backend.name for card in cards)])
             raise error("backend-not-available", f"{name} is not available: {reasons[0]}")
     return tuple(card for card in cards if any(_is_called(card.backend.name, name) for name in others))
+
+
+def _families(problems: Mapping[str, str]) -> dict[str, str]:
+    """What is wrong with backends, by the first word of their names: the same device of several contexts is told of
+    once."""
+    found: dict[str, str] = {}
+    for name, problem in problems.items():
+        found.setdefault(name.partition("_")[0], problem)
+    return found
 
 
 def _is_called(backend: str, name: str) -> bool:

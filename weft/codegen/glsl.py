@@ -6,7 +6,7 @@ Rows of textures are rows of the picture, the upper one first.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -29,6 +29,7 @@ IMAGES = 8
 """How many images every driver with such can write to."""
 
 WORKGROUP = 64
+TILE = 16
 
 VERTEX = """\
 #version 330 core
@@ -114,6 +115,8 @@ class Glsl(Language):
     state is written straight to its images, however much there is of it."""
 
     modern: bool = False
+    tile: int | None = None
+    """Pixels are not drawn, but computed by squares with so many a side."""
 
     name: ClassVar[str] = "glsl"
     has_fract: ClassVar[bool] = True
@@ -146,7 +149,9 @@ class Glsl(Language):
         return f"picture({picture.name}, {x}, {y})"
 
     def program(self, parts: Parts) -> Shader:
-        return self._points(parts) if parts.kernel.sweep == "points" else self._pixels(parts)
+        if parts.kernel.sweep == "points":
+            return self._points(parts)
+        return self._pixels(parts) if self.tile is None else self._tiles(parts, self.tile)
 
     # Pixels.
 
@@ -179,6 +184,32 @@ class Glsl(Language):
         ] if to_images else []  # fmt: skip
         top = [f"#version {430 if self.modern else 330} core"]
         return document(self, parts, top, [*self._given(parts), [*images, *head]], main, images=to_images)
+
+    def _tiles(self, parts: Parts, tile: int) -> Shader:
+        written = [f"{image.name}_next" for image in parts.images.values()]
+        if len(written) + bool(parts.outputs) + parts.stops > IMAGES:
+            raise UnsuitableError(f"it writes {len(written)} images and a picture, and {IMAGES} can be written at once")
+        heads = [f"layout(r32f) uniform writeonly image2DArray {name};" for name in written]
+        ends = [self._image_store(parts, at) for at in range(len(parts.stores))]
+        flat = "layout(rgba8) uniform writeonly image2D"
+        if parts.outputs:
+            ((name, value),) = _packed(parts)
+            heads.append(f"{flat} {name};")
+            ends.append(f"imageStore({name}, at, {value});")
+        if parts.stops:
+            heads.append(f"{flat} met_limit;")
+            ends.append("imageStore(met_limit, at, vec4(float(stopped)));")
+        columns, rows = (parts.frame.read(extent, extent.value, "int") for extent in (Extent.COLUMNS, Extent.ROWS))
+        start = ["ivec2 at = ivec2(gl_GlobalInvocationID.xy);", f"if (at.x >= {columns} || at.y >= {rows}) return;"]
+        for name, size in (("x", columns), ("y", rows)):
+            if name in parts.coords:
+                parts.helpers.add("share")
+                start.append(f"float me_{name} = share(float(at.{name}) + 0.5, float({size}));")
+        lines = [*map(Line, (*start, *_stopped(parts))), *parts.body, *map(Line, ends)]
+        top = ["#version 430 core", f"layout(local_size_x = {tile}, local_size_y = {tile}) in;"]
+        main = block("void main()", lines)
+        made = document(self, parts, top, [*self._given(parts), heads], main, images=bool(parts.stores))
+        return replace(made, tile=tile)
 
     def _image_store(self, parts: Parts, at: int) -> str:
         place, value = parts.stores[at]
@@ -272,6 +303,12 @@ def fragment(kernel: Kernel, packed: bool = True, modern: bool = False) -> Shade
 def over_picture(kernel: Kernel, packed: bool) -> Shader:
     """The same, in the version that the kernel needs."""
     return fragment(kernel, packed, needs_modern(kernel))
+
+
+def tiled(kernel: Kernel) -> Shader:
+    """The compute shader of a kernel over a picture, as pixels. Raises UnsuitableError with the reason if it has
+    none."""
+    return emit(kernel, Glsl(modern=True, tile=TILE), packed=True)
 
 
 def points(kernel: Kernel) -> Shader:

@@ -88,6 +88,7 @@ class Msl(Language):
     """Version 2.3."""
 
     name: ClassVar[str] = "msl"
+    plain_waves: ClassVar[float] = 32.0
     ring: ClassVar[str] = "ring"
     reserved: ClassVar[frozenset[str]] = _RESERVED
     helpers: ClassVar[Mapping[str, Helper]] = MappingProxyType(

@@ -34,9 +34,11 @@ class GlBackend(CardBackend):
     dialect: ClassVar[Dialect] = Dialect(glsl.over_picture, glsl.points)
     failure: ClassVar[type[Exception]] = GraphicsError
 
-    def __init__(self, graphics: Graphics | None = None) -> None:
-        """Without graphics, those without a window are opened when they are needed."""
+    def __init__(self, graphics: Graphics | None = None, tiled: bool | None = None) -> None:
+        """Without graphics, those without a window are opened when they are needed. `tiled` says whether pictures are
+        computed by tiles instead of drawn; None finds out what is faster."""
         self._graphics = graphics
+        self._tiled = tiled
         self._made: Workshop | None = None
 
     @classmethod
@@ -86,7 +88,7 @@ class GlBackend(CardBackend):
                 from weft.backends.gl.graphics import offscreen
                 from weft.backends.gl.workshop import Workshop
 
-            self._made = Workshop(self._graphics or offscreen())
+            self._made = Workshop(self._graphics or offscreen(), self._tiled)
         return self._made
 
 

@@ -69,21 +69,50 @@ def draw(
 ) -> None:
     """One tick; the memory is not advanced. In the context of the place."""
     shader = bindings.program.shader
+    if shader.tile is not None:
+        bindings.bind(words, memory, pictures)
+        _compute(shader, shader.tile, memory, canvas)
+        return
     targets = _targets(shader, memory, canvas)
     if not (targets or shader.to_images):
         return
     bindings.bind(words, memory, pictures)
-    _attach(place, targets, canvas.shape)
     if shader.to_images:
-        for unit, bound in enumerate(shader.images):
-            GL.glBindImageTexture(unit, memory.layers[bound.key].number, 0, True, 0, GL.GL_WRITE_ONLY, GL.GL_R32F)
-    height, width = canvas.shape
-    GL.glViewport(0, 0, width, height)
-    GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
+        _bind_images(shader, memory)
+    draw_triangle(place, targets, canvas.shape)
     if shader.to_images:
         GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
     elif shader.stores and GL.glTextureBarrier:
         GL.glTextureBarrier()  # the next tick reads other layers of what this one has written to
+
+
+def _compute(shader: Shader, tile: int, memory: GlMemory, canvas: Canvas) -> None:
+    """One tick of a program that computes pixels without drawing."""
+    _bind_images(shader, memory)
+    flat = [*canvas.colours, *([canvas.limit] if canvas.limit is not None else [])]
+    for unit, texture in enumerate(flat, len(shader.images)):
+        GL.glBindImageTexture(unit, texture.number, 0, False, 0, GL.GL_WRITE_ONLY, GL.GL_RGBA8)
+    dispatch_tiles(canvas.shape, tile)
+
+
+def dispatch_tiles(shape: tuple[int, int], tile: int) -> None:
+    """Runs the program in use over a picture, by squares with so many pixels a side."""
+    height, width = shape
+    GL.glDispatchCompute(-(-width // tile), -(-height // tile), 1)
+    GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
+
+
+def draw_triangle(place: Place, targets: Sequence[tuple[Any, int | None]], shape: tuple[int, int]) -> None:
+    """Draws over all of these targets, which are textures and their layers, with the program in use."""
+    _attach(place, targets, shape)
+    height, width = shape
+    GL.glViewport(0, 0, width, height)
+    GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
+
+
+def _bind_images(shader: Shader, memory: GlMemory) -> None:
+    for unit, bound in enumerate(shader.images):
+        GL.glBindImageTexture(unit, memory.layers[bound.key].number, 0, True, 0, GL.GL_WRITE_ONLY, GL.GL_R32F)
 
 
 def _targets(shader: Shader, memory: GlMemory, canvas: Canvas) -> list[tuple[Any, int | None]]:

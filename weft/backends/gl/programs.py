@@ -28,7 +28,7 @@ class Program:
         """In a context of the graphics. Raises WeftError with the driver's words if it refuses the text."""
         self.graphics = graphics
         self.shader = shader
-        parts: _Parts = [(GL.GL_COMPUTE_SHADER, shader.ascii)] if shader.workgroup else _drawing(shader.ascii)
+        parts: _Parts = [(GL.GL_COMPUTE_SHADER, shader.ascii)] if shader.computes else _drawing(shader.ascii)
         self.number: Any = _linked(parts, functools.partial(_refused, shader))
         weakref.finalize(self, graphics.discard, "program", self.number).atexit = False
         self.units = {b.name: at for at, b in enumerate((*shader.images, *shader.histories, *shader.pictures))}
@@ -38,9 +38,8 @@ class Program:
         GL.glUseProgram(self.number)
         for name, unit in self.units.items():
             GL.glUniform1i(GL.glGetUniformLocation(self.number, name), unit)
-        if self.shader.to_images:
-            for unit, bound in enumerate(self.shader.images):
-                GL.glUniform1i(GL.glGetUniformLocation(self.number, f"{bound.name}_next"), unit)
+        for unit, name in enumerate(self.shader.written_images):
+            GL.glUniform1i(GL.glGetUniformLocation(self.number, name), unit)
         block = GL.glGetUniformBlockIndex(self.number, "Frame")
         if block != GL.GL_INVALID_INDEX:
             GL.glUniformBlockBinding(self.number, block, 0)
@@ -49,6 +48,11 @@ class Program:
 def linked(fragment: str) -> Any:
     """A program of weft's own, that draws by this text."""
     return _linked(_drawing(fragment.encode("ascii")), lambda words: error("driver-refused", words))
+
+
+def linked_compute(text: str) -> Any:
+    """The same, for a compute shader."""
+    return _linked([(GL.GL_COMPUTE_SHADER, text.encode("ascii"))], lambda words: error("driver-refused", words))
 
 
 def _drawing(fragment: bytes) -> _Parts:

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 
 from weft.backends.gl.compiled import GlCompiled, Pass
 from weft.backends.gl.drawing import Canvas, Sources
-from weft.backends.gl.graphics import Graphics
+from weft.backends.gl.form import tiles_are_faster
+from weft.backends.gl.graphics import Graphics, Place
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.points import Asked
 from weft.backends.gl.programs import Program
@@ -17,6 +19,8 @@ from weft.backends.launch import Picture
 from weft.backends.shader_code import ShaderCode
 from weft.backends.sound_code import SoundCode
 from weft.backends.still import Stillness
+from weft.codegen import glsl
+from weft.codegen.clike.shader import Shader, UnsuitableError
 from weft.codegen.unit import Unit
 
 # Of so many units asked for last, the programs are kept: a text that comes back needs none of it anew.
@@ -29,8 +33,10 @@ _CANVASES = 2
 class Workshop:
     """Makes the subgraphs of one backend ready."""
 
-    def __init__(self, graphics: Graphics) -> None:
+    def __init__(self, graphics: Graphics, tiled: bool | None = None) -> None:
+        """`tiled` says whether pictures are computed by tiles instead of drawn; None finds out what is faster."""
         self.graphics = graphics
+        self._tiled = tiled
         self._sources = Sources(graphics)
         self._programs: dict[str, Program] = {}
 
@@ -41,7 +47,8 @@ class Workshop:
         WeftError for what the card cannot take, and GraphicsError if it fails."""
         graphics = self.graphics
         with graphics.preparing() as place:
-            grid = Pass(graphics, unit.kernel, code.grid, self._program(unit, code))
+            program = self._program(unit, code, place)
+            grid = Pass(graphics, unit.kernel, program.shader, program)
             grid.rehearse(place, shape, pictures, self._sources)
             return GlCompiled(
                 unit,
@@ -51,7 +58,7 @@ class Workshop:
                 {ref: Asked(graphics, kernel, code.points.get(ref)) for ref, kernel in unit.points.items()},
                 GlMemory(graphics, place, unit.kernel.slots, shape),
                 self._sources,
-                deque(Canvas(graphics, code.grid, shape) for _ in range(_CANVASES)),
+                deque(Canvas(graphics, program.shader, shape) for _ in range(_CANVASES)),
                 Stillness(unit.kernel),
             )
 
@@ -63,9 +70,20 @@ class Workshop:
             sounding.rehearse()
             return sounding
 
-    def _program(self, unit: Unit, code: ShaderCode) -> Program:
-        program = self._programs.pop(unit.hash, None) or Program(self.graphics, code.grid)
+    def _program(self, unit: Unit, code: ShaderCode, place: Place) -> Program:
+        program = self._programs.pop(unit.hash, None) or Program(self.graphics, self._form(unit, code.grid, place))
         self._programs[unit.hash] = program
         while len(self._programs) > _KEPT:
             del self._programs[next(iter(self._programs))]
         return program
+
+    def _form(self, unit: Unit, drawn: Shader, place: Place) -> Shader:
+        """The program of a unit in the form that is faster on this card."""
+        if not drawn.packed:
+            return drawn
+        if self._tiled is None:
+            self._tiled = tiles_are_faster(self.graphics, place)
+        if self._tiled:
+            with suppress(UnsuitableError):
+                return glsl.tiled(unit.kernel)
+        return drawn

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from typing import Any, ClassVar
+from weakref import WeakSet
 
-from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env
+from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, Scope
 from weft.backends.card import CardBackend
 from weft.backends.memory import StateMemory
 from weft.backends.metal import library as metal
@@ -27,6 +28,7 @@ class MetalBackend(CardBackend):
     def __init__(self, index: int = 0) -> None:
         self._index = index
         self._opened: tuple[Any, Sources] | None = None
+        self._compiled: WeakSet[MetalCompiled] = WeakSet()
 
     @classmethod
     def probe(cls) -> list[DeviceInfo]:
@@ -48,12 +50,21 @@ class MetalBackend(CardBackend):
 
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
         self.check(unit)
-        return self.guarded(lambda: MetalCompiled(unit, self.code(unit), *self.device(), self.shape(env)))
+        made = self.guarded(lambda: MetalCompiled(unit, self.code(unit), *self.device(), self.shape(env)))
+        self._compiled.add(made)
+        return made
 
     def remembered(self, compiled: Compiled) -> StateMemory:
         own = self.own(compiled)
         own.memory.wait()
         return own.memory
+
+    def sync(self, scope: Scope = "device") -> None:
+        for compiled in tuple(self._compiled):
+            compiled.memory.wait()
+
+    def barrier(self) -> None:
+        self.sync()
 
     def own(self, compiled: Compiled) -> MetalCompiled:
         if not isinstance(compiled, MetalCompiled):

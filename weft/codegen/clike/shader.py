@@ -109,10 +109,26 @@ class Shader:
     stops: bool
     workgroup: int | None = None
     """How many points a workgroup takes; None for what is drawn."""
+    tile: int | None = None
+    """A workgroup computes a square with so many pixels a side, and writes them, what slots will have been and whether
+    a loop met its limit to the images `pixel`, `NAME_next` and `met_limit`; None for what is drawn."""
     entry: str = "main"
     """The name of the function that is run."""
     buffers: tuple[Buffer, ...] = ()
     """For languages that number all that a program is given: the buffers, by their numbers."""
+
+    @property
+    def computes(self) -> bool:
+        """Whether nothing is drawn: it is a compute shader."""
+        return self.workgroup is not None or self.tile is not None
+
+    @property
+    def written_images(self) -> list[str]:
+        """The names of the images that it writes, in order."""
+        names = [f"{image.name}_next" for image in self.images] if self.to_images or self.tile else []
+        if self.tile:
+            names += ["pixel"] * bool(self.outputs) + ["met_limit"] * self.stops
+        return names
 
     @property
     def ascii(self) -> bytes:
