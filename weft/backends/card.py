@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.base import Backend, Compiled, Coordinator, DeviceLostError, Env, PictureHandle, Values
-from weft.backends.launch import Launch, Reals, Value
+from weft.backends.base import Backend, Compiled, Coordinator, DeviceLostError, Env, Values
+from weft.backends.card_compiled import CardCompiled
+from weft.backends.launch import Launch, Value
 from weft.backends.launching import at_points, nowhere, tick
 from weft.backends.shader_code import Dialect, ShaderCode, problem, translated
 from weft.codegen.clike.shader import UnsuitableError
@@ -19,19 +20,6 @@ from weft.errors import error
 from weft.names import StrandRef
 
 T = TypeVar("T")
-
-
-class OnCard(Compiled, Protocol):
-    """A subgraph that is ready to run on a card."""
-
-    def picture(self, launch: Launch) -> PictureHandle | None:
-        """One tick: draws a picture, or gives the last one if nothing in it moves, and advances the state. None if it
-        has no outputs, and only remembers."""
-        ...
-
-    def planes(self, launch: Launch) -> Reals:
-        """One tick: gives the outputs as they are [outputs, height, width], and advances the state."""
-        ...
 
 
 class CardBackend(Backend):
@@ -91,7 +79,7 @@ class CardBackend(Backend):
         return self.guarded(lambda: compiled.value_at(ref, launch)).reshape(shape)
 
     @abstractmethod
-    def own(self, compiled: Compiled) -> OnCard:
+    def own(self, compiled: Compiled) -> CardCompiled:
         """A subgraph that it has compiled. Raises TypeError for one that runs elsewhere."""
 
     def guarded(self, work: Callable[[], T]) -> T:
@@ -101,6 +89,6 @@ class CardBackend(Backend):
         except self.failure as failure:
             raise DeviceLostError(self.context, str(failure)) from failure
 
-    def _tick(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> tuple[OnCard, Launch]:
+    def _tick(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> tuple[CardCompiled, Launch]:
         own = self.own(compiled)
         return own, tick(own.unit.kernel, env, coordinator, self.shape(env), nowhere(env))

@@ -71,6 +71,15 @@ class StateMemory:
         found: Reals = self.ring(key)[self.cell(key, ticks_ago)]
         return found
 
+    def read(self) -> StateMemory:
+        """A copy of it in the memory of this computer."""
+        copy = StateMemory(self.slots.values(), self.shape)
+        copy.ticks = self.ticks
+        copy._offsets.update(self._offsets)
+        for key in self.slots:
+            copy.ring(key)[...] = self.ring(key)
+        return copy
+
     def advance(self, ticks: int = 1) -> None:
         """Ends a tick, or several: what the last one wrote is now one tick ago."""
         self.ticks += ticks

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from weft.backends.base import PictureHandle
+from weft.backends.card_compiled import CardCompiled
 from weft.backends.gl.drawing import Bindings, Canvas, Sources, draw
 from weft.backends.gl.graphics import Graphics, Place
 from weft.backends.gl.memory import GlMemory
@@ -20,7 +22,6 @@ from weft.backends.gl.programs import Program
 from weft.backends.interpreter import Machine
 from weft.backends.launch import Launch, Picture, Reals
 from weft.backends.launch_numbers import Block, Once
-from weft.backends.memory import StateMemory
 from weft.backends.shader_code import ShaderCode
 from weft.backends.still import Stillness
 from weft.codegen import glsl
@@ -72,8 +73,8 @@ def _alike(side: int) -> int:
 
 
 @dataclass
-class GlCompiled:
-    """A subgraph that is ready to run. The memory is bound to the size of the picture it was made for."""
+class GlCompiled(CardCompiled):
+    """A subgraph on the graphics card."""
 
     unit: Unit
     graphics: Graphics
@@ -84,15 +85,11 @@ class GlCompiled:
     sources: Sources
     canvases: deque[Canvas]
     stillness: Stillness
-    drawn: GlPicture | None = None
+    drawn: PictureHandle | None = None
     _fences: deque[Any] = field(default_factory=deque)
     _wide: Pass | None = None
 
-    def picture(self, launch: Launch) -> GlPicture | None:
-        """One tick: draws a picture, or gives the last one if nothing in it moves, and advances the state. None if it
-        has no outputs, and only remembers."""
-        if self.drawn is not None and self.stillness.lasts(launch):
-            return self.drawn
+    def draw(self, launch: Launch) -> GlPicture | None:
         machine = self.grid.once.begin(self.memory, launch)
         canvas = self.canvases[0]
         with self.graphics.drawing() as place:
@@ -102,11 +99,9 @@ class GlCompiled:
             stopped = machine.loop_stopped or (self.memory.ticks % _LOOK == 0 and canvas.stopped())
         self.canvases.rotate(1)
         self.memory.advance()
-        self.stillness.drew(launch)
         if stopped:
             launch.loop_stopped()
-        self.drawn = GlPicture(self.unit.subgraph.context, canvas.colours[0]) if canvas.colours else None
-        return self.drawn
+        return GlPicture(self.unit.subgraph.context, canvas.colours[0]) if canvas.colours else None
 
     def _keep_up(self) -> None:
         """Waits for the picture before the last, if it is not finished."""
@@ -116,23 +111,10 @@ class GlCompiled:
             GL.glDeleteSync(fence)
 
     def planes(self, launch: Launch) -> npt.NDArray[Any]:
-        """One tick: gives the outputs as they are [outputs, height, width], and advances the state."""
         if self._wide is None:
             with self.graphics.drawing():
                 self._wide = Pass(self.graphics, self.unit.kernel, glsl.over_picture(self.unit.kernel, packed=False))
         return planes_of(self._wide, self.memory, launch, self.sources)
-
-    def run(
-        self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
-    ) -> npt.NDArray[Any]:
-        if memory is not self.memory:
-            raise ValueError("a subgraph on the graphics card runs on its own memory")
-        shown = self.picture(launch) if self.grid.shader.packed else None
-        found = self.planes(launch) if shown is None else shown.read()
-        if out is None:
-            return found
-        np.copyto(out, found)
-        return out
 
     def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
         """In one go. What remembers no pictures is computed by the processor if it is little, without a wait."""

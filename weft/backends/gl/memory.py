@@ -48,15 +48,6 @@ class GlMemory(StateMemory):
         with self.graphics.drawing() as place:
             return self.layers[key].read(place, int(self.cell(key, ticks_ago)) * planes, planes)
 
-    def read(self) -> StateMemory:
-        """A copy of it that the processor can read."""
-        copy = StateMemory(self.slots.values(), self.shape)
-        copy.ticks = self.ticks
-        copy._offsets.update(self._offsets)
-        for key in self.slots:
-            copy.ring(key)[...] = self.ring(key)
-        return copy
-
     def _adopt_slot(self, key: str, old: StateMemory, copy: bool) -> None:
         if key not in self.layers:
             super()._adopt_slot(key, old, copy)

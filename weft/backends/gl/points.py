@@ -17,7 +17,6 @@ from weft.backends.gl.programs import Program
 from weft.backends.gl.textures import Buffer, Texture
 from weft.backends.launch import Launch, Reals
 from weft.backends.launch_numbers import Block, Once, line
-from weft.backends.memory import StateMemory
 from weft.codegen.base import Kernel
 from weft.codegen.clike.shader import Shader
 
@@ -71,18 +70,9 @@ class Asked:
         """In a context of the graphics. Without a shader, the processor computes it."""
         self._points = Points(graphics, kernel, shader) if shader is not None and graphics.about.computes else None
         self._asked = AskedPoints(kernel, shared=False)
-        self._read: tuple[int, StateMemory] | None = None
-        """What was read back of the memory last, and at which of its ticks."""
 
     def values(self, memory: GlMemory, launch: Launch, sources: Sources) -> npt.NDArray[Any]:
         """A value for each point."""
         points = self._points
         on_card = None if points is None else lambda: points.values(memory, launch, sources)
-        return self._asked.values(launch, on_card, lambda: self._here(memory))
-
-    def _here(self, memory: GlMemory) -> StateMemory:
-        if not self._asked.remembers_pictures:
-            return memory
-        if self._read is None or self._read[0] != memory.ticks:
-            self._read = memory.ticks, memory.read()
-        return self._read[1]
+        return self._asked.values(launch, on_card, memory)

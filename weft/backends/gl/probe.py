@@ -1,45 +1,22 @@
-"""What OpenGL there is, asked for in a process of its own: a driver that was opened once may harm what is opened later,
-and one that fails may end the process."""
+"""What OpenGL there is, asked for in a process of its own."""
 
 from __future__ import annotations
 
-import functools
 import json
-import subprocess
-import sys
 from dataclasses import asdict
-from typing import Any
 
 from weft.backends.base import DeviceInfo
+from weft.backends.probing import answer
 
 _REMEDY = "install the driver of the graphics card, or Mesa (Debian: apt install libegl1 libgl1-mesa-dri)"
 
 DRAWS, COMPUTES = (3, 3), (4, 3)
 """The versions that have shaders for pictures, and compute shaders."""
 
-# A driver that takes longer to start hangs.
-_MOST_SECONDS = 20
-
-
-@functools.cache
-def _asked() -> dict[str, Any]:
-    """What the driver says, once for the process; it does not change while it runs."""
-    command = [sys.executable, "-m", "weft.backends.gl.probe"]
-    try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=_MOST_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as failure:
-        return {"reason": f"OpenGL does not answer ({failure})"}
-    try:
-        found: dict[str, Any] = json.loads(ended.stdout)
-    except ValueError:
-        lines = ended.stderr.strip().splitlines()
-        return {"reason": f"OpenGL does not start ({lines[-1] if lines else f'exit status {ended.returncode}'})"}
-    return found
-
 
 def devices(least: tuple[int, int] = DRAWS) -> list[DeviceInfo]:
     """The device of OpenGL, if it has this version at least; one that is not available says why. Never raises."""
-    found = _asked()
+    found = answer("weft.backends.gl.probe", "OpenGL")
     if "reason" in found:
         return [DeviceInfo(0, "OpenGL", available=False, reason=found["reason"], remedy=_REMEDY, platform="OpenGL")]
     if tuple(found["number"]) < least:

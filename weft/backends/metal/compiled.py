@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.asked_points import AskedPoints
-from weft.backends.base import PictureHandle
+from weft.backends.card_compiled import CardCompiled, CardPicture
 from weft.backends.launch import Launch, Reals
-from weft.backends.memory import StateMemory
 from weft.backends.metal.library import MetalError
 from weft.backends.metal.memory import MetalMemory
 from weft.backends.metal.program import Program, Sources
@@ -25,28 +24,23 @@ from weft.names import StrandRef
 _BUFFERS = 2
 
 
-class MetalPicture(PictureHandle):
-    """A picture in a buffer, which is drawn to again in the tick behind the next."""
+class MetalPicture(CardPicture):
+    """A picture in a buffer."""
 
     def __init__(self, memory: MetalMemory, buffer: Any, shape: tuple[int, int]) -> None:
+        super().__init__(shape)
         self._memory = memory
         self._buffer = buffer
-        self._shape = shape
-        self._pixels: npt.NDArray[np.uint8] | None = None
 
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        return (*self._shape, 4)
-
-    def read(self) -> npt.NDArray[np.uint8]:
-        if self._pixels is None:
-            self._memory.wait()
-            self._pixels = np.frombuffer(self._buffer, np.uint8).reshape(self.shape).copy()
-        return self._pixels
+    def fetched(self) -> npt.NDArray[np.uint8]:
+        self._memory.wait()
+        return np.frombuffer(self._buffer, np.uint8).reshape(self.shape).copy()
 
 
-class MetalCompiled:
-    """A subgraph that is ready to run. The memory is bound to the size of the picture it was made for."""
+class MetalCompiled(CardCompiled):
+    """A subgraph in memory that the device shares."""
+
+    memory: MetalMemory
 
     def __init__(self, unit: Unit, code: ShaderCode, device: Any, sources: Sources, shape: tuple[int, int]) -> None:
         """With zeroed memory. Raises WeftError if the compiler refuses a kernel, MetalError if memory is lacking."""
@@ -57,29 +51,21 @@ class MetalCompiled:
         self._sources = sources
         self._wide: Program | None = None if code.grid.packed else self.grid
         self._asked: dict[StrandRef, tuple[AskedPoints, Program | None]] = {}
-        self._stillness = Stillness(unit.kernel)
-        self._drawn: MetalPicture | None = None
+        self.stillness = Stillness(unit.kernel)
+        self.drawn = None
         try:
             self.memory = MetalMemory(device, unit.kernel.slots, shape)
             self._buffers = deque(device.buffer(4 * shape[0] * shape[1]) for _ in range(_BUFFERS))
         except Exception as failure:
             raise MetalError(f"there is no memory for a picture of {shape[1]}×{shape[0]} ({failure})") from failure
 
-    def picture(self, launch: Launch) -> MetalPicture | None:
-        """One tick: draws a picture, or gives the last one if nothing in it moves, and advances the state. None if it
-        has no outputs, and only remembers."""
-        if self._drawn is not None and self._stillness.lasts(launch):
-            return self._drawn
+    def draw(self, launch: Launch) -> MetalPicture | None:
         buffer = self._buffers[0]
         self._start(self.grid, launch, buffer)
         self._buffers.rotate(1)
-        self._stillness.drew(launch)
-        if self.unit.kernel.outputs:
-            self._drawn = MetalPicture(self.memory, buffer, launch.shape)
-        return self._drawn
+        return MetalPicture(self.memory, buffer, launch.shape) if self.unit.kernel.outputs else None
 
     def planes(self, launch: Launch) -> Reals:
-        """One tick: gives the outputs as they are [outputs, height, width], and advances the state."""
         if self._wide is None:
             self._wide = Program(self._device, self.unit.kernel, msl.pixels(self.unit.kernel, packed=False))
         shape = (len(self.unit.kernel.outputs), *launch.shape)
@@ -99,18 +85,6 @@ class MetalCompiled:
         self.memory.running = program.launch(machine, self.memory, launch, self._sources, out)
         self.memory.advance()
 
-    def run(
-        self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
-    ) -> npt.NDArray[Any]:
-        if memory is not self.memory:
-            raise ValueError("a subgraph on the graphics card runs on its own memory")
-        shown = self.picture(launch) if self.grid.shader.packed else None
-        found = self.planes(launch) if shown is None else shown.read()
-        if out is None:
-            return found
-        np.copyto(out, found)
-        return out
-
     def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
         """In one go; the processor, which shares the memory, computes what is little."""
         if ref not in self._asked:
@@ -120,7 +94,7 @@ class MetalCompiled:
         asked, program = self._asked[ref]
         self.memory.wait()
         on_card = None if program is None else lambda: self._points(program, launch)
-        return asked.values(launch, on_card, lambda: self.memory)
+        return asked.values(launch, on_card, self.memory)
 
     def _points(self, program: Program, launch: Launch) -> Reals:
         """The values [outputs, points] of a program over points; waits for them."""
@@ -132,8 +106,3 @@ class MetalCompiled:
         if program.stopped() or machine.loop_stopped:
             launch.loop_stopped()
         return np.frombuffer(out, np.float32).reshape(shape).copy()
-
-    def dump(self) -> str:
-        return self.code.grid.text
-
-
