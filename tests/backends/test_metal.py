@@ -109,8 +109,10 @@ def test_a_patch_shows_the_same(text: str) -> None:
 @pytest.mark.parametrize("path", PICTURES_OF, ids=lambda path: path.stem)
 def test_a_shipped_picture_is_the_same(path: Path) -> None:
     made = build(Source(str(path), path.read_text()), load_registry().contexts, {"width": 128.0, "height": 72.0})
-    if any(MetalVisual().unsuitable(unit) for unit in made.units if unit.subgraph.context == "visual"):
-        pytest.skip("reads sound at every pixel")
+    for unit in made.units:
+        # Only what reads sound at every pixel is drawn elsewhere, and looks the same.
+        if unit.subgraph.context == "visual" and MetalVisual().unsuitable(unit):
+            assert unit.kernel.strands
     heard = ["audio"] if any(unit.subgraph.context == "audio" and unit.subgraph.exposes for unit in made.units) else []
     choices = choose(load_registry(), ["visual", "compute", *heard], "vector")
     expected = Offline(made, choices)
