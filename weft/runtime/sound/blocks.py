@@ -58,6 +58,11 @@ class Blocks:
         self._leaving = False
         self._heard = _Evened()
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether the stream has its place in the performance: from its first block on."""
+        return self._sample is not None
+
     def lose(self) -> None:
         """There is no stream any more."""
         self._writer.write(replace(self._figures, state=State.LOST, load=0.0))

@@ -34,6 +34,8 @@ _AGAIN = 1.0
 # How long a device may take, in whole seconds.
 _TO_OPEN = 10
 _TO_CLOSE = 2
+# How long the first block of a stream is waited for, and how often it is looked for, in seconds.
+_TO_PLACE, _STEP = 0.3, 0.002
 # At the end: the blocks in which sound fades away, and the most that it may take, in seconds.
 _LAST_BLOCKS = 2
 _LEAVE = 0.3
@@ -171,12 +173,20 @@ class Server:
                 self._end_unheard()
                 self._blocks.begin()
                 self._stream.start()
+                self._await_place()
         except WeftError as failure:
             self._lose(failure.diagnostics[0])
             return
         self._progress = (self._blocks.count, time.monotonic())
         self._is_lost = False
         self._player.send(SoundEvent("playing", "", device.name))
+
+    def _await_place(self) -> None:
+        """A performance that is told that sound is there goes on at once: its first sample has to have its place by
+        then."""
+        until = time.monotonic() + _TO_PLACE
+        while not self._blocks.is_placed and time.monotonic() < until:
+            time.sleep(_STEP)
 
     def _lose(self, reason: Diagnostic) -> None:
         """Gives the device up. The reason is told once, however often it is then tried in vain."""
