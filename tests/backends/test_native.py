@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.kernels import agree, compiled, launch_of, run
+from tests.support.parity.cases import case_of
+from tests.support.parity.rule import compare
 from tests.support.tolerances import LEVELS
 from weft.backends import llvm, native
 from weft.backends.launch import Launch, picture_coords
@@ -169,16 +171,17 @@ def test_levels_are_those_of_the_reference_whatever_they_end_in(data):
         return f"({shape.format(*(value(depth - 1) for _ in range(shape.count('{}'))))})"
 
     channels = ", ".join(value(data.draw(st.integers(1, 2))) for _ in range(data.draw(st.sampled_from([1, 3, 4]))))
-    kernel = kernel_of(f"d = me@x * me@y\ndisplay({channels})\n")
+    text = f"d = me@x * me@y\ndisplay({channels})\n"
+    kernel = kernel_of(text)
     launch = Launch((3, 17), picture_coords(17, 3, 0.7), dict.fromkeys(kernel.uniforms, 0.0))
     pictures = []
     for executor in (ReferenceExecutor(), NativeExecutor(lanes=8)):
         out = np.zeros((3, 17, 4), np.uint8)
         executor.load(kernel).rgba8(StateMemory(()), launch, out)
         pictures.append(out)
-    # At a hard edge single precision may fall on the other side.
-    apart = np.abs(pictures[0].astype(int) - pictures[1])
-    assert (apart > LEVELS).sum() <= 4, channels
+    if (np.abs(pictures[0].astype(int) - pictures[1]) > LEVELS).any():
+        # At a hard edge single precision may fall on the other side, and it overflows earlier.
+        assert compare(case_of(text, (0.7, 0.8), (3, 17)), NativeExecutor(lanes=8)).unexplained == (), channels
 
 
 def test_all_loops_of_a_nest_share_their_steps_lane_by_lane():

@@ -62,6 +62,13 @@ def test_nothing_is_called(isa, tier):
         assert CALL.findall(assembly(everything(), isa, tier.level, lanes)) == []
 
 
+def test_the_first_tier_loads_scattered_numbers_by_one_instruction_where_there_is_one():
+    isa, tier = ISAS["avx2"], TIERS[1]
+    listing = assembly(everything(), isa, tier.level, tier.lanes(isa, 1000))
+    assert "vgatherdps" in listing
+    assert "vgatherdps" not in assembly(everything(), ISAS["sse2"], tier.level, tier.lanes(ISAS["sse2"], 1000))
+
+
 @ISA
 def test_a_call_would_be_seen(isa):
     module = emit(compiled(lowered(Exprs().coord("x"))), True, isa, 4)

@@ -27,6 +27,12 @@ class Isa:
     """Whether it rounds to whole numbers by an instruction."""
     features: tuple[str, ...] = ()
     """What a processor of the family must have besides its architecture, by LLVM's names."""
+    gathers: tuple[tuple[int, int, str], ...] = ()
+    """Instructions that load a number for each lane: the bytes of a number, the lanes, and LLVM's name."""
+
+    def gather(self, size: int, lanes: int) -> str | None:
+        """The instruction for numbers of so many bytes, if there is one."""
+        return next((name for *fits, name in self.gathers if fits == [size, lanes]), None)
 
     @property
     def lanes(self) -> int:
@@ -40,6 +46,7 @@ class Isa:
 
 
 _INTEL = "x86_64-unknown-linux-gnu"
+_AVX2_GATHERS = ((4, 8, "x86.avx2.gather.d.ps.256"), (8, 4, "x86.avx2.gather.d.pd.256"))
 _AVX512 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 
 ISAS: Mapping[str, Isa] = MappingProxyType(
@@ -47,7 +54,7 @@ ISAS: Mapping[str, Isa] = MappingProxyType(
         isa.name: isa
         for isa in (
             Isa("avx512", "AVX-512", _INTEL, "x86-64-v4", 512, True, True, _AVX512),
-            Isa("avx2", "AVX2 and FMA", _INTEL, "x86-64-v3", 256, True, True, ("avx2", "fma")),
+            Isa("avx2", "AVX2 and FMA", _INTEL, "x86-64-v3", 256, True, True, ("avx2", "fma"), _AVX2_GATHERS),
             Isa("sse2", "SSE2", _INTEL, "x86-64", 128, False, False),
             Isa("neon", "NEON", "aarch64-unknown-linux-gnu", "generic", 128, True, True),
         )

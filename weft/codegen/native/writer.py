@@ -255,13 +255,31 @@ class Writer(LlvmLanes):
 
     def _gathered(self, source: Precision, address: str, index: Value, of: str | None = None) -> Value:
         """Numbers of some precision, as reals."""
+        found_as = source.vector(self.lanes, "real")
+        instruction = None if of else self.isa.gather(source.bytes, self.lanes)
+        if instruction is not None:
+            found = self._gathered_by(instruction, source, address, index)
+        else:
+            found = self._gathered_by_lane(source, address, index, of)
+        if source.bytes != self.reals.bytes:
+            convert = "fptrunc" if source.bytes > self.reals.bytes else "fpext"
+            found = self.put(f"{convert} {found_as} {found} to {self.type('real')}")
+        return Value(found, "real")
+
+    def _gathered_by(self, instruction: str, source: Precision, address: str, index: Value) -> str:
+        """By one instruction of the processor. LLVM prefers a load for each lane, and takes half a millisecond to write
+        them; where the code shall be there at once, that counts for more."""
+        reals, bits = source.vector(self.lanes, "real"), self.type("bits")
+        name = f"@llvm.{instruction}"
+        self.declared.add(f"declare {reals} {name}({reals}, ptr, {bits}, {reals}, i8)")
+        every = f"{reals} splat ({source.name} {source.text(-1.0)})"  # the sign of a lane says that it is wanted
+        args = f"{reals} zeroinitializer, ptr {address}, {bits} {index.text}, {every}, i8 {source.bytes}"
+        return self.put(f"call {reals} {name}({args})")
+
+    def _gathered_by_lane(self, source: Precision, address: str, index: Value, of: str | None) -> str:
         places = self.put(f"getelementptr {source.name}, ptr {address}, {of or self.type('bits')} {index.text}")
         found_as, pointers, truths = source.vector(self.lanes, "real"), f"<{self.lanes} x ptr>", self.type("truth")
         name = f"@llvm.masked.gather.v{self.lanes}{source.suffix}.v{self.lanes}p0"
         self.declared.add(f"declare {found_as} {name}({pointers}, i32 immarg, {truths}, {found_as})")
         args = f"{pointers} {places}, i32 4, {truths} {self.truth(True).text}, {found_as} poison"
-        found = self.put(f"call {found_as} {name}({args})")
-        if source.bytes != self.reals.bytes:
-            convert = "fptrunc" if source.bytes > self.reals.bytes else "fpext"
-            found = self.put(f"{convert} {found_as} {found} to {self.type('real')}")
-        return Value(found, "real")
+        return self.put(f"call {found_as} {name}({args})")
