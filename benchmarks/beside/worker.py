@@ -104,8 +104,9 @@ class Worker:
         return value
 
 
-def median_step(step: Callable[[], object], seconds: float) -> float:
-    """Takes steps for so many seconds, and gives the median of what they took, in seconds."""
+def median_step(step: Callable[[], object], seconds: float, apart: float = 0.0) -> float:
+    """Takes steps for so many seconds, and gives the median of what they took, in seconds. One follows at once, or
+    begins so many seconds after the one before."""
     for _ in range(_SETTLING):
         step()
     took: list[float] = []
@@ -114,6 +115,8 @@ def median_step(step: Callable[[], object], seconds: float) -> float:
         before = time.perf_counter()
         step()
         took.append(time.perf_counter() - before)
+        if apart:
+            time.sleep(max(0.0, apart - took[-1]))
     return sorted(took)[len(took) // 2]
 
 

@@ -23,7 +23,9 @@ def main() -> None:
     threads = sorted({1, options.threads})
     made: list[dict[str, Any]] = []
     for kernel in options.kernels:
-        results = measure(kernel, (width, height), options.peers, threads, options.seconds, options.rounds, tell)
+        results = measure(
+            kernel, (width, height), options.peers, threads, options.seconds, options.rounds, tell, options.fps
+        )
         if options.json:
             made += [_row(result, ratio) for result, ratio in zip(results, ratios(results), strict=True)]
         else:
@@ -38,6 +40,7 @@ def _options() -> argparse.Namespace:
     made = parser("python -m benchmarks.peers", "Pictures of weft beside other tools.", PEERS, KERNELS)
     made.add_argument("--size", default="1280x720", help="of the picture")
     made.add_argument("--threads", type=int, default=cores(), help="measured besides one; default: all cores")
+    made.add_argument("--fps", type=float, default=0.0, help="pictures a second; default: one behind the other")
     return made.parse_args()
 
 

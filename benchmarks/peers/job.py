@@ -21,7 +21,8 @@ START = 1.7
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A kernel, a participant, and the size of the picture; see `benchmarks.beside.worker.Job`."""
+    """A kernel, a participant, the size of the picture, and how many there are a second, or 0 for one behind the other;
+    see `benchmarks.beside.worker.Job`."""
 
     patience: ClassVar[float] = 120
 
@@ -30,6 +31,7 @@ class Job:
     width: int
     height: int
     threads: int
+    fps: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.kernel}: {self.peer} × {self.threads}"
@@ -53,6 +55,7 @@ class Job:
             return prepared.picture()
 
         def turn(seconds: float) -> float:
-            return median_step(lambda: prepared.draw(START + next(numbers) / 60), seconds)
+            apart = 1 / self.fps if self.fps else 0.0
+            return median_step(lambda: prepared.draw(START + next(numbers) / 60), seconds, apart)
 
         return Begun(peer.version(), took * 1e3, picture, turn)

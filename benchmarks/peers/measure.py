@@ -26,8 +26,10 @@ def measure(
     seconds: float,
     rounds: int,
     tell: Callable[[str], None],
+    fps: float = 0.0,
 ) -> list[Result[Job]]:
-    """One kernel on all `peers`, with each number of `threads`: `seconds` for each, in so many rounds."""
+    """One kernel on all `peers`, with each number of `threads`: `seconds` for each, in so many rounds; `fps` pictures a
+    second, or one behind the other."""
     expected = {at: picture(kernel, *size, at) for at in (*CHECKED, CHECKED_LAST)}
 
     def check(worker: Worker, job: Job, is_last: bool) -> None:
@@ -36,7 +38,7 @@ def measure(
             if problem:
                 raise PeerError(f"{problem}, at {at} s")
 
-    jobs = [Job(peer, kernel, *size, count) for peer in peers for count in threads]
+    jobs = [Job(peer, kernel, *size, count, fps) for peer in peers for count in threads]
     return take_turns(jobs, seconds, rounds, check, tell)
 
 
