@@ -9,15 +9,13 @@ from typing import NamedTuple
 from weft.graph.settings import LIVE
 from weft.ir.expr import Expr, topological
 from weft.ops import OPS
+from weft.ops.intervals import ANYWHERE, Interval, number
 
 # Remainders of other periods are not looked for.
 _PERIODS = (2.0**-20, 2.0**20)
 
 # How far down it is looked for what keeps a value small.
 _DEPTH = 6
-
-# Finite if their operands are, apart from what is too large for any real.
-_KEEPS_FINITE = frozenset({"add", "sub", "mul", "neg", "abs", "floor", "min", "max", "sin", "cos", "atan2", "select"})
 
 
 class Remainder(NamedTuple):
@@ -53,28 +51,20 @@ def _number(node: Expr) -> float:
     return node.attr if node.op == "const" and isinstance(node.attr, float) else math.nan
 
 
-def bound(node: Expr, depth: int = _DEPTH) -> float:
+def bound(node: Expr) -> float:
     """What the size of a value never exceeds unless it is NaN, as far as a look at the topmost operations shows."""
-    if depth == 0:
-        return math.inf
+    return _interval(node, _DEPTH).size
+
+
+def _interval(node: Expr, depth: int) -> Interval:
     if node.op == "const":
-        size = abs(_number(node))
-        return math.inf if math.isnan(size) else size
-    if node.op in ("sin", "cos", "to_real"):
-        return 1.0
+        return number(_number(node))
     if node.op == "sub" and (found := remainder_of(node)) is not None:
-        return abs(found.period)
-    match node.op, [bound(arg, depth - 1) for arg in node.args]:
-        case "add" | "sub", [a, b]:
-            return a + b
-        case "neg" | "abs", [a]:
-            return a
-        case "mul", [a, b]:
-            return a * b if a and b else 0.0
-        case ("min" | "max", [a, b]) | ("select", [_, a, b]):
-            return max(a, b)
-        case _:
-            return math.inf
+        return Interval(min(0.0, found.period), max(0.0, found.period))
+    row = OPS.get(node.op)
+    if row is None:
+        return ANYWHERE
+    return row.lies(*(_interval(arg, depth - 1) if depth else ANYWHERE for arg in node.args))
 
 
 @dataclass(slots=True)
@@ -104,7 +94,7 @@ class Finiteness:
             return False
         if node.op == "div":
             return _divides(node.args[1])
-        return node.op in _KEEPS_FINITE or (node.op == "sqrt" and _is_square(node.args[0]))
+        return row.keeps_finite or (node.op == "sqrt" and _is_square(node.args[0]))
 
 
 def _divides(node: Expr) -> bool:

@@ -6,7 +6,7 @@ import math
 from functools import reduce
 from typing import Any
 
-from weft.ops import double, ieee, single
+from weft.ops import double, ieee, intervals, single
 from weft.ops import formula as f
 from weft.ops.formula import Term
 from weft.ops.spec import OpSpec, params
@@ -88,17 +88,19 @@ def _sign(x: float) -> float:
 ROWS = (
     OpSpec(
         "add", "operator", params("a", "b"), "the sum of a and b",
-        fold=lambda a, b: a + b, vector="add", native="add", clike="+",
+        fold=lambda a, b: a + b, vector="add", native="add", clike="+", within=intervals.total, keeps_finite=True,
         symbols=("+",), level=6, example="me@x + 0.1",
     ),
     OpSpec(
         "sub", "operator", params("a", "b"), "a less b",
         fold=lambda a, b: a - b, vector="subtract", native="sub", clike="-",
+        within=intervals.difference, keeps_finite=True,
         symbols=("-",), level=6, example="me@x - 0.5",
     ),
     OpSpec(
         "mul", "operator", params("a", "b"), "the product of a and b",
         fold=lambda a, b: a * b, vector="multiply", native="mul", clike="*",
+        within=intervals.product, keeps_finite=True,
         symbols=("*",), level=7, example="me@x * 10",
     ),
     OpSpec(
@@ -113,7 +115,7 @@ ROWS = (
     ),
     OpSpec(
         "neg", "operator", params("a"), "a with the other sign",
-        fold=lambda a: -a, vector="negative", native="neg", clike="-",
+        fold=lambda a: -a, vector="negative", native="neg", clike="-", within=intervals.opposite, keeps_finite=True,
         symbols=("-",), level=8, example="-me@x",
     ),
     OpSpec(
@@ -128,7 +130,8 @@ ROWS = (
     ),
     OpSpec(
         "abs", "builtin", params("x"), "x without its sign",
-        fold=abs, vector="absolute", native="abs", clike="abs", example="abs(me@x - 0.5)",
+        fold=abs, vector="absolute", native="abs", clike="abs", within=intervals.size, keeps_finite=True,
+        example="abs(me@x - 0.5)",
     ),
     OpSpec(
         "sign", "builtin", params("x"), "1 if x is positive, -1 if it is negative, 0 at 0",
@@ -138,11 +141,11 @@ ROWS = (
     OpSpec(
         "min", "builtin", params("a", "b"), "the smallest operand; NaN only if all are",
         fold=lambda *xs: reduce(ieee.minimum, xs), vector="fmin", native=single.minimum, clike="minimum",
-        variadic=True, example="min(me@x, me@y)",
+        within=intervals.either, keeps_finite=True, variadic=True, example="min(me@x, me@y)",
     ),
     OpSpec(
         "max", "builtin", params("a", "b"), "the largest operand; NaN only if all are",
         fold=lambda *xs: reduce(ieee.maximum, xs), vector="fmax", native=single.maximum, clike="maximum",
-        variadic=True, example="max(me@x, me@y)",
+        within=intervals.either, keeps_finite=True, variadic=True, example="max(me@x, me@y)",
     ),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from weft.ops import formula as f
-from weft.ops import ieee, single
+from weft.ops import ieee, intervals, single
 from weft.ops.formula import Term
 from weft.ops.spec import OpSpec, params
 
@@ -80,7 +80,8 @@ ROWS = (
     ),
     OpSpec(
         "sqrt", "builtin", params("x"), "the square root of x; NaN below 0",
-        fold=ieee.sqrt, vector="sqrt", native="sqrt", clike="sqrt", example="sqrt(me@x)", cost=6,
+        fold=ieee.sqrt, vector="sqrt", native="sqrt", clike="sqrt", within=intervals.root,
+        example="sqrt(me@x)", cost=6,
     ),
     OpSpec(
         "cbrt", "builtin", params("x"), "the cube root of x, negative for a negative x",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ops import formula as f
-from weft.ops import single
+from weft.ops import intervals, single
 from weft.ops.spec import OpSpec, params
 
 
@@ -72,11 +72,12 @@ ROWS = (
     OpSpec(
         "select", "builtin", params("c", "a", "b"), "a if c is true, else b; what the other side computes never leaks",
         fold=lambda c, a, b: a if c != 0 else b, vector=_vector_select, native="select", clike="?:",
-        takes=("truth", "real", "real"), example="select(me@x < 0.5, 0.2, 0.8)",
+        takes=("truth", "real", "real"), within=intervals.choice, keeps_finite=True,
+        example="select(me@x < 0.5, 0.2, 0.8)",
     ),
     OpSpec(
         "to_real", "internal", params("c"), "a truth as the real 1 or 0",
         fold=lambda c: float(c != 0), vector=_vector_to_real, native=single.truth_as_real, clike="float",
-        takes="truth", example="to_real(a < b)",
+        takes="truth", within=intervals.truth, example="to_real(a < b)",
     ),
 )  # fmt: skip

@@ -40,7 +40,8 @@ def _expand_round(x: Term) -> Term:
 ROWS = (
     OpSpec(
         "floor", "builtin", params("x"), "the next whole number downwards",
-        fold=ieee.floor, vector="floor", native="floor", clike="floor", example="floor(me@x * 8) / 8",
+        fold=ieee.floor, vector="floor", native="floor", clike="floor", keeps_finite=True,
+        example="floor(me@x * 8) / 8",
     ),
     OpSpec(
         "ceil", "builtin", params("x"), "the next whole number upwards",

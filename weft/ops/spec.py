@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
+from weft.ops.intervals import ANYWHERE, UNIT, Interval
+
 # What a value is. `real` is a float; `truth` is the 1 or 0 of a comparison (a real where one is asked for: 1.0 or
 # 0.0; a real becomes a truth by `x != 0`, so NaN is true); `bits` is an unsigned 32-bit integer, which only internal
 # ops handle: it exists so that hashing agrees bit for bit on every backend.
@@ -80,6 +82,10 @@ class OpSpec:
     """Further names by which a patch may call the row: `lerp` is `mix`. An operator can be called by these alone."""
     example: str = ""
     """An expression that shows the row at work."""
+    within: Callable[..., Interval] | None = None
+    """Where the result lies for operands within intervals, NaN and rounding aside; see `lies`."""
+    keeps_finite: bool = False
+    """Gives finite numbers for finite ones, apart from what is too large for any real."""
     cost: int = 1
     """Rough cost of one evaluation, in additions; used by cost models only."""
 
@@ -102,6 +108,12 @@ class OpSpec:
         if len(names) == 2:
             return f"{names[0]} {self.symbols[0]} {names[1]}"
         return f"{self.symbols[0]}{' ' if self.symbols[0].isalpha() else ''}{names[0]}"
+
+    def lies(self, *operands: Interval) -> Interval:
+        """Between which numbers the result lies for operands within these intervals, NaN and rounding aside."""
+        if self.gives == "truth":
+            return UNIT
+        return self.within(*operands) if self.within is not None else ANYWHERE
 
     def type_of_operand(self, index: int) -> ValueType:
         return self.takes if isinstance(self.takes, str) else self.takes[index]

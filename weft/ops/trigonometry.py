@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from weft.ops import double, ieee, single
+from weft.ops import double, ieee, intervals, single
 from weft.ops import formula as f
 from weft.ops.spec import OpSpec, params
 
@@ -34,23 +34,24 @@ def _vector_angle(np: Any, out: Any, x: Any) -> None:
 ROWS = (
     OpSpec(
         "sin", "builtin", params("x"), "the sine of x radians",
-        fold=ieee.sin, vector="sin", native=single.sine, double="sin", clike="sine", example="sin(me@x * tau)", cost=10,
+        fold=ieee.sin, vector="sin", native=single.sine, double="sin", clike="sine",
+        within=intervals.wave, keeps_finite=True, example="sin(me@x * tau)", cost=10,
     ),
     OpSpec(
         "cos", "builtin", params("x"), "the cosine of x radians",
         fold=ieee.cos, vector="cos", native=single.cosine, double="cos",
-        clike="cosine", example="cos(me@time)", cost=10,
+        clike="cosine", within=intervals.wave, keeps_finite=True, example="cos(me@time)", cost=10,
     ),
     OpSpec(
         "sinpi", "internal", params("x"), "the sine of x half turns",
         fold=ieee.sinpi, vector=_vector_sinpi, native=single.sine_of_half_turns, double=double.sine_of_half_turns,
-        clike="sinpi",
+        clike="sinpi", within=intervals.wave,
         example="sinpi(x)", cost=8,
     ),
     OpSpec(
         "cospi", "internal", params("x"), "the cosine of x half turns",
         fold=ieee.cospi, vector=_vector_cospi, native=single.cosine_of_half_turns, double=double.cosine_of_half_turns,
-        clike="cospi",
+        clike="cospi", within=intervals.wave,
         example="cospi(x)", cost=8,
     ),
     OpSpec(
@@ -72,7 +73,7 @@ ROWS = (
     ),
     OpSpec(
         "atan2", "builtin", params("y", "x"), "the angle from -pi to pi of the direction (x, y)",
-        fold=math.atan2, vector="arctan2", native=single.arctangent, double="atan2", clike="angle",
+        fold=math.atan2, vector="arctan2", native=single.arctangent, double="atan2", clike="angle", keeps_finite=True,
         example="atan2(me@y - 0.5, me@x - 0.5)", cost=20,
     ),
 )  # fmt: skip

@@ -6,9 +6,8 @@ from weft.codegen.base import Kernel
 from weft.codegen.clike.read import Program
 from weft.codegen.native.layout import Line, Scalar
 from weft.codegen.native.nodes import Node
-from weft.codegen.native.ranges import ANYWHERE, Interval, interval
-
-_ACROSS = Interval(0, 1)
+from weft.codegen.native.ranges import interval
+from weft.ops.intervals import ANYWHERE, UNIT, Interval
 
 
 class Bounds:
@@ -20,13 +19,12 @@ class Bounds:
 
     def size(self, node: Node) -> float:
         """What the size of a value does not exceed unless it is NaN; infinite where nothing is known."""
-        low, high = interval(node, self._given)
-        return max(abs(low), abs(high))
+        return interval(node, self._given).size
 
     def _given(self, node: Node) -> Interval:
         match node.attr:
             case Scalar("local", int(number)):
                 return interval(self._once[number], self._given)
             case Line("coord", "x" | "y") if self._over_picture:
-                return _ACROSS
+                return UNIT
         return ANYWHERE

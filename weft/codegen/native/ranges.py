@@ -7,19 +7,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from weft.codegen.native.nodes import Node
+from weft.ops import OPS
+from weft.ops.intervals import ANYWHERE, Interval, number
 
 _DEPTH = 6
 
 
-class Interval(NamedTuple):
-    low: float
-    high: float
-
-
-ANYWHERE = Interval(-math.inf, math.inf)
 # What rounding adds to a value that turns were taken out of.
 _ROUNDING = 1e-3
-_WAVES = ("sin", "cos", "sinpi", "cospi")
 
 
 class Affine(NamedTuple):
@@ -72,45 +67,26 @@ def _unknown(given: Node) -> Interval:
 def interval(node: Node, given: Callable[[Node], Interval] = _unknown, depth: int = _DEPTH) -> Interval:
     """Where a value lies; `given` says so of what is given for the launch, or for a column or row."""
     if node.op == "const":
-        return Interval(node.attr, node.attr) if math.isfinite(node.attr) else ANYWHERE
+        return number(node.attr)
     if node.op in ("scalar", "line"):
         return given(node)
-    if node.op in _WAVES:
-        return Interval(-1, 1)
-    if node.op == "to_real" or node.kind == "truth":
-        return Interval(0, 1)
-    if depth == 0:
-        return ANYWHERE
-    if node.op in ("add", "sub") and (size := _turned(node)) is not None:
-        return Interval(-size, size)
+    if node.op in ("add", "sub") and (most := _turned(node)) is not None:
+        return Interval(-most, most)
     if node.op == "sub" and (found := _reduced(node)) is not None:
         return found
-    match node.op, [interval(arg, given, depth - 1) for arg in node.args]:
-        case "add", [a, b]:
-            return Interval(a.low + b.low, a.high + b.high)
-        case "sub", [a, b]:
-            return Interval(a.low - b.high, a.high - b.low)
-        case "mul", [a, b] if ANYWHERE not in (a, b):
-            ends = [x * y for x in a for y in b]
-            return Interval(min(ends), max(ends))
-        case "sqrt", [a]:
-            return Interval(0, math.sqrt(max(0.0, a.high)))
-        case ("min" | "max"), [a, b]:
-            return _chosen(node, a, b)
-        case "select", [_, a, b]:
-            return Interval(min(a.low, b.low), max(a.high, b.high))
-    return ANYWHERE
+    row = OPS.get(node.op)
+    if row is None:
+        return ANYWHERE
+    lies = row.lies(*(interval(arg, given, depth - 1) if depth else ANYWHERE for arg in node.args))
+    return _limited(node, lies) if node.op in ("min", "max") else lies
 
 
-def _chosen(node: Node, a: Interval, b: Interval) -> Interval:
-    """The smaller or larger of two. Where one is NaN it is the other, wherever that lies. A constant is no NaN."""
-    sure = [Interval(arg.attr, arg.attr) for arg in node.args if arg.op == "const" and arg.attr == arg.attr]
-    low, high = min(a.low, b.low), max(a.high, b.high)
+def _limited(node: Node, lies: Interval) -> Interval:
+    """The smaller or larger of two, one of which may be a constant: that is no NaN."""
+    sure = [arg.attr for arg in node.args if arg.op == "const" and not math.isnan(arg.attr)]
     if sure and node.op == "max":
-        low = max(low, sure[0].low)
-    elif sure:
-        high = min(high, sure[0].high)
-    return Interval(low, high)
+        return Interval(max(lies.low, sure[0]), lies.high)
+    return Interval(lies.low, min(lies.high, sure[0])) if sure else lies
 
 
 def _turned(node: Node) -> float | None:

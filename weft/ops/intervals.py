@@ -1,0 +1,77 @@
+"""Between which numbers the results of rows lie, for operands that lie somewhere; NaN and rounding aside."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+
+class Interval(NamedTuple):
+    """All numbers from `low` to `high`, both among them."""
+
+    low: float
+    high: float
+
+    @property
+    def size(self) -> float:
+        """What the size of such a number does not exceed."""
+        return max(abs(self.low), abs(self.high))
+
+
+ANYWHERE = Interval(-math.inf, math.inf)
+UNIT = Interval(0.0, 1.0)
+WAVE = Interval(-1.0, 1.0)
+
+
+def number(value: float) -> Interval:
+    """Where a number lies; of NaN nothing is said."""
+    return ANYWHERE if math.isnan(value) else Interval(value, value)
+
+
+def total(a: Interval, b: Interval) -> Interval:
+    return Interval(_sum(a.low, b.low, -math.inf), _sum(a.high, b.high, math.inf))
+
+
+def difference(a: Interval, b: Interval) -> Interval:
+    return total(a, opposite(b))
+
+
+def opposite(a: Interval) -> Interval:
+    return Interval(-a.high, -a.low)
+
+
+def product(a: Interval, b: Interval) -> Interval:
+    ends = [x * y if x and y else 0.0 for x in a for y in b]  # 0 times an infinity is NaN
+    return Interval(min(ends), max(ends))
+
+
+def size(a: Interval) -> Interval:
+    least = 0.0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
+    return Interval(least, a.size)
+
+
+def root(a: Interval) -> Interval:
+    return Interval(math.sqrt(max(0.0, a.low)), math.sqrt(max(0.0, a.high)))
+
+
+def either(a: Interval, b: Interval) -> Interval:
+    """Where the smaller, or the larger, of two lies: where one is NaN, it is the other."""
+    return Interval(min(a.low, b.low), max(a.high, b.high))
+
+
+def choice(_condition: Interval, a: Interval, b: Interval) -> Interval:
+    return either(a, b)
+
+
+def wave(_angle: Interval) -> Interval:
+    return WAVE
+
+
+def truth(*_operands: Interval) -> Interval:
+    return UNIT
+
+
+def _sum(a: float, b: float, unknown: float) -> float:
+    """An end of a sum; opposite infinities say nothing of it."""
+    made = a + b
+    return unknown if math.isnan(made) else made
