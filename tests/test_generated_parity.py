@@ -22,7 +22,7 @@ from tests.support.parity.cases import Case, case_of, case_of_seed, sound_case_o
 from tests.support.parity.moved import DoubleMovement, MovedReference, Movement
 from tests.support.parity.pieces import FIELDS, INPUTS, PLACES
 from tests.support.parity.recipes import RECIPES, STATE_RECIPES, WRITTEN, check_complete
-from tests.support.parity.rule import Outcome, compare
+from tests.support.parity.rule import Outcome, compare, off_share
 from tests.support.parity.shrink import report, shrunk
 from tests.support.tolerances import BEYOND_SHARE, OFF_SHARE
 from weft.backends.executor import NOTHING, Executable, Executor
@@ -83,10 +83,12 @@ sounds_of_chunk = lru_cache(SOUND_CHUNK)(sound_case_of_seed)
 def test_generated_programs_show_what_the_reference_shows(name: str, start: int) -> None:
     executor = EXECUTORS[name]()
     failures: list[tuple[int, Case, Outcome]] = []
+    outcomes: list[Outcome] = []
     beyond = 0
     for seed in range(start, min(start + CHUNK, FIRST + COUNTS[name])):
         case = programs_of_chunk(seed)
         outcome = compare(case, executor)
+        outcomes.append(outcome)
         beyond += outcome.off[0] > OFF_SHARE * outcome.values
         if outcome.unexplained:
             failures.append((seed, case, outcome))
@@ -95,6 +97,7 @@ def test_generated_programs_show_what_the_reference_shows(name: str, start: int)
         seeds = [seed for seed, _, _ in failures]
         pytest.fail(f"programs {seeds}\n" + report(case, executor, outcome, f"program {seed} on {name}"), pytrace=False)
     assert beyond <= BEYOND_SHARE * CHUNK, f"{beyond} of {CHUNK} first pictures differ, even if that is explained"
+    assert off_share(outcomes) <= OFF_SHARE
 
 
 @pytest.mark.parametrize(("name", "start"), SOUND_CHUNKS)

@@ -14,7 +14,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 # From the ground up: each layer may import itself and those before it. What stands in one set does not see its
 # neighbours, except through a lower layer.
 LAYERS = (
-    {"errors", "names", "keys", "trampoline", "ops", "contexts", "sources", "plugins"},
+    {"errors", "names", "keys", "trampoline", "ops", "contexts", "sources", "plugins", "apple"},
     {"syntax"},
     {"graph"},
     {"ir"},
@@ -25,8 +25,8 @@ LAYERS = (
 )
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
 
-DEVICE_LIBRARIES = ("glfw", "OpenGL", "pyaudio", "metalcompute", "llvmlite", "av", "soundfile", "mido",
-                    "pythonosc", "watchdog")  # fmt: skip
+DEVICE_LIBRARIES = ("glfw", "OpenGL", "pyaudio", "metalcompute", "AppKit", "Metal", "Quartz", "objc", "llvmlite",
+                    "av", "soundfile", "mido", "pythonosc", "watchdog")  # fmt: skip
 
 # These start parts of weft only when they are asked for, and so import them late.
 LAZY = {
@@ -75,10 +75,10 @@ def test_imports_go_one_way(path):
 
 # What the rooms of the runtime may know of each other: the session knows all of them, and none of them the session.
 ROOMS = {
-    "compiling": {"compiling", "sound", "analysis", "build", "coordinator", "files", "playable", "program",
+    "compiling": {"compiling", "sound", "analysis", "build", "coordinator", "fallback", "files", "playable", "program",
                   "setup"},
     "screens": {"screens", "hush", "inputs"},
-    "sound": {"sound", "clock", "coordinator", "hush", "playable", "program", "setup"},
+    "sound": {"sound", "clock", "coordinator", "fallback", "hush", "playable", "program", "setup"},
 }
 
 

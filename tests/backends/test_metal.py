@@ -1,5 +1,5 @@
-"""Pictures and numbers by Metal. Without a Mac, a device that runs kernels on the processor is in place of
-metalcompute."""
+"""Pictures and numbers by Metal, through metalcompute and through pyobjc. Without a Mac, a device that runs kernels on
+the processor is in place of both."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ import pytest
 
 from tests.backends.test_card_audio import CUTS, SINE, Player
 from tests.backends.test_card_audio import unit_of as sound_of
+from tests.support.metal.device import CpuDevice
 from tests.support.metal.executor import device
-from tests.support.metal.library import DEVICE, Metalcompute, in_place
+from tests.support.metal.library import DEVICE, either, hide
 from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle
@@ -41,16 +42,15 @@ from weft.runtime.coordinator import ProgramRunner
 from weft.runtime.measure_cards import find_cards, measure_card
 from weft.runtime.offline import Offline
 
-__all__ = ["device"]
+__all__ = ["device", "either"]
 
 SIZE = {"width": 31.0, "height": 17.0}
 TRAIL = "trail<v> = max(hash(me@px, me@py, me@absframe), prev(trail@v) * 0.9)\n"
 
 
 @pytest.fixture(autouse=True)
-def metalcompute(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library, be it the real one."""
-    in_place(device, monkeypatch)
+def _by_either(either: Any) -> None:
+    """All of it by both libraries."""
 
 
 def built(text: str, size: dict[str, float] = SIZE) -> Build:
@@ -70,20 +70,22 @@ def alone() -> ProgramRunner:
     return ProgramRunner(ContextTable())
 
 
-def test_it_says_what_there_is() -> None:
+def test_it_says_what_there_is(device: Any) -> None:
     for backend in (MetalVisual, MetalAudio, MetalCompute):
         (found, *_) = backend.probe()
         assert found.available
         assert (found.memory_total > 0, found.platform) == (True, "Metal")
-    if "metalcompute" in sys.modules and isinstance(sys.modules["metalcompute"], Metalcompute):
+    if isinstance(device, CpuDevice):
         assert (found.name, found.memory_total, found.unified) == (DEVICE.deviceName, 2**30, True)
 
 
 def test_where_it_is_not_it_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "metalcompute", None)
+    hide("metalcompute", monkeypatch)
+    hide("pyobjc", monkeypatch)
     (found,) = MetalVisual.probe()
     assert not found.available
-    assert found.reason == ("metalcompute is not installed" if sys.platform == "darwin" else "Metal is on Macs alone")
+    missing = "neither pyobjc's Metal nor metalcompute is installed"
+    assert found.reason == (missing if sys.platform == "darwin" else "Metal is on Macs alone")
     with pytest.raises(DeviceLostError, match="visual cannot go on"):
         MetalVisual().open()
 
@@ -109,10 +111,7 @@ def test_a_patch_shows_the_same(text: str) -> None:
 @pytest.mark.parametrize("path", PICTURES_OF, ids=lambda path: path.stem)
 def test_a_shipped_picture_is_the_same(path: Path) -> None:
     made = build(Source(str(path), path.read_text()), load_registry().contexts, {"width": 128.0, "height": 72.0})
-    for unit in made.units:
-        # Only what reads sound at every pixel is drawn elsewhere, and looks the same.
-        if unit.subgraph.context == "visual" and MetalVisual().unsuitable(unit):
-            assert unit.kernel.strands
+    assert not any(MetalVisual().unsuitable(unit) for unit in made.units if unit.subgraph.context == "visual")
     heard = ["audio"] if any(unit.subgraph.context == "audio" and unit.subgraph.exposes for unit in made.units) else []
     choices = choose(load_registry(), ["visual", "compute", *heard], "vector")
     expected = Offline(made, choices)
@@ -146,8 +145,8 @@ def test_what_it_costs_is_measured() -> None:
         assert cost.timing.p50 > 0
 
 
-def test_whoever_waits_for_the_device_waits_for_all_of_it(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "open_device", lambda index: Late(device))
+def test_whoever_waits_for_the_device_waits_for_all_of_it(either: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "open_device", lambda index: Late(either))
     backend = MetalVisual()
     compiled: Any = backend.compile_subgraph(unit_of("display(me@x * me@time, 1, 1)\n"), env_of(), alone())
     (buffer, _) = compiled._buffers
@@ -274,22 +273,22 @@ class LateRun:
         self._timer.join()
 
 
-def test_samples_that_take_a_while_are_waited_for(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_that_take_a_while_are_waited_for(either: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "audio(sin(me@time * (440 + me@channel) * tau), 0.25)"
     wanted = Player(MetalAudio(), sound_of(text)).play(*CUTS)
-    monkeypatch.setattr(library, "open_device", lambda index: Late(device))
+    monkeypatch.setattr(library, "open_device", lambda index: Late(either))
     np.testing.assert_array_equal(Player(MetalAudio(), sound_of(text)).play(*CUTS), wanted)
 
 
 # --- failures -----------------------------------------------------------------------------------------------------
 
 
-def test_a_refused_kernel_names_the_line_of_the_patch(device: Any) -> None:
+def test_a_refused_kernel_names_the_line_of_the_patch(either: Any) -> None:
     unit = unit_of("a = sin(me@x * 4) + me@y\ndisplay(a * a)\n")
     code: Any = MetalVisual().translate(unit)
     broken = replace(code.grid, text=code.grid.text.replace("float a = ", "float a = nowhere + "))
     with pytest.raises(WeftError, match=r"Metal refuses the program for p\.weft:1: .*nowhere"):
-        Program(device, unit.kernel, broken)
+        Program(either, unit.kernel, broken)
 
 
 def test_a_launch_that_fails_is_a_loss() -> None:
@@ -308,7 +307,7 @@ def test_a_sound_whose_launch_fails_is_a_loss() -> None:
         player.play(4096)
 
 
-def test_memory_that_is_lacking_for_a_sound_is_a_loss(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_is_lacking_for_a_sound_is_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(given: Any) -> Any:
         raise MemoryError("full")
 

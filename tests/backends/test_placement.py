@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from tests.support.cards import HARDWARE, card, registry_with
+from weft.backends.base import Backend
+from weft.backends.known_costs import costs_file, write_costs
 from weft.backends.placement import COSTS, operations, stays_on_cpu
 from weft.backends.registry import load_registry
+from weft.backends.select import choose, passed
 from weft.codegen.unit import Unit
 from weft.errors import Source
 from weft.ir.rates import Rate
 from weft.runtime.build import build
+from weft.runtime.cast import Cast
 
 HD = (720, 1280)
 READ = "{}@v(me@x ~ 0.5)"
@@ -61,3 +68,62 @@ def test_a_card_that_costs_nothing_is_always_worth_it(cost: str) -> None:
     free = replace(COSTS, launch=0.0, wait=0.0, gpu_operation=0.0)
     assert stays_on_cpu(unit, (4, 4), 1, free) is None
     assert stays_on_cpu(unit, (4, 4), 1, replace(free, **{cost: 1.0})) is not None
+
+
+# What was measured here.
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The file of what was measured, which is not there yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return costs_file()
+
+
+def runs(backend: type[Backend], unit: Unit) -> str:
+    """What a subgraph of HD is given to."""
+    cast = Cast(choose(registry_with(backend), ["visual"]))
+    placed = cast.placed(unit, HD)
+    assert placed is not None
+    return placed[0].shown
+
+
+def test_what_was_measured_is_what_a_choice_goes_by(figures: Path) -> None:
+    device = replace(HARDWARE, driver="1.0")
+    backend, unit = card("metal_visual", [device]), drawn("display(sin(me@x * 10 * me@y + me@time))")
+    assert runs(backend, unit) == "metal_visual"
+    assert write_costs("metal_visual", device, replace(COSTS, launch=1.0)) == figures
+    assert runs(backend, unit) == "native"
+    # Another driver, another device and another backend are another thing.
+    assert runs(card("metal_visual", [replace(device, driver="1.1")]), unit) == "metal_visual"
+    assert runs(card("metal_visual", [replace(device, name="b")]), unit) == "metal_visual"
+    assert runs(card("gl_visual", [device]), unit) == "gl_visual"
+    write_costs("gl_visual", device, replace(COSTS, launch=2.0))
+    write_costs("metal_visual", device, COSTS)
+    assert (runs(backend, unit), runs(card("gl_visual", [device]), unit)) == ("metal_visual", "native")
+    assert [path.name for path in figures.parent.iterdir()] == [figures.name]
+
+
+def test_all_processes_go_by_the_same_figures(figures: Path) -> None:
+    write_costs("metal_visual", HARDWARE, replace(COSTS, wait=0.5))
+    choice = choose(registry_with(card("metal_visual", [HARDWARE])), ["visual"])["visual"]
+    figures.unlink()
+    assert choice.costs.wait == 0.5
+    assert choice.__reduce__()[1][-1] == choice.costs
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 1}', '{"a": {}}', "\xff", json.dumps({"a": {
+    "cpu_operation": 1, "gpu_operation": -1, "launch": 1, "wait": 1, "upload": 1,
+}})])  # fmt: skip
+def test_a_broken_file_is_left_aside_with_one_line(figures: Path, text: str) -> None:
+    figures.parent.mkdir()
+    figures.write_bytes(text.encode("latin-1"))
+    registry = registry_with(card("metal_visual", [HARDWARE]))
+    choices = choose(registry, ["visual", "compute"])
+    assert choices["visual"].costs == COSTS
+    (line,) = passed(choices)
+    assert line.startswith(f"{figures} is left aside: ")
+    # Where there is no card, nobody looks.
+    assert passed(choose(registry_with(), ["visual"])) == []
+    write_costs("metal_visual", HARDWARE, replace(COSTS, launch=1.0))
+    assert choose(registry, ["visual"])["visual"].costs.launch == 1.0

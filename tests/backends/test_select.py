@@ -54,10 +54,39 @@ def test_what_is_not_wanted_is_not_looked_for() -> None:
     assert much.probes == 1
 
 
-def test_behind_a_card_stands_the_cpu_and_behind_that_nothing() -> None:
-    found = visual(registry_with(card("metal_visual", [HARDWARE])))
-    assert [choice.shown for choice in found.rest] == ["native", "vector"]
-    assert visual(registry_with()).rest == ()
+def behind(registry: Registry, asked: str | None = None, environment: str | None = None) -> list[str]:
+    """What takes the place of the choice, one after another."""
+    return [choice.shown for choice in visual(registry, asked, environment).rest]
+
+
+TWO = [HARDWARE, replace(HARDWARE, index=1), replace(BROKEN, index=2)]
+
+
+def test_behind_a_card_stands_the_rest_of_the_chain_and_behind_the_cpu_nothing() -> None:
+    metal, gl = card("metal_visual", [HARDWARE]), card("gl_visual", [SOFTWARE, replace(HARDWARE, index=1)])
+    assert behind(registry_with(metal)) == ["native", "vector"]
+    assert behind(registry_with(metal, gl)) == ["gl_visual:1", "native", "vector"]
+    assert behind(registry_with(card("gl_visual", TWO))) == ["gl_visual:1", "native", "vector"]
+    assert behind(registry_with()) == []
+    assert behind(registry_with(metal, gl), "vector") == []
+
+
+def test_behind_what_was_asked_for_stands_what_else_was_asked_for_and_then_the_chain() -> None:
+    gl, other = card("gl_visual", TWO), card("other_visual", TWO)
+    registry = registry_with(gl, other)
+    cpu = ["native", "vector"]
+    assert behind(registry, "visual=gl:1") == ["gl_visual", *cpu]
+    assert behind(registry, "other_visual") == ["other_visual:1", "gl_visual", "gl_visual:1", *cpu]
+    assert behind(registry, "visual=other_visual:0,visual=gl:1") == ["gl_visual:1", "gl_visual", *cpu]
+    assert behind(registry, None, "gl:1,other_visual:1,cpu") == ["other_visual:1", *cpu]
+    assert behind(registry, "visual=gl:0", "vector") == ["vector", "native"]
+    found = visual(registry, "visual=other_visual:0,visual=gl:1")
+    assert [choice.asked for choice in found.rest] == [True, False, False, False]
+
+
+def test_behind_the_only_device_for_a_context_stands_another_one_of_its_kind() -> None:
+    found = choose(registry_with(card("lamps", TWO, context="lamps")), ["lamps"])["lamps"]
+    assert [choice.shown for choice in (found, *found.rest)] == ["lamps", "lamps:1"]
 
 
 def test_what_a_package_brings_is_taken_only_where_it_is_alone_or_named() -> None:

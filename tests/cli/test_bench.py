@@ -14,13 +14,16 @@ _RESULT = {"patch", "context", "backend", "compile_ms", "threads", "tier", "esti
 # Numbers that a picture is given, so that there is something to do in both contexts.
 BOTH = "pace<v> = phasor(2)\ndisplay(fract(me@x + pace@v))\ncompute(pace@v)\n"
 
-# A strand of the sound, at another time for each column.
-ASKING = "heard<v> = prev(heard@v) * 0.5 + me@time\naudio(heard@v)\ndisplay(heard(me@time ~ me@x))\n"
+# A strand of the sound, at times that a picture remembers.
+ASKING = (
+    "heard<v> = prev(heard@v) * 0.5 + me@time\naudio(heard@v)\nlate<v> = prev(late@v) + me@x\n"
+    "display(heard(me@time ~ late@v))\n"
+)
 
 
 def test_bench_as_json(weft):
     found = weft.json("bench", "rich.weft", "--seconds", "0.01", "--threads", "2", "--size", "32x16")
-    assert set(found) == {"machine", "results", "transfers"}
+    assert set(found) == {"machine", "results", "transfers", "costs"}
     for row in found["results"]:
         expected = {"block", "realtime_factor"} if row["context"] == "audio" else {"size", "mpix_per_s"}
         assert set(row) == _RESULT | expected
@@ -93,15 +96,37 @@ def test_a_graphics_card_beside_the_processor(weft):
     ways = [(way["from"], way["to"], way["mechanism"]) for way in found["transfers"]]
     assert ways == [
         *[("cpu", "cpu", "call")] * 2, ("gl_visual", "gl_visual", "bind"), ("cpu", "gl_visual", "uniform"),
-        ("cpu", "gl_visual", "buffer"), *[("gl_visual", "cpu", "read")] * 2,
+        ("cpu", "gl_visual", "buffer"), *[("gl_visual", "cpu", "read")] * 2, ("cpu", "gl_visual", "upload"),
+        ("gl_visual", "cpu", "download"), ("gl_visual", "gl_visual", "copy"),
     ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("opengl")
+def test_what_is_measured_of_a_card_stands_beside_what_is_believed_and_takes_its_place(weft, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def costs(seconds: str) -> dict[str, tuple[float, float]]:
+        found = weft.json("bench", "plain.weft", "--seconds", seconds, "--backends", "gl", "--size", "8x8")
+        return {each["cost"]: (each["measured_s"], each["believed_s"]) for each in found["costs"]}
+
+    first = costs("0.2")
+    assert set(first) == {"cpu_operation", "gpu_operation", "launch", "wait", "upload"}
+    assert all(measured > 0 for measured, _ in first.values())
+    for name, (_, believed) in costs("0").items():
+        assert believed == pytest.approx(first[name][0], rel=1e-3)
+    # What was measured in no time counts for nothing.
+    assert [believed for _, believed in costs("0").values()] == pytest.approx(
+        [measured for measured, _ in first.values()], rel=1e-3
+    )
+    text = weft("bench", "plain.weft", "--seconds", "0", "--backends", "gl", "--size", "8x8").stdout
+    assert "as the choice has it" in text
 
 
 @pytest.mark.usefixtures("opengl")
 def test_what_a_graphics_card_does_not_take_is_said(weft):
     weft.file("asking.weft", ASKING)
     done = weft("bench", "asking.weft", "--seconds", "0", "--backends", "gl", "--size", "8x8")
-    assert "asking is not measured on gl_visual: " in done.stderr
+    assert "asking is not measured on gl_audio: " in done.stderr
 
 
 def test_metal_is_measured_where_it_is_and_elsewhere_a_line_says_why_not(weft):

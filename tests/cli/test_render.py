@@ -113,7 +113,7 @@ def test_nothing_is_left_beside_the_files(small):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no interrupt to send")
 def test_an_interrupt_leaves_whole_files_only(small):
-    command = [sys.executable, "-m", "weft", "render", "time.weft", "-o", "f%d.png", "--to", "90000", "--size", "64x64"]
+    command = [sys.executable, "-m", "weft", "render", "time.weft", "-o", "f%d.png", "--to", "900", "--size", "64x64"]
     with subprocess.Popen(command, cwd=small.folder, stderr=subprocess.PIPE, text=True) as process:
         try:
             while not (small.folder / "f3.png").exists() and process.poll() is None:

@@ -283,3 +283,9 @@ def test_functions_stand_behind_those_that_they_call() -> None:
 def test_turns_are_only_taken_out_of_what_may_be_large(angle: str, is_small: bool) -> None:
     outermost = main_of(shader_of(f"display(sin({angle}) * me@y)\n")).splitlines()[-2]
     assert ("sinpi(" not in outermost and "sin(3.1415927 * " in outermost) == is_small
+
+
+def test_what_reads_more_than_every_driver_lets_it_is_refused() -> None:
+    reads = "".join(f'load("{at}.png")::p{at}<r>\n' for at in range(17))
+    with pytest.raises(UnsuitableError, match=r"it reads 17 .* and 16 can be read at once"):
+        shader_of(f"{reads}display({' + '.join(f'p{at}' for at in range(17))})\n")

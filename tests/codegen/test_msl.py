@@ -173,6 +173,7 @@ def test_buffers_have_the_numbers_that_the_kernel_gives_them() -> None:
         **{Buffer(Use.RING, bound.key): bound.name for bound in shader.images},
         **{Buffer(Use.HISTORY, bound.key): bound.name for bound in shader.histories},
         **{Buffer(Use.PICTURE, bound.key): bound.name for bound in shader.pictures},
+        **{Buffer(Use.ASKED, bound.key): bound.name for bound in shader.asked},
     }  # fmt: skip
     assert [name for name, _ in declared] == [names[buffer] for buffer in shader.buffers]
     assert {buffer.use for buffer in shader.buffers} >= {Use.HISTORY, Use.PICTURE, Use.RING}

@@ -29,7 +29,9 @@ RICH = """\
 trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)
 load("grain.png")::img<r, g, b, a>
 spindle f(x) :: o { o = 0; for i in (0 to x * 9) { o = o * 0.5 + i } }
-display(trail@v, sin(img@g * 9) % (me@y + 0.5), f(me@y) / 99)
+heard = phasor(220)
+audio(heard)
+display(trail@v, sin(img@g * 9) % (me@y + 0.5), f(me@y) / 99 + heard(me@time ~ me@time - me@x * 0.02))
 """
 
 
@@ -164,7 +166,7 @@ def main_of(shader: Shader) -> str:
     numbers = np.array([known.get(uniform.name, 0) for uniform in shader.uniforms], np.uint32)
     sizes = {
         Use.OUT: COLUMNS * ROWS * 4, Use.RING: 2 * COLUMNS * ROWS * 4, Use.PICTURE: GRAIN[0] * GRAIN[1] * 16,
-        Use.LIMIT: 4, Use.FRAME: numbers.nbytes,
+        Use.ASKED: COLUMNS * 4, Use.LIMIT: 4, Use.FRAME: numbers.nbytes,
     }  # fmt: skip
     taken = ", ".join(f"calloc({sizes[buffer.use]}, 1)" for buffer in shader.buffers)
     return f"""

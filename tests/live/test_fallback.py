@@ -9,6 +9,9 @@ import pytest
 
 from tests.live.performance import Performance
 from tests.support.cards import PACKAGE
+from tests.support.gl import Graphics, graphics
+
+__all__ = ["graphics"]
 
 TEXT = """\
 me<width> = 96
@@ -32,7 +35,7 @@ def patch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_performance_goes_on_elsewhere_and_gets_better_there(patch: Path) -> None:
-    with Performance(patch, "--headless", "--no-audio", "--backend", "visual=card_visual") as performance:
+    with Performance(patch, "--headless", "--no-audio", "--backend", "visual=card_visual:0") as performance:
         assert performance.wait_for("started")["backends"]["visual"] == "card_visual"
         moved = performance.wait_for("backend")
         reason = "somebody pulled the plug"
@@ -53,10 +56,36 @@ def test_the_performance_goes_on_elsewhere_and_gets_better_there(patch: Path) ->
 
 
 def test_a_text_that_comes_back_runs_where_the_performance_runs_by_then(patch: Path) -> None:
-    with Performance(patch, "--headless", "--no-audio", "--backend", "visual=card_visual") as performance:
+    with Performance(patch, "--headless", "--no-audio", "--backend", "visual=card_visual:0") as performance:
         performance.wait_for("backend")
         for number, factor in enumerate((7, 3, 7), 1):
             performance.save(TEXT.format(factor))
             assert performance.wait_for("swap", number)["hash"] == performance.hash
         assert sum(event["event"] == "backend" for event in performance.events) == 1
         assert "error" not in {event["event"] for event in performance.events}
+
+
+def test_the_next_card_takes_over_and_then_the_processor(patch: Path) -> None:
+    with Performance(patch, "--headless", "--no-audio", "--backend", "visual=card_visual") as performance:
+        assert performance.wait_for("started")["backends"]["visual"] == "card_visual"
+        performance.wait_for("backend", 2)
+        performance.wait_for("frames", 2)
+        performance.save(TEXT.format(5))
+        performance.wait_for("swap")
+        moved = [(event["from"], event["to"]) for event in performance.events if event["event"] == "backend"]
+        assert moved == [("card_visual", "card_visual:1"), ("card_visual:1", "native")]
+        assert {"error", "stopped"}.isdisjoint(event["event"] for event in performance.events)
+        counts = [event["values"][0] for event in performance.events if event["event"] == "compute"]
+        assert counts == sorted(counts)
+
+
+def test_opengl_takes_over_from_a_card(graphics: Graphics, patch: Path) -> None:
+    options = ("--headless", "--no-audio", "--backend", "visual=card_visual:0,visual=gl")
+    with Performance(patch, *options) as performance:
+        assert performance.wait_for("backend")["to"] == "gl_visual"
+        performance.wait_for("tier")
+        performance.wait_for("frames", 2)
+        performance.save(TEXT.format(5))
+        performance.wait_for("swap")
+        assert sum(event["event"] == "backend" for event in performance.events) == 1
+        assert {"error", "stopped"}.isdisjoint(event["event"] for event in performance.events)

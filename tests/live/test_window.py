@@ -93,6 +93,17 @@ def test_save_by_save_the_screen_shows_what_the_reference_machine_computes(tmp_p
         assert performance.events[-1]["reason"] == "closed"
 
 
+def test_what_others_read_of_a_picture_is_computed_in_the_window_as_well(tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    kept = SIZE + "kept<v> = prev(kept@v) * 0 + hash(me@px, me@py)\ndisplay(kept@v, me@x, me@y)\n"
+    patch.write_text(kept + "compute(kept@v, kept@v(me@x ~ mouse@x))\n")
+    with Performance(patch, "--backend", "visual=gl") as performance:
+        performance.wait_for("started")
+        wait_for_picture(tmp_path, reference(kept))
+        performance.wait_for("frames")
+        assert not [event for event in performance.events if event["event"] == "backend"], performance.stderr
+
+
 def test_a_key_that_the_patch_reads_belongs_to_the_patch(tmp_path: Path) -> None:
     patch = tmp_path / "patch.weft"
     text = SIZE + "display(key@space, 0.25, 0)\n"

@@ -34,8 +34,8 @@ def silent_loudspeaker(tmp_path: Path) -> Iterator[SoundServer]:
 class Player:
     """The player's side: a clock that goes on, and a frame now and then."""
 
-    def __init__(self) -> None:
-        self.sound = SoundProcess(SoundOptions(renderer=TONE))
+    def __init__(self, options: SoundOptions) -> None:
+        self.sound = SoundProcess(options)
         self.events: list[SoundEvent] = []
         self.paused = False
         self.restarts = 0
@@ -68,8 +68,19 @@ class Player:
 
 @pytest.fixture
 def player() -> Iterator[Player]:
-    """Plays nothing yet."""
-    player = Player()
+    """Plays nothing yet. Its blocks are long, so that a machine that stands still for a moment, as one does that is
+    shared with others, is not heard."""
+    yield from _playing(SoundOptions(frames=2048, renderer=TONE))
+
+
+@pytest.fixture
+def quick_player() -> Iterator[Player]:
+    """The same, with the blocks that a performer has."""
+    yield from _playing(SoundOptions(renderer=TONE))
+
+
+def _playing(options: SoundOptions) -> Iterator[Player]:
+    player = Player(options)
     yield player
     player.sound.close()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -14,20 +13,24 @@ import tests
 from tests.live.performance import Performance
 from tests.sound.test_gl_performance import LEVEL, TONE, tones
 from tests.support.metal.check import clang
+from tests.support.metal.executor import FOUND
 from tests.support.sound import SoundServer, read
 
 ROOT = Path(tests.__file__).parent
 
 
-@pytest.fixture
-def metalcompute(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has processes find the library, be it the real one."""
-    if find_spec("metalcompute") is None:
+@pytest.fixture(params=["metalcompute", "pyobjc"])
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has processes find a library; where there is a real one, that which weft takes."""
+    folders = {"metalcompute": "support/metal/installed", "pyobjc": "support/metal/installed_pyobjc"}
+    if not FOUND:
         clang()
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (ROOT / "support/metal/installed", ROOT.parent))))
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (ROOT / folders[request.param], ROOT.parent))))
+    elif request.param != FOUND[0]:
+        pytest.skip("here it is not taken")
 
 
-@pytest.mark.usefixtures("metalcompute")
+@pytest.mark.usefixtures("library")
 def test_it_plays_what_is_written(loudspeaker: SoundServer, tmp_path: Path) -> None:
     patch = tmp_path / "patch.weft"
     patch.write_text(TONE.format(440))

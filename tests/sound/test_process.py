@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.sound.conftest import Player
+from tests.support.flaws import listened
 from tests.support.sound import RATE, SoundServer, breaks, eventually, frequency, read, sounding
 from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.process import SoundOptions, SoundProcess
@@ -37,7 +38,7 @@ def is_gone(pid: int) -> bool:
 
 
 def test_a_player_that_holds_up_python_does_not_hold_up_the_sound(
-    loudspeaker: SoundServer, player: Player, tmp_path: Path
+    loudspeaker: SoundServer, quick_player: Player, tmp_path: Path
 ) -> None:
     # Unlike CDLL, this keeps Python's lock while it sleeps.
     sleep = ctypes.PyDLL(None).usleep
@@ -47,25 +48,28 @@ def test_a_player_that_holds_up_python_does_not_hold_up_the_sound(
         while not is_over.wait(0.005):
             sleep(20_000)
 
-    player.sound.send(HERTZ, keep="program")
-    player.sound.start()
-    player.until(lambda: player.hears("playing"))
-    with loudspeaker.recorded(tmp_path / "heard") as heard:
+    quick_player.sound.send(HERTZ, keep="program")
+    quick_player.sound.start()
+    quick_player.until(lambda: quick_player.hears("playing"))
+    file = tmp_path / "heard"
+    with listened(loudspeaker, file, EDGE) as listening:
         holding = threading.Thread(target=hold)
         holding.start()
         try:
-            player.play(10)
+            quick_player.play(10)
         finally:
             is_over.set()
             holding.join()
-    left, right = read(heard).T
-    (stretch,) = sounding(left)
+    left, right = read(file).T
     assert np.array_equal(left, right)
-    assert len(stretch) > 9 * RATE
-    assert not breaks(inside(stretch), HERTZ).size
-    assert frequency(stretch) == pytest.approx(HERTZ, abs=0.5)
-    assert np.abs(stretch).max() == pytest.approx(0.5, abs=1e-3)
-    assert player.hears("playing")
+    # Nothing is wrong that the machine is not to blame for.
+    assert [str(flaw) for flaw in listening.flaws(HERTZ) if not flaw.is_explained] == []
+    stretches = sounding(left)
+    assert sum(map(len, stretches)) > 9 * RATE
+    longest = max(stretches, key=len)
+    assert frequency(longest) == pytest.approx(HERTZ, abs=0.5)
+    assert np.abs(longest).max() == pytest.approx(0.5, abs=1e-3)
+    assert quick_player.hears("playing")
 
 
 def test_the_sound_process_is_killed(loudspeaker: SoundServer, player: Player, tmp_path: Path) -> None:

@@ -120,6 +120,20 @@ def test_a_program_that_comes_later_runs_where_the_sound_is_by_then() -> None:
     np.testing.assert_allclose(stall.play(1)[:, 0], sine(550, 5 * BLOCK)[-BLOCK:], atol=SINGLE)
 
 
+def test_what_it_remembers_goes_on_over_saves_that_come_later() -> None:
+    stall, calm = Stall(frail(3, "vector")), Stall(frail(100, "vector"))
+    counting = "n<v> = prev(n@v) + 1 / 16384\naudio(n@v * {})"
+    heard = []
+    for each in (stall, calm):
+        each.enter(counting.format(1))
+        blocks = [each.play(5)]
+        for factor in (0.5, 0.25):
+            each.enter(counting.format(factor))
+            blocks.append(each.play(2))
+        heard.append(np.concatenate(blocks))
+    np.testing.assert_allclose(heard[0], heard[1], atol=SINGLE)
+
+
 def test_where_nothing_is_left_the_failure_is_told() -> None:
     stall = Stall(frail(2))
     stall.enter(tone(440))
@@ -129,13 +143,13 @@ def test_where_nothing_is_left_the_failure_is_told() -> None:
 
 
 FRAIL = '''\
-"""A package that brings a device for sound which lasts for a second."""
+"""A package that brings a device for sound which lasts for a second, and another one like it."""
 
 from weft.backends.base import DeviceInfo, DeviceLostError
 from weft.backends.cpu_audio import CpuAudio
 from weft.backends.null import Null
 
-LASTS = 100  # blocks
+LASTS = 25  # blocks
 
 
 class Frail(Null):
@@ -148,7 +162,7 @@ class Frail(Null):
 
     @classmethod
     def probe(cls):
-        return [DeviceInfo(0, "a frail device")]
+        return [DeviceInfo(0, "a frail device"), DeviceInfo(1, "another frail device")]
 
     def rehearsing(self):
         return self._cpu
@@ -164,9 +178,9 @@ class Frail(Null):
 '''
 
 
-def test_a_performance_goes_on_elsewhere_and_says_so(
-    loudspeaker: SoundServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def patch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A patch with a tone, and that package."""
     package = tmp_path / "package"
     about = package / "weft_frail-0.1.dist-info"
     about.mkdir(parents=True)
@@ -174,10 +188,18 @@ def test_a_performance_goes_on_elsewhere_and_says_so(
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: weft-frail\n")
     (about / "entry_points.txt").write_text("[weft.backends]\nfrail = weft_frail:Frail\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])]))
-    patch = tmp_path / "patch.weft"
-    patch.write_text(f"me<width> = 16\nme<height> = 9\ndisplay(me@x)\n{tone(440)}\n")
-    with loudspeaker.recorded(tmp_path / "heard") as file:
-        with Performance(patch, "--headless", "--backend", "audio=frail_audio") as performance:
+    path = tmp_path / "patch.weft"
+    path.write_text(f"me<width> = 16\nme<height> = 9\ndisplay(me@x)\n{tone(440)}\n")
+    return path
+
+
+# With long blocks, a machine that stands still for a moment is not heard.
+LONG = ("--buffer", "2048")
+
+
+def test_a_performance_goes_on_elsewhere_and_says_so(loudspeaker: SoundServer, patch: Path) -> None:
+    with loudspeaker.recorded(patch.with_name("heard")) as file:
+        with Performance(patch, "--headless", "--backend", "audio=frail_audio:0", *LONG) as performance:
             assert performance.wait_for("started")["backends"]["audio"] == "frail_audio"
             moved = performance.wait_for("backend")
             fields = {"context": "audio", "from": "frail_audio", "to": "native", "reason": "it smells of smoke"}
@@ -189,4 +211,20 @@ def test_a_performance_goes_on_elsewhere_and_says_so(
             assert {"error", "stopped"}.isdisjoint(event["event"] for event in performance.events)
         time.sleep(0.2)
         last = sounding(read(file)[:, 0])[-1]
+    assert frequency(last[-RATE // 2 : -RATE // 10]) == pytest.approx(550, abs=1)
+
+
+def test_the_next_device_takes_over_and_a_lost_one_is_not_asked_again(loudspeaker: SoundServer, patch: Path) -> None:
+    with loudspeaker.recorded(patch.with_name("heard")) as file:
+        with Performance(patch, "--headless", "--backend", "audio=frail_audio", *LONG) as performance:
+            performance.wait_for("backend", 2)
+            # Another rate needs another process, which knows nothing of the first.
+            performance.save(f"me<rate> = 44100\n{patch.read_text()}".replace("440", "550"))
+            performance.wait_for("swap")
+            time.sleep(1.5)
+            assert {"error", "stopped"}.isdisjoint(event["event"] for event in performance.events)
+            told = [(event["from"], event["to"]) for event in performance.events if event["event"] == "backend"]
+        time.sleep(0.2)
+        (*_, last) = sounding(read(file)[:, 0])
+    assert told == [("frail_audio", "frail_audio:1"), ("frail_audio:1", "native")]
     assert frequency(last[-RATE // 2 : -RATE // 10]) == pytest.approx(550, abs=1)

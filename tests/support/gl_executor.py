@@ -78,12 +78,12 @@ class GlExecutable:
         channels(len(self.kernel.outputs))
         check_picture(out, launch.shape)
         own, program = self._own(memory), self._pass(packed=True)
-        machine = program.once.begin(own, launch)
+        begun = program.begin(own, launch)
         with self._graphics.drawing() as place:
             canvas = Canvas(self._graphics, program.shader, launch.shape)
-            program.draw(place, machine, own, self._sources, canvas)
+            program.draw(place, begun, own, self._sources, canvas)
             canvas.colours[0].read(out)
-            stopped = machine.loop_stopped or canvas.stopped()
+            stopped = begun.machine.loop_stopped or canvas.stopped()
         own.advance()
         self._bring_back(own, memory)
         if stopped:
@@ -100,7 +100,7 @@ class GlExecutable:
         if self._points is None:
             with self._graphics.drawing():
                 self._points = Points(self._graphics, self.kernel, glsl.points(self.kernel))
-        return self._points.values(memory, launch, self._sources)
+        return self._points.values(self._points.begin(memory, launch, self._sources), launch)
 
     def _own(self, memory: StateMemory) -> GlMemory:
         """The memory on the graphics card that stands for one that the processor holds."""

@@ -162,12 +162,16 @@ def read(file: Path) -> Samples:
     return np.frombuffer(data[: len(data) // 8 * 8], np.float32).reshape(-1, 2).astype(np.float64)
 
 
-def sounding(samples: Samples, apart: int = RATE // 200) -> list[Samples]:
-    """The stretches of one channel that sound, without the silence between them: more than `apart` samples of it
-    divide, 5 ms if nothing is said."""
+def stretches(samples: Samples, apart: int = RATE // 200) -> list[slice]:
+    """Where one channel sounds: more than `apart` samples of silence divide, 5 ms if nothing is said."""
     loud = np.flatnonzero(samples)
-    return [samples[part[0] : part[-1] + 1] for part in np.split(loud, np.flatnonzero(np.diff(loud) > apart) + 1)
-            if len(part)]  # fmt: skip
+    parts = np.split(loud, np.flatnonzero(np.diff(loud) > apart) + 1)
+    return [slice(int(part[0]), int(part[-1]) + 1) for part in parts if len(part)]
+
+
+def sounding(samples: Samples, apart: int = RATE // 200) -> list[Samples]:
+    """The stretches of one channel that sound, without the silence between them, as by `stretches`."""
+    return [samples[part] for part in stretches(samples, apart)]
 
 
 def frequency(samples: Samples) -> float:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.launch import Launch, Reals
+from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
 from weft.backends.vector import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.base import Kernel
+
+Fetch: TypeAlias = Callable[[], npt.NDArray[Any]]
+"""Waits for what was asked for, and gives it."""
+
+Ask: TypeAlias = Callable[[], Fetch]
+"""Asks a card, and waits for nothing."""
 
 # From so many points on it is worth while to wait for the card.
 _MANY = 2048
@@ -27,25 +33,16 @@ class AskedPoints:
 
     def __init__(self, kernel: Kernel, shared: bool) -> None:
         self._needs_card = not shared and any(slot.image for slot in kernel.slots)
-        self._read: tuple[int, StateMemory] | None = None
-        """What was read back of the memory last, and at which of its ticks."""
         self._many = VectorExecutor().load(kernel)
         self._few = ReferenceExecutor().load(kernel)
 
-    def values(
-        self, launch: Launch, on_card: Callable[[], Reals] | None, memory: StateMemory
-    ) -> npt.NDArray[Any]:
-        """A value for each point: from the outputs [outputs, points] that the card gives, if it can, or from memory
-        that the processor reads, for which pictures may have to be read back."""
+    def ask(self, launch: Launch, on_card: Ask | None, memory: StateMemory) -> Fetch:
+        """Asks for a value for each point: for the outputs [outputs, points] that the card gives, if it can, else from
+        memory that the processor reads, for which pictures may have to be read back. Gives what fetches the values."""
         count = launch.shape[1]
         if on_card is not None and (self._needs_card or count >= _MANY):
-            return np.asarray(on_card()[0])
+            fetch = on_card()
+            return lambda: np.asarray(fetch()[0])
         executable = self._few if count <= _FEW else self._many
-        return np.asarray(executable.planes(self._here(memory), launch)[0, 0])
-
-    def _here(self, memory: StateMemory) -> StateMemory:
-        if not self._needs_card:
-            return memory
-        if self._read is None or self._read[0] != memory.ticks:
-            self._read = memory.ticks, memory.read()
-        return self._read[1]
+        values = np.asarray(executable.planes(memory.here() if self._needs_card else memory, launch)[0, 0])
+        return lambda: values

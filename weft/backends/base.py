@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -69,11 +69,40 @@ class DeviceLostError(WeftError):
         self.reason = reason
 
 
-class NoHandle:
-    """A strand whose values cannot be bound by another backend, only read."""
+class Handle(ABC):
+    """A strand on a device, whose values programs there can bind, instead of being sent them."""
+
+    device: object
+    """What is the same for all who can bind it."""
+
+    @abstractmethod
+    def values_at(self, coords: Mapping[str, Value], env: Env, coordinator: Coordinator) -> Any:
+        """A value for each of a list of coordinates, left on the device: in the form that programs there bind. Nothing
+        is waited for. Raises DeviceLostError if the device fails."""
 
 
-Handle: TypeAlias = "NoHandle | Any"
+class NoHandle(Handle):
+    """A strand whose values cannot be bound, only read."""
+
+    def values_at(self, coords: Mapping[str, Value], env: Env, coordinator: Coordinator) -> Any:
+        raise TypeError("there is nothing to bind")
+
+
+@dataclass(frozen=True, slots=True)
+class Bindable:
+    """Reads a strand like any getter; and whoever runs on the device that has it can bind it there."""
+
+    read: Getter
+    device: object
+    bind: Callable[..., Any]
+    """Takes what `read` does, and gives what can be bound."""
+
+    def __call__(self, *coords: Value) -> Value:
+        return self.read(*coords)
+
+    def bound(self, device: object, *coords: Value) -> Any:
+        """What a program on a device can bind; None for one elsewhere."""
+        return self.bind(*coords) if device is self.device else None
 
 
 class PictureHandle(ABC):
@@ -198,27 +227,46 @@ class Coordinator(Protocol):
         """Lets others read a strand that a backend computes."""
         ...
 
-    def lookup(self, ref: StrandRef) -> Getter | Handle:
-        """What reads a strand: a getter of its values, or a handle to bind. Raises KeyError if nobody exposed it."""
+    def lookup(self, ref: StrandRef) -> Getter | Bindable:
+        """What reads a strand: a getter of its values, maybe `Bindable`. Raises KeyError if nobody exposed it."""
         ...
 
 
-class Pool:
-    """Memory for arrays that live together: one block, handed out piece by piece, and freed at once."""
+class Reading(NamedTuple):
+    """A strand that a subgraph exposes, and the coordinates to read it at."""
 
-    def __init__(self, size: int) -> None:
-        self._block = np.zeros(size, np.uint8)
+    ref: StrandRef
+    compiled: Compiled
+    coords: Mapping[str, Value]
+
+
+class Pool:
+    """Memory for arrays that live together: one block, handed out piece by piece, and freed at once when nobody knows
+    any of them any more."""
+
+    def __init__(self, block: npt.NDArray[np.uint8]) -> None:
+        """Of a block of zeros in the memory of this computer, or in what a device shares with it."""
+        self.size = len(block)
+        self._block = block
         self._used = 0
 
-    def take(self, shape: Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """A zeroed array within the block, aligned to 64 bytes. Raises MemoryError when the block is full."""
-        wanted = np.dtype(dtype)
+    def place(self, shape: Sequence[int], dtype: npt.DTypeLike) -> int:
+        """Where the next array begins, in bytes: at a multiple of 64. Raises MemoryError when the block is full."""
         start = -(-self._used // 64) * 64
-        end = start + int(np.prod(shape)) * wanted.itemsize
-        if end > len(self._block):
-            raise MemoryError(f"a pool of {len(self._block)} bytes is full")
+        end = start + int(np.prod(shape)) * np.dtype(dtype).itemsize
+        if end > self.size:
+            raise MemoryError(f"a pool of {self.size} bytes is full")
         self._used = end
-        return self._block[start:end].view(wanted).reshape(tuple(shape))
+        return start
+
+    def take(self, shape: Sequence[int], dtype: npt.DTypeLike) -> Any:
+        """A zeroed array within the block, as the device has arrays. Raises MemoryError when the block is full."""
+        start = self.place(shape, dtype)
+        return self._block[start : self._used].view(np.dtype(dtype)).reshape(tuple(shape))
+
+    def copy(self, source: Any, target: Any) -> None:
+        """Copies one array of the device to another of its shape, which nobody else sees."""
+        np.copyto(target, source)
 
 
 class Backend(ABC):
@@ -272,6 +320,11 @@ class Backend(ABC):
     def draw_in(self, graphics: Any) -> None:
         """Takes the graphics of a window into use, if it `draws`. Before it compiles anything."""
 
+    def window_device(self) -> Any:
+        """The device whose pictures a window can show without a copy if it draws with that device itself; None where
+        there is none such."""
+        return None
+
     def unsuitable(self, unit: Unit) -> str | None:
         """Why a unit has to run elsewhere; None if it may run here. It needs no device, and is the same for the same
         unit in every process."""
@@ -324,8 +377,14 @@ class Backend(ABC):
     ) -> npt.NDArray[Any]:
         """An exposed strand at coordinates (numbers or arrays that broadcast together), one call for all of them."""
 
+    def get_values_at(
+        self, reads: Sequence[Reading], env: Env, coordinator: Coordinator
+    ) -> list[npt.NDArray[Any]]:
+        """Several strands, each at coordinates of its own. A device is waited for once."""
+        return [self.get_value_at(read.ref, read.compiled, read.coords, env, coordinator) for read in reads]
+
     def get_handle(self, ref: StrandRef, compiled: Compiled) -> Handle:
-        """What another backend can bind to read a strand without a copy."""
+        """What others on the same device can bind to read a strand without a copy."""
         return NoHandle()
 
     def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
@@ -339,24 +398,24 @@ class Backend(ABC):
         for other in old:
             compiled.memory.copy_ahead(other.memory)
 
-    def alloc(self, shape: Sequence[int], dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
-        """A zeroed array in the device's memory."""
-        return np.zeros(tuple(shape), dtype)
+    def alloc(self, shape: Sequence[int], dtype: npt.DTypeLike = np.float32) -> Any:
+        """A zeroed array in the device's memory, in a form of its own."""
+        return self.pool(int(np.prod(shape)) * np.dtype(dtype).itemsize).take(shape, dtype)
 
-    def free(self, memory: npt.NDArray[Any]) -> None:
-        """Gives an array back. Memory that Python itself counts needs no more than to be forgotten."""
+    def free(self, memory: Any) -> None:
+        """Gives back what `alloc` gave. To forget it does the same."""
 
-    def upload(self, data: npt.NDArray[Any], memory: npt.NDArray[Any]) -> None:
+    def upload(self, data: npt.NDArray[Any], memory: Any) -> None:
         """Copies to the device."""
         np.copyto(memory, data)
 
-    def download(self, memory: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Copies from the device."""
+    def download(self, memory: Any) -> npt.NDArray[Any]:
+        """Copies from the device; waits until it is written."""
         return np.array(memory)
 
     def pool(self, size: int) -> Pool:
-        """An arena of so many bytes, for state images and rings."""
-        return Pool(size)
+        """An arena of so many bytes on the device, with copies from place to place."""
+        return Pool(np.zeros(size, np.uint8))
 
     def sync(self, scope: Scope = "device") -> None:
         """Waits until what was launched is done, as far as the scope reaches. A CPU is done when a call returns."""

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.base import Backend, Compiled, Coordinator, DeviceLostError, Env, Values
+from weft.backends.base import (
+    Backend,
+    Compiled,
+    Coordinator,
+    DeviceLostError,
+    Env,
+    Handle,
+    NoHandle,
+    Reading,
+    Values,
+)
 from weft.backends.card_compiled import CardCompiled
 from weft.backends.launch import Launch, Value
 from weft.backends.launching import at_points, nowhere, tick
+from weft.backends.once_code import OnceCode, once_code
 from weft.backends.shader_code import Dialect, ShaderCode, problem, translated
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.unit import Unit
@@ -42,11 +54,18 @@ class CardBackend(Backend):
 
     def translate(self, unit: Unit, tier: int = 1) -> object:
         if tier > 1:
-            return None
+            return once_code(unit.kernel)
         try:
             return self.code(unit)
         except UnsuitableError:
             return None
+
+    def tier(self, compiled: Compiled) -> int | None:
+        return self.own(compiled).once.tier
+
+    def exchange(self, compiled: Compiled, code: object) -> None:
+        if isinstance(code, OnceCode):
+            self.own(compiled).once.exchange(code)
 
     def code(self, unit: Unit) -> ShaderCode:
         """The programs of a unit. Raises UnsuitableError."""
@@ -54,7 +73,7 @@ class CardBackend(Backend):
 
     def check(self, unit: Unit) -> None:
         """Raises WeftError for a unit that has to run elsewhere."""
-        reason = None if unit.code is not None else self.unsuitable(unit)
+        reason = None if isinstance(unit.code, ShaderCode) else self.unsuitable(unit)
         if reason is not None:
             words = f"{self.library} cannot compute {unit.subgraph.name}: {reason}"
             raise error("unsuitable", words, hint="--backend native computes it with the processor")
@@ -75,8 +94,22 @@ class CardBackend(Backend):
     def get_value_at(
         self, ref: StrandRef, compiled: Compiled, coords: Mapping[str, Value], env: Env, coordinator: Coordinator
     ) -> npt.NDArray[Any]:
-        launch, shape = at_points(compiled.unit.points[ref], coords, env, coordinator)
-        return self.guarded(lambda: compiled.value_at(ref, launch)).reshape(shape)
+        (values,) = self.get_values_at([Reading(ref, compiled, coords)], env, coordinator)
+        return values
+
+    def get_values_at(
+        self, reads: Sequence[Reading], env: Env, coordinator: Coordinator
+    ) -> list[npt.NDArray[Any]]:
+        fetches = []
+        for ref, compiled, coords in reads:
+            launch, shape = at_points(compiled.unit.points[ref], coords, env, coordinator)
+            fetches.append((self.guarded(partial(self.own(compiled).ask, ref, launch)), shape))
+        # The last one is waited for; the others are there by then.
+        return [self.guarded(fetch).reshape(shape) for fetch, shape in fetches[::-1]][::-1]
+
+    def get_handle(self, ref: StrandRef, compiled: Compiled) -> Handle:
+        own = self.own(compiled)
+        return CardHandle(self, ref, own) if own.can_bind(ref) else NoHandle()
 
     @abstractmethod
     def own(self, compiled: Compiled) -> CardCompiled:
@@ -92,3 +125,17 @@ class CardBackend(Backend):
     def _tick(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> tuple[CardCompiled, Launch]:
         own = self.own(compiled)
         return own, tick(own.unit.kernel, env, coordinator, self.shape(env), nowhere(env))
+
+
+class CardHandle(Handle):
+    """A strand of a subgraph on a card, whose values stay there."""
+
+    def __init__(self, backend: CardBackend, ref: StrandRef, compiled: CardCompiled) -> None:
+        self.device = compiled.device
+        self._backend = backend
+        self._ref = ref
+        self._compiled = compiled
+
+    def values_at(self, coords: Mapping[str, Value], env: Env, coordinator: Coordinator) -> Any:
+        launch, _ = at_points(self._compiled.unit.points[self._ref], coords, env, coordinator)
+        return self._backend.guarded(lambda: self._compiled.bound_at(self._ref, launch))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, Env
+from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, Env, Handle, NoHandle
 from weft.backends.card import CardBackend
 from weft.backends.card_sound import CardSound
 from weft.backends.cpu_audio import CpuAudio, block_of
@@ -20,6 +20,7 @@ from weft.backends.vector import VectorExecutor
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.unit import Unit
 from weft.contexts import ContextSpec
+from weft.names import StrandRef
 
 
 class CardAudio(CardBackend):
@@ -64,6 +65,9 @@ class CardAudio(CardBackend):
             code = sound_translated(unit.kernel, self.dialect)
         return self.guarded(lambda: self.sound(unit, code))
 
+    def tier(self, compiled: Compiled) -> int | None:
+        return None
+
     def exchange(self, compiled: Compiled, code: object) -> None:
         """Keeps what was made for the processor, which goes on if the card fails."""
         if isinstance(compiled, CardSound):
@@ -80,6 +84,9 @@ class CardAudio(CardBackend):
         self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False
     ) -> npt.NDArray[Any]:
         return self.execute_subgraph(compiled, env, coordinator)
+
+    def get_handle(self, ref: StrandRef, compiled: Compiled) -> Handle:
+        return NoHandle()
 
     def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
         return Backend.adopt(self, compiled, old, copy)

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from weft.backends.asked_points import Fetch
 from weft.backends.base import PictureHandle
 from weft.backends.launch import Launch, Reals
+from weft.backends.launch_numbers import Once
 from weft.backends.memory import StateMemory
 from weft.backends.shader_code import ShaderCode
 from weft.backends.still import Stillness
 from weft.codegen.unit import Unit
+from weft.names import StrandRef
 
 
 class CardPicture(PictureHandle):
@@ -47,6 +50,33 @@ class CardCompiled(ABC):
     stillness: Stillness
     drawn: PictureHandle | None
     """The picture of the last tick."""
+
+    @property
+    @abstractmethod
+    def once(self) -> Once:
+        """What is computed once in a tick."""
+
+    @property
+    @abstractmethod
+    def device(self) -> object:
+        """Where it runs: what lies there can be bound by all that run there."""
+
+    @abstractmethod
+    def can_bind(self, ref: StrandRef) -> bool:
+        """Whether the values of a strand that others read can be left on the card."""
+
+    @abstractmethod
+    def ask(self, ref: StrandRef, launch: Launch) -> Fetch:
+        """Asks for a strand at the points of a launch, as it was in the tick finished last, and waits for nothing if
+        the card computes it. Gives what fetches the values."""
+
+    def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
+        """The same, and the values; in one go."""
+        return self.ask(ref, launch)()
+
+    @abstractmethod
+    def bound_at(self, ref: StrandRef, launch: Launch) -> Any:
+        """A value for each point of a launch, left on the card in the form that programs bind. Waits for nothing."""
 
     @abstractmethod
     def draw(self, launch: Launch) -> PictureHandle | None:

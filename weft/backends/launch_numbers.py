@@ -13,6 +13,7 @@ import numpy.typing as npt
 from weft.backends.interpreter import Interpreter, Machine
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
+from weft.backends.once_code import OnceCode, OnceMachine, is_improvable
 from weft.codegen.base import Kernel
 from weft.codegen.clike.shader import Extent, Past, Shader, Source
 from weft.codegen.native.layout import Head, PictureWord, Scalar
@@ -28,14 +29,29 @@ _Number: TypeAlias = Callable[[Machine, int], float]
 
 
 class Once:
-    """What a kernel computes once in a launch."""
+    """What a kernel computes once in a launch: interpreted, until there is machine code for it."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self._interpreter = Interpreter(replace(kernel, sections=tuple(s for s in kernel.sections if s.rate in _ONCE)))
+        self._machine: OnceMachine | None = None
+
+    @property
+    def tier(self) -> int | None:
+        """1 where it is interpreted, and machine code would be worth while; 2 where that is there."""
+        if self._machine is not None:
+            return 2
+        return 1 if is_improvable(self.kernel) else None
+
+    def exchange(self, code: OnceCode) -> None:
+        """Takes machine code into use, from the next launch on. May be called from any thread."""
+        self._machine = OnceMachine(self.kernel, code)
 
     def begin(self, memory: StateMemory, launch: Launch) -> Machine:
         """Computes it; what slots that are numbers will have been one tick ago is written to the memory."""
+        machine = self._machine
+        if machine is not None:
+            return machine.begin(memory, launch)
         with np.errstate(all="ignore"):
             return self._interpreter.begin(memory, launch)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
 
 from weft.backends.base import Coordinator, Env
-from weft.backends.launch import Getter, Launch, Value
+from weft.backends.launch import Launch, Value
 from weft.codegen.base import Kernel
-from weft.names import StrandRef
 
 
 def tick(
@@ -20,7 +20,7 @@ def tick(
         shape=shape,
         coords=coords,
         uniforms={name: env.uniform(name) for name in kernel.uniforms},
-        strands={ref: _getter(coordinator, ref) for ref in kernel.strands},
+        strands={ref: coordinator.lookup(ref) for ref in kernel.strands},
         pictures={path: env.pictures[path] for path in kernel.pictures},
         threads=env.threads,
         loop_stopped=lambda: env.loop_stopped(kernel.name),
@@ -32,27 +32,25 @@ def at_points(
 ) -> tuple[Launch, tuple[int, ...]]:
     """A kernel over points, at coordinates that broadcast together; and the shape that they broadcast to."""
     given = {**nowhere(env), **coords}
-    arrays = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in given.values()))
-    flat = {name: np.ascontiguousarray(a).reshape(-1) for name, a in zip(given, arrays, strict=True)}
+    shape = np.broadcast_shapes(*map(np.shape, given.values()))
     launch = Launch(
-        shape=(1, max(1, arrays[0].size)),
-        coords=flat,
+        shape=(1, max(1, math.prod(shape))),
+        coords={name: _row(value, shape) for name, value in given.items()},
         uniforms={name: env.uniform(name) for name in kernel.uniforms},
-        strands={other: _getter(coordinator, other) for other in kernel.strands},
+        strands={other: coordinator.lookup(other) for other in kernel.strands},
         pictures={path: env.pictures[path] for path in kernel.pictures},
     )
-    return launch, arrays[0].shape
+    return launch, shape
+
+
+def _row(value: Value, shape: tuple[int, ...]) -> Value:
+    """A coordinate of a list of points: a number as it is, else one for each point; that of a list, too, as it is."""
+    if not np.ndim(value):
+        return float(value)
+    given = np.asarray(value, np.float64)
+    return given if given.shape == shape and given.ndim == 1 else np.broadcast_to(given, shape).flatten()
 
 
 def nowhere(env: Env) -> dict[str, Value]:
     """The coordinates of what is computed at no particular place."""
     return {"x": 0.5, "y": 0.5, "abstime": env.abstime, "channel": 0.0}
-
-
-def _getter(coordinator: Coordinator, ref: StrandRef) -> Getter:
-    """What reads a strand by value."""
-    found = coordinator.lookup(ref)
-    if not callable(found):
-        raise TypeError(f"{ref} can only be bound, not read")
-    getter: Getter = found
-    return getter

@@ -80,6 +80,10 @@ class StateMemory:
             copy.ring(key)[...] = self.ring(key)
         return copy
 
+    def here(self) -> StateMemory:
+        """It, as the processor can read it until the next tick, and nobody may change."""
+        return self
+
     def advance(self, ticks: int = 1) -> None:
         """Ends a tick, or several: what the last one wrote is now one tick ago."""
         self.ticks += ticks

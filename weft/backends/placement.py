@@ -11,7 +11,8 @@ from weft.ir.rates import Rate
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What work and ways cost, in seconds. An operation is an instruction of a kernel's bytecode, for one element."""
+    """What work and ways cost, in seconds. An operation is an instruction of a kernel's bytecode, for one element. What
+    stands here is believed of devices that have not been measured (`known_costs.py`)."""
 
     cpu_operation: float = 1e-10
     """On one core, as machine code: some 240 million pixels a second of the plasma in patches/bench, of 40 operations,

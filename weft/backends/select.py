@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from weft.backends.base import Backend, DeviceInfo
 from weft.backends.chains import CPU, FAMILIES, Link, chain_of
 from weft.backends.cpu import EXECUTORS, CpuBackend, executor_problem
+from weft.backends.known_costs import KnownCosts, read_costs
+from weft.backends.placement import COSTS, Costs
 from weft.backends.registry import Registry, load_registry
 from weft.contexts import ContextTable
 from weft.errors import WeftError, did_you_mean, error
@@ -20,7 +22,8 @@ OPTION, VARIABLE = "--backend", "WEFT_BACKEND"
 class Choice:
     """What runs a context, by the name that `--backend` knows: a backend on a device, how it executes (`vector`, `vm`;
     empty where there is no choice), and why. `rest` is what takes its place, the best first, for what it cannot do, and
-    when its device fails. `passed` says in a line each what WEFT_BACKEND names before it and cannot be had."""
+    when its device fails: down to the CPU, which does not. `costs` say what is worth the way to its device. `passed`
+    has a line each for what WEFT_BACKEND names before it and cannot be had, and for figures that cannot be read."""
 
     context: str
     name: str
@@ -32,6 +35,7 @@ class Choice:
     """Whether somebody named it."""
     rest: tuple[Choice, ...] = ()
     passed: tuple[str, ...] = ()
+    costs: Costs = COSTS
 
     @property
     def shown(self) -> str:
@@ -48,7 +52,7 @@ class Choice:
 
     def __reduce__(self) -> tuple[Callable[..., Choice], tuple[Any, ...]]:
         # Between processes it goes by the name of the backend: a package may have made the class in a function.
-        fields = (self.executor, self.reason, self.device, self.asked, self.rest, self.passed)
+        fields = (self.executor, self.reason, self.device, self.asked, self.rest, self.passed, self.costs)
         return _named, (self.context, self.name, self.backend.name, *fields)
 
 
@@ -120,7 +124,7 @@ def contexts_of(registry: Registry, choices: Mapping[str, Choice]) -> ContextTab
 
 
 def passed(choices: Mapping[str, Choice]) -> list[str]:
-    """What WEFT_BACKEND names and cannot be had, in a line each."""
+    """What WEFT_BACKEND names and cannot be had, and figures that cannot be read, in a line each."""
     return list(dict.fromkeys(line for choice in choices.values() for line in choice.passed))
 
 
@@ -130,6 +134,7 @@ class _Chooser:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._probed: dict[type[Backend], list[DeviceInfo]] = {}
+        self._known: KnownCosts | None = None
 
     def choose(
         self, context: str, wanted: Mapping[str, list[str]], fallback: Mapping[str, list[str]]
@@ -139,11 +144,17 @@ class _Chooser:
         if found is None:
             found, lines = self._preferred(context, fallback)
         found = found or self._auto(context)
-        return found and replace(found, rest=tuple(self._behind(context, found)), passed=lines)
+        if found is None:
+            return None
+        names = [*_names_for(context, wanted), *_names_for(context, fallback)]
+        rest = tuple(self._behind(context, found, names))
+        if self._known is not None and self._known.problem is not None:
+            lines = (*lines, self._known.problem)
+        return replace(found, rest=rest, passed=lines)
 
     def _asked(self, context: str, wanted: Mapping[str, list[str]]) -> Choice | None:
         """What --backend names for a context; None if it names nothing. Raises WeftError if that cannot be had."""
-        for name in (*wanted.get(context, ()), *wanted.get("*", ())):
+        for name in _names_for(context, wanted):
             match self._by_name(context, name, f"asked for with {OPTION}"):
                 case Choice() as choice:
                     return choice
@@ -158,7 +169,7 @@ class _Chooser:
     def _preferred(self, context: str, fallback: Mapping[str, list[str]]) -> tuple[Choice | None, tuple[str, ...]]:
         """The first that WEFT_BACKEND names for a context and that can be had, with a line for each before it."""
         lines: list[str] = []
-        for name in (*fallback.get(context, ()), *fallback.get("*", ())):
+        for name in _names_for(context, fallback):
             match self._by_name(context, name, f"asked for with {VARIABLE}"):
                 case Choice() as choice:
                     return choice, tuple(lines)
@@ -183,7 +194,7 @@ class _Chooser:
 
     def _of_link(self, context: str, link: Link) -> Choice | _Problem | None:
         """None where there is nothing of the kind, which needs no words."""
-        if link.software is False and not any(map(self._registry.may_have_hardware, self._names(context, link.name))):
+        if link.software is False and not self._may_have_hardware(context, link.name):
             return None
         found = [self._on(context, way, software=link.software) for way in self._ways(context, link.name)]
         return next((each for each in found if isinstance(each, Choice)), found[0] if found else None)
@@ -218,38 +229,89 @@ class _Chooser:
         wanted = (name, f"{name}_{context}") if name in FAMILIES else (name,)
         return [known for known in self._registry.names_of(context) if known in wanted]
 
+    def _may_have_hardware(self, context: str, name: str) -> bool:
+        return any(map(self._registry.may_have_hardware, self._names(context, name)))
+
     def _on(
         self, context: str, way: _Way, index: int | None = None, software: bool | None = None
     ) -> Choice | _Problem:
         """A way on a device: that of a number, or the first that is available; hardware before software."""
+        found = next(self._each(context, way, index, software), None)
+        return found or self._problem(way, index, software)
+
+    def _each(
+        self, context: str, way: _Way, index: int | None = None, software: bool | None = None
+    ) -> Iterator[Choice]:
+        """A way on each device that is available, or on that of a number; hardware before software."""
+        if way.executor and executor_problem(way.executor) is not None:
+            return
+        for device in self._devices_for(way, index, software):
+            if device.available:
+                yield Choice(context, way.name, way.backend, way.executor, "", device, costs=self._costs(way, device))
+
+    def _devices_for(self, way: _Way, index: int | None, software: bool | None) -> list[DeviceInfo]:
+        found = [device for device in self._devices(way.backend) if index is None or device.index == index]
+        kind = [device for device in found if software is None or device.software == software]
+        return sorted(kind, key=lambda device: device.software)
+
+    def _problem(self, way: _Way, index: int | None, software: bool | None) -> _Problem:
+        """Why there is no device for a way."""
         problem = executor_problem(way.executor) if way.executor else None
         if problem is not None:
             return _Problem(problem)
         devices = self._devices(way.backend)
-        if index is not None:
-            devices = [device for device in devices if device.index == index]
-            if not devices:
-                listed = ", ".join(f"{device.index}: {device.name}" for device in self._devices(way.backend))
-                return _Problem(f"it has no device {index}", f"there is {listed}" if listed else None)
-        kind = [device for device in devices if software is None or device.software == software]
-        for device in sorted(kind, key=lambda device: device.software):
-            if device.available:
-                return Choice(context, way.name, way.backend, way.executor, "", device)
+        if index is not None and all(device.index != index for device in devices):
+            listed = ", ".join(f"{device.index}: {device.name}" for device in devices)
+            return _Problem(f"it has no device {index}", f"there is {listed}" if listed else None)
+        kind = self._devices_for(way, index, software)
         if not kind:
             return _Problem("there is no such device")
         return _Problem(kind[0].reason or f"{kind[0].name} is not available", kind[0].remedy)
 
-    def _behind(self, context: str, choice: Choice) -> Iterator[Choice]:
-        """The backends on the CPU that can take the place of a choice: they are there for certain, and at once."""
-        for way in self._ways(context, "cpu"):
-            found = self._on(context, way) if way.backend is not choice.backend else None
-            if isinstance(found, Choice):
-                yield found
+    def _behind(self, context: str, choice: Choice, names: Sequence[str]) -> Iterator[Choice]:
+        """What can take the place of a choice: what else was asked for by `names`, then what else is preferred. It ends
+        with the CPU, which is there for certain; and nothing takes the place of that."""
+        if choice.is_cpu:
+            return
+        own = [] if choice.asked else [Link(choice.backend.name, choice.device.software)]
+        known, has_cpu = {_identity(choice)}, False
+        for at, link in enumerate((*map(Link, names), *own, *chain_of(context))):
+            if has_cpu and link.name not in ("cpu", *EXECUTORS):
+                continue
+            for found in self._all(context, link):
+                if _identity(found) not in known:
+                    known.add(_identity(found))
+                    has_cpu = has_cpu or found.is_cpu
+                    yield replace(found, asked=at < len(names))
+
+    def _all(self, context: str, link: Link) -> Iterator[Choice]:
+        """All that is available of what a link names, device by device; looked for one after another."""
+        base, colon, number = link.name.partition(":")
+        if link.software is False and not self._may_have_hardware(context, base):
+            return
+        for way in self._ways(context, base):
+            yield from self._each(context, way, int(number) if colon else None, link.software)
+
+    def _costs(self, way: _Way, device: DeviceInfo) -> Costs:
+        """What is known of a device; the file is read when there is one that it could be about."""
+        if issubclass(way.backend, CpuBackend):
+            return COSTS
+        self._known = self._known or read_costs()
+        return self._known.of(way.backend.name, device)
 
     def _devices(self, backend: type[Backend]) -> list[DeviceInfo]:
         if backend not in self._probed:
             self._probed[backend] = backend.probe()
         return self._probed[backend]
+
+
+def _names_for(context: str, request: Mapping[str, list[str]]) -> list[str]:
+    """What a request names for a context, the best first."""
+    return [*request.get(context, ()), *request.get("*", ())]
+
+
+def _identity(choice: Choice) -> tuple[str, str, int]:
+    return choice.backend.name, choice.executor, choice.device.index
 
 
 def _family(registry: Registry, name: str) -> list[str]:

@@ -13,6 +13,7 @@ import click
 from weft.backends import llvm
 from weft.backends.cpu import EXECUTORS, executor_problem
 from weft.backends.hardware import cores
+from weft.backends.known_costs import read_costs, write_costs
 from weft.backends.native import NativeExecutor
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, contexts_of, refused
@@ -25,11 +26,15 @@ from weft.errors import WeftError, did_you_mean, error
 from weft.runtime.build import Build
 from weft.runtime.measure import Cost, Way, contexts, measure
 from weft.runtime.measure_cards import find_cards, measure_card
+from weft.runtime.measure_costs import MeasuredCosts, measure_costs
 from weft.runtime.transfers import transfers
 
 # The slowest comes first, so that the bars grow shorter from line to line.
 _EXECUTORS = tuple(EXECUTORS)[::-1]
 _COMPILES = 3
+
+# What was measured for fewer seconds than this is not kept: choices should not go by chance.
+_LONG_ENOUGH = 0.2
 
 
 @dataclass(frozen=True)
@@ -71,10 +76,24 @@ def command(
     builds = [(file, _compiled(file, settings)) for file in patches or _shipped()]
     rows = [row for file, build in builds for row in _measured(file, build, wanted, seconds)]
     routes = transfers(min(seconds, 0.2), wanted.cards)
+    costs = measure_costs(wanted.cards, routes, read_costs(), min(seconds, 0.2))
     if as_json:
-        click.echo(json.dumps(json_of(rows, routes, wanted.cards), indent=2))
+        click.echo(json.dumps(json_of(rows, routes, wanted.cards, costs), indent=2))
     else:
-        print_tables(builds, rows, routes, wanted.cards)
+        print_tables(builds, rows, routes, wanted.cards, costs)
+    if seconds >= _LONG_ENOUGH:
+        _keep(costs)
+
+
+def _keep(costs: Sequence[MeasuredCosts]) -> None:
+    """Has choices go by what was measured, from now on."""
+    try:
+        paths = {write_costs(each.card.backend.name, each.card.device, each.measured) for each in costs}
+    except OSError as failure:
+        say(f"what was measured cannot be kept: {failure}")
+        return
+    for path in paths:
+        say(f"what is worth the way to a graphics card is chosen by these figures from now on, in {path}")
 
 
 def _compiled(file: str, settings: Mapping[str, float] | None) -> Build:

@@ -14,6 +14,7 @@ from rich.table import Table
 from weft.backends.select import Choice
 from weft.runtime.build import Build
 from weft.runtime.measure import Cost, machine
+from weft.runtime.measure_costs import MeasuredCosts
 from weft.runtime.transfers import Transfer
 
 _BAR = 20
@@ -64,7 +65,9 @@ def text_to_bytecode(build: Build) -> float:
     return build.parse_ms + build.graph_ms + build.compile_ms
 
 
-def json_of(rows: Sequence[Row], routes: Sequence[Transfer], cards: Sequence[Choice]) -> dict[str, Any]:
+def json_of(
+    rows: Sequence[Row], routes: Sequence[Transfer], cards: Sequence[Choice], costs: Sequence[MeasuredCosts]
+) -> dict[str, Any]:
     """All of it, for programs."""
     devices = [
         {"backend": card.shown, "name": device.name, "driver": device.driver, "software": device.software}
@@ -79,11 +82,20 @@ def json_of(rows: Sequence[Row], routes: Sequence[Transfer], cards: Sequence[Cho
              "p50_us": _rounded(route.p50_us)}
             for route in routes
         ],
+        "costs": [
+            {"backend": each.card.shown, "cost": name, "measured_s": _rounded(measured), "believed_s": believed}
+            for each in costs
+            for name, measured, believed in each.lines()
+        ],
     }  # fmt: skip
 
 
 def print_tables(
-    builds: Sequence[tuple[str, Build]], rows: Sequence[Row], routes: Sequence[Transfer], cards: Sequence[Choice]
+    builds: Sequence[tuple[str, Build]],
+    rows: Sequence[Row],
+    routes: Sequence[Transfer],
+    cards: Sequence[Choice],
+    costs: Sequence[MeasuredCosts],
 ) -> None:
     """All of it, for people."""
     facts = machine()
@@ -97,6 +109,8 @@ def print_tables(
         total = text_to_bytecode(build)
         console.print(f"{Path(file).stem}: text → tree {build.parse_ms:.1f} ms, text → bytecode {total:.1f} ms")
     console.print(_route_table(routes))
+    if costs:
+        console.print(_cost_table(costs))
 
 
 def _rounded(value: float) -> float:
@@ -111,8 +125,27 @@ def _route_table(routes: Sequence[Transfer]) -> Table:
     for title in ("bytes", "µs", "µs with shared memory, as claimed"):
         table.add_column(title, justify="right", no_wrap=True)
     for route in routes:
-        times = (f"{took:,.3g}" if took < 100 else f"{took:,.0f}" for took in (route.p50_us, route.claimed_us))
+        times = map(_microseconds, (route.p50_us, route.claimed_us))
         table.add_row(route.source, route.target, route.mechanism, f"{route.bytes:,}", *times)
+    return table
+
+
+def _microseconds(took: float | None) -> str:
+    if took is None:
+        return ""
+    return f"{took:,.3g}" if took < 100 else f"{took:,.0f}"
+
+
+def _cost_table(costs: Sequence[MeasuredCosts]) -> Table:
+    """What a choice goes by, beside what was measured."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("device", "cost of"):
+        table.add_column(title, no_wrap=True)
+    for title in ("ns, measured", "ns, as the choice has it"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for each in costs:
+        for name, measured, believed in each.lines():
+            table.add_row(each.card.shown, name.replace("_", " "), f"{measured * 1e9:.3g}", f"{believed * 1e9:.3g}")
     return table
 
 

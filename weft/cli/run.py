@@ -155,8 +155,12 @@ class _Run:
     def _display(self, session: Session, stack: ExitStack) -> Display | None:
         """Where the window will be opened, if something may draw with its graphics: from now on it does so. None if
         nothing may, or there is no window to be had, which is said when it is opened."""
-        if self.headless or self.terminal or not session.stage.draws:
+        if self.headless or self.terminal:
             return None
+        device = session.stage.window_device()
+        display = None if device is None else self._display_on(device, stack)
+        if display is not None or not session.stage.draws:
+            return display
         with suppress(WeftError):
             # GLFW and OpenGL are imported with this module, and only where they are wanted.
             from weft.runtime.screens.display import Display, GraphicsError
@@ -166,6 +170,23 @@ class _Run:
                 stack.callback(display.close)
                 session.stage.draw_in(display.graphics())
                 return display
+        return None
+
+    def _display_on(self, device: Any, stack: ExitStack) -> Display | None:
+        """Where the window will be opened, if a device can draw it. None if not, which is said, or if there is no
+        window to be had."""
+        with suppress(WeftError):
+            # As below.
+            from weft.runtime.screens.display import GraphicsError
+            from weft.runtime.screens.surface import display_on
+
+            try:
+                display = display_on(device)
+            except GraphicsError as failure:
+                say(f"pictures are copied to the window: Metal does not draw there ({failure})")
+                return None
+            stack.callback(display.close)
+            return display
         return None
 
     def _play_on(self, session: Session, display: Display | None) -> int:

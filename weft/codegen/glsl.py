@@ -21,9 +21,13 @@ from weft.codegen.clike.shader import Bound, Extent, Shader, UnsuitableError
 from weft.codegen.native.layout import Head
 from weft.ir.expr import SlotPlane
 from weft.ir.program import StateSlot
+from weft.ir.rates import Rate
 
 TARGETS = 8
 """How many targets every driver can draw to at once."""
+
+TEXTURES = 16
+"""How many textures every driver lets a program read."""
 
 IMAGES = 8
 """How many images every driver with such can write to."""
@@ -148,6 +152,10 @@ class Glsl(Language):
         parts.helpers.add("picture")
         return f"picture({picture.name}, {x}, {y})"
 
+    def asked(self, parts: Parts, asked: Bound, over: frozenset[Rate]) -> str:
+        columns = parts.frame.read(Extent.COLUMNS, Extent.COLUMNS.value, "int") if len(over) > 1 else ""
+        return f"texelFetch({asked.name}, {_place(over, columns)}).r"
+
     def program(self, parts: Parts) -> Shader:
         if parts.kernel.sweep == "points":
             return self._points(parts)
@@ -221,7 +229,7 @@ class Glsl(Language):
     def _coordinates(self, parts: Parts, ends: list[str]) -> list[Line]:
         """Where a pixel is."""
         lines = []
-        if any("(at, " in text for text in (*ends, *(line.text for line in parts.body))):
+        if any("(at, " in text or "at." in text for text in (*ends, *(line.text for line in parts.body))):
             lines.append("ivec2 at = ivec2(gl_FragCoord.xy);")
         for name, part, extent in (("x", "x", Extent.COLUMNS), ("y", "y", Extent.ROWS)):
             if name in parts.coords:
@@ -251,12 +259,27 @@ class Glsl(Language):
 
     def _given(self, parts: Parts) -> list[list[str]]:
         """What the program is given, in groups."""
-        kinds = (("sampler2DArray", parts.images), ("samplerBuffer", parts.histories), ("sampler2D", parts.pictures))
+        kinds = (
+            ("sampler2DArray", parts.images), ("samplerBuffer", parts.histories), ("sampler2D", parts.pictures),
+            ("samplerBuffer", parts.asked),
+        )  # fmt: skip
         samplers = [
             f"uniform {kind} {bound.name};  // {remark(bound.key)}" for kind, found in kinds for bound in found.values()
         ]
+        if len(samplers) > TEXTURES:
+            words = "images that it remembers, pictures and strands of other subgraphs"
+            raise UnsuitableError(f"it reads {len(samplers)} {words}, and {TEXTURES} can be read at once")
         frame = structure(self, parts, "layout(std140) uniform Frame", "} frame;")
         return [frame, samplers]
+
+
+def _place(over: frozenset[Rate], columns: str) -> str:
+    """The place of an element among values that change in these directions."""
+    if Rate.ELEMENT in over:
+        return "point"
+    if len(over) > 1:
+        return f"at.y * {columns} + at.x"
+    return "at.x" if Rate.COLUMN in over else "at.y" if over else "0"
 
 
 def _packed(parts: Parts) -> list[tuple[str, str]]:

@@ -22,6 +22,10 @@ from weft.codegen.clike.prelude import FUSED, Helper
 from weft.codegen.clike.shader import Bound, Buffer, Extent, Shader, UnsuitableError, Use
 from weft.codegen.native.layout import Head, PictureWord
 from weft.ir.program import StateSlot
+from weft.ir.rates import Rate
+
+# What lies in these is said where they are declared.
+_TOLD = frozenset({Use.RING, Use.HISTORY, Use.PICTURE, Use.ASKED})
 
 MOST_BUFFERS = 31
 """How many buffers a kernel can be given."""
@@ -127,6 +131,13 @@ class Msl(Language):
         )
         return f"between({picture.name}, {size}, {x}, {y})"
 
+    def asked(self, parts: Parts, asked: Bound, over: frozenset[Rate]) -> str:
+        if not over:
+            return f"{asked.name}[0]"
+        if len(over) > 1 or Rate.ELEMENT in over:
+            return f"{asked.name}[id]"
+        return f"{asked.name}[id {'%' if Rate.COLUMN in over else '/'} {_extent(parts, Extent.COLUMNS)}]"
+
     def program(self, parts: Parts) -> Shader:
         over_points = parts.kernel.sweep == "points"
         start = _points(parts) if over_points else _pixels(parts)
@@ -206,6 +217,7 @@ def _given(parts: Parts) -> list[tuple[Buffer, str]]:
         given.append((Buffer(Use.RING, image.key), f"{access} float *{image.name}"))
     given += [(Buffer(Use.HISTORY, b.key), f"const device float *{b.name}") for b in parts.histories.values()]
     given += [(Buffer(Use.PICTURE, b.key), f"const device float4 *{b.name}") for b in parts.pictures.values()]
+    given += [(Buffer(Use.ASKED, b.key), f"const device float *{b.name}") for b in parts.asked.values()]
     if parts.stops:
         given.append((Buffer(Use.LIMIT), "device atomic_uint *met_limit"))
     return given
@@ -219,7 +231,7 @@ def _parameters(given: list[tuple[Buffer, str]], parts: Parts) -> list[str]:
     """The declarations with their numbers, and with what they are of."""
     lines = []
     for at, (buffer, declared) in enumerate(given):
-        about = f"  // {remark(buffer.key)}" if buffer.use in (Use.RING, Use.HISTORY, Use.PICTURE) else ""
+        about = f"  // {remark(buffer.key)}" if buffer.use in _TOLD else ""
         lines.append(f"{declared} [[buffer({at})]],{about}")
     return [*lines, "uint id [[thread_position_in_grid]]"]
 

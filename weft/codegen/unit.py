@@ -15,7 +15,8 @@ from weft.names import StrandRef
 class Unit:
     """One subgraph, compiled: the kernel over its context's sweep, and one for each strand that others read. Equal
     hashes mean that nothing has to be built again. `feeds` computes once a frame what a context that streams is given
-    by others. `code` is what the backend that will run it has translated beforehand, if anything."""
+    by others. `code` is what the backend that will run it has translated beforehand, if anything; `code_of` names
+    it."""
 
     subgraph: Subgraph
     kernel: Kernel
@@ -23,6 +24,11 @@ class Unit:
     hash: str
     feeds: Kernel | None = None
     code: object = None
+    code_of: str = ""
+
+    def coded_for(self, name: str) -> Unit:
+        """The same without code that another backend than the one of this name has translated."""
+        return self if self.code_of in ("", name) else replace(self, code=None, code_of="")
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

@@ -21,15 +21,17 @@ _KNOWN = 1000
 @dataclass(frozen=True)
 class Change:
     """What runs elsewhere than it was meant to, by the names of the backends, and why: a `subgraph` that does not suit
-    its backend, or all of a context, whose device failed."""
+    its backend, or all of a context, whose device failed. Without a target there is nothing left to run it."""
 
     context: str
     origin: str
-    target: str
+    target: str | None
     reason: str
     subgraph: str | None = None
 
     def __str__(self) -> str:
+        if self.target is None:
+            return f"{self.context} stands still, nothing is left to go on with: {self.reason}"
         if self.subgraph is None:
             return f"{self.context} goes on with {self.target}: {self.reason}"
         return f"{self.subgraph} runs on {self.target}, not {self.origin}: {self.reason}"
@@ -40,7 +42,8 @@ class Candidate:
 
     def __init__(self, choice: Choice) -> None:
         self.choice = choice
-        self.is_lost = False
+        self.loss: str | None = None
+        """Why it cannot be used any more."""
         self._lock = threading.Lock()
         self._backend: Backend | None = None
 
@@ -51,13 +54,27 @@ class Candidate:
                 self._backend = self.choice.make()
             return self._backend
 
+    @property
+    def is_lost(self) -> bool:
+        return self.loss is not None
+
+    def translated(self, unit: Unit) -> Unit:
+        """A unit with what this backend makes of it beforehand."""
+        return replace(unit, code=self.backend.translate(unit), code_of=self.choice.name)
+
+    def coded(self, unit: Unit) -> Unit:
+        """A unit as this backend can take it: code that another one has translated means nothing to a device. The CPU
+        tells by itself."""
+        return unit if self.choice.is_cpu else unit.coded_for(self.choice.name)
+
     def is_behind(self, backend: Backend) -> bool:
         """Whether this is the backend, which has been made."""
         return self._backend is backend
 
 
 class Cast:
-    """The candidates of all contexts, in the order in which they are preferred. May be used from any thread."""
+    """The candidates of all contexts, in the order in which they are preferred. One that is lost stays so: whoever
+    failed in front of an audience is not asked again. May be used from any thread."""
 
     def __init__(self, choices: Mapping[str, Choice]) -> None:
         self._candidates = {name: [Candidate(each) for each in (c, *c.rest)] for name, c in choices.items()}
@@ -74,6 +91,12 @@ class Cast:
     def backend(self, context: str) -> Backend | None:
         """The backend that runs a context, None if nothing can."""
         return next((candidate.backend for candidate in self._left(context)), None)
+
+    def losses(self, context: str) -> list[str]:
+        """Why nothing is left to run a context, device by device; empty if there is something."""
+        if self._left(context):
+            return []
+        return [candidate.loss for candidate in self._candidates.get(context, ()) if candidate.loss is not None]
 
     def backends(self, context: str) -> list[Backend]:
         """All that may run a context now, the one that should first."""
@@ -104,7 +127,7 @@ class Cast:
             return None
         found = self._unsuitable(unit, candidate)
         if found is None and not candidate.choice.asked:
-            found = stays_on_cpu(unit, shape, hardware.cores())
+            found = stays_on_cpu(unit, shape, hardware.cores(), candidate.choice.costs)
         return found
 
     def _unsuitable(self, unit: Unit, candidate: Candidate) -> str | None:
@@ -148,25 +171,27 @@ class Cast:
         return any(candidate.is_lost for found in self._candidates.values() for candidate in found)
 
     def lose(self, backend: Backend, reason: str) -> bool:
-        """A backend cannot be used any more; False if there is nothing to take its place."""
+        """A backend cannot be used any more; False if there is nothing to take its place. The CPU is not lost."""
         candidate = self.candidate_of(backend)
-        if candidate is None:
-            return False
-        if candidate.is_lost:
-            return True
-        behind = self._behind(candidate)
-        if behind is None:
-            return False
-        candidate.is_lost = True
-        choice = candidate.choice
-        self._changes.append(Change(choice.context, choice.shown, behind.choice.shown, reason))
-        return True
+        return candidate is not None and self._lose(candidate, reason)
 
-    def lose_first(self, context: str, reason: str) -> None:
-        """What runs a context cannot be used any more, as somebody says who runs it elsewhere."""
-        backend = self.backend(context)
-        if backend is not None:
-            self.lose(backend, reason)
+    def lose_named(self, context: str, shown: str, reason: str) -> None:
+        """The backend that `--backend` knows by this name cannot be used any more, as somebody says who ran it in
+        another process."""
+        for candidate in self._left(context):
+            if candidate.choice.shown == shown:
+                self._lose(candidate, reason)
+
+    def _lose(self, candidate: Candidate, reason: str) -> bool:
+        choice = candidate.choice
+        if not candidate.is_lost:
+            behind = self._behind(candidate)
+            if behind is None and choice.is_cpu:
+                return False
+            candidate.loss = reason
+            target = behind.choice.shown if behind is not None else None
+            self._changes.append(Change(choice.context, choice.shown, target, reason))
+        return bool(self._left(choice.context))
 
     def changes(self) -> list[Change]:
         """What has changed since this was asked last, oldest first."""

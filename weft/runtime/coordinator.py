@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.base import Backend, Compiled, Env, Values, as_array
+from weft.backends.asked_ahead import AskedAhead, Place, asked_ahead, rows
+from weft.backends.base import Backend, Bindable, Compiled, Env, NoHandle, Reading, Values, as_array
 from weft.backends.launch import VIEW, Getter, Reals, Value
 from weft.codegen.unit import Unit
 from weft.contexts import ContextTable
@@ -18,11 +19,13 @@ from weft.names import StrandRef, viewed
 
 @dataclass(frozen=True)
 class Part:
-    """One subgraph of a running program, with the backend that runs it."""
+    """One subgraph of a running program, with the backend that runs it. One that `bridges` does so until the device
+    that should run it is ready."""
 
     unit: Unit
     backend: Backend
     compiled: Compiled
+    bridges: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,10 @@ class ProgramRunner:
         self._exposed: dict[StrandRef, tuple[Backend, Compiled]] = {}
         self._heard: dict[StrandRef, Getter] = {}
         self._env: Env | None = None
+        self._askings: dict[int, tuple[Part, AskedAhead | None]] = {}
+        """For each part, by its identity, what finds out where it reads strands that are on devices."""
+        self._told: dict[tuple[StrandRef, Place], float] = {}
+        """Values at places that the part which runs was expected to read."""
         self.parts: tuple[Part, ...] = ()
         self.feeding: tuple[Part, ...] = ()
         """What computes the feeds of subgraphs that are played elsewhere."""
@@ -63,37 +70,94 @@ class ProgramRunner:
         self.at: Part | None = None
         """What is being run, or was run last."""
 
+    @property
+    def all_parts(self) -> tuple[Part, ...]:
+        """What runs, and what computes feeds."""
+        return (*self.parts, *self.feeding)
+
     def expose(self, ref: StrandRef, backend: Backend, compiled: Compiled) -> None:
         """Lets others read a strand that a backend computes."""
         self._exposed[ref] = (backend, compiled)
+        self._askings.clear()
 
     def hear(self, ref: StrandRef, getter: Getter) -> None:
         """Lets others read a strand that is played elsewhere."""
         self._heard[ref] = getter
 
-    def lookup(self, ref: StrandRef) -> Getter:
-        """A getter that reads a strand at the coordinates its context can be read over, in that order. Raises KeyError
-        if nobody exposed it."""
+    def lookup(self, ref: StrandRef) -> Getter | Bindable:
+        """A getter that reads a strand at the coordinates its context can be read over, in that order; where there is a
+        handle, it can be bound as well. Raises KeyError if nobody exposed it."""
         if ref in self._heard:
             return self._heard[ref]
         backend, compiled = self._exposed[ref]
-        over = self._contexts[compiled.unit.subgraph.context].read_over
+        over = self._over(ref)
 
         def get(*coords: Value) -> Value:
-            if self._env is None:
-                raise RuntimeError(f"{ref} is read outside of a tick")
-            return backend.get_value_at(ref, compiled, dict(zip(over, coords, strict=True)), self._env, self)
+            known = self._known(ref, coords) if self._told else None
+            if known is not None:
+                return known
+            return backend.get_value_at(ref, compiled, dict(zip(over, coords, strict=True)), self._now(ref), self)
 
-        return get
+        handle = backend.get_handle(ref, compiled)
+        if isinstance(handle, NoHandle):
+            return get
+
+        def bind(*coords: Value) -> Any:
+            return handle.values_at(dict(zip(over, coords, strict=True)), self._now(ref), self)
+
+        return Bindable(get, handle.device, bind)
+
+    def _now(self, ref: StrandRef) -> Env:
+        if self._env is None:
+            raise RuntimeError(f"{ref} is read outside of a tick")
+        return self._env
 
     def values(self, asked: Mapping[StrandRef, Mapping[str, Value]], env: Env) -> dict[StrandRef, npt.NDArray[Any]]:
         """Several exposed strands, each at coordinates of its own, after a tick."""
         self._env = env
-        found = {}
+        readings: dict[Backend, list[Reading]] = {}
         for ref, coords in asked.items():
             backend, compiled = self._exposed[ref]
-            found[ref] = np.asarray(backend.get_value_at(ref, compiled, coords, env, self))
-        return found
+            readings.setdefault(backend, []).append(Reading(ref, compiled, coords))
+        return {
+            reading.ref: np.asarray(values)
+            for backend, reads in readings.items()
+            for reading, values in zip(reads, backend.get_values_at(reads, env, self), strict=True)
+        }
+
+    def _execute(self, part: Part, env: Env) -> Values:
+        """Runs one tick of a subgraph. What it reads once a tick of others on devices is asked for beforehand: if it is
+        several values, they are waited for once."""
+        asking = self._asking(part)
+        try:
+            if asking is not None:
+                self._told = self._asked(asking.places(part.compiled.memory, env), env)
+            return part.backend.execute_subgraph(part.compiled, env, self)
+        finally:
+            self._told = {}
+
+    def _asked(self, places: Mapping[StrandRef, list[Place]], env: Env) -> dict[tuple[StrandRef, Place], float]:
+        found = self.values({ref: rows(each, self._over(ref)) for ref, each in places.items()}, env)
+        return {
+            (ref, place): float(value)
+            for ref, values in found.items()
+            for place, value in zip(places[ref], values.reshape(-1), strict=True)
+        }
+
+    def _known(self, ref: StrandRef, coords: tuple[Value, ...]) -> float | None:
+        """The value of a strand at a place, if it has been asked for."""
+        return None if any(map(np.ndim, coords)) else self._told.get((ref, tuple(map(float, coords))))
+
+    def _asking(self, part: Part) -> AskedAhead | None:
+        if id(part) not in self._askings:
+            exposed = {ref: self._exposed[ref][0] for ref in part.unit.kernel.strands if ref in self._exposed}
+            on_devices = {ref for ref, backend in exposed.items() if backend.capabilities().handles}
+            self._askings[id(part)] = part, asked_ahead(part.unit.kernel, on_devices - self._heard.keys())
+        return self._askings[id(part)][1]
+
+    def _over(self, ref: StrandRef) -> tuple[str, ...]:
+        """The coordinates that a strand can be read over."""
+        return self._contexts[self._exposed[ref][1].unit.subgraph.context].read_over
 
     def try_out(self, env: Env, raw: bool = False) -> Iterator[tuple[Part, Values | None]]:
         """One tick of every subgraph, without any effect outside; see `Backend.try_out`."""
@@ -117,7 +181,7 @@ class ProgramRunner:
         for part in self.parts:
             self.at = part
             if id(part.compiled) not in done:
-                done[id(part.compiled)] = part.backend.execute_subgraph(part.compiled, env, self)
+                done[id(part.compiled)] = self._execute(part, env)
             values = done[id(part.compiled)]
             if part.unit.subgraph.sinks:
                 results.append(_result(part, values))
@@ -143,7 +207,7 @@ class ProgramRunner:
         found: dict[str, float] = {}
         for part in self.feeding:
             self.at = part
-            values = part.backend.execute_subgraph(part.compiled, env, self)
+            values = self._execute(part, env)
             found.update(zip(part.unit.kernel.outputs, map(float, as_array(values).reshape(-1)), strict=True))
         return found
 

@@ -2,40 +2,169 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
-from weft.backends.base import Backend, DeviceLostError, Env, Values
+from weft.backends.base import Backend, Compiled, Coordinator, DeviceLostError, Env, Values
 from weft.backends.cpu import CpuBackend
+from weft.backends.null import Null, NullCompiled
+from weft.codegen.unit import Unit
 from weft.errors import WeftError
-from weft.runtime.program import Stage, Swap
+from weft.runtime.coordinator import Part, ProgramRunner
+from weft.runtime.playable import Playable
+from weft.runtime.program import Stage, Swap, memories_for
+
+NOTHING_SEEN: Mapping[str, Values] = MappingProxyType({})
 
 
-def recover(stage: Stage, swap: Swap, failure: Exception, env: Env, done: dict[int, Values]) -> bool:
+def recover(
+    stage: Stage,
+    swap: Swap,
+    failure: Exception,
+    env: Env,
+    done: dict[int, Values],
+    last: Mapping[str, Values] = NOTHING_SEEN,
+) -> bool:
     """Has what ran on the device that failed go on with the next backend, in the middle of a tick that is `done` so
-    far, with all that can still be read of what it remembers. False if it is the program that failed, or nothing is
-    left to go on with."""
+    far, with all that can still be read of what it remembers; see `mend`. False if it is the program that failed."""
     for backend in _suspects(swap, failure):
-        if stage.cast.lose(backend, _reason(failure)):
-            return mend(stage, swap, env, done)
+        stage.cast.lose(backend, _reason(failure))
+        if stage.cast.is_lost(backend):
+            return mend(stage, swap, env, done, last)
     return False
 
 
-def mend(stage: Stage, swap: Swap, env: Env, done: dict[int, Values]) -> bool:
-    """Has the subgraphs of a program that cannot run any more where they were made ready run elsewhere. False if none
-    does. Raises WeftError for one that nothing can run."""
+def mend(
+    stage: Stage, swap: Swap, env: Env, done: dict[int, Values], last: Mapping[str, Values] = NOTHING_SEEN
+) -> bool:
+    """Has the subgraphs of a program that cannot run any more where they were made ready run elsewhere; where nothing
+    is left, what they gave `last` stands, by their names. False if there are none. Raises WeftError for one that
+    nothing takes."""
     if not stage.cast.has_lost:
         return False
-    lost = [part for part in (*swap.runner.parts, *swap.runner.feeding) if stage.cast.is_lost(part.backend)]
+    lost = [part for part in swap.runner.all_parts if stage.cast.is_lost(part.backend)]
     for part in lost:
-        new = stage.stand_in(part, swap.playable, env, swap.runner)
+        if stage.cast.losses(part.unit.subgraph.context):
+            new = _standing(part, last)
+        else:
+            new = stand_in(stage, part, swap.playable, env, swap.runner)
         swap.runner.replace(part, new)
         given = done.pop(id(part.compiled), None)
         if isinstance(given, np.ndarray):
             # It has had its turn in this tick. A picture that lies on the device is drawn anew.
             done[id(new.compiled)] = given
     return bool(lost)
+
+
+def stand_in(stage: Stage, part: Part, playable: Playable, env: Env, runner: ProgramRunner) -> Part:
+    """The same subgraph on another backend, as soon as can be, with what it remembers, as far as the device still gives
+    that away. The CPU bridges the time until a device that comes before it is ready. Raises WeftError if nothing can
+    run it."""
+    failed: WeftError | None = None
+    while True:
+        candidates = stage.candidates(part.unit, playable)
+        at_once = next((candidate for candidate in candidates if candidate.choice.is_cpu), None)
+        found = at_once or next(iter(candidates), None)
+        if found is None:
+            raise failed or DeviceLostError(part.unit.subgraph.context, "nothing is left that could run it")
+        try:
+            compiled = found.backend.compile_at_once(found.coded(part.unit), env, runner)
+        except DeviceLostError as failure:
+            failed = failed or failure
+            if not stage.cast.lose(found.backend, failure.reason):
+                raise
+            continue
+        new = Part(part.unit, found.backend, compiled, bridges=found is not candidates[0])
+        with suppress(Exception):  # what was on the device may be lost with it
+            new.backend.adopt(new.compiled, memories_for(new, [part]))
+        return new
+
+
+# --- from what bridges to the device that is meant ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Move:
+    """A subgraph of a program that goes from the part that bridges to another; to None if no device takes it."""
+
+    swap: Swap
+    old: Part
+    new: Part | None
+
+
+def moves(stage: Stage, swap: Swap, units: Iterable[Unit]) -> tuple[Move, ...]:
+    """Makes ready what a program bridges, on the devices that should run it. `units` are the same subgraphs, translated
+    for these. Takes its time, and changes nothing that runs: for the thread that compiles."""
+    translated = {unit.hash: unit for unit in units}
+    bridges = [part for part in swap.runner.all_parts if part.bridges]
+    return tuple(
+        Move(swap, part, _moved(stage, swap, replace(part, unit=translated.get(part.unit.hash, part.unit))))
+        for part in bridges
+    )
+
+
+def _moved(stage: Stage, swap: Swap, part: Part) -> Part | None:
+    env = Env(*swap.size, pictures=swap.pictures)
+    for candidate in stage.candidates(part.unit, swap.playable):
+        if candidate.choice.is_cpu:
+            break
+        try:
+            compiled = candidate.backend.compile_subgraph(candidate.coded(part.unit), env, swap.runner)
+        except DeviceLostError as failure:
+            stage.cast.lose(candidate.backend, failure.reason)
+        except WeftError as failure:
+            stage.cast.pass_over(part.unit, candidate, failure.diagnostics[0].message)
+        else:
+            return Part(part.unit, candidate.backend, compiled)
+    return None
+
+
+def settle(stage: Stage, move: Move) -> bool:
+    """Carries a move out, between two ticks, with what has been remembered meanwhile. False if it has come to nothing:
+    then what bridges goes on."""
+    runner, old, new = move.swap.runner, move.old, move.new
+    if all(part is not old for part in runner.all_parts):
+        return True
+    if new is None:
+        runner.replace(old, replace(old, bridges=False))
+        return False
+    if stage.cast.is_lost(new.backend):
+        return False
+    try:
+        new.backend.adopt(new.compiled, memories_for(new, [old]))
+    except DeviceLostError as failure:
+        stage.cast.lose(new.backend, failure.reason)
+        return False
+    runner.replace(old, new)
+    return True
+
+
+# --- where nothing is left ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Standing(NullCompiled):
+    """A subgraph that gives again and again what it gave last."""
+
+    last: Values | None = None
+
+
+class _Stillness(Null):
+    """Takes the place of a device that nothing else can take."""
+
+    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Any:
+        if isinstance(compiled, _Standing) and compiled.last is not None:
+            return compiled.last
+        return super().execute_subgraph(compiled, env, coordinator)
+
+
+def _standing(part: Part, last: Mapping[str, Values]) -> Part:
+    return Part(part.unit, _Stillness(), _Standing(part.unit, last=last.get(part.unit.subgraph.name)))
 
 
 def _suspects(swap: Swap, failure: Exception) -> Iterator[Backend]:
@@ -49,8 +178,9 @@ def _suspects(swap: Swap, failure: Exception) -> Iterator[Backend]:
             yield at.backend
         return
     # It may have failed where another one reads from it, or where its picture is shown.
-    others = [part.backend for part in swap.runner.parts if not isinstance(part.backend, CpuBackend)]
-    yield from sorted([at.backend, *others], key=lambda backend: backend.context != failure.context)
+    backends = [at.backend, *(part.backend for part in swap.runner.all_parts)]
+    on_cpu, context = CpuBackend, failure.context
+    yield from sorted(backends, key=lambda backend: (isinstance(backend, on_cpu), backend.context != context))
 
 
 def _reason(failure: Exception) -> str:

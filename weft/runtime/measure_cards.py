@@ -25,6 +25,9 @@ _CONTEXTS = (VISUAL, AUDIO, COMPUTE)
 # Sound may be computed ahead: the time of a block is that of so many in a row, shared among them.
 _BLOCKS = 64
 
+# The tier that is made in the background.
+_BEST = 2
+
 
 def find_cards(registry: Registry) -> tuple[list[Choice], dict[str, str]]:
     """The devices besides the CPU that run a context of weft's own; and of the backends that have none, why."""
@@ -58,6 +61,7 @@ def measure_card(program: Build, card: Choice, seconds: float) -> Cost | None:
     started = time.perf_counter()
     rig.load(units)
     load_ms = (time.perf_counter() - started) * 1e3
+    rig.improve()
     timing = timed(rig.tick, seconds)
     if spec.streams:
         # The median of single blocks would be of those that were computed ahead, and cost nothing.
@@ -109,6 +113,13 @@ class _Rig:
         env = self._env(units[0])
         self._loaded = [self._backend.compile_subgraph(unit, env, self._elsewhere) for unit in units]
         self._backend.sync("device")
+
+    def improve(self) -> None:
+        """Takes into use what a performance has as soon as there was time to make it."""
+        for compiled in self._loaded:
+            code = self._backend.translate(compiled.unit, tier=_BEST)
+            if code is not None:
+                self._backend.exchange(compiled, code)
 
     def tick(self) -> None:
         """Runs the next tick, and waits until the device has done all of it."""

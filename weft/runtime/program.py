@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,12 +11,13 @@ from typing import Any
 
 from weft.backends import hardware
 from weft.backends.base import Backend, Compiled, DeviceInfo, DeviceLostError, Env
+from weft.backends.cpu import CpuBackend
 from weft.backends.estimate import Need, by_device, check_room, needs_of, pictures_of
 from weft.backends.launch import Getter, Picture
 from weft.backends.null import NullCompiled
 from weft.backends.select import Choice
 from weft.codegen.unit import Unit
-from weft.contexts import COMPUTE
+from weft.contexts import COMPUTE, VISUAL
 from weft.errors import Diagnostic, WeftError, error
 from weft.media.pictures import PictureError, load_picture
 from weft.names import StrandRef, is_view
@@ -66,8 +67,14 @@ class Swap:
     @property
     def improvable(self) -> tuple[Unit, ...]:
         """What still runs at the first tier or below it, or may do so elsewhere, without its code."""
-        here = (part.unit for part in self.runner.parts if part.backend.tier(part.compiled) in (0, 1))
+        here = (p.unit for p in self.runner.parts if p.backend.tier(p.compiled) in (0, 1) and not p.bridges)
         return tuple(replace(unit, code=None) for unit in (*here, *self.elsewhere))
+
+    @property
+    def bridged(self) -> Playable:
+        """What should run on a device that is not ready for it yet."""
+        units = (replace(part.unit, code=None) for part in self.runner.all_parts if part.bridges)
+        return replace(self.playable, units=tuple(units))
 
     @property
     def stand_ins(self) -> frozenset[str]:
@@ -128,6 +135,11 @@ class Stage:
             for backend in self.cast.backends(context):
                 backend.draw_in(graphics)
 
+    def window_device(self) -> Any:
+        """The device that a window should draw with, so that pictures need not be copied; None if OpenGL will do."""
+        backend = self.backend(VISUAL.name)
+        return None if backend is None else backend.window_device()
+
     def rehearsed(self, playable: Playable) -> bool:
         """Whether something else tries out a part of a program than what runs it."""
         firsts = (self.candidates(unit, playable)[:1] for unit in playable.units)
@@ -152,7 +164,7 @@ class Stage:
         units = []
         for unit in playable.units:
             first = next(iter(self.candidates(unit, playable)), None)
-            units.append(replace(unit, code=first.backend.translate(unit)) if first is not None else unit)
+            units.append(first.translated(unit) if first is not None else unit)
         parsing, graph, kernels = playable.took
         took = (parsing, graph, kernels + (time.perf_counter() - started) * 1e3)
         return replace(playable, units=tuple(units), took=took)
@@ -227,6 +239,7 @@ class Stage:
             part.unit.subgraph.name: part
             for part in before.runner.parts
             if self.cast.runs(part.backend)
+            and not part.bridges
             and (before.size == size or self._streams(part.unit, before.playable))
         }
 
@@ -236,7 +249,7 @@ class Stage:
         for candidate in self.candidates(unit, playable):
             backend = self._acting(candidate.backend)
             try:
-                return Part(unit, backend, backend.compile_subgraph(unit, env, runner))
+                return Part(unit, backend, backend.compile_subgraph(candidate.coded(unit), env, runner))
             except DeviceLostError as failure:
                 first = first or failure
                 self.cast.lose(backend, failure.reason)
@@ -245,15 +258,6 @@ class Stage:
                 self.cast.pass_over(unit, candidate, failure.diagnostics[0].message)
         assert first is not None, "there is a candidate for every unit that can run"
         raise first
-
-    def stand_in(self, part: Part, playable: Playable, env: Env, runner: ProgramRunner) -> Part:
-        """The same subgraph on another backend, as soon as can be, with what it remembers, as far as the device still
-        gives that away. Raises WeftError if nothing can run it."""
-        (first, *_) = self.candidates(part.unit, playable)
-        new = Part(part.unit, first.backend, first.backend.compile_at_once(part.unit, env, runner))
-        with suppress(Exception):  # what was on the device may be lost with it
-            new.backend.adopt(new.compiled, _memories_for(new, [part]))
-        return new
 
     def placed(self, unit: Unit, playable: Playable) -> tuple[Choice, str] | None:
         """What runs a unit, and why; None if nothing can."""
@@ -302,21 +306,13 @@ class Stage:
 
     def copy_ahead(self, swap: Swap, before: Swap) -> None:
         """Does beforehand what takes time of a `take_over` that copies, while the program before runs."""
-        for part, old in _heirs(swap, before):
+        for part, old in _heirs(swap.runner.parts, before.runner.parts):
             part.backend.copy_ahead(part.compiled, [other.compiled for other in old if other.backend is part.backend])
 
     def take_over(self, swap: Swap, before: Swap | None, copy: bool = False) -> list[str]:
         """Hands the memory of the program before to the new one, or a `copy` if that runs on, at the boundary between
         two frames; gives the keys of the state slots that go on."""
-        if before is None:
-            return []
-        heirs = list(_heirs(swap, before))
-        new = [part.compiled for part, _ in heirs]
-        kept = (part for part in swap.runner.parts if all(part.compiled is not compiled for compiled in new))
-        goes_on = [slot.key for part in kept for slot in part.unit.kernel.slots]
-        for part, old in heirs:
-            goes_on += part.backend.adopt(part.compiled, _memories_for(part, old), copy)
-        return goes_on
+        return hand_over(swap.runner.parts, before.runner.parts, copy) if before is not None else []
 
     def _unrunnable(self, playable: Playable) -> dict[str, Diagnostic]:
         """The subgraphs that no backend runs, and those that read from them, each with a warning that says so."""
@@ -325,7 +321,7 @@ class Stage:
             subgraph = unit.subgraph
             label = (subgraph.sinks or tuple(map(str, subgraph.tied)))[0].partition(".")[0]
             needed = next((n for n in subgraph.depends_on if n in missing), None)
-            if subgraph.context not in self.choices:
+            if subgraph.context not in self.choices or self.cast.losses(subgraph.context):
                 words, hint = self._no_backend(subgraph.context)
                 words = f"{label} is left out: {words}"
             elif needed is not None:
@@ -337,6 +333,9 @@ class Stage:
 
     def _no_backend(self, context: str) -> tuple[str, str | None]:
         """Why nothing runs a context, and what helps."""
+        losses = self.cast.losses(context)
+        if losses:
+            return f"nothing is left that runs {context}: {losses[-1]}", None
         device = self.missing.get(context)
         if device is None:
             return f"this version has no backend that runs {context}", None
@@ -363,26 +362,42 @@ class Stage:
         return loaded
 
 
-def _heirs(swap: Swap, before: Swap) -> Iterator[tuple[Part, list[Part]]]:
+def hand_over(parts: Sequence[Part], before: Sequence[Part], copy: bool = False) -> list[str]:
+    """Hands the memory of the parts `before` to others, or a `copy` if the former run on; gives the keys of the state
+    slots that go on."""
+    heirs = list(_heirs(parts, before))
+    new = [part.compiled for part, _ in heirs]
+    kept = (part for part in parts if all(part.compiled is not compiled for compiled in new))
+    goes_on = [slot.key for part in kept for slot in part.unit.kernel.slots]
+    for part, old in heirs:
+        goes_on += part.backend.adopt(part.compiled, memories_for(part, old), copy)
+    return goes_on
+
+
+def _heirs(parts: Sequence[Part], before: Sequence[Part]) -> Iterator[tuple[Part, list[Part]]]:
     """The parts of a program that do not run yet, with those of the one before that they may go on from. Also one that
     was kept: the program it was kept from may have been replaced in the meantime."""
-    old = before.runner.parts
-    for part in swap.runner.parts:
-        if all(part.compiled is not running.compiled for running in old):
-            yield part, [other for other in old if other.unit.subgraph.context == part.unit.subgraph.context]
+    for part in parts:
+        if all(part.compiled is not running.compiled for running in before):
+            yield part, [other for other in before if other.unit.subgraph.context == part.unit.subgraph.context]
 
 
-def _memories_for(part: Part, old: Iterable[Part]) -> list[Compiled]:
+def memories_for(part: Part, old: Iterable[Part]) -> list[Compiled]:
     """What others remember, in a form that the backend of a part can go on from; without what cannot be read."""
     found: list[Compiled] = []
     for other in old:
-        if type(other.backend) is type(part.backend):
+        if other.backend is part.backend or _are_alike_on_cpu(part.backend, other.backend):
             found.append(other.compiled)
             continue
         with suppress(WeftError):
-            # Of a device of another kind there is the memory alone.
+            # Of another device there is the memory alone.
             found.append(NullCompiled(other.unit, other.backend.remembered(other.compiled)))
     return found
+
+
+def _are_alike_on_cpu(one: Backend, other: Backend) -> bool:
+    """Whether both keep what they remember in the memory of this computer, in one form."""
+    return isinstance(one, CpuBackend) and type(one) is type(other)
 
 
 def _shape(unit: Unit, playable: Playable, size: tuple[int, int]) -> tuple[int, int]:

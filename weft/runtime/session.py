@@ -186,6 +186,7 @@ class Session:
         if due is not None:
             self._refuse(due) if due.swap is None else self._swap(due, due.swap)
         for better in self._saves.improvements():
+            self._ticker.settle(better.moves)
             if self.sound is not None:
                 self.sound.improve(better.codes)
             self.events.emit("tier", hash=better.hash, tier=better.tier, compile_ms=round(better.took, 3))
@@ -214,7 +215,7 @@ class Session:
         except Exception as failure:
             problem = fault("the program could not take over", failure)
             self._refuse(replace(outcome, swap=None, diagnostics=(problem,)))
-            self._succession.go_back()
+            self._succession.sound_anew()
             return
         self._pending = outcome
         if outcome.diagnostics:
@@ -321,11 +322,15 @@ class Session:
         changes = self.stage.cast.changes()
         self._teller.changed(changes)
         if any(change.subgraph is None for change in changes):
-            self._saves.change(replace(self.compiler.setup, choices=self.stage.cast.choices))
+            setup = replace(self.compiler.setup, choices=self.stage.cast.choices)
+            self._saves.change(setup)
+            if self.sound is not None:
+                self.sound.change(setup)
 
     def _show(self, screen: Screen, shown: Result | None) -> bool:
         """Shows the picture of a frame; False if it cannot be shown. Raises WeftError when the screen is lost."""
-        if shown is None and self._picture is None:
+        if shown is None and (self._picture is None or self.stage.cast.losses("visual")):
+            # Where nothing is left to draw with, the last picture stands.
             screen.redraw()
             return True
         if shown is not None and shown.values is self._picture:
@@ -358,7 +363,7 @@ class Session:
         text = self._pending.saved.hash if self._pending else self._saves.last.hash
         went_back = self.programs.withdraw()
         if went_back:
-            self._succession.go_back()
+            self._succession.sound_anew()
         self._pending = None
         if went_back or problems != self._failure:
             self._report(text, problems)
@@ -383,9 +388,16 @@ class Session:
             if event.kind == "failure":
                 self._sound_fails(event)
             elif event.kind == "moved":
-                self.stage.cast.lose_first(event.code, event.words)
+                self._sound_moves(event)
             else:
                 self._teller.heard(event)
+
+    def _sound_moves(self, event: SoundEvent) -> None:
+        """What computes sounds has failed. The processor plays on; if a device comes before it, that takes over."""
+        self.stage.cast.lose_named(event.code, event.origin, event.words)
+        following = self.stage.cast.choices.get(event.code)
+        if following is not None and not following.is_cpu:
+            self._succession.sound_anew()
 
     def _sound_fails(self, event: SoundEvent) -> None:
         """A program whose sound fails gives way to the one before, as one does whose picture fails."""

@@ -60,8 +60,9 @@ class Succession:
             return
         self._sounding = self._sound.enter(swap.playable, 0.0, self._given(swap))
         if self._sound.is_starting:
-            self._clock.restart()
+            # Paused first: else it would go on between these two.
             self._clock.pause()
+            self._clock.restart()
             self._held_until = time.monotonic() + _HELD
 
     def offer(self, outcome: Outcome) -> None:
@@ -80,7 +81,8 @@ class Succession:
         """Settles when a program takes over that is ready `since` some moment."""
         now, running = self._clock.now(), self._programs.running
         bpm = running.playable.settings["bpm"] if running is not None else 0.0
-        at = self._takeover.moment(swap.playable, now, bpm) if running is not None else None
+        reached = now if self._sound is None else now + self._sound.ahead
+        at = self._takeover.moment(swap.playable, reached, bpm) if running is not None else None
         self._waiting = _Waiting(outcome, now if at is None else at, since, self._sounds(swap, at))
 
     def due(self) -> Outcome | None:
@@ -120,8 +122,9 @@ class Succession:
         leaving = before if self._fading is None else as_array(shown).copy()
         self._fading = PictureFade(leaving, self._clock.now(), fade)
 
-    def go_back(self) -> None:
-        """Another program than the one whose sound was announced plays."""
+    def sound_anew(self) -> None:
+        """Has the sound of the program that plays made ready and faded in: another program plays than the one whose
+        sound was announced, or another device is to play it."""
         if self._programs.running is not None:
             self._sounding = self._sounds(self._programs.running)
         waiting = self._waiting
@@ -138,7 +141,7 @@ class Succession:
         if waiting is None or not 0 < number == waiting.sound:
             return None
         self._waiting = None
-        self.go_back()
+        self.sound_anew()
         return waiting.outcome
 
     def seen(self, shown: Result | None, env: Env, done: Mapping[int, Values]) -> Result | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from weft.backends.base import DeviceLostError, Env, Values
 from weft.runtime.clock import Clock, Tick
 from weft.runtime.compiling.trial import Moment
 from weft.runtime.coordinator import Result
-from weft.runtime.fallback import mend, recover
+from weft.runtime.fallback import Move, mend, recover, settle
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Stage, Swap
 from weft.runtime.sound.player import Sound
@@ -32,6 +32,8 @@ class Ticker:
     def __post_init__(self) -> None:
         self.tick = Tick(0, 0.0, 0.0)
         """The tick that was begun last."""
+        self._last: dict[str, Values] = {}
+        """What each subgraph gave in the tick that was finished last, by its name."""
 
     def moment(self) -> Moment:
         """Where the performance is. May be called from any thread."""
@@ -65,6 +67,7 @@ class Ticker:
         while True:
             try:
                 results = swap.runner.run(env, done)
+                self._last = {result.subgraph: result.values for result in results}
                 if self.sound is not None:
                     given = {**env.inputs, **swap.runner.feeds(env)}
                     self.sound.follow(self.clock, given, swap.runner.seen(env))
@@ -75,8 +78,15 @@ class Ticker:
 
     def mend(self, swap: Swap) -> None:
         """Has a program that was made ready for a device which is lost by now run elsewhere."""
-        if mend(self.stage, swap, self.env(swap), {}):
+        if mend(self.stage, swap, self.env(swap), {}, self._last):
             self.recovered(swap)
+
+    def settle(self, moves: Iterable[Move]) -> None:
+        """Has what was bridged go on where it should run, as far as it can by now; else it is made better where it
+        is."""
+        for move in moves:
+            if not settle(self.stage, move):
+                self.recovered(move.swap)
 
     def lost_in_sight(self, swap: Swap, failure: DeviceLostError) -> None:
         """The device failed when its picture was to be shown; the next one is drawn elsewhere. Raises the failure if
@@ -85,7 +95,7 @@ class Ticker:
             raise failure
 
     def _recovers(self, swap: Swap, failure: Exception, env: Env, done: dict[int, Values]) -> bool:
-        if not recover(self.stage, swap, failure, env, done):
+        if not recover(self.stage, swap, failure, env, done, self._last):
             return False
         self.recovered(swap)
         return True

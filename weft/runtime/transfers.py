@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,15 +21,15 @@ from weft.errors import Source
 from weft.names import StrandRef
 from weft.runtime.build import build
 from weft.runtime.coordinator import Part, ProgramRunner
-from weft.runtime.measure import timed
+from weft.runtime.measure import constant, timed
 
 # A picture so small that what is drawn takes no time beside what is sent.
 _SIZE = (64, 36)
 
-# The sides of pictures: of one that is sent to a card, and of those that are bound, which shall be quick to sample.
-_LARGE, _SMALL = 512, 16
+# The side of a picture that is sent to a card.
+_LARGE = 512
 
-# How many numbers a program is given, how many pictures it samples, and how many values are asked for at once.
+# How many numbers a program is given, at how many places it reads a strand, and how many values are asked for at once.
 _NUMBERS, _BOUND, _BATCH = 26, 8, 4096
 
 _FAR = StrandRef("far", "v")
@@ -38,14 +39,14 @@ _FAR_TEXT = "far<v> = prev(far@v) * 0.5 + me@x\ndisplay(far@v)\ncompute(far@v)\n
 @dataclass(frozen=True, slots=True)
 class Transfer:
     """The way of so many bytes from one device to another. `claimed_us` is what machines whose processor and card share
-    one memory are said to take."""
+    one memory are said to take, where anything is said."""
 
     source: str
     target: str
     mechanism: str
     bytes: int
     p50_us: float
-    claimed_us: float
+    claimed_us: float | None = None
 
 
 def transfers(seconds: float, cards: Sequence[Choice]) -> list[Transfer]:
@@ -55,7 +56,7 @@ def transfers(seconds: float, cards: Sequence[Choice]) -> list[Transfer]:
     for card in cards:
         if card.context == VISUAL.name:
             backend = card.make()
-            for measured in (_on_card, _to_card, _from_card):
+            for measured in (_on_card, _to_card, _from_card, _as_they_are):
                 found += measured(card.shown, backend, seconds)
     return found
 
@@ -82,11 +83,12 @@ def _asked(backend: Backend, seconds: float) -> Iterator[tuple[int, float]]:
 
 
 def _on_card(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
-    """A picture that lies on the card already, bound to one more program. Nothing is copied."""
+    """A strand that one subgraph computes on the card, at every pixel of the picture of another one: read at one more
+    place, and bound there. Nothing is copied."""
     if backend.capabilities().handles:
-        several, single = (_Rig(backend, *_sampling(film, count, _SMALL)) for film, count in (("a", _BOUND), ("b", 1)))
+        several, single = (_Rig(backend, _chain_text(count)) for count in (_BOUND, 1))
         took = _difference_us(several.tick, single.tick, seconds) / (_BOUND - 1)
-        yield Transfer(name, name, "bind", _picture(_SMALL).nbytes, took, 0.01)
+        yield Transfer(name, name, "bind", math.prod(_SIZE) * np.dtype(np.float32).itemsize, took, 0.01)
 
 
 def _to_card(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
@@ -100,6 +102,27 @@ def _to_card(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
     yield Transfer("cpu", name, "buffer", _picture(_LARGE).nbytes, took, 0.1)
 
 
+def _as_they_are(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
+    """The bytes of a picture on their way to the memory of a device and back, and from place to place in it, without
+    any program."""
+    given = _picture(_LARGE)
+    pool = backend.pool(3 * given.nbytes)
+    one, other = (pool.take(given.shape, given.dtype) for _ in range(2))
+    backend.upload(given, one)
+    ways: Mapping[tuple[str, str, str], Callable[[], object]] = {
+        ("cpu", name, "upload"): partial(backend.upload, given, one),
+        (name, "cpu", "download"): partial(backend.download, one),
+        (name, name, "copy"): partial(pool.copy, one, other),
+    }
+    for (source, target, mechanism), work in ways.items():
+
+        def finished(work: Callable[[], object] = work) -> None:
+            work()
+            backend.sync("device")
+
+        yield Transfer(source, target, mechanism, given.nbytes, timed(finished, seconds).p50 * 1e3)
+
+
 def _picture(side: int) -> Picture:
     return np.full((side, side, 4), 0.5, np.float32)
 
@@ -111,6 +134,14 @@ def _sampling(film: str, count: int, side: int) -> tuple[str, dict[str, Picture]
     loads = "".join(f'p{at}<r, g, b> = load("{path}")\n' for at, path in enumerate(paths))
     terms = (f"p{at % count}@r(me@x ~ me@x + {at / _BOUND})" for at in range(_BOUND))
     return f"{loads}display(fract(me@time) + {' + '.join(terms)})\n", {path: _picture(side) for path in paths}
+
+
+def _chain_text(places: int) -> str:
+    """A picture that reads a strand of a picture at so many places. A number that is made of the one and shown by the
+    other is between them, so that they are two subgraphs."""
+    terms = (f"far@v(me@x ~ me@x + {at / places})" for at in range(places))
+    between = "between = integrate(far@v(me@x ~ 0.5, me@y ~ 0.5))\ncompute(between)\n"
+    return f"far<v> = prev(far@v) * 0.5 + me@x\n{between}display(between + {' + '.join(terms)})\n"
 
 
 def _numbers_text(keys: bool) -> str:
@@ -137,21 +168,29 @@ def _difference_us(more: Callable[[], object], less: Callable[[], object], secon
 
 
 class _Rig:
-    """One program, of which the picture is drawn by a backend, tick by tick. Nothing else of it is computed."""
+    """One program, of which pictures are drawn by a backend, tick by tick. Nothing else of it is computed: what they
+    read of it is a constant."""
 
     def __init__(self, backend: Backend, text: str, pictures: Mapping[str, Picture] = MappingProxyType({})) -> None:
         """`pictures` are what it samples, by their paths. Raises WeftError for what the backend cannot take."""
-        contexts = ContextTable((VISUAL, COMPUTE))
+        # Numbers that are remembered belong to compute here, as those of a patch with sound belong to audio.
+        contexts = ContextTable((VISUAL, replace(COMPUTE, state_rank=-1)))
         settings = {"width": float(_SIZE[0]), "height": float(_SIZE[1])}
         program = build(Source("(measured)", text), contexts, settings)
-        (unit,) = (unit for unit in program.units if unit.subgraph.context == VISUAL.name)
         self._backend = backend
         self._runner = ProgramRunner(contexts)
         self._env = Env(*_SIZE, dt=1 / 60, pictures=pictures)
-        compiled = backend.compile_subgraph(unit, self._env, self._runner)
-        for ref in unit.subgraph.exposes:
-            self._runner.expose(ref, backend, compiled)
-        self._runner.parts = (Part(unit, backend, compiled),)
+        parts = []
+        for unit in program.units:
+            if unit.subgraph.context == VISUAL.name:
+                compiled = backend.compile_subgraph(unit, self._env, self._runner)
+                parts.append(Part(unit, backend, compiled))
+                for ref in unit.subgraph.exposes:
+                    self._runner.expose(ref, backend, compiled)
+            else:
+                for ref in unit.subgraph.exposes:
+                    self._runner.hear(ref, constant)
+        self._runner.parts = tuple(parts)
 
     def tick(self, pictures: Mapping[str, Picture] | None = None) -> None:
         """Draws the next picture, from other `pictures` if they are given, and waits for it."""

@@ -1,7 +1,8 @@
 """A package that brings a graphics card which lasts for some frames. It draws like numpy, on devices of its own.
 
-`WEFT_CARD` names the backend, `WEFT_CARD_FRAMES` says how many frames it lasts, `WEFT_CARD_END` how it ends: `lost`
-as a device should, `strange` with an error that nobody explains, `forgetful` with all that was on it. `WEFT_CARD_LOG`
+`WEFT_CARD` names the backend, `WEFT_CARD_FRAMES` says how many frames each of its devices lasts (below 0: it cannot be
+opened), `WEFT_CARD_END` how they end: `lost` as a device should, `strange` with an error that nobody explains,
+`forgetful` with all that was on it. `WEFT_CARD_LOG`
 names a file that takes a line for every time that somebody looks for the devices.
 """
 
@@ -48,6 +49,8 @@ class Card(Backend):
         return "it has nothing to keep a cache in" if "/cache/" in str(unit.kernel.slots) else None
 
     def compile_subgraph(self, unit, env, coordinator):
+        if self._frames < 0:
+            raise DeviceLostError("visual", REASON)
         return self._cpu.compile_subgraph(unit, env, coordinator)
 
     def remembered(self, compiled):

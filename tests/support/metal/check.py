@@ -66,6 +66,20 @@ def check(texts: Sequence[str]) -> list[list[str]]:
     return found
 
 
+def check_shading(text: str) -> list[str]:
+    """What is wrong with functions that shade vertices and pixels."""
+    with TemporaryDirectory(prefix="weft-msl-") as folder:
+        Path(folder, "metal_stdlib").write_text(header())
+        given = f'#define vertex\n#define fragment\n#line 1 "kernel_0"\n{text}'
+        done = subprocess.run(
+            [clang(), *_FLAGS, "-I", folder, "-"], input=given, capture_output=True, text=True, check=False
+        )
+    found = [message for _, message in _messages(done.stderr)]
+    if done.returncode and not found:
+        raise RuntimeError(done.stderr)
+    return found
+
+
 def _messages(told: str) -> Iterator[tuple[int, str]]:
     """The errors by the kernels that they are in: where one lies in the library, the note behind it says which."""
     waiting = ""

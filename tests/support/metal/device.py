@@ -17,8 +17,8 @@ from tests.support.metal.header import PRECISE, header
 THREADGROUP = 1024
 """Launches are rounded up to whole groups of so many threads."""
 
-_PLAIN = ("-x", "c++", "-std=c++14", "-nostdinc", "-O1", "-fPIC", "-fno-color-diagnostics", "-Wno-everything")
-_FAST = (*_PLAIN, "-ffast-math", "-Xclang", "-cl-single-precision-constant")
+PLAIN = ("-x", "c++", "-std=c++14", "-nostdinc", "-O1", "-fPIC", "-fno-color-diagnostics", "-Wno-everything")
+_FAST = (*PLAIN, "-ffast-math", "-Xclang", "-cl-single-precision-constant")
 
 # From this version on, clang notes that no function is ever given NaN, and drops what looks for it by its bits.
 _DROPS_GUARDS = 17
@@ -38,7 +38,12 @@ class CpuDevice:
         self._ready: dict[str, Any] = {}
         self._folder = TemporaryDirectory(prefix="weft-msl-")
         self._made = 0
-        write_library(Path(self._folder.name))
+        write_library(self.folder)
+
+    @property
+    def folder(self) -> Path:
+        """Where what is compiled lies, with what it needs for that."""
+        return Path(self._folder.name)
 
     def __enter__(self) -> CpuDevice:
         return self
@@ -52,10 +57,9 @@ class CpuDevice:
         if not texts:
             return
         self._made += 1
-        folder = Path(self._folder.name)
-        library = folder / f"kernels{self._made}.so"
+        library = self.folder / f"kernels{self._made}.so"
         given = "".join(f"{isolated(text, at)}{runner(text, at)}" for at, text in enumerate(texts))
-        built([*flags(), *_LINKED], given, library, folder)
+        built([*flags(), *_LINKED], given, library, self.folder)
         functions = ctypes.CDLL(str(library))
         for at, text in enumerate(texts):
             self._ready[text] = getattr(functions, f"run_{at}")
@@ -74,12 +78,12 @@ class CpuDevice:
 
 class _Kernel:
     def __init__(self, signature: tuple[str, list[tuple[str, str]]], code: Any) -> None:
-        self._name, given = signature
+        self.name, given = signature
         self._count = sum(attribute.startswith("buffer") for _, attribute in given)
         self._code = code
 
     def function(self, name: str) -> _Function:
-        if name != self._name:
+        if name != self.name:
             raise error(f"Function not found: {name}")
         return _Function(self._count, self._code)
 
@@ -91,12 +95,15 @@ class _Function:
 
     def __call__(self, count: int, *buffers: Any) -> object:
         """Runs so many threads, rounded up."""
-        if len(buffers) != self._count:
-            raise error(f"{self._count} buffers are declared, and {len(buffers)} given")
         given = [b if isinstance(b, ctypes.Array) else CpuDevice.buffer(None, b) for b in buffers]  # type: ignore[arg-type]
-        addresses = (ctypes.c_void_p * len(given))(*map(ctypes.addressof, given))
-        self._code(addresses, ctypes.c_uint(-(-count // THREADGROUP) * THREADGROUP))
+        self.run(-(-count // THREADGROUP) * THREADGROUP, [*map(ctypes.addressof, given)])
         return object()
+
+    def run(self, threads: int, addresses: Sequence[int]) -> None:
+        """Runs so many threads over buffers at these addresses."""
+        if len(addresses) != self._count:
+            raise error(f"{self._count} buffers are declared, and {len(addresses)} given")
+        self._code((ctypes.c_void_p * len(addresses))(*addresses), ctypes.c_uint(threads))
 
 
 def runner(text: str, number: int) -> str:
@@ -130,7 +137,7 @@ def flags() -> tuple[str, ...]:
 def write_library(folder: Path) -> None:
     """Puts what kernels include and link into a folder."""
     (folder / "metal_stdlib").write_text(header())
-    _run([clang(), *_PLAIN, "-c", "-o", str(folder / "precise.o"), "-"], PRECISE)
+    _run([clang(), *PLAIN, "-c", "-o", str(folder / "precise.o"), "-"], PRECISE)
 
 
 def built(flags: Sequence[str], text: str, to: Path, folder: Path) -> None:

@@ -12,6 +12,8 @@ import numpy.typing as npt
 import pytest
 
 from tests.support.metal.device import CpuDevice
+from weft.apple import AppleDevice
+from weft.backends.asked_strands import Answers, AskedStrands
 from weft.backends.executor import NOTHING
 from weft.backends.launch import Launch, Reals
 from weft.backends.launch_numbers import Block, Once
@@ -20,15 +22,22 @@ from weft.codegen import msl
 from weft.codegen.base import Kernel
 from weft.codegen.clike.shader import Buffer, Shader, Use
 
+# Through these there is a real device, where they are installed; weft takes the first.
+_LIBRARIES = {"pyobjc": "Metal", "metalcompute": "metalcompute"}
+FOUND = [name for name, module in _LIBRARIES.items() if find_spec(module) is not None]
+
 
 @pytest.fixture(scope="session")
 def device() -> Iterator[Any]:
-    """A device of Metal: the real one where metalcompute is, else one that runs kernels on the processor."""
-    if find_spec("metalcompute") is not None:
-        yield import_module("metalcompute").Device()
-        return
-    with CpuDevice() as made:
-        yield made
+    """A device of Metal: the real one, by the library that weft takes, else one that runs kernels on the processor."""
+    match FOUND:
+        case ["pyobjc", *_]:
+            yield AppleDevice()
+        case ["metalcompute"]:
+            yield import_module("metalcompute").Device()
+        case _:
+            with CpuDevice() as made:
+                yield made
 
 
 def shader_of(kernel: Kernel, packed: bool = False) -> Shader:
@@ -65,6 +74,7 @@ class MetalExecutable:
         self.kernel = kernel
         self._device = device
         self._once = Once(kernel)
+        self._strands = AskedStrands(kernel)
         self._made: dict[bool, tuple[Shader, Block, Any]] = {}
 
     def planes(self, memory: StateMemory, launch: Launch) -> Reals:
@@ -87,7 +97,8 @@ class MetalExecutable:
         over_points = self.kernel.sweep == "points"
         machine = self._once.begin(memory, launch)
         numbers = block.packed(machine, int(over_points))
-        given = [self._buffer(buffer, memory, launch, numbers, size) for buffer in shader.buffers]
+        answers = self._strands.answers(machine, self._device)
+        given = [self._buffer(buffer, memory, launch, numbers, answers, size) for buffer in shader.buffers]
         run = function(int(np.prod(launch.shape)), *given)
         del run  # waits for it
         found = {buffer: np.frombuffer(data, np.uint8) for buffer, data in zip(shader.buffers, given, strict=True)}
@@ -102,7 +113,8 @@ class MetalExecutable:
         return found.get(Buffer(Use.OUT), np.zeros(0, np.uint8))
 
     def _buffer(
-        self, buffer: Buffer, memory: StateMemory, launch: Launch, numbers: npt.NDArray[np.uint32], size: int
+        self, buffer: Buffer, memory: StateMemory, launch: Launch, numbers: npt.NDArray[np.uint32],
+        answers: Answers, size: int,
     ) -> Any:
         match buffer.use:
             case Use.FRAME:
@@ -115,6 +127,8 @@ class MetalExecutable:
                 data = memory.ring(buffer.key).astype(np.float32)
             case Use.PICTURE:
                 data = launch.pictures[buffer.key]
+            case Use.ASKED:
+                data = answers[buffer.key]
             case Use.LIMIT:
                 data = np.zeros(1, np.uint32)
         return self._device.buffer(np.ascontiguousarray(data).reshape(-1).view(np.uint8))

@@ -88,6 +88,8 @@ inline float floor(float x) { return __builtin_floorf(x); }
 inline float rint(float x) { return __builtin_rintf(x); }
 inline float abs(float x) { return __builtin_fabsf(x); }
 inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline int clamp(int x, int low, int high) { return x < low ? low : x > high ? high : x; }
+inline float4 mix(float4 a, float4 b, float4 share) { return a + (b - a) * share; }
 namespace precise {
 inline float sin(float x) { return precise_sin(x); }
 inline float cos(float x) { return precise_cos(x); }

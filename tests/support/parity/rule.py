@@ -25,6 +25,7 @@ There are as many runs as it takes, up to 200. What is then not explained is a d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple, TypeAlias
 
@@ -77,6 +78,11 @@ class Outcome:
     off: tuple[int, ...]
     explained: int
     unexplained: tuple[Difference, ...]
+
+
+def off_share(outcomes: Sequence[Outcome]) -> float:
+    """The share of the bytes of pictures that are more than a level off, whether that is explained or not."""
+    return sum(sum(each.off) for each in outcomes) / sum(each.values * len(each.off) for each in outcomes)
 
 
 @dataclass(frozen=True)

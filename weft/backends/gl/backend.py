@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import numpy.typing as npt
 
 from weft.backends import hardware
-from weft.backends.base import Capabilities, Compiled, Coordinator, DeviceInfo, Env
+from weft.backends.base import Capabilities, Compiled, Coordinator, DeviceInfo, Env, Pool
 from weft.backends.card import CardBackend
 from weft.backends.gl import probe
 from weft.backends.gl.contexts import GraphicsError
@@ -66,8 +65,20 @@ class GlBackend(CardBackend):
     def remembered(self, compiled: Compiled) -> StateMemory:
         return self.guarded(self.own(compiled).memory.read)
 
-    def alloc(self, shape: Any, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
-        return super().alloc(shape, dtype)
+    def free(self, memory: Any) -> None:
+        memory.buffer.free()
+
+    def upload(self, data: npt.NDArray[Any], memory: Any) -> None:
+        self.guarded(lambda: memory.fill(data))
+
+    def download(self, memory: Any) -> npt.NDArray[Any]:
+        return self.guarded(memory.read)
+
+    def pool(self, size: int) -> Pool:
+        graphics = self.guarded(self._workshop).graphics
+        from weft.backends.gl.arrays import GlPool
+
+        return self.guarded(lambda: GlPool(graphics, size))
 
     def sync(self, scope: str = "device") -> None:
         self.guarded(self._workshop().graphics.finish)

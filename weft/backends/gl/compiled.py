@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from weft.backends.asked_points import Fetch
+from weft.backends.asked_strands import Answers, AskedStrands
 from weft.backends.base import PictureHandle
 from weft.backends.card_compiled import CardCompiled
 from weft.backends.gl.drawing import Bindings, Canvas, Sources, draw
@@ -19,6 +21,7 @@ from weft.backends.gl.opengl import GL
 from weft.backends.gl.picture import GlPicture
 from weft.backends.gl.points import Asked
 from weft.backends.gl.programs import Program
+from weft.backends.gl.textures import Numbers
 from weft.backends.interpreter import Machine
 from weft.backends.launch import Launch, Picture, Reals
 from weft.backends.launch_numbers import Block, Once
@@ -39,6 +42,13 @@ _LOOK = 30
 _FOREVER = 2**63 - 1
 
 
+class Begun(NamedTuple):
+    """A tick that can be drawn: its numbers, and what other subgraphs answered."""
+
+    machine: Machine
+    answers: Answers
+
+
 class Pass:
     """A program over a picture, with the numbers and textures that it needs."""
 
@@ -47,24 +57,28 @@ class Pass:
         self.graphics = graphics
         self.shader = shader
         self.once = Once(kernel)
+        self.strands = AskedStrands(kernel)
         self.program = program or Program(graphics, shader)
         self.bindings = Bindings(graphics, self.program)
         self.block = Block(shader)
 
-    def draw(
-        self, place: Place, machine: Machine, memory: GlMemory, sources: Sources, canvas: Canvas
-    ) -> None:
-        """One tick, for which the numbers have been computed. Does not advance the memory."""
-        pictures = sources.textures({bound.key: machine.launch.pictures[bound.key] for bound in self.shader.pictures})
-        draw(place, self.bindings, self.block.packed(machine, 0), memory, pictures, canvas)
+    def begin(self, memory: GlMemory, launch: Launch) -> Begun:
+        """What comes before a tick is drawn: computes its numbers, and asks other subgraphs for what it reads."""
+        machine = self.once.begin(memory, launch)
+        return Begun(machine, self.strands.answers(machine, self.graphics))
+
+    def draw(self, place: Place, begun: Begun, memory: GlMemory, sources: Sources, canvas: Canvas) -> None:
+        """One tick. Does not advance the memory."""
+        given = sources.given(self.shader, begun.machine.launch.pictures, begun.answers)
+        draw(place, self.bindings, self.block.packed(begun.machine, 0), memory, given, canvas)
 
     def rehearse(self, place: Place, shape: tuple[int, int], pictures: Mapping[str, Picture], sources: Sources) -> None:
         """Draws something small that nobody sees: a driver may finish a program only at its first use."""
         small = (_alike(shape[0]), _alike(shape[1]))
         memory = GlMemory(self.graphics, place, self.once.kernel.slots, small)
-        textures = sources.textures({bound.key: pictures[bound.key] for bound in self.shader.pictures})
+        given = sources.given(self.shader, pictures, self.strands.nothing())
         canvas = Canvas(self.graphics, self.shader, small)
-        draw(place, self.bindings, self.block.empty(), memory, textures, canvas)
+        draw(place, self.bindings, self.block.empty(), memory, given, canvas)
 
 
 def _alike(side: int) -> int:
@@ -89,14 +103,28 @@ class GlCompiled(CardCompiled):
     _fences: deque[Any] = field(default_factory=deque)
     _wide: Pass | None = None
 
+    @property
+    def once(self) -> Once:
+        return self.grid.once
+
+    @property
+    def device(self) -> object:
+        return self.graphics
+
+    def can_bind(self, ref: StrandRef) -> bool:
+        return self.asked[ref].points is not None
+
+    def bound_at(self, ref: StrandRef, launch: Launch) -> Numbers:
+        return self.asked[ref].numbers(self.memory, launch, self.sources)
+
     def draw(self, launch: Launch) -> GlPicture | None:
-        machine = self.grid.once.begin(self.memory, launch)
+        begun = self.grid.begin(self.memory, launch)
         canvas = self.canvases[0]
         with self.graphics.drawing() as place:
             self._keep_up()
-            self.grid.draw(place, machine, self.memory, self.sources, canvas)
+            self.grid.draw(place, begun, self.memory, self.sources, canvas)
             self._fences.append(GL.glFenceSync(GL.GL_SYNC_GPU_COMMANDS_COMPLETE, 0))
-            stopped = machine.loop_stopped or (self.memory.ticks % _LOOK == 0 and canvas.stopped())
+            stopped = begun.machine.loop_stopped or (self.memory.ticks % _LOOK == 0 and canvas.stopped())
         self.canvases.rotate(1)
         self.memory.advance()
         if stopped:
@@ -116,9 +144,8 @@ class GlCompiled(CardCompiled):
                 self._wide = Pass(self.graphics, self.unit.kernel, glsl.over_picture(self.unit.kernel, packed=False))
         return planes_of(self._wide, self.memory, launch, self.sources)
 
-    def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
-        """In one go. What remembers no pictures is computed by the processor if it is little, without a wait."""
-        return self.asked[ref].values(self.memory, launch, self.sources)
+    def ask(self, ref: StrandRef, launch: Launch) -> Fetch:
+        return self.asked[ref].ask(self.memory, launch, self.sources)
 
     def dump(self) -> str:
         return self.grid.shader.text
@@ -126,12 +153,12 @@ class GlCompiled(CardCompiled):
 
 def planes_of(wide: Pass, memory: GlMemory, launch: Launch, sources: Sources) -> Reals:
     """One tick of a program that gives its outputs as they are: [outputs, height, width]. Advances the state."""
-    machine = wide.once.begin(memory, launch)
+    begun = wide.begin(memory, launch)
     with wide.graphics.drawing() as place:
         canvas = Canvas(wide.graphics, wide.shader, launch.shape)
-        wide.draw(place, machine, memory, sources, canvas)
+        wide.draw(place, begun, memory, sources, canvas)
         targets = [np.moveaxis(texture.read(), -1, 0) for texture in canvas.colours]
-        stopped = machine.loop_stopped or canvas.stopped()
+        stopped = begun.machine.loop_stopped or canvas.stopped()
     memory.advance()
     if stopped:
         launch.loop_stopped()

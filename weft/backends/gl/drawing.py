@@ -3,44 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
+from weft.backends.asked_strands import Answers
+from weft.backends.card_pictures import CardPictures
 from weft.backends.gl.graphics import Graphics, Place
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.opengl import GL
 from weft.backends.gl.programs import Program
 from weft.backends.gl.textures import Buffer, Numbers, Texture, bind
+from weft.backends.launch import Picture
 from weft.codegen.clike.shader import Shader
 
 _FRAME = 0
 """Where the block of numbers is bound."""
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a launch of a program is given that comes from elsewhere: pictures by their paths, and what other subgraphs
+    answered, by the keys that the program has for it."""
+
+    pictures: Mapping[str, Texture]
+    answers: Answers = field(default_factory=dict)
+
+
 class Bindings:
-    """What one use of a program reads besides images and pictures: the block of numbers, and histories."""
+    """What one use of a program reads besides images and pictures: the block of numbers, histories, and answers that
+    are sent to the card."""
 
     def __init__(self, graphics: Graphics, program: Program) -> None:
         """In a context of the graphics."""
         self.program = program
         self._block = Buffer(graphics)
         self._histories = {bound.key: Numbers(graphics) for bound in program.shader.histories}
+        self._answers = {bound.key: Numbers(graphics) for bound in program.shader.asked}
 
-    def bind(self, words: npt.NDArray[Any], memory: GlMemory, pictures: Mapping[str, Texture]) -> None:
+    def bind(self, words: npt.NDArray[Any], memory: GlMemory, given: Given) -> None:
         """Makes the program the one that runs next, with all that it reads."""
         shader, units = self.program.shader, self.program.units
         GL.glUseProgram(self.program.number)
         self._block.fill(GL.GL_UNIFORM_BUFFER, words)
         GL.glBindBufferBase(GL.GL_UNIFORM_BUFFER, _FRAME, self._block.number)
+        # What is filled is bound for it, wherever the last one was: so all of it comes first.
         for bound in shader.histories:
             self._histories[bound.key].fill(memory.ring(bound.key))
+        answers = {bound.key: self._answer(bound.key, given.answers[bound.key]) for bound in shader.asked}
+        for bound in shader.histories:
             bind(units[bound.name], GL.GL_TEXTURE_BUFFER, self._histories[bound.key].number)
         for bound in shader.images:
             bind(units[bound.name], GL.GL_TEXTURE_2D_ARRAY, memory.layers[bound.key].number)
         for bound in shader.pictures:
-            bind(units[bound.name], GL.GL_TEXTURE_2D, pictures[bound.key].number)
+            bind(units[bound.name], GL.GL_TEXTURE_2D, given.pictures[bound.key].number)
+        for bound in shader.asked:
+            bind(units[bound.name], GL.GL_TEXTURE_BUFFER, answers[bound.key].number)
+
+    def _answer(self, key: str, answer: Any) -> Numbers:
+        """An answer on the card; what was sent there for the last launch is replaced."""
+        if isinstance(answer, Numbers):
+            return answer
+        self._answers[key].fill(answer)
+        return self._answers[key]
 
 
 class Canvas:
@@ -64,19 +90,19 @@ def draw(
     bindings: Bindings,
     words: npt.NDArray[Any],
     memory: GlMemory,
-    pictures: Mapping[str, Texture],
+    given: Given,
     canvas: Canvas,
 ) -> None:
     """One tick; the memory is not advanced. In the context of the place."""
     shader = bindings.program.shader
     if shader.tile is not None:
-        bindings.bind(words, memory, pictures)
+        bindings.bind(words, memory, given)
         _compute(shader, shader.tile, memory, canvas)
         return
     targets = _targets(shader, memory, canvas)
     if not (targets or shader.to_images):
         return
-    bindings.bind(words, memory, pictures)
+    bindings.bind(words, memory, given)
     if shader.to_images:
         _bind_images(shader, memory)
     draw_triangle(place, targets, canvas.shape)
@@ -147,22 +173,18 @@ def _attach(place: Place, targets: Sequence[tuple[Any, int | None]], shape: tupl
     GL.glFramebufferParameteri(GL.GL_FRAMEBUFFER, GL.GL_FRAMEBUFFER_DEFAULT_HEIGHT, shape[0])
 
 
-class Sources:
-    """The pictures that programs sample, on the graphics card."""
+class Sources(CardPictures[Texture]):
+    """The pictures that programs sample, in textures."""
 
     def __init__(self, graphics: Graphics) -> None:
+        super().__init__(self._texture)
         self._graphics = graphics
-        self._known: dict[str, tuple[npt.NDArray[np.float32], Texture]] = {}
 
-    def textures(self, pictures: Mapping[str, npt.NDArray[np.float32]]) -> dict[str, Texture]:
-        """The pictures [height, width, 4] by their paths; what has not changed is there already. In a context of the
-        graphics."""
-        found = {}
-        for path, pixels in pictures.items():
-            known = self._known.get(path)
-            if known is None or known[0] is not pixels:
-                texture = Texture(self._graphics, (pixels.shape[0], pixels.shape[1]), wide=True)
-                texture.fill(pixels)
-                known = self._known[path] = pixels, texture
-            found[path] = known[1]
-        return found
+    def given(self, shader: Shader, pictures: Mapping[str, Picture], answers: Answers) -> Given:
+        """What a program is given of these pictures [height, width, 4]. In a context of the graphics."""
+        return Given({bound.key: self.on_card(bound.key, pictures[bound.key]) for bound in shader.pictures}, answers)
+
+    def _texture(self, pixels: Picture) -> Texture:
+        made = Texture(self._graphics, (pixels.shape[0], pixels.shape[1]), wide=True)
+        made.fill(pixels)
+        return made

@@ -24,11 +24,19 @@ class GlMemory(StateMemory):
         """Zeroed. In a context of the graphics. Raises WeftError for what the card cannot hold."""
         super().__init__(slots, shape)
         self.graphics = graphics
+        self._read_back: tuple[tuple[int, int], StateMemory] | None = None
+        """What was read back last, and when."""
         self.layers = {
             slot.key: Layers(graphics, place, shape, (slot.depth + 1) * slot.planes)
             for slot in self.slots.values()
             if slot.image
         }
+
+    def here(self) -> StateMemory:
+        known = self.ticks, self.takeovers
+        if self._read_back is None or self._read_back[0] != known:
+            self._read_back = known, self.read()
+        return self._read_back[1]
 
     def _is_here(self, slot: StateSlot) -> bool:
         return not slot.image

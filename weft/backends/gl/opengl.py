@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import OpenGL
@@ -40,14 +42,32 @@ NEEDS_EGL = _session_needs_egl()
 
 # Through EGL, PyOpenGL finds the functions of any context, those of GLX too; through GLX, only those of GLX. It reads
 # this when it is imported, and nothing else should.
-if sys.platform.startswith("linux") and _CHOICE not in os.environ and _has_egl():
+_FINDS_BY_EGL = sys.platform.startswith("linux") and _CHOICE not in os.environ and _has_egl()
+if _FINDS_BY_EGL:
     os.environ[_CHOICE] = "egl"
     try:
-        from OpenGL import GL
+        from OpenGL import GL, platform
     finally:
         del os.environ[_CHOICE]
 else:
-    from OpenGL import GL
+    from OpenGL import GL, platform
+
+
+def _current_of_any() -> Callable[[], int | None]:
+    """What finds the context that is current in a thread, whether EGL or GLX has made it."""
+    finders = []
+    for library, function in (("libEGL.so.1", "eglGetCurrentContext"), ("libGLX.so.0", "glXGetCurrentContext"),
+                              ("libGL.so.1", "glXGetCurrentContext")):  # fmt: skip
+        with suppress(OSError, AttributeError):
+            finder = getattr(ctypes.CDLL(library), function)
+            finder.restype = ctypes.c_void_p
+            finders.append(finder)
+    return lambda: next((context for context in (finder() for finder in finders) if context), None)
+
+
+if _FINDS_BY_EGL:
+    # In a context that it does not know of, PyOpenGL takes it that there is no extension.
+    platform.PLATFORM.GetCurrentContext = platform.PLATFORM.CurrentContextIsValid = _current_of_any()
 
 from OpenGL.error import Error as OpenGLError  # noqa: E402  (the settings above count when this is imported)
 

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.asked_points import AskedPoints
-from weft.backends.gl.drawing import Bindings, Sources
+from weft.backends.asked_points import AskedPoints, Fetch
+from weft.backends.asked_strands import AskedStrands
+from weft.backends.gl.drawing import Bindings, Given, Sources
 from weft.backends.gl.graphics import Graphics
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.opengl import GL
 from weft.backends.gl.programs import Program
-from weft.backends.gl.textures import Buffer, Texture
-from weft.backends.launch import Launch, Reals
+from weft.backends.gl.textures import Buffer, Numbers
+from weft.backends.launch import Launch, Reals, Value
 from weft.backends.launch_numbers import Block, Once, line
 from weft.codegen.base import Kernel
 from weft.codegen.clike.shader import Shader
 
+_STORAGE = GL.GL_SHADER_STORAGE_BUFFER
+
+# Rows of coordinates that stay as they are are kept on the card: so many of those used last.
+_KEPT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Values [outputs, points] that the card has been asked for."""
+
+    values: Buffer
+    limit: Buffer
+    shape: tuple[int, int]
+    stops: bool
+    stopped: bool
+    """Whether a loop was stopped before the launch."""
+
 
 class Points:
-    """One program over points, with its buffers."""
+    """One program over points."""
 
     def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader) -> None:
         """In a context of the graphics. The kernel may sweep a picture: then it is asked about this tick, else about
@@ -31,36 +50,70 @@ class Points:
         self._shader = shader
         self._finished = int(kernel.sweep == "points")
         self._once = Once(kernel)
+        self._strands = AskedStrands(kernel)
         self._block = Block(shader)
         self._bindings = Bindings(graphics, Program(graphics, shader))
-        self._buffers = [Buffer(graphics) for _ in range(len(shader.coords) + 2)]
+        self._coordinates = [_Coordinate(graphics) for _ in shader.coords]
 
-    def values(self, memory: GlMemory, launch: Launch, sources: Sources) -> Reals:
-        """The values [outputs, points]; waits for them."""
+    def begin(self, memory: GlMemory, launch: Launch, sources: Sources) -> Pending:
+        """Asks for the values; waits for nothing."""
         machine = self._once.begin(memory, launch)
+        answers = self._strands.answers(machine, self._graphics)
         words = self._block.packed(machine, self._finished)
         with self._graphics.drawing():
-            pictures = sources.textures({bound.key: launch.pictures[bound.key] for bound in self._shader.pictures})
-            values, stopped = self._computed(words, launch, memory, pictures)
-        if stopped or machine.loop_stopped:
+            given = sources.given(self._shader, launch.pictures, answers)
+            values, limit = self._computed(words, launch, memory, given)
+        shape = len(self._shader.outputs), launch.shape[1]
+        return Pending(values, limit, shape, self._shader.stops, machine.loop_stopped)
+
+    def values(self, pending: Pending, launch: Launch) -> Reals:
+        """The values [outputs, points]; waits for them."""
+        with self._graphics.drawing():
+            stopped = pending.stops and bool(pending.limit.read(_STORAGE, np.zeros(1, np.uint32))[0])
+            values = pending.values.read(_STORAGE, np.empty(pending.shape, np.float32))
+        if stopped or pending.stopped:
             launch.loop_stopped()
-        return values
+        return values.reshape(pending.shape)
 
     def _computed(
-        self, words: npt.NDArray[Any], launch: Launch, memory: GlMemory, pictures: Mapping[str, Texture]
-    ) -> tuple[Reals, bool]:
+        self, words: npt.NDArray[Any], launch: Launch, memory: GlMemory, given: Given
+    ) -> tuple[Buffer, Buffer]:
         count, outputs = launch.shape[1], len(self._shader.outputs)
-        self._bindings.bind(words, memory, pictures)
-        coords = [line(launch.coords[name], count) for name in self._shader.coords]
-        given = [np.zeros(outputs * count, np.float32), *coords, np.zeros(1, np.uint32)]
-        for at, (buffer, array) in enumerate(zip(self._buffers, given, strict=True)):
-            buffer.fill(GL.GL_SHADER_STORAGE_BUFFER, array)
-            GL.glBindBufferBase(GL.GL_SHADER_STORAGE_BUFFER, at, buffer.number)
+        self._bindings.bind(words, memory, given)
+        values, limit = Buffer(self._graphics), Buffer(self._graphics)
+        values.make_room(_STORAGE, outputs * count * np.dtype(np.float32).itemsize)
+        limit.fill(_STORAGE, np.zeros(1, np.uint32))
+        places = [
+            coordinate.buffer(launch.coords[name], count)
+            for name, coordinate in zip(self._shader.coords, self._coordinates, strict=True)
+        ]
+        for at, buffer in enumerate([values, *places, limit]):
+            GL.glBindBufferBase(_STORAGE, at, buffer.number)
         GL.glDispatchCompute(-(-count // (self._shader.workgroup or 1)), 1, 1)
         GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
-        stopped = self._shader.stops and bool(self._buffers[-1].read(GL.GL_SHADER_STORAGE_BUFFER, given[-1])[0])
-        values = self._buffers[0].read(GL.GL_SHADER_STORAGE_BUFFER, given[0])
-        return values.reshape(outputs, count), stopped
+        return values, limit
+
+
+class _Coordinate:
+    """The buffers of one coordinate: one for what changes, and one for each row that stays as it is."""
+
+    def __init__(self, graphics: Graphics) -> None:
+        self._graphics = graphics
+        self._changing = Buffer(graphics)
+        self._kept: dict[int, tuple[Value, Buffer]] = {}
+
+    def buffer(self, given: Value, count: int) -> Buffer:
+        """A buffer with the coordinate of so many points. In a context of the graphics."""
+        if not (isinstance(given, np.ndarray) and given.base is None and not given.flags.writeable):
+            self._changing.fill(_STORAGE, line(given, count))
+            return self._changing
+        if id(given) not in self._kept:
+            made = Buffer(self._graphics)
+            made.fill(_STORAGE, line(given, count))
+            self._kept[id(given)] = given, made
+            while len(self._kept) > _KEPT:
+                del self._kept[next(iter(self._kept))]
+        return self._kept[id(given)][1]
 
 
 class Asked:
@@ -68,11 +121,25 @@ class Asked:
 
     def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader | None) -> None:
         """In a context of the graphics. Without a shader, the processor computes it."""
-        self._points = Points(graphics, kernel, shader) if shader is not None and graphics.about.computes else None
+        self._graphics = graphics
+        self.points = Points(graphics, kernel, shader) if shader is not None and graphics.about.computes else None
         self._asked = AskedPoints(kernel, shared=False)
 
-    def values(self, memory: GlMemory, launch: Launch, sources: Sources) -> npt.NDArray[Any]:
-        """A value for each point."""
-        points = self._points
-        on_card = None if points is None else lambda: points.values(memory, launch, sources)
-        return self._asked.values(launch, on_card, memory)
+    def ask(self, memory: GlMemory, launch: Launch, sources: Sources) -> Fetch:
+        """Asks for a value for each point."""
+        points = self.points
+
+        def on_card() -> Fetch:
+            assert points is not None
+            return partial(points.values, points.begin(memory, launch, sources), launch)
+
+        return self._asked.ask(launch, on_card if points is not None else None, memory)
+
+    def numbers(self, memory: GlMemory, launch: Launch, sources: Sources) -> Numbers:
+        """The same as programs read it, computed by the card, where it stays. Waits for nothing. Raises ValueError for
+        a strand that the card does not compute."""
+        if self.points is None:
+            raise ValueError("the processor computes it")
+        pending = self.points.begin(memory, launch, sources)
+        with self._graphics.drawing():
+            return Numbers(self._graphics, pending.values)

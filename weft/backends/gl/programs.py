@@ -22,7 +22,7 @@ _LINE = re.compile(r"\b0[:(](\d+)")
 
 
 class Program:
-    """A shader that is linked. Its samplers have their units: images, then histories, then pictures."""
+    """A shader that is linked. Its samplers have their units: images, then histories, pictures and answers."""
 
     def __init__(self, graphics: Graphics, shader: Shader) -> None:
         """In a context of the graphics. Raises WeftError with the driver's words if it refuses the text."""
@@ -31,7 +31,8 @@ class Program:
         parts: _Parts = [(GL.GL_COMPUTE_SHADER, shader.ascii)] if shader.computes else _drawing(shader.ascii)
         self.number: Any = _linked(parts, functools.partial(_refused, shader))
         weakref.finalize(self, graphics.discard, "program", self.number).atexit = False
-        self.units = {b.name: at for at, b in enumerate((*shader.images, *shader.histories, *shader.pictures))}
+        sampled = (*shader.images, *shader.histories, *shader.pictures, *shader.asked)
+        self.units = {bound.name: at for at, bound in enumerate(sampled)}
         self._connect()
 
     def _connect(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.card_sound import Stretch
-from weft.backends.gl.drawing import Bindings, Sources
+from weft.backends.gl.drawing import Bindings, Given, Sources
 from weft.backends.gl.graphics import Graphics, Place
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.opengl import GL
@@ -67,7 +67,7 @@ class GlSounding:
         black = Texture(self._graphics, (1, 1), wide=True)
         black.fill(np.zeros((1, 1, 4), np.float32))
         textures = {bound.key: black for bound in self._code.shader.pictures}
-        self._bindings.bind(self._block.empty(), self._memory, textures)
+        self._bindings.bind(self._block.empty(), self._memory, Given(textures))
         self._compute(nothing, 0)
 
     def begin(self, first: int, launches: Sequence[Launch]) -> GlStretch:
@@ -77,9 +77,9 @@ class GlSounding:
         shader, count = self._code.shader, launches[0].shape[1]
         with self._graphics.drawing():
             stretch = GlStretch(self._graphics, first, (len(launches), len(shader.outputs), count), shader.stops)
-            textures = self._sources.textures({bound.key: launches[0].pictures[bound.key] for bound in shader.pictures})
+            given = self._sources.given(shader, launches[0].pictures, {})
             for channel, (machine, launch) in enumerate(zip(machines, launches, strict=True)):
-                self._bindings.bind(self._block.packed(machine, 0), self._memory, textures)
+                self._bindings.bind(self._block.packed(machine, 0), self._memory, given)
                 self._fill(launch, count)
                 self._compute(stretch, channel)
             GL.glMemoryBarrier(GL.GL_BUFFER_UPDATE_BARRIER_BIT)

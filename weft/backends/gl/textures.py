@@ -103,15 +103,20 @@ class Layers:
 
 
 class Numbers:
-    """A row of reals that shaders index: the ring of a slot that is no image."""
+    """A row of reals that shaders index: the ring of a slot that is no image, or values of another subgraph."""
 
-    def __init__(self, graphics: Graphics) -> None:
-        """In a context of the graphics."""
-        self._buffer = Buffer(graphics)
+    def __init__(self, graphics: Graphics, filled: Buffer | None = None) -> None:
+        """In a context of the graphics. What is in a buffer that is `filled` is not copied."""
+        self._buffer = filled or Buffer(graphics)
         self.number: Any = _new(graphics, self)
+        if filled is not None:
+            self._attach()
 
     def fill(self, numbers: npt.NDArray[Any]) -> None:
         self._buffer.fill(GL.GL_TEXTURE_BUFFER, np.ascontiguousarray(numbers, np.float32))
+        self._attach()
+
+    def _attach(self) -> None:
         GL.glBindTexture(GL.GL_TEXTURE_BUFFER, self.number)
         GL.glTexBuffer(GL.GL_TEXTURE_BUFFER, GL.GL_R32F, self._buffer.number)
 
@@ -121,12 +126,19 @@ class Buffer:
 
     def __init__(self, graphics: Graphics) -> None:
         self.number: Any = GL.glGenBuffers(1)
-        weakref.finalize(self, graphics.discard, "buffer", self.number).atexit = False
+        self.free = weakref.finalize(self, graphics.discard, "buffer", self.number)
+        """Gives it back before it is forgotten."""
+        self.free.atexit = False
 
     def fill(self, kind: Any, data: npt.NDArray[Any]) -> None:
         """Takes an array. What the card still reads stays as it is."""
         GL.glBindBuffer(kind, self.number)
         GL.glBufferData(kind, data.nbytes, data, GL.GL_STREAM_DRAW)
+
+    def make_room(self, kind: Any, count: int) -> None:
+        """Takes so many bytes, whatever is in them."""
+        GL.glBindBuffer(kind, self.number)
+        GL.glBufferData(kind, count, None, GL.GL_DYNAMIC_COPY)
 
     def read(self, kind: Any, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """An array like this one, from it; waits until it is written."""
@@ -140,6 +152,14 @@ def check_side(graphics: Graphics, shape: Shape) -> None:
     if max(shape) > most:
         words = f"the graphics card cannot draw a picture of {shape[1]}×{shape[0]}"
         raise error("picture-too-large", words, hint=f"it takes up to {most} pixels a side")
+
+
+def check_row(graphics: Graphics, count: int) -> None:
+    """Raises WeftError for more reals than programs can index."""
+    most = graphics.about.texels
+    if count > most:
+        words = f"the graphics card cannot be given a row of {count} numbers"
+        raise error("picture-too-large", words, hint=f"it takes up to {most}; the processor takes more")
 
 
 def bind(unit: int, kind: Any, number: Any) -> None:

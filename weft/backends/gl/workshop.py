@@ -15,6 +15,7 @@ from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.points import Asked
 from weft.backends.gl.programs import Program
 from weft.backends.gl.stretches import GlSounding
+from weft.backends.gl.textures import check_row
 from weft.backends.launch import Picture
 from weft.backends.shader_code import ShaderCode
 from weft.backends.sound_code import SoundCode
@@ -49,6 +50,7 @@ class Workshop:
         with graphics.preparing() as place:
             program = self._program(unit, code, place)
             grid = Pass(graphics, unit.kernel, program.shader, program)
+            check_row(graphics, grid.strands.most(shape))
             grid.rehearse(place, shape, pictures, self._sources)
             return GlCompiled(
                 unit,

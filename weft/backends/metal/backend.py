@@ -6,7 +6,9 @@ import sys
 from typing import Any, ClassVar
 from weakref import WeakSet
 
-from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, Scope
+import numpy as np
+
+from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, Pool, Scope
 from weft.backends.card import CardBackend
 from weft.backends.memory import StateMemory
 from weft.backends.metal import library as metal
@@ -43,7 +45,7 @@ class MetalBackend(CardBackend):
         return cls(device.index)
 
     def capabilities(self) -> Capabilities:
-        return Capabilities(sources=frozenset({"picture"}))
+        return Capabilities(handles=True, sources=frozenset({"picture"}))
 
     def open(self) -> None:
         self.guarded(self.device)
@@ -58,6 +60,12 @@ class MetalBackend(CardBackend):
         own = self.own(compiled)
         own.memory.wait()
         return own.memory
+
+    def pool(self, size: int) -> Pool:
+        device, _ = self.guarded(self.device)
+        block = np.frombuffer(self.guarded(lambda: device.buffer(max(1, size))), np.uint8)[:size]
+        block[...] = 0
+        return Pool(block)
 
     def sync(self, scope: Scope = "device") -> None:
         for compiled in tuple(self._compiled):

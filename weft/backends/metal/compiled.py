@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.asked_points import AskedPoints
+from weft.backends.asked_points import AskedPoints, Fetch
 from weft.backends.card_compiled import CardCompiled, CardPicture
 from weft.backends.launch import Launch, Reals
+from weft.backends.launch_numbers import Once
 from weft.backends.metal.library import MetalError
 from weft.backends.metal.memory import MetalMemory
-from weft.backends.metal.program import Program, Sources
+from weft.backends.metal.program import Left, Program, Sources
 from weft.backends.shader_code import ShaderCode
 from weft.backends.still import Stillness
 from weft.codegen import msl
@@ -30,11 +31,12 @@ class MetalPicture(CardPicture):
     def __init__(self, memory: MetalMemory, buffer: Any, shape: tuple[int, int]) -> None:
         super().__init__(shape)
         self._memory = memory
-        self._buffer = buffer
+        self.buffer = buffer
+        """The pixels, as far as they are drawn."""
 
     def fetched(self) -> npt.NDArray[np.uint8]:
         self._memory.wait()
-        return np.frombuffer(self._buffer, np.uint8).reshape(self.shape).copy()
+        return np.frombuffer(self.buffer, np.uint8).reshape(self.shape).copy()
 
 
 class MetalCompiled(CardCompiled):
@@ -85,24 +87,54 @@ class MetalCompiled(CardCompiled):
         self.memory.running = program.launch(machine, self.memory, launch, self._sources, out)
         self.memory.advance()
 
-    def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
-        """In one go; the processor, which shares the memory, computes what is little."""
+    def ask(self, ref: StrandRef, launch: Launch) -> Fetch:
+        """The processor, which shares the memory, computes what is little."""
+        asked, program = self._reading(ref)
+        self.memory.wait()
+        on_card = None if program is None else lambda: self._points(program, launch)
+        return asked.ask(launch, on_card, self.memory)
+
+    @property
+    def once(self) -> Once:
+        return self.grid.once
+
+    @property
+    def device(self) -> object:
+        return self._device
+
+    def can_bind(self, ref: StrandRef) -> bool:
+        return ref in self.code.points
+
+    def bound_at(self, ref: StrandRef, launch: Launch) -> Left:
+        _, program = self._reading(ref)
+        if program is None:
+            raise ValueError("the processor computes it")
+        return self._left(program, launch)
+
+    def _reading(self, ref: StrandRef) -> tuple[AskedPoints, Program | None]:
         if ref not in self._asked:
             kernel, shader = self.unit.points[ref], self.code.points.get(ref)
             program = Program(self._device, kernel, shader) if shader is not None else None
             self._asked[ref] = AskedPoints(kernel, shared=True), program
-        asked, program = self._asked[ref]
-        self.memory.wait()
-        on_card = None if program is None else lambda: self._points(program, launch)
-        return asked.values(launch, on_card, self.memory)
+        return self._asked[ref]
 
-    def _points(self, program: Program, launch: Launch) -> Reals:
-        """The values [outputs, points] of a program over points; waits for them."""
-        shape = (len(program.shader.outputs), launch.shape[1])
-        out = self._device.buffer(4 * shape[0] * shape[1])
+    def _points(self, program: Program, launch: Launch) -> Fetch:
+        """Asks for the values [outputs, points] of a program over points."""
+        left = self._left(program, launch)
+
+        def fetch() -> Reals:
+            left.wait()
+            if program.stopped():
+                launch.loop_stopped()
+            shape = len(program.shader.outputs), launch.shape[1]
+            return np.frombuffer(left.buffer, np.float32).reshape(shape).copy()
+
+        return fetch
+
+    def _left(self, program: Program, launch: Launch) -> Left:
+        """The same, left on the device; waits for nothing."""
+        out = self._device.buffer(4 * max(1, len(program.shader.outputs) * launch.shape[1]))
         machine = program.once.begin(self.memory, launch)
-        run = program.launch(machine, self.memory, launch, self._sources, out)
-        del run  # waits for it
-        if program.stopped() or machine.loop_stopped:
+        if machine.loop_stopped:
             launch.loop_stopped()
-        return np.frombuffer(out, np.float32).reshape(shape).copy()
+        return Left(out, program.launch(machine, self.memory, launch, self._sources, out))

@@ -1,47 +1,85 @@
-"""The library through which Metal is used, and the devices that it knows."""
+"""The libraries through which Metal is used, and the devices that they know: Apple's own interface where pyobjc is
+installed, else metalcompute. Whoever computes is given the same by both."""
 
 from __future__ import annotations
 
-import importlib
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+from weft import apple
+from weft.backends import hardware
 from weft.backends.base import DeviceInfo
 
-_REMEDY = "pip install metalcompute (on a Mac with Apple's processor, with Python up to 3.13)"
+T = TypeVar("T")
+
+_REMEDY = "pip install pyobjc-framework-Metal pyobjc-framework-Quartz"
 
 
 class MetalError(Exception):
     """Metal that cannot be had, or that fails. Carries the reason, in plain words."""
 
 
-def library() -> Any:
-    """The module metalcompute. Raises MetalError."""
-    try:
-        return importlib.import_module("metalcompute")
-    except ImportError as failure:
-        raise MetalError("metalcompute is not installed" if _is_mac() else "Metal is on Macs alone") from failure
-
-
 def devices() -> list[DeviceInfo]:
     """The devices; never raises. The memory of one is what it may work with at once."""
     try:
-        found = library().get_devices()
+        found = _by_either(_by_apple, _by_metalcompute)
     except MetalError as failure:
         return [_missing(str(failure), _REMEDY if _is_mac() else None)]
     except Exception as failure:
         return [_missing(f"Metal does not start ({failure})", None)]
-    return [_described(at, device) for at, device in enumerate(found)] or [_missing("Metal has no device", None)]
+    return found or [_missing("Metal has no device", None)]
 
 
 def open_device(index: int) -> Any:
     """A device. Raises MetalError."""
     try:
-        return library().Device(index)
+        return _by_either(lambda: apple.AppleDevice(index), lambda: metalcompute().Device(index))
     except MetalError:
         raise
     except Exception as failure:
         raise MetalError(f"the device {index} cannot be opened ({failure})") from failure
+
+
+def metalcompute() -> Any:
+    """The module metalcompute. Raises MetalError."""
+    try:
+        import metalcompute
+    except ImportError as failure:
+        reason = "neither pyobjc's Metal nor metalcompute is installed" if _is_mac() else "Metal is on Macs alone"
+        raise MetalError(reason) from failure
+    return metalcompute
+
+
+def _by_either(by_apple: Callable[[], T], by_metalcompute: Callable[[], T]) -> T:
+    """What the library that is there gives."""
+    return by_apple() if apple.is_installed() else by_metalcompute()
+
+
+def _by_apple() -> list[DeviceInfo]:
+    """Of what a device may work with, all is free that this process has not taken."""
+    found = apple.frameworks().metal.MTLCopyAllDevices()
+    return [
+        _described("pyobjc", at, device.name(), (total := int(device.recommendedMaxWorkingSetSize())),
+                   total - int(device.currentAllocatedSize()), device.hasUnifiedMemory())
+        for at, device in enumerate(found)
+    ]  # fmt: skip
+
+
+def _by_metalcompute() -> list[DeviceInfo]:
+    # The fields are: name, working set in bytes, rate of transfers, and whether memory is unified.
+    found = [tuple(device)[:4] for device in metalcompute().get_devices()]
+    return [
+        _described("metalcompute", at, name, total, min(total, hardware.memory_free()) if unified else 0, unified)
+        for at, (name, total, _, unified) in enumerate(found)
+    ]
+
+
+def _described(driver: str, index: int, name: str, total: int, free: int, unified: bool) -> DeviceInfo:
+    return DeviceInfo(
+        index, str(name), memory_total=total, memory_free=max(0, free), unified=bool(unified), compute="MSL 2.3",
+        driver=driver, platform="Metal",
+    )  # fmt: skip
 
 
 def _is_mac() -> bool:
@@ -50,11 +88,3 @@ def _is_mac() -> bool:
 
 def _missing(reason: str, remedy: str | None) -> DeviceInfo:
     return DeviceInfo(0, "Metal", available=False, reason=reason, remedy=remedy, platform="Metal")
-
-
-def _described(index: int, device: Any) -> DeviceInfo:
-    # The fields are: name, working set in bytes, rate of transfers, and whether memory is unified.
-    name, working_set, _, unified = tuple(device)[:4]
-    return DeviceInfo(
-        index, str(name), memory_total=int(working_set), unified=bool(unified), compute="MSL 2.3", platform="Metal"
-    )

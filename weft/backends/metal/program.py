@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from weft.backends.asked_strands import AskedStrands
+from weft.backends.card_pictures import CardPictures
 from weft.backends.interpreter import Machine
-from weft.backends.launch import Launch, Picture
+from weft.backends.launch import Launch
 from weft.backends.launch_numbers import Block, Once, line
 from weft.backends.memory import StateMemory
 from weft.backends.metal.library import MetalError
@@ -23,19 +26,23 @@ from weft.errors import WeftError
 _LINE = re.compile(r":(\d+):\d+: (?:fatal )?error: (.*)")
 
 
-class Sources:
+class Sources(CardPictures[Any]):
     """The pictures that kernels sample, in buffers of a device."""
 
     def __init__(self, device: Any) -> None:
-        self._device = device
-        self._known: dict[str, tuple[Picture, Any]] = {}
+        super().__init__(lambda picture: uploaded(device, picture))
 
-    def buffer(self, path: str, picture: Picture) -> Any:
-        """The buffer of a picture; what has not changed is there already."""
-        known = self._known.get(path)
-        if known is None or known[0] is not picture:
-            known = self._known[path] = picture, uploaded(self._device, picture)
-        return known[1]
+
+@dataclass
+class Left:
+    """Values that were left on the device: their buffer, and the launch that fills it."""
+
+    buffer: Any
+    run: Any
+
+    def wait(self) -> None:
+        """Waits for them: a launch is over when it is forgotten."""
+        self.run = None
 
 
 class Program:
@@ -45,6 +52,7 @@ class Program:
         """Raises WeftError with the compiler's words if it refuses the text."""
         self.shader = shader
         self.once = Once(kernel)
+        self._strands = AskedStrands(kernel)
         self._device = device
         self._finished = int(kernel.sweep == "points")
         self._block = Block(shader)
@@ -52,12 +60,19 @@ class Program:
         self._limit = device.buffer(4)
 
     def launch(self, machine: Machine, memory: StateMemory, launch: Launch, sources: Sources, out: Any) -> Any:
-        """One launch, for which the numbers have been computed; it is over when what this gives is forgotten. Does not
-        advance the memory. Raises MetalError."""
+        """One launch, for which the numbers have been computed; other subgraphs are asked for what it reads of them. It
+        is over when what this gives is forgotten. Does not advance the memory. Raises MetalError."""
         words = self._block.packed(machine, self._finished)
+        answers = self._strands.answers(machine, self._device)
         try:
-            given = [self._buffer(buffer, words, memory, launch, sources, out) for buffer in self.shader.buffers]
-            return self._function(launch.shape[0] * launch.shape[1], *given)
+            given = [
+                _answered(self._device, answers[buffer.key])
+                if buffer.use == Use.ASKED
+                else self._buffer(buffer, words, memory, launch, sources, out)
+                for buffer in self.shader.buffers
+            ]
+            # What has been left on the device is kept until this launch is over.
+            return self._function(launch.shape[0] * launch.shape[1], *given), answers
         except Exception as failure:
             raise MetalError(f"a launch fails ({failure})") from failure
 
@@ -86,9 +101,15 @@ class Program:
                 with np.errstate(all="ignore"):
                     return uploaded(self._device, memory.ring(buffer.key).astype(np.float32))
             case Use.PICTURE:
-                return sources.buffer(buffer.key, launch.pictures[buffer.key])
+                return sources.on_card(buffer.key, launch.pictures[buffer.key])
             case Use.LIMIT:
                 return self._limit
+        raise LookupError(f"nothing is bound as {buffer.use.value}")
+
+
+def _answered(device: Any, answer: Any) -> Any:
+    """The buffer of what another subgraph answered."""
+    return answer.buffer if isinstance(answer, Left) else uploaded(device, answer)
 
 
 def uploaded(device: Any, data: npt.NDArray[Any]) -> Any:

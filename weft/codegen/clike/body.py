@@ -12,7 +12,7 @@ from weft.codegen.clike.bounds import Bounds
 from weft.codegen.clike.expressions import Text, applied, assignment, literal
 from weft.codegen.clike.language import Language, Line, Parts
 from weft.codegen.clike.literals import bits_text
-from weft.codegen.clike.memory import write_picture, write_sample, write_state
+from weft.codegen.clike.memory import write_asked, write_picture, write_sample, write_state
 from weft.codegen.clike.names import Names, remark
 from weft.codegen.clike.plan import Plan
 from weft.codegen.clike.read import Program
@@ -144,6 +144,8 @@ class Writer:
                 return write_sample(self, node)
             case "picture":
                 return write_picture(self, node)
+            case "asked":
+                return write_asked(self, node)
         raise TypeError(f"nothing is written for {node.op}")
 
     def _row(self, node: Node) -> Text:
@@ -170,6 +172,10 @@ class Writer:
             whole = node.args[1]
             if self.language.has_fract and whole not in self._variables:
                 return applied("fract", args[:1])
+        if node.op == "mul" and any(_is_zero(arg) for arg in node.args):
+            # Compilers take it that this is 0, and what is divided by it with it.
+            factor = args[1] if _is_zero(node.args[0]) else args[0]
+            return applied("*", [self._called("nothing_of", [factor]), factor])
         if node.op in ("sub", "div") and node.args[0] is node.args[1]:
             return self._called("nothing_of" if node.op == "sub" else "one_of", args[:1])
         ratio = node.args[0]
@@ -230,3 +236,7 @@ class Writer:
 def as_real(value: Text, node: Node) -> str:
     """A value as a real: a truth as 1 or 0."""
     return f"float({value.text})" if node.kind == "truth" else value.text
+
+
+def _is_zero(node: Node) -> bool:
+    return node.op == "const" and node.attr == 0

@@ -61,6 +61,7 @@ def document(
         images=tuple(parts.images.values()),
         histories=tuple(parts.histories.values()),
         pictures=tuple(parts.pictures.values()),
+        asked=tuple(parts.asked.values()),
         coords=tuple(parts.coords),
         outputs=kernel.outputs,
         packed=parts.packed,

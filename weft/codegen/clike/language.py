@@ -16,6 +16,7 @@ from weft.codegen.clike.prelude import PRELUDE, Helper
 from weft.codegen.clike.shader import Bound, Kind, Shader, Source, Uniform
 from weft.ir.expr import SlotPlane
 from weft.ir.program import StateSlot
+from weft.ir.rates import Rate
 from weft.ops.spec import OpSpec
 
 
@@ -60,6 +61,7 @@ class Parts:
     images: dict[str, Bound]
     histories: dict[str, Bound]
     pictures: dict[str, Bound]
+    asked: dict[str, Bound]
     coords: list[str]
     """The base coordinates that are read."""
     helpers: set[str]
@@ -152,6 +154,10 @@ class Language(ABC):
     @abstractmethod
     def picture(self, parts: Parts, picture: Bound, x: str, y: str) -> str:
         """The four channels of a picture at a place."""
+
+    @abstractmethod
+    def asked(self, parts: Parts, asked: Bound, over: frozenset[Rate]) -> str:
+        """The value at the element itself of what was asked for, which changes in these directions."""
 
     @property
     @abstractmethod

@@ -1,14 +1,16 @@
-"""Reads of state and of pictures."""
+"""Reads of state, of pictures, and of strands that were asked for."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weft.codegen.clike.asking import Asked
 from weft.codegen.clike.expressions import Text
 from weft.codegen.clike.names import identifier
 from weft.codegen.clike.shader import Bound, Past
 from weft.codegen.native.layout import Head
 from weft.codegen.native.nodes import Node
+from weft.graph.mistakes import short
 from weft.ir.program import StateSlot
 
 if TYPE_CHECKING:
@@ -43,6 +45,13 @@ def write_picture(w: Writer, node: Node) -> Text:
     text = w.language.picture(w.parts, bound, *(w.real(arg) for arg in node.args))
     name = w.shared(key, w.language.four, f"{bound.name}_colour", text)
     return Text(f"{name}.{'rgba'[channel]}")
+
+
+def write_asked(w: Writer, node: Node) -> Text:
+    """The value of another subgraph's strand at this element."""
+    asked: Asked = node.attr
+    bound = _bound(w, w.parts.asked, asked.key, f"{short(asked.strand)}_there")
+    return Text(w.language.asked(w.parts, bound, asked.over))
 
 
 def image_of(w: Writer, slot: StateSlot) -> Bound:

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from weft.codegen.base import Allocation, Instruction, Kernel, Note, Section
+from weft.codegen.clike.asking import Asking, askings
 from weft.codegen.clike.shader import UnsuitableError
-from weft.codegen.native.nodes import Body, Node, Store
+from weft.codegen.native.nodes import Body, Graph, Node, Store
 from weft.codegen.native.reader import read
 from weft.codegen.opcodes import row_of
 from weft.ir.rates import Rate
@@ -40,43 +41,67 @@ class Program:
 
 def read_program(kernel: Kernel) -> Program:
     """The program of a kernel. Raises UnsuitableError if it needs what no such program has."""
-    _check(kernel)
+    if kernel.tick == "element" and kernel.sweep == "grid":
+        raise UnsuitableError("each of its values needs the one before")
     once = read(kernel, Rate.FRAME, read(kernel, Rate.CONSTANT).locals).locals
     kernel, noted = _with_named_locals(kernel)
+    merged = _merged(kernel)
+    for strand, asking in zip(merged.strands, merged.askings, strict=True):
+        strand.op, strand.args, strand.attr = "asked", (), asking.asked
+    notes: dict[Node, Note] = {}
+    for number, note in noted.items():
+        if number in merged.known:
+            notes.setdefault(merged.known[number], note)
+    given = {number: note for number, note in noted.items() if number not in merged.known}
+    nodes = tuple(node for node in merged.nodes if node in merged.used)
+    return Program(nodes, merged.last.outputs, merged.last.stores, notes, given, once)
+
+
+def strands_of(kernel: Kernel) -> list[Asking]:
+    """What has to be asked for before the program of a kernel runs, by the numbers that the program has for it. Raises
+    UnsuitableError for what can only be asked for while it runs."""
+    return _merged(kernel).askings if kernel.strands else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """The sections that become one: their nodes, those that the program needs, the values of locals, and the graph of
+    the last of them. `askings` belong to the `strands` that the program needs."""
+
+    nodes: list[Node]
+    used: set[Node]
+    known: dict[int, Node]
+    last: Graph
+    strands: list[Node]
+    askings: list[Asking]
+
+
+def _merged(kernel: Kernel) -> _Merged:
     known: dict[int, Node] = {}
     nodes: list[Node] = []
     for rate in _MERGED:
         graph = read(kernel, rate, known)
         nodes += graph.nodes
         known.update(graph.locals)
-    notes: dict[Node, Note] = {}
-    for number, note in noted.items():
-        if number in known:
-            notes.setdefault(known[number], note)
-    given = {number: note for number, note in noted.items() if number not in known}
-    used = needed((*graph.outputs, *(store.value for store in graph.stores)))
-    return Program(tuple(n for n in nodes if n in used), graph.outputs, graph.stores, notes, given, once)
+    used = _needed((*graph.outputs, *(store.value for store in graph.stores)))
+    strands = [node for node in nodes if node.op == "strand" and node in used]
+    return _Merged(nodes, used, known, graph, strands, askings(nodes, used))
 
 
-def _check(kernel: Kernel) -> None:
-    if kernel.tick == "element" and kernel.sweep == "grid":
-        raise UnsuitableError("each of its values needs the one before")
-    for section, _, (op, operand) in kernel.walk():
-        if op == "LOAD_STRAND" and section.rate in _MERGED:
-            raise UnsuitableError(f"it reads another subgraph at every element: {operand}")
-
-
-def needed(roots: Iterable[Node]) -> set[Node]:
-    """All nodes that these are made of, those of loops included."""
+def _needed(roots: Iterable[Node]) -> set[Node]:
+    """All nodes that these are made of, those of loops included; but of strands of other subgraphs nothing more: who
+    asks for them computes where."""
     found: set[Node] = set()
     todo = list(roots)
     while todo:
         node = todo.pop()
-        if node not in found:
-            found.add(node)
+        if node in found:
+            continue
+        found.add(node)
+        if node.op != "strand":
             todo += node.args
-            if isinstance(node.attr, Body) and node.op == "loop":
-                todo += node.attr.following
+        if isinstance(node.attr, Body) and node.op == "loop":
+            todo += node.attr.following
     return found
 
 

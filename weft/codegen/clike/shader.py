@@ -44,7 +44,8 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Something that is bound to a name of the program: the ring of a slot by the slot's key, or a picture by its path.
+    """Something that is bound to a name of the program: the ring of a slot by the slot's key, a picture by its path, or
+    a strand that was asked for by its key.
 
     The ring of an image slot has (depth + 1) · planes layers, plane after plane and cell after cell; that of any other
     slot as many numbers.
@@ -69,12 +70,14 @@ class Use(Enum):
     """The ring of a slot that is numbers: reals [cells · planes]."""
     PICTURE = "picture"
     """Pixels of four reals [height, width]."""
+    ASKED = "asked"
+    """A strand that was asked for: a real for each place."""
     LIMIT = "limit"
     """One unsigned number, which is set to 1 where a loop met its limit."""
 
 
 class Buffer(NamedTuple):
-    """A buffer that a program is given: what lies in it, and of which coordinate, slot or picture."""
+    """A buffer that a program is given: what lies in it, and of which coordinate, slot, picture or strand."""
 
     use: Use
     key: str = ""
@@ -99,6 +102,8 @@ class Shader:
     histories: tuple[Bound, ...]
     """Slots that are numbers, and are read a varying number of ticks back."""
     pictures: tuple[Bound, ...]
+    asked: tuple[Bound, ...]
+    """Strands of other subgraphs, asked for beforehand (`strands_of` the kernel says where)."""
     coords: tuple[str, ...]
     """For points: the coordinates, in the order of their buffers."""
     outputs: tuple[str, ...]

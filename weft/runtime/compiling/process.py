@@ -21,6 +21,7 @@ from weft.codegen.unit import Unit
 from weft.errors import Diagnostic
 from weft.runtime.compiling.compiler import Made, Saved
 from weft.runtime.compiling.trial import Moment
+from weft.runtime.playable import Playable
 from weft.runtime.setup import Setup
 
 # How often, in seconds, somebody who waits for an answer looks up.
@@ -53,19 +54,22 @@ class Request:
 
 @dataclass(frozen=True)
 class Wish:
-    """Units that run already, for which there may be better code; for some, by their hashes, something stands in."""
+    """Units that run already, for which there may be better code; for some, by their hashes, something stands in. What
+    is `bridged` is to be translated for the devices that should run it."""
 
     number: int
     units: tuple[Unit, ...]
     stand_ins: frozenset[str] = frozenset()
+    bridged: Playable | None = None
 
 
 @dataclass(frozen=True)
 class Improved:
-    """Better code by the hashes of the units, and how many milliseconds it took."""
+    """Better code by the hashes of the units, and how many milliseconds it took; what was bridged, translated."""
 
     codes: Mapping[str, object]
     took: float
+    translated: tuple[Unit, ...] = ()
 
 
 Content: TypeAlias = Literal["begun"] | Made | Improved | tuple[Diagnostic, ...]
@@ -122,11 +126,11 @@ class CompileProcess:
             self._send(setup)
 
     def improve(
-        self, units: tuple[Unit, ...], stand_ins: frozenset[str], give_up: Callable[[], bool]
+        self, units: tuple[Unit, ...], stand_ins: frozenset[str], bridged: Playable, give_up: Callable[[], bool]
     ) -> Improved | None:
-        """Better code for some units; None if it was given up, which leaves the process at it until it is done. Raises
-        CompilerDiedError."""
-        self._send(Wish(self._next_number(), units, stand_ins))
+        """Better code for some units, and code for what is bridged; None if it was given up, which leaves the process
+        at it until it is done. Raises CompilerDiedError."""
+        self._send(Wish(self._next_number(), units, stand_ins, bridged if bridged.units else None))
         content = self._content(give_up, ends=False)
         return content if isinstance(content, Improved) else None
 
@@ -178,6 +182,9 @@ class CompileProcess:
         except (EOFError, OSError) as failure:
             self.end()
             raise CompilerDiedError("it ended in the middle of this text") from failure
+        except Exception as failure:  # whatever unpickling raises
+            self.end()
+            raise CompilerDiedError(f"its answer cannot be read: {failure}") from failure
 
     @property
     def _open(self) -> Connection:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
+from weft.codegen.unit import Unit
 from weft.errors import WeftError, fault
 from weft.runtime.compiling.compiler import Compiler, Made
 from weft.runtime.compiling.process import Answer, Content, Improved, Request, Wish
@@ -66,8 +67,11 @@ def _contents(compiler: Compiler | Made, request: Request) -> Iterator[Content]:
 def _better(compiler: Compiler | Made, wish: Wish) -> Iterator[Content]:
     """Better code for units that run already; none where that fails, since what runs can go on."""
     codes: dict[str, object] = {}
+    translated: tuple[Unit, ...] = ()
     started = time.perf_counter()
     if isinstance(compiler, Compiler):
         with suppress(Exception):
+            if wish.bridged is not None:
+                translated = compiler.stage.translate(wish.bridged).units
             codes = compiler.stage.improve(wish.units, wish.stand_ins)
-    yield Improved(codes, (time.perf_counter() - started) * 1e3)
+    yield Improved(codes, (time.perf_counter() - started) * 1e3, translated)

@@ -14,6 +14,7 @@ from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.compiling.compiler import Made, Saved
 from weft.runtime.compiling.process import CompileProcess, CompilerDiedError
 from weft.runtime.compiling.trial import Moment
+from weft.runtime.fallback import Move, moves
 from weft.runtime.files import FileState, look
 from weft.runtime.program import Stage, Swap
 from weft.runtime.setup import Setup
@@ -50,12 +51,14 @@ class Outcome:
 @dataclass(frozen=True)
 class Improvement:
     """That the program of a text (by its hash) runs at a better tier, and how many milliseconds it took to make.
-    `codes` are by the hashes of the units, for those who play some of them elsewhere."""
+    `codes` are by the hashes of the units, for those who play some of them elsewhere. `moves` are for the thread that
+    draws to carry out."""
 
     hash: str
     tier: int
     took: float
     codes: Mapping[str, object]
+    moves: tuple[Move, ...] = ()
 
 
 def load(saved: Saved, made: Made, stage: Stage, before: Swap | None, known: bool = False) -> Outcome:
@@ -187,7 +190,9 @@ class CompileWorker:
                             self._finished.append(outcome)
                         self._wake()
                 else:
-                    self._better(*task)
+                    # Whatever goes wrong in there, the program stays as it is.
+                    with suppress(Exception):
+                        self._better(*task)
         finally:
             self._process.end()
 
@@ -212,28 +217,29 @@ class CompileWorker:
             self._outdated = self._running()
 
     def _better(self, text: str, swap: Swap) -> None:
-        """Improves a program, unless a text comes meanwhile. If the process dies of it, the program stays as it is."""
+        """Improves a program, unless a text comes meanwhile. Raises CompilerDiedError."""
         elsewhere = {unit.hash for unit in swap.elsewhere}
         units = tuple(u for u in swap.improvable if u.hash not in elsewhere & self._better_elsewhere)
-        if not units:
+        bridged = swap.bridged
+        if not units and not bridged.units:
             return
-        try:
-            improved = self._process.improve(units, swap.stand_ins, lambda: self._ended or self._waiting is not None)
-        except CompilerDiedError:
-            return
+        improved = self._process.improve(
+            units, swap.stand_ins, bridged, lambda: self._ended or self._waiting is not None
+        )
         if improved is None:
             with self._condition:
                 # Later, unless something else plays by then.
                 self._improvable = self._improvable or (text, swap)
             return
-        if improved.codes:
-            started = time.perf_counter()
+        started = time.perf_counter()
+        moved = moves(self._stage, swap, improved.translated)
+        if improved.codes or moved:
             swap.exchange(improved.codes)
             took = improved.took + (time.perf_counter() - started) * 1e3
             with self._condition:
                 self._better_elsewhere |= elsewhere & set(improved.codes)
                 tier = swap.tier_with(improved.codes)
-                self._improved.append(Improvement(text, tier, took, improved.codes))
+                self._improved.append(Improvement(text, tier, took, improved.codes, moved))
             self._wake()
 
     def _attempt(self, saved: Saved) -> Outcome | None:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.errors import WeftError, error
 from weft.runtime.hush import hushed
+
+if TYPE_CHECKING:
+    from weft.apple import AppleDevice
 
 HINT = "--terminal shows the picture in the terminal, --headless runs without one"
 
@@ -19,6 +22,11 @@ HINT = "--terminal shows the picture in the terminal, --headless runs without on
 def no_display(message: str) -> WeftError:
     """What to raise where no window can be opened."""
     return error("no-display", f"no window can be opened: {message}", hint=HINT)
+
+
+def lost(reason: str) -> WeftError:
+    """What to raise where nothing can be drawn any more."""
+    return error("display-lost", f"the window cannot be drawn into any more: {reason}", hint=HINT)
 
 
 try:
@@ -31,9 +39,14 @@ try:
 except Exception as problem:  # without libGL, PyOpenGL fails in ways of its own, each an error of another kind
     raise no_display(f"OpenGL or GLFW is missing on this machine ({problem})") from problem
 
-__all__ = ["HINT", "Display", "DriverError", "GlPicture", "Graphics", "GraphicsError", "glfw", "no_display"]
+__all__ = ["HINT", "Display", "DriverError", "GlPicture", "Graphics", "GraphicsError", "glfw", "lost", "no_display"]
 
-_WINDOW_HINTS = {
+_HINTS = {
+    # A player who goes on typing on one screen must not lose the picture on the other.
+    glfw.AUTO_ICONIFY: glfw.FALSE,
+    glfw.VISIBLE: glfw.FALSE,
+}
+_GL_HINTS = {
     glfw.CONTEXT_VERSION_MAJOR: 3,
     glfw.CONTEXT_VERSION_MINOR: 3,
     glfw.OPENGL_PROFILE: glfw.OPENGL_CORE_PROFILE,
@@ -42,16 +55,17 @@ _WINDOW_HINTS = {
     glfw.ALPHA_BITS: 0,
     glfw.DEPTH_BITS: 0,
     glfw.STENCIL_BITS: 0,
-    # A player who goes on typing on one screen must not lose the picture on the other.
-    glfw.AUTO_ICONIFY: glfw.FALSE,
 }
+_METAL_HINTS = {glfw.CLIENT_API: glfw.NO_API}
 
 
 class Display:
     """GLFW, from its start to its end. All windows that are open at the same time have to share one."""
 
-    def __init__(self) -> None:
-        """Raises `WeftError` (`no-display`) where there is no display."""
+    def __init__(self, device: AppleDevice | None = None) -> None:
+        """With a device of Metal, windows are drawn by that, and there is no OpenGL in them. Raises `WeftError`
+        (`no-display`) where there is no display."""
+        self.device = device
         self._errors: deque[str] = deque(maxlen=8)
         self._drawer: tuple[Any, Graphics] | None = None
         glfw.set_error_callback(self._on_error)
@@ -103,12 +117,16 @@ class Display:
         """A window that is hidden as yet, which shares what is drawn with all that draws here; None where there is
         none to be had."""
         glfw.default_window_hints()
-        for hint, value in _WINDOW_HINTS.items():
+        for hint, value in (_HINTS | (_METAL_HINTS if self.device else _GL_HINTS)).items():
             glfw.window_hint(hint, value)
-        glfw.window_hint(glfw.VISIBLE, glfw.FALSE)
         glfw.window_hint_string(glfw.X11_CLASS_NAME, "weft")
         with hushed():
             return glfw.create_window(width, height, title, None, self._drawer[0] if self._drawer else None)
+
+    @staticmethod
+    def cocoa_window(handle: Any) -> int:
+        """The address of a window's NSWindow."""
+        return int(glfw.get_cocoa_window(handle) or 0)
 
     def context(self, handle: Any) -> Context:
         """The context of a window."""

@@ -7,20 +7,20 @@ Import it where a window is wanted: where GLFW or OpenGL is missing, the import 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
-from weft.backends.base import as_array
 from weft.errors import error
 from weft.keys import TOOL_KEYS, key_name
 from weft.runtime.hush import hushed
 from weft.runtime.inputs import BUTTONS, Inputs
-from weft.runtime.screens.display import HINT, Display, DriverError, GlPicture, GraphicsError, glfw, no_display
-from weft.runtime.screens.frame import Rect, fitted, letterbox, shared
+from weft.runtime.screens.display import Display, glfw, no_display
+from weft.runtime.screens.frame import Label, Rect, fitted, letterbox, shared
 from weft.runtime.screens.overlay import Annotator
-from weft.runtime.screens.painter import Filter, Painter
+from weft.runtime.screens.painter import Filter
 from weft.runtime.screens.screen import Overlay, Picture, Shown
+from weft.runtime.screens.surface import surface_of
 
 
 class Window:
@@ -73,12 +73,11 @@ class Window:
             self._monitor_number = self._check_monitor(monitor)
             self._handle = self._open(title, width, height)
             stack.callback(glfw.destroy_window, self._handle)
-            self._graphics = display.lend(self._handle)
-            stack.callback(display.lend, None)
-            try:
-                self._painter = Painter(filtering)
-            except GraphicsError as problem:
-                raise no_display(f"the graphics driver does not draw ({problem})") from problem
+            self._surface = surface_of(display, self._handle, filtering)
+            stack.callback(self._surface.close)
+            with hushed():
+                self._surface.keep_pace(vsync)
+                glfw.show_window(self._handle)
             self._listen()
             if fullscreen:
                 self.toggle_fullscreen()
@@ -99,7 +98,7 @@ class Window:
         return monitors[number] if number is not None and number < len(monitors) else None
 
     def _open(self, title: str, width: int, height: int) -> Any:
-        """Makes the window and its context, and makes the context the current one."""
+        """Makes the window, which is hidden as yet."""
         monitor = self._monitor
         area = _work_area(monitor or glfw.get_primary_monitor())
         width, height = self._asked_size = fitted((width, height), area)
@@ -107,20 +106,12 @@ class Window:
         if not handle:
             reason = self.display.take_error() or "unknown"
             raise no_display(f"this display does not draw with OpenGL 3.3 ({reason})")
-        with hushed():
-            if monitor and area:
+        if monitor and area:
+            with hushed():
                 glfw.set_window_pos(
                     handle, area.left + (area.width - width) // 2, area.top + (area.height - height) // 2
                 )
-            glfw.make_context_current(handle)
-            self._keep_pace()
-            glfw.show_window(handle)
         return handle
-
-    def _keep_pace(self) -> None:
-        """With vsync, showing a picture waits for the screen."""
-        # Not on Wayland: there nothing tears without it either, and as long as the window is hidden, it waits forever.
-        glfw.swap_interval(int(self._vsync and glfw.get_platform() != glfw.PLATFORM_WAYLAND))
 
     def _listen(self) -> None:
         glfw.set_key_callback(self._handle, self._on_key)
@@ -158,7 +149,7 @@ class Window:
 
     def present(self, picture: Shown) -> None:
         """Shows a picture [height, width, RGBA], row 0 on top; alpha is not shown, as nothing lies behind it. One that
-        was drawn with the graphics of the window's display is not copied.
+        was drawn with the graphics or the device of the window's display is not copied.
 
         With vsync, waits for the screen. Does nothing once the window is closed. Raises `WeftError`:
         `picture-too-large` for one that the graphics card cannot hold, `display-lost` where nothing can be drawn any
@@ -167,12 +158,7 @@ class Window:
         if self._closed:
             return
         size = (picture.shape[1], picture.shape[0])
-        own = isinstance(picture, GlPicture) and picture.texture.graphics is self._graphics
-        with self._drawing():
-            if isinstance(picture, GlPicture) and own:
-                self._painter.show(picture.texture, size)
-            else:
-                self._painter.upload(as_array(picture))
+        self._surface.show(picture)
         if size != self._picture_size:
             self._picture_size = size
             self._follow_picture()
@@ -190,39 +176,19 @@ class Window:
         """
         if self._closed or self._minimised:
             return
-        with self._drawing():
-            frame = self.frame_size
-            if all(frame):
-                self._lay_over(frame)
-                self._painter.paint(frame)
-                glfw.swap_buffers(self._handle)
+        frame = self.frame_size
+        if all(frame):
+            self._surface.present(frame, self._labels(frame))
 
-    def _lay_over(self, frame: tuple[int, int]) -> None:
-        scale = max(glfw.get_window_content_scale(self._handle))
-        self._painter.annotate(self._annotator.labels(self._overlay, frame, scale))
-
-    @contextmanager
-    def _drawing(self) -> Iterator[None]:
-        """With the window's context as the current one. What graphics or window system refuse becomes a `WeftError`."""
-        self.display.take_error()
-        glfw.make_context_current(self._handle)
-        reason = self.display.take_error()
-        try:
-            if reason is None:
-                yield
-                reason = self.display.take_error()
-        except DriverError as problem:
-            reason = str(problem)
-        if reason is not None:
-            raise error("display-lost", f"the window cannot be drawn into any more: {reason}", hint=HINT)
+    def _labels(self, frame: tuple[int, int]) -> tuple[Label, ...]:
+        """What lies over the picture."""
+        return self._annotator.labels(self._overlay, frame, max(glfw.get_window_content_scale(self._handle)))
 
     def read_back(self) -> Picture:
         """What the window shows, [height, width, RGBA] with row 0 on top: the picture, the black around it, and what is
         written over them."""
-        with self._drawing():
-            frame = self.frame_size
-            self._lay_over(frame)
-            return self._painter.read_back(frame)
+        frame = self.frame_size
+        return self._surface.read_back(frame, self._labels(frame))
 
     def poll(self) -> None:
         """Takes in what happened since the last call; then hands out the commands, which may close the window."""
@@ -247,8 +213,7 @@ class Window:
                 return
             self._windowed = (*glfw.get_window_pos(self._handle), *glfw.get_window_size(self._handle))
             glfw.set_window_monitor(self._handle, monitor, 0, 0, *mode.size, mode.refresh_rate)
-        glfw.make_context_current(self._handle)
-        self._keep_pace()  # some drivers forget it with the change
+        self._surface.keep_pace(self._vsync)  # some drivers forget it with the change
 
     def _follow_picture(self) -> None:
         """Gives the window the size of its picture, as far as the monitor has room; not if the player has sized it."""

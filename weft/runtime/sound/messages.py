@@ -33,9 +33,9 @@ class SoundEvent:
     `playing`: sound begins, on the device of that name. `lost`: there is no device, or not any more; it is tried again.
     `back`: there is one again. `failure`: what is to be played fails; the program before goes on, if there is one.
     `died`: the process has ended. `restarted`: it plays again. `ready`: what was sent at first is loaded, and a device
-    has been asked for; only the process that this one belongs to is told. `moved`: what computes sounds has failed, for
-    the reason in `words`, and they go on with what comes behind it; `code` is their context. `placed`: a subgraph runs
-    elsewhere than it was meant to.
+    has been asked for; only the process that this one belongs to is told. `moved`: what computes sounds, `origin`, has
+    failed, for the reason in `words`, and they go on with what comes behind it; `code` is their context. `placed`: a
+    subgraph runs elsewhere than it was meant to.
     """
 
     kind: Kind
@@ -43,6 +43,8 @@ class SoundEvent:
     words: str
     number: int = 0
     """The program that it is about, as its player counts them; 0 for none."""
+    origin: str = ""
+    """The name of a backend, as `--backend` knows it."""
 
 
 class ProgramFailure(Exception):  # noqa: N818 -- a failure, as the event that tells of it

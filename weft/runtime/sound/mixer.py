@@ -17,7 +17,7 @@ from weft.codegen.unit import Unit
 from weft.contexts import CHANNELS, is_led
 from weft.runtime.coordinator import Part
 from weft.runtime.playable import Playable
-from weft.runtime.program import Stage, Swap
+from weft.runtime.program import Stage, Swap, hand_over
 from weft.runtime.sound.fades import Fade
 from weft.runtime.sound.leading import Leading
 from weft.runtime.sound.recent import write
@@ -143,7 +143,8 @@ class Mixer:
     def _change_to(self, entry: Entry) -> None:
         if self._programs:
             # That one goes on as well, until it has faded away.
-            entry.stage.take_over(entry.swap, self._programs[-1].swap, copy=True)
+            entering, playing = map(self._rescue.acting, (entry.swap, self._programs[-1].swap))
+            hand_over(entering, playing, copy=True)
         gains = self._fade.now()
         self._programs.append(entry)
         self._rescue.keep([part for other in self._programs for part in other.swap.runner.parts])

@@ -26,6 +26,10 @@ _TO_OPEN = 15.0
 # What has been computed is heard for so long after the end of a fade, in seconds.
 _HEARD = 0.5
 
+# How many blocks a stream has computed that are not heard yet, at the most; and how many seconds it takes until the
+# sound process has heard of a program.
+_IN_HAND, _ON_THE_WAY = 4, 0.02
+
 # What says that a device cannot be had together with the stream that plays, which then ends first.
 _BUSY = "sound-device-busy"
 
@@ -139,6 +143,13 @@ class Sound:
             return self.enter(playable, fade, given, at)
         return self._count
 
+    def change(self, setup: Setup) -> None:
+        """What is played by a process that is started from now on runs elsewhere: one that runs has found out by
+        itself, and tells."""
+        self._setup = setup
+        for stream in self._streams():
+            stream.change(setup)
+
     def improve(self, codes: Mapping[str, object]) -> None:
         """Better code for what plays, by the hashes of the units."""
         for stream in self._streams():
@@ -239,6 +250,13 @@ class Sound:
     def is_starting(self) -> bool:
         """Whether it takes a while until the first program can be heard; not any more where there is no device."""
         return self._stream.has_started and not self._stream.is_ready
+
+    @property
+    def ahead(self) -> float:
+        """How many of the next seconds cannot be changed any more: they have been computed, or will have been before
+        the sound process has heard of it."""
+        options = self._stream.options
+        return _IN_HAND * options.frames / options.rate + _ON_THE_WAY if self._stream.has_started else 0.0
 
     @property
     def figures(self) -> Figures | None:

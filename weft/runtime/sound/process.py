@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
@@ -116,6 +117,11 @@ class SoundProcess:
         """What is kept for a key is not sent again any more."""
         with self._lock:
             self._kept.pop(key, None)
+
+    def revise(self, change: Callable[[object], object]) -> None:
+        """Changes what is kept for a process that takes the place of one that died."""
+        with self._lock:
+            self._kept = {key: change(message) for key, message in self._kept.items()}
 
     @property
     def is_ready(self) -> bool:

@@ -103,7 +103,7 @@ class Player:
         """See `Renderer.news`."""
         changes = self._stage.cast.changes() if self._stage is not None else []
         return [
-            SoundEvent("moved", change.context, change.reason) if change.subgraph is None
+            SoundEvent("moved", change.context, change.reason, origin=change.origin) if change.subgraph is None
             else SoundEvent("placed", "", str(change))
             for change in changes
         ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from weft.backends.base import DeviceLostError, Env, as_array
 from weft.backends.launch import Reals
 from weft.runtime.coordinator import Part, ProgramRunner
+from weft.runtime.fallback import stand_in
 from weft.runtime.program import Stage, Swap
 
 
@@ -27,9 +28,13 @@ class Rescue:
                     raise
         # What it has been given meanwhile may be better than what it began with.
         latest = Part(acting.compiled.unit, acting.backend, acting.compiled)
-        found = stage.stand_in(latest, swap.playable, env, swap.runner)
+        found = stand_in(stage, latest, swap.playable, env, swap.runner)
         self._in_place[id(part.compiled)] = (part, found)
         return _run(found, env, swap.runner)
+
+    def acting(self, swap: Swap) -> list[Part]:
+        """The parts of a program that run for it, with what they remember by now."""
+        return [self._in_place.get(id(part.compiled), (part, part))[1] for part in swap.runner.parts]
 
     def keep(self, parts: list[Part]) -> None:
         """Forgets what has taken the place of any other parts than these."""

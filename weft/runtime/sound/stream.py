@@ -102,6 +102,11 @@ class Stream:
             self._process.forget(_WAITING)
         self._process.send(play, keep=_PLAYING if play.at is None else _WAITING)
 
+    def change(self, setup: Setup) -> None:
+        """What is played by a process that is started from now on runs elsewhere."""
+        self._setup = setup
+        self._process.revise(lambda message: replace(message, setup=setup) if isinstance(message, Play) else message)
+
     def improve(self, codes: Mapping[str, object]) -> None:
         """Better code for what plays, by the hashes of the units."""
         self._process.send(Better(codes), keep="better")

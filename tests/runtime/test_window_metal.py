@@ -1,0 +1,245 @@
+"""Pictures that were computed by Metal in a window that is drawn by it: shown where they lie, and looking as they do by
+OpenGL. Without a Mac, what stands for pyobjc draws into a layer of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.metal.apple import CommandBuffer, cocoa_window
+from tests.support.metal.device import CpuDevice
+from tests.support.metal.executor import device
+from tests.support.metal.layer import VISIBLE, CAMetalLayer, NSWindow
+from tests.support.metal.library import apple_in_place
+from weft.apple import AppleDevice, AppleError
+from weft.backends.base import Env
+from weft.backends.gl.contexts import GraphicsError
+from weft.backends.metal.compiled import MetalPicture
+from weft.backends.registry import load_registry
+from weft.backends.select import choose
+from weft.contexts import ContextTable
+from weft.errors import Source, WeftError
+from weft.runtime.build import build
+from weft.runtime.coordinator import main_picture
+from weft.runtime.program import Stage, Swap
+from weft.runtime.screens.screen import Overlay
+
+if TYPE_CHECKING:
+    from weft.runtime.screens.window import Window
+
+__all__ = ["device"]
+pytestmark = pytest.mark.usefixtures("display")
+
+SIZE = (96, 54)
+FEEDBACK = "t<v> = mix(hash(me@px, me@py, me@absframe), prev(t@v), 0.75)\ndisplay(t@v, me@x, me@y)\n"
+OVERLAY = Overlay(note="what happened", figures=("59.9 fps",))
+
+
+@pytest.fixture
+def layer(device: Any, monkeypatch: pytest.MonkeyPatch) -> CAMetalLayer | None:
+    """Apple's frameworks, be they the real ones. Gives the layer of those that are not."""
+    import glfw
+
+    if not isinstance(device, CpuDevice):
+        if not isinstance(device, AppleDevice):
+            pytest.skip("this device is of the other library")
+        return None
+    made = apple_in_place(device, monkeypatch)
+    monkeypatch.setattr(glfw, "get_cocoa_window", cocoa_window, raising=False)
+    return made["Quartz"].CAMetalLayer
+
+
+@pytest.fixture
+def stage(layer: object) -> Stage:
+    return Stage(choose(load_registry(), ["visual"], "metal"))
+
+
+@pytest.fixture
+def opened(stage: Stage) -> Iterator[Callable[..., Window]]:
+    """Opens windows that the device draws."""
+    from weft.runtime.screens.surface import display_on
+    from weft.runtime.screens.window import Window
+
+    shared = display_on(stage.window_device())
+    windows: list[Window] = []
+
+    def open_window(*size: int, **options: Any) -> Window:
+        windows.append(Window("weft", *size, vsync=False, display=shared, **options))
+        return windows[-1]
+
+    yield open_window
+    for window in windows:
+        window.close()
+    shared.close()
+
+
+def prepared(stage: Stage, text: str) -> Swap:
+    return stage.prepare(build(Source("test.weft", text), ContextTable()).playable, SIZE)
+
+
+def drawn(swap: Swap, number: int) -> Any:
+    shown = main_picture(swap.runner.run(Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60)))
+    assert shown is not None
+    return shown.values
+
+
+def expected(text: str, ticks: int) -> NDArray[Any]:
+    swap = prepared(Stage(choose(load_registry(), ["visual"], "vector")), text)
+    return [drawn(swap, number) for number in range(ticks)][-1]
+
+
+def noise(width: int, height: int, seed: int = 0) -> NDArray[np.uint8]:
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 4), np.uint8)
+
+
+def test_a_picture_is_shown_where_it_was_computed(
+    stage: Stage, layer: CAMetalLayer | None, opened: Callable[..., Window]
+) -> None:
+    window, swap = opened(*SIZE), prepared(stage, FEEDBACK)
+    for number in range(4):
+        shown = drawn(swap, number)
+        assert isinstance(shown, MetalPicture)
+        window.present(shown)
+        window.redraw()
+        assert shown._pixels is None, "nobody has read it"
+    wanted = expected(FEEDBACK, 4)
+    assert (np.abs(window.read_back().astype(int) - wanted) > 1)[..., :3].mean() < 0.001
+    if layer is not None:
+        assert layer.count == 9
+        np.testing.assert_array_equal(layer.presented, window.read_back())
+
+
+def test_a_picture_that_follows_at_once_does_not_reach_the_one_that_is_shown(
+    stage: Stage, layer: CAMetalLayer | None, opened: Callable[..., Window]
+) -> None:
+    window, swap = opened(*SIZE), prepared(stage, FEEDBACK)
+    for number in range(12):
+        window.present(drawn(swap, number))
+        found = window.read_back()
+        assert (np.abs(found.astype(int) - expected(FEEDBACK, number + 1)) > 1)[..., :3].mean() < 0.001
+        if layer is not None:
+            np.testing.assert_array_equal(layer.presented, found)
+
+
+@pytest.mark.parametrize("filtering", ["nearest", "linear"])
+@pytest.mark.parametrize("size", [(96, 54), (96, 96), (200, 100), (40, 90)])
+def test_it_looks_as_it_does_by_opengl(opened: Callable[..., Window], filtering: str, size: tuple[int, int]) -> None:
+    from weft.runtime.screens.window import Window
+
+    found = []
+    for window in (opened(*size, filtering=filtering), Window("weft", *size, vsync=False, filtering=filtering)):
+        with window:
+            window.annotate(OVERLAY)
+            window._follow_picture = lambda: None  # type: ignore[method-assign]  # it keeps its size
+            window.present(noise(*SIZE))
+            found.append(window.read_back().astype(int))
+    by_metal, by_opengl = found
+    assert by_metal.shape == (size[1], size[0], 4)
+    # Where the nearest is not clear, each may take another one.
+    assert (np.abs(by_metal - by_opengl) > 2).mean() < (0.05 if filtering == "nearest" else 1e-6)
+
+
+def test_pictures_from_elsewhere_are_uploaded(layer: CAMetalLayer | None, opened: Callable[..., Window]) -> None:
+    window = opened(64, 64)
+    assert (window.read_back() == (0, 0, 0, 255)).all()
+    for seed in range(6):
+        window.present(noise(64, 64, seed))
+        np.testing.assert_array_equal(window.read_back(), noise(64, 64, seed))
+    window.present(noise(80, 40))
+    np.testing.assert_array_equal(window.read_back()[..., :3].shape, (window.frame_size[1], window.frame_size[0], 3))
+
+
+def test_a_picture_of_another_device_is_read(stage: Stage, opened: Callable[..., Window]) -> None:
+    window = opened(*SIZE)
+    other = Stage(choose(load_registry(), ["visual"], "metal"))
+    shown = drawn(prepared(other, "display(me@x, me@y, 0.5)\n"), 0)
+    assert shown.buffer.owner is not stage.window_device()
+    window.present(shown)
+    np.testing.assert_array_equal(window.read_back(), shown.read())
+
+
+def test_a_window_that_is_covered_is_not_drawn(layer: CAMetalLayer | None, opened: Callable[..., Window]) -> None:
+    if layer is None:
+        pytest.skip("nobody covers a real window")
+    window = opened(*SIZE)
+    below: NSWindow = layer.window
+    window.read_back()  # what was begun before is done then
+    before, below.occlusion = layer.count, 0
+    window.present(noise(*SIZE))
+    window.read_back()
+    assert layer.count == before
+    below.occlusion = VISIBLE
+    window.redraw()
+    window.read_back()
+    np.testing.assert_array_equal(layer.presented, noise(*SIZE))
+
+
+def test_the_pace_is_that_of_the_screen_if_it_is_asked_for(
+    stage: Stage, layer: CAMetalLayer | None, opened: Callable[..., Window]
+) -> None:
+    if layer is None:
+        pytest.skip("a real layer may be asked, but a window that waits for the screen is slow")
+    opened(*SIZE)
+    assert not layer.synced
+
+
+# --- failures -----------------------------------------------------------------------------------------------------
+
+
+def test_where_the_device_cannot_draw_pictures_are_uploaded(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    from weft.runtime.screens import metal_painter
+    from weft.runtime.screens.surface import display_on
+
+    monkeypatch.setattr(metal_painter, "SHADERS", metal_painter.SHADERS.replace("mix(", "nowhere(", 1))
+    with pytest.raises(GraphicsError, match="nowhere"):
+        display_on(stage.window_device())
+
+
+def test_what_pyobjc_does_not_know_is_a_reason(
+    stage: Stage, layer: CAMetalLayer | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from weft.runtime.screens.surface import display_on
+
+    if layer is None:
+        pytest.skip("the real one knows all of it")
+    monkeypatch.delattr(CAMetalLayer, "setFramebufferOnly_")
+    with pytest.raises(GraphicsError, match="setFramebufferOnly_"):
+        display_on(stage.window_device())
+
+
+def test_a_launch_that_failed_is_told_by_the_next(
+    stage: Stage, layer: CAMetalLayer | None, opened: Callable[..., Window], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if layer is None:
+        pytest.skip("a real device does not fail when it is asked to")
+    window, swap = opened(*SIZE), prepared(stage, FEEDBACK)
+
+    def fail(commands: CommandBuffer) -> None:
+        raise RuntimeError("the device hangs")
+
+    for encoder in ("computeCommandEncoder", "renderCommandEncoderWithDescriptor_"):
+        with monkeypatch.context() as broken:
+            inner = getattr(CommandBuffer, encoder)
+
+            def begun(self: CommandBuffer, *given: Any, inner: Any = inner) -> Any:
+                self.work.append(lambda: fail(self))
+                return inner(self, *given)
+
+            broken.setattr(CommandBuffer, encoder, begun)
+            if encoder == "computeCommandEncoder":
+                drawn(swap, 0)
+                with pytest.raises(WeftError, match=r"visual cannot go on: a launch fails \(the device hangs"):
+                    drawn(swap, 1)
+            else:
+                with pytest.raises(WeftError, match="cannot be drawn into any more: the device hangs"):
+                    window.read_back()
+    np.testing.assert_array_equal(window.read_back()[0, 0], (0, 0, 0, 255))  # what failed is told once
+
+
+def test_memory_that_is_lacking_is_told_in_words(stage: Stage) -> None:
+    with pytest.raises(AppleError, match="Metal has not given memory for 1099511627776 bytes"):
+        stage.window_device().buffer(1 << 40)
