@@ -25,8 +25,8 @@ from weft.runtime.sound.renderer import Renderer, RendererFactory
 from weft.runtime.sound.shared import Controls, FiguresReader, Rings, inherited
 from weft.runtime.sound.unheard import Unheard
 
-# The thread of the sound card waits no longer than this for Python's lock, in seconds: a dozen times in each block, while
-# a program is loaded.
+# The thread of the sound card waits no longer than this for Python's lock, in seconds: a dozen times in each block,
+# while a program is loaded.
 _SWITCH_SECONDS = 0.00005
 # How often the stream is looked after, and how long it may be silent, in seconds.
 _GLANCE = 0.05
