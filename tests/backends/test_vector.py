@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 
 import numpy as np
@@ -12,6 +14,7 @@ from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import compiled, launch_of
 from tests.support.tolerances import SINGLE
 from weft.backends.bands import BandPool
+from weft.backends.hardware import cores
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
 from weft.backends.vector import VectorExecutor
@@ -189,6 +192,16 @@ def test_what_a_thread_raises_arrives():
     seen = []
     pool.run(seen.append, 3)
     assert sorted(seen) == [0, 1, 2]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or cores() < 2, reason="there is no other core to be told of")
+def test_threads_are_kept_off_the_core_that_shares_the_work():
+    """Where the system wakes them, they would wait for it to be done."""
+    pool, allowed, seen = BandPool(), os.sched_getaffinity(0), {}
+    pool.run(lambda number: seen.update({number: os.sched_getaffinity(0)}), 3)
+    assert seen[0] == allowed
+    assert seen[1] == seen[2] < allowed
+    assert len(seen[1]) == len(allowed) - 1
 
 
 def test_threads_end_with_their_pool():

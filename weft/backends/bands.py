@@ -9,6 +9,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import TypeAlias
 
+from weft.backends import hardware
+
 _Jobs: TypeAlias = "SimpleQueue[Callable[[], None] | None]"
 
 
@@ -38,6 +40,8 @@ class BandPool:
         self._jobs: _Jobs = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._here = threading.local()
+        self._kept_off: tuple[int, int] | None = None
+        """The core that the threads are kept off, and how many they were."""
         weakref.finalize(self, _end, self._jobs, self._threads)
 
     def run(self, work: Callable[[int], None], workers: int) -> None:
@@ -51,6 +55,7 @@ class BandPool:
                 work(number)
             return
         self._start(workers - 1)
+        self._keep_off()
         others = [_Outcome() for _ in range(workers - 1)]
         for number, outcome in enumerate(others, 1):
             self._jobs.put(partial(self._report, work, number, outcome))
@@ -81,6 +86,14 @@ class BandPool:
         finally:
             self._here.working = False
             outcome.arrive(raised)
+
+    def _keep_off(self) -> None:
+        """Has the threads run elsewhere than this one. The system likes to wake a thread where it ran last; if that is
+        here, it waits until this one has done all the work, though another core has nothing to do."""
+        core = hardware.current_core()
+        if core is not None and self._kept_off != (core, len(self._threads)):
+            self._kept_off = core, len(self._threads)
+            hardware.keep_off(core, [thread.native_id for thread in self._threads if thread.native_id is not None])
 
     def _start(self, count: int) -> None:
         while len(self._threads) < count:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def _found_sched_getcpu() -> Callable[[], int] | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    # It takes less than to let go of Python's lock, as CDLL would.
+    found: Callable[[], int] | None = getattr(ctypes.PyDLL(None), "sched_getcpu", None)
+    return found
+
+
+_sched_getcpu = _found_sched_getcpu()
 
 
 def cores() -> int:
@@ -15,6 +29,20 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def current_core() -> int | None:
+    """The number of the core that this thread runs on; None where systems do not tell."""
+    return _sched_getcpu() if _sched_getcpu is not None else None
+
+
+def keep_off(core: int, threads: Iterable[int]) -> None:
+    """Has threads, by the system's numbers, run on the other cores that this one may use; where it cannot be asked
+    for, they stay as they are. Only where `current_core` tells anything."""
+    others = os.sched_getaffinity(0) - {core}
+    for thread in threads if others else ():
+        with suppress(OSError):
+            os.sched_setaffinity(thread, others)
 
 
 def memory_total() -> int:
