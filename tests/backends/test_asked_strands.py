@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.support.gl import graphics
+from tests.support.gl import graphics, that_computes
 from tests.support.metal.executor import device
 from tests.support.metal.library import in_place
 from tests.support.tolerances import OFF_SHARE
@@ -32,7 +32,7 @@ from weft.runtime.coordinator import ProgramRunner
 from weft.runtime.offline import Offline
 from weft.runtime.program import Stage
 
-__all__ = ["device", "graphics"]
+__all__ = ["device", "graphics", "that_computes"]
 
 SIZE = {"width": 31.0, "height": 17.0}
 
@@ -139,10 +139,8 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_of_a_picture_that_another_one_reads_nothing_is_read_back(
-    graphics: Any, monkeypatch: pytest.MonkeyPatch
+    that_computes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not graphics.about.computes:
-        pytest.skip("this OpenGL has no compute shaders")
     made = built(f"{CHAIN}display(trail@v, trail@v(me@x ~ 1 - me@x), fract(level))\n")
     drawings = sum(unit.subgraph.context == "visual" for unit in made.units)
     assert drawings == 2
@@ -194,10 +192,8 @@ def numbers(runner: ProgramRunner, env: Env) -> NDArray[Any]:
 
 @pytest.mark.parametrize("text", READ.values(), ids=READ)
 def test_values_that_are_read_back_in_a_tick_are_waited_for_once(
-    text: str, graphics: Any, monkeypatch: pytest.MonkeyPatch
+    text: str, that_computes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not graphics.about.computes:
-        pytest.skip("this OpenGL has no compute shaders")
     expected, found = (running(RAMPS + text, asked) for asked in ("vector", "gl"))
     calls = watched(monkeypatch)
     for number in range(3):
@@ -224,9 +220,7 @@ def test_numbers_of_a_card_are_read_by_a_picture_on_it(card: type[CardBackend]) 
     assert np.abs(shown[0].astype(int) - shown[1]).max() <= 1
 
 
-def test_several_strands_are_read_in_one_go(graphics: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not graphics.about.computes:
-        pytest.skip("this OpenGL has no compute shaders")
+def test_several_strands_are_read_in_one_go(that_computes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     expected, found = (running(f"{RAMPS}compute(ramp@v, back@v)\n", asked) for asked in ("vector", "gl"))
     env = Env(31, 17, dt=1 / 60)
     asked: dict[StrandRef, dict[str, Value]] = {

@@ -14,12 +14,11 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from tests.support.gl import Graphics, graphics
+from tests.support.gl import Graphics, graphics, that_computes
 from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle, as_array
 from weft.backends.gl.contexts import Context, GraphicsError
-from weft.backends.gl.graphics import offscreen
 from weft.backends.gl_visual import GlVisual
 from weft.backends.memory import StateMemory, in_size
 from weft.backends.registry import load_registry
@@ -32,7 +31,7 @@ from weft.runtime.offline import Offline
 from weft.runtime.playable import Playable
 from weft.runtime.program import Stage, Swap
 
-__all__ = ["graphics"]
+__all__ = ["graphics", "that_computes"]
 
 pytestmark = pytest.mark.usefixtures("graphics")
 
@@ -110,10 +109,8 @@ TILED = {
 
 
 @pytest.mark.parametrize("text", TILED.values(), ids=TILED)
+@pytest.mark.usefixtures("that_computes")
 def test_by_tiles_a_picture_is_the_same_as_drawn(text: str) -> None:
-    if sys.platform == "darwin":
-        pytest.skip("OpenGL on a Mac has no compute shaders")
-    assert offscreen().about.computes
     playable = built(text)
     (unit,) = playable.units
     stopped: dict[bool, list[str]] = {}

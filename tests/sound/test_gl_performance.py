@@ -34,12 +34,13 @@ def tones(file: Path) -> list[float]:
     return [frequency(piece) for piece in pieces]
 
 
-def test_it_plays_what_is_written(graphics: Graphics, loudspeaker: SoundServer, tmp_path: Path) -> None:
-    patch = tmp_path / "patch.weft"
+def check_tone(family: str, loudspeaker: SoundServer, folder: Path) -> None:
+    """Has a family of devices play a sine, and listens to it."""
+    patch = folder / "patch.weft"
     patch.write_text(TONE.format(440))
-    with loudspeaker.recorded(tmp_path / "heard") as file:
-        with Performance(patch, "--headless", "--backend", "audio=gl") as performance:
-            assert performance.wait_for("started")["backends"]["audio"] == "gl_audio"
+    with loudspeaker.recorded(folder / "heard") as file:
+        with Performance(patch, "--headless", "--backend", f"audio={family}") as performance:
+            assert performance.wait_for("started")["backends"]["audio"] == f"{family}_audio"
             performance.wait_for("audio", 2)
         time.sleep(0.2)
         heard, level = tones(file), np.abs(read(file)).max()
@@ -47,6 +48,10 @@ def test_it_plays_what_is_written(graphics: Graphics, loudspeaker: SoundServer, 
     assert len(heard) > 5
     assert heard == pytest.approx([440] * len(heard), abs=1)
     assert level == pytest.approx(LEVEL, abs=0.01)
+
+
+def test_it_plays_what_is_written(graphics: Graphics, loudspeaker: SoundServer, tmp_path: Path) -> None:
+    check_tone("gl", loudspeaker, tmp_path)
 
 
 def test_what_does_not_suit_it_is_played_by_the_processor_and_saves_cross_over(

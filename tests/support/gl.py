@@ -20,7 +20,7 @@ else:
         GlExecutor: Any = None
         Graphics: Any = None
 
-__all__ = ["GlExecutor", "Graphics", "graphics", "no_graphics"]
+__all__ = ["GlExecutor", "Graphics", "graphics", "no_graphics", "that_computes"]
 
 
 @pytest.fixture(scope="module")
@@ -43,3 +43,12 @@ def no_graphics(problem: str) -> NoReturn:
     """Ends a test that needs OpenGL."""
     fail_or_skip = pytest.fail if os.environ.get("CI") and sys.platform == "linux" else pytest.skip
     fail_or_skip(f"no OpenGL without a display: {problem}")
+
+
+@pytest.fixture
+def that_computes(graphics: Graphics) -> Graphics:
+    """What draws, with compute shaders; only OpenGL on a Mac may lack them."""
+    if sys.platform == "darwin" and not graphics.about.computes:
+        pytest.skip("OpenGL on a Mac has no compute shaders")
+    assert graphics.about.computes
+    return graphics
