@@ -38,7 +38,7 @@ def main() -> None:
     asked = parser.parse_args()
     options = ["--headless"] * asked.headless + (["--size", asked.size] if asked.size else [])
     with tempfile.TemporaryDirectory() as folder, playing(Path(folder), asked.patch, options) as (process, patch):
-        time.sleep(3)
+        wait_for_frames(patch)
         began = now(patch)
         time.sleep(asked.seconds if asked.control is None else asked.control)
         between = now(patch)
@@ -65,6 +65,15 @@ def playing(folder: Path, original: Path, options: list[str]) -> Iterator[tuple[
 def events(patch: Path) -> list[Event]:
     lines = (patch.parent / "events").read_text().splitlines(keepends=True)
     return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def wait_for_frames(patch: Path, patience: float = 60) -> None:
+    """Waits until the picture moves, which takes a while on a busy machine."""
+    deadline = time.monotonic() + patience
+    while not ((patch.parent / "events").exists() and any(e["event"] == "frames" for e in events(patch))):
+        if time.monotonic() > deadline:
+            raise SystemExit("the performance does not begin")
+        time.sleep(0.1)
 
 
 def now(patch: Path) -> float:

@@ -1,12 +1,26 @@
 """How hypothesis works here: without time limits, which a loaded machine would break, and in CI with the same examples
-every time, so that a run says something about the change and not about the dice."""
+every time, so that a run says something about the change and not about the dice. And signals as tests expect them."""
 
 from __future__ import annotations
 
 import os
+import signal
+import sys
+import threading
 
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("weft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("weft"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "weft")
+
+# Signals may arrive ignored: in a job that a shell runs in the background, under nohup, in some CI. What tests start
+# would inherit that, but not a handler.
+if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
+    for _number, _handler in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGQUIT, lambda *_: None),
+        (signal.SIGHUP, lambda *_: None),
+    ):
+        if signal.getsignal(_number) is signal.SIG_IGN:
+            signal.signal(_number, _handler)

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 # From the ground up: each layer may import itself and those before it. What stands in one set does not see its
 # neighbours, except through a lower layer.
 LAYERS = (
-    {"errors", "names", "keys", "trampoline", "ops", "contexts", "sources", "plugins", "apple"},
+    {"errors", "wording", "names", "keys", "trampoline", "ops", "contexts", "sources", "plugins", "apple", "child"},
     {"syntax"},
     {"graph"},
     {"ir"},
@@ -40,6 +41,7 @@ def package_of(path: Path) -> str:
     return parts[0]
 
 
+@cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -56,9 +58,19 @@ def imported(node: ast.AST) -> Iterator[str]:
             yield node.module
 
 
+@cache
+def modules_of(path: Path) -> frozenset[str]:
+    """The modules that a file imports, wherever in it."""
+    return frozenset(module for node in ast.walk(tree(path)) for module in imported(node))
+
+
 def weft_packages(path: Path) -> set[str]:
-    modules = [m for node in ast.walk(tree(path)) for m in imported(node) if m.startswith("weft.")]
-    return {m.split(".")[1] for m in modules}
+    return {module.split(".")[1] for module in modules_of(path) if module.startswith("weft.")}
+
+
+def users_of(library: str) -> list[Path]:
+    """The files that import a library."""
+    return [path for path in FILES if any(module.split(".")[0] == library for module in modules_of(path))]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -75,8 +87,8 @@ def test_imports_go_one_way(path):
 
 # What the rooms of the runtime may know of each other: the session knows all of them, and none of them the session.
 ROOMS = {
-    "compiling": {"compiling", "sound", "analysis", "build", "coordinator", "fallback", "files", "playable", "program",
-                  "setup"},
+    "compiling": {"compiling", "sound", "analysis", "build", "coordinator", "fallback", "files", "findings", "playable",
+                  "program", "setup"},
     "screens": {"screens", "hush", "inputs"},
     "sound": {"sound", "clock", "coordinator", "fallback", "hush", "playable", "program", "setup"},
 }
@@ -87,8 +99,7 @@ def test_the_rooms_of_the_runtime_keep_to_themselves(room):
     used = {
         module.split(".")[2]
         for path in (ROOT / "runtime" / room).rglob("*.py")
-        for node in ast.walk(tree(path))
-        for module in imported(node)
+        for module in modules_of(path)
         if module.startswith("weft.runtime.")
     }
     assert used <= ROOMS[room]
@@ -101,19 +112,11 @@ def test_every_package_has_a_layer():
 
 @pytest.mark.parametrize("library", DEVICE_LIBRARIES)
 def test_a_device_library_is_imported_in_one_place(library):
-    users = [
-        path for path in FILES
-        if any(m.split(".")[0] == library for node in ast.walk(tree(path)) for m in imported(node))
-    ]  # fmt: skip
-    assert len(users) <= 1, users
+    assert len(users_of(library)) <= 1
 
 
 def test_pillow_is_for_media_alone():
-    users = [
-        path for path in FILES
-        if any(m.split(".")[0] == "PIL" for node in ast.walk(tree(path)) for m in imported(node))
-    ]  # fmt: skip
-    assert {package_of(path) for path in users} == {"media"}
+    assert {package_of(path) for path in users_of("PIL")} == {"media"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))

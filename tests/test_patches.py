@@ -3,6 +3,8 @@ is neither too loud nor too soft, and has its place in the gallery."""
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from PIL import Image
 
 from scripts.gallery import PAGE, PICTURES, page
+from tests.support.steps import steps
 from tests.support.tolerances import EDGE_SHARE
 from weft.backends.registry import load_registry
 from weft.backends.select import choose, executor_problem
@@ -32,6 +35,7 @@ FASTEST = "vector" if executor_problem("native") else "native"
 SIZE = {"width": 31.0, "height": 17.0}
 
 
+@cache
 def built(path: Path) -> Build:
     return build(Source(str(path), path.read_text()), load_registry().contexts, SIZE)
 
@@ -81,16 +85,60 @@ def test_a_shipped_sound_is_right(path: Path) -> None:
     np.testing.assert_allclose(sound(made, FASTEST, 0.02), reference, atol=1e-6)
 
 
+# Longer than any of their sweeps, and than eight measures.
+SECONDS = 17
+
+
 @pytest.mark.skipif(FASTEST != "native", reason="without llvmlite, this takes minutes")
-@pytest.mark.parametrize("path", [p for p in SOUNDS_OF if p in SHOWN.values()], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SOUNDS_OF, ids=lambda path: path.stem)
 def test_a_shipped_sound_is_comfortable(path: Path) -> None:
-    heard = sound(built(path), FASTEST, 8)
+    made = built(path)
+    settings = made.patch.settings
+    assert settings["sweep"] < SECONDS
+    heard = sound(made, FASTEST, SECONDS)
     assert np.isfinite(heard).all()
+    assert steps(heard, settings["rate"]) == []
+    if path not in SHOWN.values():
+        return
+    heard = heard[: 8 * round(settings["rate"])]
     assert 10 ** (-12 / 20) < np.abs(heard).max() < 10 ** (-1 / 20), "between -12 and -1 dB"
     assert np.abs(heard.mean(axis=0)).max() < 0.02, "the loudspeakers are pushed to one side"
     assert np.abs(heard[0]).max() < 0.02, "it begins with a click"
     seconds = heard.reshape(8, -1)
     assert seconds[1:].std(axis=1).min() > 10 ** (-40 / 20), "a second of it is silent"
+
+
+def test_a_wave_that_jumps_where_its_sweep_begins_anew_is_found() -> None:
+    text = SHOWN["strand"].read_text().replace("me<sweep> = 16", "me<sweep> = 8").replace("(me@y ~ down_and_up)", "")
+    made = build(Source("strand.weft", text), load_registry().contexts, {**SIZE, "rate": 22050.0})
+    found = steps(sound(made, FASTEST, 8.5), 22050)
+    assert [(round(step.time, 2), round(step.height, 1)) for step in found] == [(8.0, 0.3)] * 2
+
+
+def test_a_step_is_told_from_a_corner_and_from_what_is_rough_throughout() -> None:
+    time = np.arange(48000) / 48000
+    tone = np.cos(2 * np.pi * 100 * time) * 0.3
+    assert steps(tone, 48000) == []
+    (step,) = steps(np.where(time < 0.5, tone, tone - 0.02), 48000)
+    assert (round(step.time, 4), round(step.height, 3)) == (0.5, 0.02)
+    assert steps(np.where(time < 0.5, 0, np.sin(2 * np.pi * 900 * (time - 0.5)) * np.exp(-9 * time)), 48000) == []
+    assert steps(np.random.default_rng(1).normal(size=48000) * 0.1, 48000) == []
+
+
+def sounds_of_the_documentation() -> list[str]:
+    """The patches on its pages that are heard. Those within the page of the libraries leave out what they use."""
+    pages = [FOLDER.parent / "README.md", *sorted((FOLDER.parent / "docs").glob("*.md"))]
+    found = [text for page in pages for text in re.findall(r"^```weft\n(.*?)^```$", page.read_text(), re.M | re.S)]
+    uses = "".join(f"#use std.{name}\n" for name in ("music", "synth", "effects"))
+    return [text if "#use" in text else uses + text for text in found if re.search(r"^audio\(", text, re.M)]
+
+
+@pytest.mark.skipif(FASTEST != "native", reason="without llvmlite, this takes minutes")
+@pytest.mark.parametrize("text", sounds_of_the_documentation())
+def test_a_sound_of_the_documentation_does_not_click(text: str) -> None:
+    made = build(Source(str(FOLDER / "page.weft"), text), load_registry().contexts, SIZE)
+    settings = made.patch.settings
+    assert steps(sound(made, FASTEST, settings["sweep"] + 0.5), settings["rate"]) == []
 
 
 @pytest.mark.parametrize("path", LIBRARIES, ids=lambda path: path.stem)

@@ -5,16 +5,18 @@ Importing it imports nothing else: each name below fetches what it needs when it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
-
+# As in `typing`, which takes longer to import than all that is done here.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from weft.backends.base import Backend, DeviceInfo
     from weft.runtime.build import Build
 
+    B = TypeVar("B", bound="type[Backend]")
+
 __version__ = "0.1.0"
 __all__ = ["__version__", "best_backend", "compile", "devices", "register_backend"]
-
-B = TypeVar("B", bound="type[Backend]")
 
 
 def compile(text: str, name: str = "(text)") -> Build:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cached_property
-from typing import Literal
+from functools import cached_property, lru_cache
+from heapq import nlargest
+from itertools import pairwise
+from typing import Final, Literal
+
+from weft.wording import LONGEST_CHAIN, LONGEST_WORD, excerpt, fitting, path_of, visible
+
+MOST_SHOWN: Final = 50
+"""As many diagnostics are shown at once; of others it is told how many there are."""
 
 Severity = Literal["error", "warning"]
 
@@ -57,12 +64,13 @@ class Span:
 
     def __str__(self) -> str:
         line, column = self.source.position(self.start)
-        return f"{self.source.name}:{line}:{column}"
+        return f"{path_of(self.source.name)}:{line}:{column}"
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One error or warning. `related` holds further places, each with the words that belong to it."""
+    """One error or warning. `related` holds further places, each with the words that belong to it. Message and hint are
+    cut to what can be read, and of many further places only the first ones are kept."""
 
     severity: Severity
     code: str
@@ -71,18 +79,24 @@ class Diagnostic:
     hint: str | None = None
     related: tuple[tuple[Span, str], ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", fitting(self.message))
+        if self.hint is not None:
+            object.__setattr__(self, "hint", fitting(self.hint))
+        object.__setattr__(self, "related", _fitting_places(self.related))
+
     def render(self) -> str:
         """The whole text of the diagnostic: place, message, source line, caret, related places and hint."""
         place = f"{self.span}: " if self.span else ""
-        lines = [f"{place}{self.severity}: {self.message} [{self.code}]"]
+        lines = [f"{place}{self.severity}: {visible(self.message)} [{visible(self.code)}]"]
         gutter = self._gutter_width()
         if self.span:
             lines += _excerpt(self.span, gutter)
         for span, words in self.related:
-            lines.append(f"{span}: {words}")
+            lines.append(f"{span}: {visible(words)}")
             lines += _excerpt(span, gutter)
         if self.hint:
-            lines.append(f"{'':{gutter}}   hint: {self.hint}")
+            lines.append(f"{'':{gutter}}   hint: {visible(self.hint)}")
         return "\n".join(lines)
 
     def _gutter_width(self) -> int:
@@ -103,37 +117,46 @@ class Diagnostic:
         return fields
 
 
-# A longer line would wrap in most terminals and push the caret away from what it points at.
-_EXCERPT_WIDTH = 96
+def _fitting_places(related: tuple[tuple[Span, str], ...]) -> tuple[tuple[Span, str], ...]:
+    if len(related) <= LONGEST_CHAIN:
+        return related
+    *first, (span, words) = related[:LONGEST_CHAIN]
+    return (*first, (span, f"{words}, and so on at {len(related) - LONGEST_CHAIN:,} more places"))
 
 
 def _excerpt(span: Span, gutter: int) -> list[str]:
     number, column = span.source.position(span.start)
-    text = span.source.line(number)
     first = column - 1
-    length = max(1, min(span.end - span.start, len(text) - first))
-    if len(text) > _EXCERPT_WIDTH:
-        cut = max(0, min(first - _EXCERPT_WIDTH // 3, len(text) - _EXCERPT_WIDTH))
-        shown = text[cut : cut + _EXCERPT_WIDTH]
-        shown = ("…" + shown[1:] if cut else shown)
-        if cut + _EXCERPT_WIDTH < len(text):
-            shown = shown[:-1] + "…"
-        first -= cut
-        length = min(length, _EXCERPT_WIDTH - first)
-        text = shown
-    # Tabs keep their place under tabs, so that the caret stays in its column however wide they are drawn;
-    # control characters would move the terminal's cursor.
-    indent = "".join("\t" if c == "\t" else " " for c in text[:first])
-    text = "".join(c if c == "\t" or c.isprintable() else "�" for c in text)
-    return [f"{number:>{gutter}} | {text}", f"{'':{gutter}} | {indent}{'^' * length}"]
+    text, carets = excerpt(span.source.line(number), first, first + span.end - span.start)
+    return [f"{number:>{gutter}} | {text}", f"{'':{gutter}} | {carets}"]
+
+
+def foremost(diagnostics: Sequence[Diagnostic]) -> tuple[tuple[Diagnostic, ...], int]:
+    """No more than a person can read, and how many are left out. Errors come before warnings, in the same order."""
+    if len(diagnostics) <= MOST_SHOWN:
+        return tuple(diagnostics), 0
+    by_weight = sorted(range(len(diagnostics)), key=lambda at: diagnostics[at].severity != "error")
+    kept = tuple(diagnostics[at] for at in sorted(by_weight[:MOST_SHOWN]))
+    return kept, len(diagnostics) - len(kept)
+
+
+def event_fields(diagnostics: Sequence[Diagnostic]) -> dict[str, object]:
+    """The fields of an event that tells of diagnostics. `left_out` is there only where some are."""
+    shown, left_out = foremost(diagnostics)
+    fields: dict[str, object] = {"diagnostics": [d.to_json() for d in shown]}
+    return {**fields, "left_out": left_out} if left_out else fields
 
 
 class WeftError(Exception):
     """What stops a piece of work for a reason that the user can mend. Carries at least one diagnostic."""
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
-        super().__init__("\n".join(d.render() for d in diagnostics))
+        super().__init__(*diagnostics)
         self.diagnostics = diagnostics
+
+    def __str__(self) -> str:
+        shown, left_out = foremost(self.diagnostics)
+        return "\n".join([*(d.render() for d in shown), *([f"and {left_out:,} more"] if left_out else [])])
 
 
 def error(
@@ -145,8 +168,23 @@ def error(
 
 def fault(what: str, failure: BaseException) -> Diagnostic:
     """What to say about a failure that is not the user's: `what` is a sentence that says what was being done."""
-    hint = "the machine has no memory left for it" if isinstance(failure, MemoryError) else "this is a bug in weft"
-    return Diagnostic("error", "internal", f"{what} ({type(failure).__name__}: {failure})", None, hint)
+    if is_out_of_memory(failure):
+        return out_of_memory(what, failure)
+    words = f"{what} ({type(failure).__name__}: {failure})"
+    return Diagnostic("error", "internal", words, None, "this is a bug in weft")
+
+
+def is_out_of_memory(failure: BaseException) -> bool:
+    """Whether something failed since there is no memory left, which a thread needs too for its stack."""
+    return isinstance(failure, MemoryError) or "can't start new thread" in str(failure)
+
+
+def out_of_memory(what: str, failure: BaseException) -> Diagnostic:
+    """What to say about a failure that `is_out_of_memory`. What asks for much says how much."""
+    asked = str(failure)
+    words = f"{what}: it ran out of memory" + (f" ({asked[0].lower()}{asked[1:]})" if asked else "")
+    hint = "remember fewer ticks, make the picture smaller, or end other programs"
+    return Diagnostic("error", "not-enough-memory", words, None, hint)
 
 
 @dataclass
@@ -154,10 +192,21 @@ class Report:
     """Collects the diagnostics of one compile, so that one problem does not hide the next."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    _said: set[Diagnostic] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._said = set(self.diagnostics)
 
     def add(self, found: Iterable[Diagnostic]) -> None:
         """Adds diagnostics, leaving out what was said already."""
-        self.diagnostics.extend(d for d in found if d not in self.diagnostics)
+        for diagnostic in found:
+            if diagnostic not in self._said:
+                self._said.add(diagnostic)
+                self.diagnostics.append(diagnostic)
+
+    def has(self, code: str) -> bool:
+        """Whether a diagnostic of this code was added."""
+        return any(d.code == code for d in self.diagnostics)
 
     def error(self, code: str, message: str, span: Span | None = None, hint: str | None = None) -> None:
         self.add([Diagnostic("error", code, message, span, hint)])
@@ -181,7 +230,21 @@ class Report:
             raise WeftError(*self)
 
 
+# Comparing two names letter by letter takes long, so that of many names only the likely ones are compared.
+_LIKELY: Final = 8
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """A hint with the closest known name, if one is close."""
-    close = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    name, candidates = name[:LONGEST_WORD], list(known)
+    if len(candidates) > _LIKELY:
+        pairs = _pairs(name)
+        candidates = nlargest(_LIKELY, candidates, key=lambda each: len(pairs & _pairs(each)) - len(each) / 64)
+    close = get_close_matches(name, candidates, n=1, cutoff=0.6)
     return f'did you mean "{close[0]}"?' if close else None
+
+
+@lru_cache(maxsize=4096)
+def _pairs(name: str) -> frozenset[str]:
+    """The letters of a name and its pairs of neighbours, most of which a misspelt name shares."""
+    return frozenset([*name, *map("".join, pairwise(name))])

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
+NOT_READABLE = "cannot be read by this version of weft yet"
+"""What is said of a source, or a kind of file, that has no reader."""
+
+LEFT_OUT = "the statements that need it are left out"
+
 # What an argument of a source must be: a constant string, a constant number, or a strand that is analysed.
 ArgumentKind: TypeAlias = Literal["text", "number", "strand"]
 
@@ -22,12 +27,14 @@ class SourceParam:
 
 @dataclass(frozen=True, slots=True)
 class MediaKind:
-    """One kind of file that `load` reads: by ending, with its outputs and axes."""
+    """One kind of file that `load` reads: by ending, with its outputs and axes. `is_readable` says whether this version
+    can read it."""
 
     name: str
     endings: tuple[str, ...]
     outputs: tuple[str, ...]
     axes: tuple[str, ...]
+    is_readable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +52,15 @@ class SourceSpec:
     owner: str | None = None
     media: tuple[MediaKind, ...] = ()
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether this version can read it, or some kind of file of it."""
+        return any(media.is_readable for media in self.media)
 
-PICTURE = MediaKind("picture", ("png", "jpg", "jpeg", "gif", "webp", "bmp"), ("r", "g", "b", "a"), ("x", "y"))
+
+PICTURE = MediaKind(
+    "picture", ("png", "jpg", "jpeg", "gif", "webp", "bmp"), ("r", "g", "b", "a"), ("x", "y"), is_readable=True
+)
 FILM = MediaKind("film", ("mp4", "webm", "mov", "mkv", "avi", "m4v"), ("r", "g", "b", "a"), ("x", "y", "abstime"))
 SOUND = MediaKind("sound", ("wav", "flac", "ogg", "mp3"), ("l", "r"), ("abstime",))
 

@@ -15,7 +15,18 @@ import pytest
 
 from tests.support.exprs import Exprs, lowered, number_slot
 from tests.support.kernels import compiled, kernel
-from tests.support.series import LOOPS, PROGRAMS, RATE, SIZES, assert_same, kernel_of, launch, looping, played
+from tests.support.series import (
+    LOOPS,
+    LOOPS_OF_SEVERAL,
+    PROGRAMS,
+    RATE,
+    SIZES,
+    assert_same,
+    kernel_of,
+    launch,
+    looping,
+    played,
+)  # fmt: skip
 from tests.support.tolerances import SERIES, WAVES
 from weft.backends import llvm
 from weft.backends.launch import Even, Launch, StreamCoords
@@ -35,7 +46,7 @@ from weft.runtime.build import build
 HERE = [isa for isa in ISAS.values() if llvm.runs_here(isa)]
 
 
-@pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
+@pytest.mark.parametrize("text", (PROGRAMS | LOOPS_OF_SEVERAL).values(), ids=PROGRAMS | LOOPS_OF_SEVERAL)
 def test_sounds_are_those_of_the_reference(text):
     made = kernel_of(text)
     expected = played(ReferenceExecutor(), made)

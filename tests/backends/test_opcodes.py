@@ -105,6 +105,7 @@ CASES = {
     "SUB": of_row("SUB", 1, 2.5, expected=-1.5),
     "MUL": of_row("MUL", 3, -2, expected=-6),
     "DIV": of_row("DIV", -1, 0, expected=-math.inf),
+    "MOD": of_row("MOD", -7, 3, expected=2),
     "NEG": of_row("NEG", 3, expected=-3),
 }  # fmt: skip
 

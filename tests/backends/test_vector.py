@@ -204,6 +204,23 @@ def test_threads_are_kept_off_the_core_that_shares_the_work():
     assert len(seen[1]) == len(allowed) - 1
 
 
+@pytest.mark.parametrize("given", [0, 1])
+def test_where_no_more_threads_can_be_had_those_that_there_are_do_all(given, monkeypatch):
+    """A thread needs memory for its stack."""
+    pool, seen, start, left = BandPool(), [], threading.Thread.start, [given]
+
+    def limited(thread):
+        if not left[0]:
+            raise RuntimeError("can't start new thread")
+        left[0] -= 1
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    for _ in range(2):
+        pool.run(seen.append, 4)
+    assert sorted(seen) == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
 def test_threads_end_with_their_pool():
     before = set(threading.enumerate())
     pool = BandPool()

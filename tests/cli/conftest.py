@@ -6,11 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.support.gl import no_graphics
 from weft.backends.gl_visual import GlVisual
+
+# Processes with this folder on their path have code generators that fail.
+BROKEN = Path(__file__).parents[1] / "support" / "broken"
 
 PLAIN = """\
 a<v> = sin(me@x * 3) + me@time
@@ -52,6 +56,10 @@ class Weft:
         assert done.returncode == code, done.stderr + done.stdout
         assert "Traceback" not in done.stderr
         return done
+
+    def broken(self, generators, *args, code=0):
+        """Runs a command line with code generators that fail; see `tests/support/broken`."""
+        return self(*args, code=code, PYTHONPATH=str(BROKEN), WEFT_BROKEN=generators)
 
     def json(self, *args, code=0):
         """What a command prints with `--json`, on stdout alone."""

@@ -143,3 +143,10 @@ def test_metal_is_measured_where_it_is_and_elsewhere_a_line_says_why_not(weft):
 
 def test_a_backend_that_is_not_there(weft):
     assert "nosuch" in weft("bench", "plain.weft", "--backends", "nosuch", code=2).stderr
+
+
+def test_what_is_measured_on_another_machine_is_told(weft):
+    weft.file("one.weft", "display(me@x)\n")
+    given = ("bench", "one.weft", "--seconds", "0.01", "--size", "8x4", "--backends", "native", "--threads", "1")
+    done = weft.broken("native", *given)
+    assert "one: visual/display runs on vector, not native: " in done.stderr

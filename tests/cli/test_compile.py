@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
+from PIL import Image
 
+from tests.support.gl import graphics
+from tests.support.metal.check import check_file
+from tests.support.parity.author import program
+from tests.support.parity.pieces import PICTURE
+from weft.backends.gl.opengl import GL
+from weft.cli import main
+from weft.cli.patch import shipped_patches
+from weft.contexts import ContextTable
+from weft.errors import Source
 from weft.graph.serialize import from_json
+from weft.runtime.forecast import check
+
+__all__ = ["graphics"]
+
+PATCHES = shipped_patches()
 
 
 def test_without_a_dump_it_says_what_was_compiled(weft):
@@ -74,6 +90,143 @@ def test_kernels_in_metal(weft):
     assert plain != weft("compile", "rich.weft", "--dump-msl", "--context", "visual").stdout
 
 
+# Names that those of kernels, structs and macros must not meet, and strands whose names begin alike.
+LONG = "a_strand_whose_name_is_long_enough_to_be_cut"
+CROWDED = f"""\
+me<width> = 16; me<height> = 9
+visual_display<v> = sin(me@x * 4000) + me@time
+VisualDisplayFrame<v> = pow(me@y, visual_display@v)
+VISUAL_DISPLAY<v> = visual_display@v * VisualDisplayFrame@v
+KERNEL<KERNEL> = phasor(200)
+{LONG}_1<v> = prev({LONG}_1@v)(me@x ~ me@x * 0.9) * 0.5 + VISUAL_DISPLAY@v
+{LONG}_2<v> = prev({LONG}_2@v)(me@y ~ me@y * 0.9) * 0.5 + VISUAL_DISPLAY@v
+audio(KERNEL@KERNEL * {LONG}_1@v(me@x ~ 0.5, me@y ~ fract(me@time)))
+compute({LONG}_1@v(me@x ~ mouse@x, me@y ~ 0.5), {LONG}_2@v(me@x ~ 0.1, me@y ~ mouse@y), pow(mouse@x, me@time))
+display({LONG}_1@v, {LONG}_2@v, KERNEL@KERNEL(me@time ~ me@time - me@x * 0.01))
+"""
+
+
+def of_several_contexts(seed):
+    """A generated program that also gives numbers, of what it shows and of what it remembers, to another context."""
+    text = program(seed).replace("render(", "display(")
+    shown = text[text.rindex("display(") + len("display(") :].rstrip()[:-1]
+    memory = "kept<v> = prev(kept@v)(me@x ~ me@x * 0.9) * 0.5 + me@y"
+    return f"{text}{memory}\ndisplay(kept@v, to: \"kept\")\ncompute({shown}, kept@v(me@x ~ mouse@x, me@y ~ 0.5))\n"
+
+
+def several_kernels(weft):
+    """The texts that become several kernels: crowded names, shipped patches, and generated programs."""
+    Image.new("RGB", (4, 3)).save(weft.folder / PICTURE)
+    weft.file("crowded.weft", CROWDED)
+    names = ["crowded.weft", PATCHES / "both.weft", PATCHES / "touch.weft"]
+    for seed in range(12):
+        weft.file(f"{seed}.weft", of_several_contexts(seed))
+        names.append(f"{seed}.weft")
+    return names
+
+
+@pytest.fixture
+def dumped(weft, capsys):
+    """What is printed of each text with several kernels that compiles, in this process: starting one for each takes
+    longer than the rest."""
+
+    def dump(stage):
+        for file in several_kernels(weft):
+            if main(["compile", str(weft.folder / file), f"--dump-{stage}"]) == 0:
+                yield capsys.readouterr().out
+
+    return dump
+
+
+def test_kernels_in_metal_are_one_file_that_compiles_as_it_is_printed(weft, dumped):
+    found = [text for text in dumped("msl") if text.count("kernel void") > 1]
+    assert len(found) > 10
+    for text in found:
+        assert check_file(text) == [], text
+        functions = re.findall(r"^\w+ (\w+)\(", text, re.MULTILINE)
+        assert len(functions) == len(set(functions))
+    crowded = weft("compile", "crowded.weft", "--dump-msl").stdout
+    assert "struct VisualDisplayFrame {" in crowded
+    assert "kernel void visual_display(\n    constant VisualDisplayFrame &frame [[buffer(0)]]," in crowded
+
+
+def compiles(kind, text):
+    """The words of the driver about a text, given to it as it stands; nothing if it compiles."""
+    shader = GL.glCreateShader(kind)
+    GL.glShaderSource(shader, text)
+    GL.glCompileShader(shader)
+    words = "" if GL.glGetShaderiv(shader, GL.GL_COMPILE_STATUS) else str(GL.glGetShaderInfoLog(shader))
+    GL.glDeleteShader(shader)
+    return words
+
+
+def test_shaders_are_one_text_that_compiles_as_it_is_printed(dumped, graphics):
+    found = [text for text in dumped("glsl") if "#ifndef KERNEL" in text]
+    assert len(found) > 10
+    for text in found:
+        with graphics.drawing():
+            assert compiles(GL.GL_FRAGMENT_SHADER, text.encode()) == "", text
+            chosen = re.findall(r"^#define (\w+) +\d+  // (\w+) shader$", text, re.MULTILINE)
+            assert len(chosen) > 1
+            for macro, stage in chosen:
+                kind = GL.GL_COMPUTE_SHADER if stage == "compute" else GL.GL_FRAGMENT_SHADER
+                version, rest = text.split("\n", 1)
+                one = f"{version}\n#define KERNEL {macro}\n{rest}"
+                assert compiles(kind, one.encode()) == "", one
+
+
+def test_each_shader_in_a_file_of_its_own(weft, graphics):
+    weft.file("crowded.weft", CROWDED)
+    weft("compile", "crowded.weft", "--dump-glsl", "-o", "out")
+    files = {path.name: path.read_bytes() for path in (weft.folder / "out").iterdir()}
+    assert files.pop("crowded.glsl").decode() == weft("compile", "crowded.weft", "--dump-glsl").stdout
+    assert "crowded.visual_display.glsl" in files
+    assert len(files) > 2
+    with graphics.drawing():
+        for text in files.values():
+            kind = GL.GL_COMPUTE_SHADER if b"local_size" in text else GL.GL_FRAGMENT_SHADER
+            assert compiles(kind, text) == "", text
+
+
+# Words that GLSL 4.30 or Metal keep for themselves, as far as a patch can bind them; and those of what is generated.
+KEPT = """
+    active asm attribute bool break buffer bvec2 case cast centroid class coherent common const continue default discard
+    dmat2 dmat4x3 double dvec2 enum extern external false filter fixed flat float fvec2 gl_FragCoord gl_own goto half
+    highp hvec2 iimage2D iimageBuffer image1D image2DMS imageCube imageStore inline inout input int interface invariant
+    isampler2D ivec3 layout long lowp mat2 mat4x3 mediump namespace noinline noperspective out output partition
+    patch precise precision public readonly resource restrict return row_major sample sampler1DShadow sampler2DRect
+    samplerCube shared short sizeof smooth static struct subroutine superp switch template this true typedef uimage2D
+    uint uniform union unsigned usampler2D using uvec2 varying vec4 void volatile while writeonly
+    alignas alignof and_eq auto bitand char char4 compl constexpr constant decltype delete device dynamic_cast explicit
+    export fragment friend kernel metal mutable new noexcept nullptr operator or_eq private protected ptrdiff_t register
+    signed size_t thread threadgroup throw try typeid typename uchar ulong ushort vertex virtual wchar_t xor
+    atomic_store_explicit texture2d at count frame id main me_x met_limit pixel pixels place point sampled share stopped
+    values values_1 values_2 visual_display VisualDisplayFrame KERNEL VISUAL_DISPLAY
+""".split()  # noqa: SIM905 - this is read more easily than a list of strings
+
+
+def test_strands_may_have_any_name(weft, graphics):
+    forms = (f"{name}<v> = sin(me@x * {40 + at} + me@time) * cos(me@y * {at})" for at, name in enumerate(KEPT))
+    lines = [line for line in forms if not check(Source("p.weft", f"{line}\ndisplay(0)\n"), ContextTable())]
+    assert len(lines) > 0.8 * len(KEPT)
+    # Each is used twice, so that it gets a variable.
+    names = [line.partition("<")[0] for line in lines]
+    total = " + ".join(f"{name}@v * {name}@v" for name in names)
+    kept = f"trail<v> = prev(trail@v) + {total}"
+    numbers = f"compute({', '.join([total] * 9)})\n"
+    weft.file("names.weft", "\n".join([*lines, kept, "display(trail@v)", numbers]))
+    assert check_file(weft("compile", "names.weft", "--dump-msl").stdout) == []
+    with graphics.drawing():
+        assert compiles(GL.GL_FRAGMENT_SHADER, weft("compile", "names.weft", "--dump-glsl").stdout.encode()) == ""
+
+
+def test_a_text_with_one_shader_begins_with_its_version(weft):
+    weft.file("both.weft", "display(me@x)\naudio(phasor(200))\n")
+    lines = weft("compile", "both.weft", "--dump-glsl").stdout.splitlines()
+    assert lines[0] == "#version 330 core"
+    assert lines[-1] == "// audio/audio runs on the CPU: each of its values needs the one before"
+
+
 def test_files_instead(weft):
     weft("compile", "plain.weft", "--dump-ir", "-o", "one")
     assert [p.name for p in (weft.folder / "one").iterdir()] == ["plain.ir"]
@@ -99,6 +252,15 @@ def test_graph(weft, form, words):
 
 
 def test_graph_as_json_can_be_read_back(weft):
-    graph = from_json(json.loads(weft("graph", "rich.weft", "--format", "json").stdout))
+    text = weft("graph", "rich.weft", "--format", "json").stdout
+    assert weft("graph", "rich.weft", "--json").stdout == text
+    graph = from_json(json.loads(text))
     assert {s.context for s in graph.subgraphs} == {"visual", "audio", "compute"}
     assert weft("graph", "rich.weft").stdout == weft("graph", "rich.weft", "--format", "text").stdout
+
+
+@pytest.mark.parametrize("dump", ["--dump-llvm", "--dump-asm"])
+def test_what_cannot_become_machine_code_is_told(weft, dump):
+    done = weft.broken("native", "compile", "rich.weft", dump)
+    assert "; visual/display: runs on the vector machine" in done.stdout or dump == "--dump-asm"
+    assert "visual/display runs on vector, not native: no machine code could be made of it" in done.stderr

@@ -33,8 +33,9 @@ def test_a_bare_instance_with_one_output(weft):
 
 @pytest.mark.parametrize(
     ("strand", "words"),
-    [("aa@v", 'did you mean "a"?'), ("a@w", "it has a@v"), ("b", "b@r, b@g"), ("b@rr", 'did you mean "r"?')],
-)
+    [("aa@v", 'did you mean "a"?'), ("nope", "it has a, b"), ("a@w", "it has a@v"), ("b", "b@r, b@g"),
+     ("b@rr", 'did you mean "r"?')],
+)  # fmt: skip
 def test_a_strand_that_is_not_there(weft, strand, words):
     done = weft("eval", "plain.weft", strand, code=1)
     assert words in done.stderr
@@ -183,7 +184,9 @@ def test_a_loop_that_is_stopped_is_told(weft):
                            "a<v> = s(me@x)\n")  # fmt: skip
     done = weft("eval", "long.weft", "a")
     assert done.stdout == "4096\n"
-    assert "loop" in done.stderr
+    assert "long.weft:3:13: warning: a loop in a stops at its limit of steps [loop-stopped]\n" in done.stderr
+    assert " 3 |   for i in (1 to n * 1e9) {\n   |             ^^^^^^^^^^^^\n" in done.stderr
+    assert weft("eval", "long.weft", "a", "--at", "x=0.1", "--at", "x=0.2").stderr == done.stderr
 
 
 def test_a_device_that_is_not_there(weft):
@@ -203,3 +206,37 @@ def test_a_device_that_is_not_there(weft):
 )  # fmt: skip
 def test_wrong_usage(weft, args):
     weft("eval", "plain.weft", "a", *args, code=2)
+
+
+@pytest.mark.parametrize(
+    ("broken", "options", "told"),
+    [
+        ("native", ("--backend", "native"), "visual/display runs on vector, not native: "),
+        ("numpy", ("--backend", "vector"), "visual/display runs on vm, not vector: "),
+    ],
+)
+def test_what_one_machine_cannot_compile_is_evaluated_by_the_next(weft, broken, options, told):
+    weft.file("two.weft", "v = me@x * 3 + prev(me@x) * 0 - me@y\n")
+    done = weft.broken(broken, "eval", "two.weft", "v", "--grid", "2x2", *options)
+    assert done.stdout == "0.5 2\n0 1.5\n"
+    assert told in done.stderr
+
+
+@pytest.mark.parametrize("executor", ["vm", "vector", "native"])
+def test_a_held_value_stays_at_any_place(weft, executor):
+    """Also between the pixels, where the trigger of the tick before lies between those of several pixels."""
+    weft.file("held.weft", "me<width> = 7; me<height> = 3; me<fps> = 10\n"
+                           "h = hold(me@time, me@x * 0.3)\n"
+                           "k = hold(me@time, floor(me@time / 0.35 + me@x * 0.1))\n"
+                           "m = h(me@x ~ 0.9 - me@x)\n")  # fmt: skip
+
+    def values(strand, *args):
+        return weft.json("eval", "held.weft", strand, "--backend", executor, *args)["values"]
+
+    places = ("--at", "x=0.3,time=0.9", "--at", "x=0.77,y=0.1,time=0.9", "--ticks", "9")
+    for strand in ("h", "m"):
+        assert values(strand, *places) == [0, 0]
+        assert values(strand, "--grid", "3x1", "--at", "time=0.9", "--ticks", "9") == [0, 0, 0]
+    # What the last tick took is there at once.
+    for time, held in ((0.6, 0.4), (0.7, 0.7), (0.8, 0.7)):
+        assert values("k", "--at", f"x=0.3,time={time}", "--ticks", f"{time * 10:.0f}") == pytest.approx([held])

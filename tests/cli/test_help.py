@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,9 +20,9 @@ from weft.keys import KEYS
 from weft.ops import BINARY, BUILTINS, CONSTANTS, UNARY
 from weft.ops.state import STATE
 from weft.plugins import context_table
-from weft.runtime.analysis import check
+from weft.runtime.forecast import check
 from weft.runtime.inputs import MOUSE_OUTPUTS
-from weft.sources import SOURCES
+from weft.sources import NOT_READABLE, SOURCES
 from weft.syntax.ast import OutputStatement
 from weft.syntax.includes import libraries
 from weft.syntax.parser import parse
@@ -107,6 +108,25 @@ def test_alone_it_lists_everything(weft):
         name = topic.name.removeprefix("me@")
         assert topic.kind == "library spindle" or f" {name}" in text, topic.name
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_what_this_version_lacks_is_said(weft):
+    """As `check` says it of a patch."""
+    overview = " ".join(weft("help").stdout.split())
+    assert f"* {NOT_READABLE}" in overview
+    for source in SOURCES.values():
+        (topic,) = [topic for topic in find(source.name) if topic.kind == "source"]
+        call, _, bound = source.example.partition("::")
+        name, output = re.split("[<,>]", bound)[:2] if bound else ("", "")
+        shown = f"{source.example}\ndisplay({name}@{output})\n" if bound else f"a = {call}\ndisplay(a)\n"
+        warned = any(d.code == "source-not-available" for d in check(Source("patch.weft", shown), ContextTable()))
+        assert warned == (NOT_READABLE in topic.lacks), source.name
+        assert warned == (f" {source.name}*" in overview), source.name
+    assert "cannot be read" in dict(find("load")[0].facts)["film"]
+    assert "cannot be read" not in dict(find("load")[0].facts)["picture"]
+    for pragma in ("#slider", "#toggle", "#xy", "#color"):
+        assert "start value" in " ".join(weft("help", pragma).stdout.split())
+    assert "one window" in " ".join(weft("help", "display").stdout.split())
 
 
 def test_it_is_wrapped_to_the_terminal(weft):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import subprocess
 import sys
+from contextlib import suppress
+from importlib.metadata import entry_points
 
 import pytest
 
 import weft as package
+from weft.__main__ import main as begin
 from weft.cli import COMMANDS
-from weft.cli.console import exit_code_of, summary
+from weft.cli.console import MISSING, exit_code_of, summary
 from weft.errors import Diagnostic
 
 
@@ -62,11 +67,74 @@ def test_no_colour_where_there_is_no_terminal(weft):
     assert "\x1b" not in weft("check", "broken.weft", code=1).stderr
 
 
+HOSTILE = "e\x1b[2J\x9b31m\u202e\r\u200bx\n.weft"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["check", HOSTILE, f"no{HOSTILE}"],
+        ["graph", HOSTILE],
+        ["compile", HOSTILE, "--dump-ast"],
+        ["compile", HOSTILE, "-o", f"folder{HOSTILE}"],
+        ["run", HOSTILE, "--headless", "--frames", "1", "--no-audio"],
+        ["render", HOSTILE, "-o", f"{HOSTILE}%02d.png", "--duration", "0.1", "--size", "16x16"],
+        ["bench", HOSTILE, "--seconds", "0.01", "--size", "16x16", "--backends", "vm"],
+        ["new", f"new{HOSTILE}"],
+        ["eval", HOSTILE, HOSTILE],
+        ["help", HOSTILE],
+        [HOSTILE],
+    ],
+    ids=lambda args: args[0] if args[0] != HOSTILE else "command",
+)
+def test_nothing_hostile_reaches_a_terminal(weft, args):
+    own = "spindle sin(\u202e)" if args[0] == "check" else "spindle sin(x) :: v { v = x }"
+    weft.file(HOSTILE, f'a<v> = me@x\ndisplay(a@v) // \u202e\ndisplay(me@y, to: "t\u202e\x9b")\n{own}\n')
+    master, slave = os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "weft", *args], cwd=weft.folder, stdin=slave, stdout=slave, stderr=slave
+    ):
+        os.close(slave)
+        written = bytearray()
+        with suppress(OSError):  # what a terminal says at its end
+            while data := os.read(master, 65536):
+                written += data
+    os.close(master)
+    # Colours, and what a progress bar moves by.
+    text = re.sub(r"\x1b\[([0-9;]*m|\?25[lh]|2K|1A)|\r", "", written.decode())
+    assert "Traceback" not in text
+    assert {letter for letter in text if not letter.isprintable()} <= {"\n", "\t"}
+    assert "\\x1b" in text
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+@pytest.mark.parametrize(
+    "args",
+    [["help"], ["--version"], ["check", "plain.weft", "--json"], ["graph", "plain.weft"], ["eval", "plain.weft", "a"]],
+    ids=lambda args: args[0],
+)
+def test_output_that_cannot_be_written_is_an_error_in_words(weft, args):
+    command = [sys.executable, "-m", "weft", *args]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, cwd=weft.folder, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 3
+        assert done.stderr == f"weft: the output cannot be written: {os.strerror(errno.ENOSPC)}\n"
+
+
+def test_a_closed_stream_is_no_fault_of_weft(weft):
+    weft_alone = f"{sys.executable} -m weft"
+    command = f"{weft_alone} help >&-; echo $? >&2; {weft_alone} nope 2>&-; echo $? >&2"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == "0\n2\n"
+
+
 def test_an_error_of_weft_itself_is_one_line(weft):
     script = weft.file(
         "crash.py",
         "import sys, weft.cli.check as c\nfrom weft.cli import main\n"
-        "def crash(file, **_):\n    raise ZeroDivisionError('oops')\n"
+        "def crash(**_):\n    raise ZeroDivisionError('oops')\n"
         "c.command.callback = crash\nsys.exit(main(['check', 'plain.weft']))\n",
     )
     environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(package.__file__))}
@@ -83,6 +151,63 @@ def test_an_error_of_weft_itself_is_one_line(weft):
     assert quiet.stderr.count("\n") == 1
     assert "WEFT_DEBUG=1" in quiet.stderr
     assert "Traceback" in run(WEFT_DEBUG="1").stderr
+
+
+LIMITED = {
+    "picture": "me<width> = 1280\nme<height> = 720\nd = delay(me@x + me@time, 9, 1400)\ndisplay(d)\n",
+    "sound": "a = sin(me@time * 9)\nd = delay(a, 9, 6e7) + delay(a, 8, 6e7)\ne = d + delay(d, 9, 6e7)\naudio(e)\n",
+    "numbers": "d = delay(me@time, 9, 6e7) + delay(me@time, 8, 6e7) + delay(me@time, 7, 6e7)\ncompute(d)\n",
+}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits address spaces, and tells of them")
+@pytest.mark.parametrize(
+    ("patch", "args"),
+    [
+        ("picture", ["render", "-o", "out.png", "--backend", "vector"]),
+        ("picture", ["eval", "d", "--grid", "1280x720", "--ticks", "1"]),
+        ("picture", ["bench", "--seconds", "0", "--backends", "vector"]),
+        ("picture", ["run", "--headless", "--frames", "1"]),
+        ("sound", ["render", "-o", "out.wav", "--to", "0.1"]),
+        ("sound", ["eval", "e", "--samples", "2", "--ticks", "1"]),
+        ("sound", ["run", "--headless", "--frames", "1"]),
+        ("numbers", ["eval", "d", "--ticks", "1"]),
+        ("numbers", ["bench", "--seconds", "0", "--backends", "vector"]),
+        ("numbers", ["run", "--headless", "--frames", "1"]),
+    ],
+    ids=lambda part: part if isinstance(part, str) else part[0],
+)
+def test_what_takes_more_memory_than_a_limit_leaves_is_refused_before_it_is_taken(weft, patch, args):
+    """The patches want 1.4 GB, or 5 for pictures."""
+    import resource
+
+    file = weft.file("large.weft", LIMITED[patch])
+    most = (3 if patch == "picture" else 1.2) * 2**30
+    done = subprocess.run(
+        [sys.executable, "-m", "weft", args[0], file, *args[1:]],
+        cwd=weft.folder, capture_output=True, text=True, check=False, timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (int(most), int(most))),
+    )  # fmt: skip
+    assert done.returncode == MISSING, done.stderr
+    assert re.search(r"\d (GB|MB) are free", done.stderr)
+    assert "Traceback" not in done.stderr
+    assert "bug" not in done.stderr
+
+
+def test_running_out_of_memory_is_no_error_of_weft(weft):
+    script = weft.file(
+        "hungry.py",
+        "import sys, numpy, weft.cli.check as c\nfrom weft.cli import main\n"
+        "def take(**_):\n    return numpy.zeros((2 ** 20, 2 ** 30))\n"
+        "c.command.callback = take\nsys.exit(main(['check', 'plain.weft']))\n",
+    )
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(package.__file__))}
+    done = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == MISSING
+    assert "ran out of memory (unable to allocate 8.00 PiB" in done.stderr
+    assert "report" not in done.stderr
 
 
 def test_a_reader_that_leaves_is_no_error(weft):
@@ -109,3 +234,40 @@ def test_the_package_has_few_names_and_imports_nothing():
     assert "cpu_visual" in package.devices()
     assert package.best_backend("visual") is not None
     assert package.best_backend("nosuch") is None
+
+
+# --- interruptions ----------------------------------------------------------------------------------------------------
+
+IGNORING = ["sh", "-c", 'trap "" INT HUP; exec "$@"', "sh"]
+
+
+@pytest.fixture
+def interrupting(tmp_path, monkeypatch):
+    """Has this process interrupted when it imports a module, which then takes its time."""
+
+    def interrupting(module):
+        text = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
+        (tmp_path / f"{module}.py").write_text(text)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    return interrupting
+
+
+@pytest.mark.parametrize("before", [[], IGNORING], ids=["heard", "ignored before"])
+@pytest.mark.parametrize(("module", "command"), [("click", "check"), ("parsimonious", "check"), ("watchdog", "run")])
+def test_an_interruption_of_the_first_imports_leaves_no_traceback(weft, interrupting, module, command, before):
+    interrupting(module)
+    line = [*before, sys.executable, "-m", "weft", command, "plain.weft"]
+    done = subprocess.run(line, cwd=weft.folder, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "weft: interrupted\n")
+
+
+def test_the_installed_command_begins_with_what_hears_interruptions():
+    (script,) = entry_points(group="console_scripts", name="weft")
+    assert script.load() is begin
+
+
+def test_no_module_is_imported_before_interruptions_are_heard():
+    code = "import sys; before = set(sys.modules); import weft.__main__; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) <= {"__future__", "weft", "weft.__main__"}

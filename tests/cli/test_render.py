@@ -62,14 +62,99 @@ def test_a_sequence_goes_on_where_it_was_left(small, patch):
     assert "6 of 6 frames" in small("render", patch, "-o", "part%d.png", "--to", "0.6").stderr
 
 
-def test_a_sequence_is_not_mixed_with_another(small):
-    small("render", "time.weft", "-o", "f%d.png", "--to", "0.3")
-    done = small("render", "time.weft", "-o", "f%d.png", "--to", "0.6", "--size", "9x7", code=3)
-    assert "f0.png is there already, of " in done.stderr
-    assert not (small.folder / "f3.png").exists()
-    os.utime(small.folder / "time.weft", (2e9, 2e9))
-    done = small("render", "time.weft", "-o", "f%d.png", "--to", "0.6")
-    assert "time.weft has changed since" in done.stderr
+def change_text(weft):
+    path = weft.folder / "mix.weft"
+    path.write_text(path.read_text().replace("me@x * 0.1", "me@x * 0.2"))
+
+
+def change_include(weft):
+    weft.file("half.weft", "spindle half(x) :: v { v = x / 4 }\n")
+
+
+def change_picture(weft):
+    Image.new("RGB", (2, 2), (90, 0, 0)).save(weft.folder / "red.png")
+
+
+def change_parameter(weft):
+    path = weft.folder / "mix.weft"
+    path.write_text(path.read_text().replace("0, 1, 0.25", "0, 1, 0.5"))
+
+
+CHANGES = {
+    "text": (change_text, []), "include": (change_include, []), "picture": (change_picture, []),
+    "slider": (change_parameter, []), "size": (None, ["--size", "9x7"]), "fps": (None, ["--fps", "11"]),
+    "backend": (None, ["--backend", "visual=vm"]),
+}  # fmt: skip
+
+
+@pytest.fixture
+def mixed(small):
+    """A patch that remembers, includes, reads a picture and has a slider."""
+    Image.new("RGB", (2, 2), (200, 0, 0)).save(small.folder / "red.png")
+    small.file("half.weft", "spindle half(x) :: v { v = x / 2 }\n")
+    small.file("mix.weft", 'me<width> = 4; me<height> = 2; me<fps> = 10\n#include "half.weft"\n'
+               'load("red.png")::img<r, g, b, a>\n#slider s<v> = 0, 1, 0.25 "s"\n'
+               "n<v> = 0.5 * prev(n@v) + half(img@r) + me@x * 0.1\ndisplay(n@v, s@v, me@y)\n")  # fmt: skip
+    return small
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_frames_of_something_else_are_drawn_anew(mixed, name):
+    change, options = CHANGES[name]
+    mixed("render", "mix.weft", "-o", "f%d.png", "--to", "0.3")
+    if change:
+        change(mixed)
+    done = mixed("render", "mix.weft", "-o", "f%d.png", "--to", "0.5", *options)
+    count = 6 if name == "fps" else 5
+    words = f"weft: 3 of {count} frames are drawn anew: the patch, its pictures or the settings have changed"
+    assert words in done.stderr
+    assert "are kept" not in done.stderr
+    mixed("render", "mix.weft", "-o", "g%d.png", "--to", "0.5", *options)
+    for number in range(count):
+        drawn, whole = (mixed.folder / f"{letter}{number}.png" for letter in "fg")
+        assert drawn.read_bytes() == whole.read_bytes()
+
+
+def test_what_changes_no_frame_keeps_them(mixed):
+    mixed("render", "mix.weft", "-o", "f%d.png", "--to", "0.3")
+    path = mixed.folder / "mix.weft"
+    path.write_text(f"// A remark.\n{path.read_text()}")
+    os.utime(path, (2e9, 2e9))
+    done = mixed("render", "mix.weft", "-o", "f%d.png", "--from", "0.1", "--to", "0.4", "--threads", "1")
+    assert done.stderr == "weft: 2 of 3 frames are there already and are kept\n"
+
+
+def test_one_stale_frame_among_others(mixed):
+    mixed("render", "mix.weft", "-o", "f%d.png", "--to", "0.4")
+    whole = [(mixed.folder / f"f{number}.png").read_bytes() for number in range(4)]
+    mixed("render", "mix.weft", "-o", "f2.png", "--time", "0.2", "--size", "3x3")
+    (mixed.folder / "f3.png").unlink()
+    done = mixed("render", "mix.weft", "-o", "f%d.png", "--to", "0.4")
+    assert "2 of 4 frames are there already and are kept" in done.stderr
+    assert "1 of 4 frames are drawn anew" in done.stderr
+    assert [(mixed.folder / f"f{number}.png").read_bytes() for number in range(4)] == whole
+
+
+def test_overwrite_draws_all_anew(mixed):
+    mixed("render", "mix.weft", "-o", "f%d.png", "--to", "0.2")
+    drawn = (mixed.folder / "f0.png").stat().st_mtime_ns
+    done = mixed("render", "mix.weft", "-o", "f%d.png", "--to", "0.2", "--overwrite")
+    assert done.stderr == ""
+    assert (mixed.folder / "f0.png").stat().st_mtime_ns != drawn
+    words = mixed("render", "mix.weft", "-o", "f.png", "--overwrite", code=2).stderr
+    assert "--overwrite is for sequences" in words
+
+
+def test_a_picture_that_weft_has_not_drawn_is_left_alone(mixed):
+    Image.new("RGB", (4, 2), (1, 2, 3)).save(mixed.folder / "f1.png")
+    mine = (mixed.folder / "f1.png").read_bytes()
+    done = mixed("render", "mix.weft", "-o", "f%d.png", "--to", "0.3", code=3)
+    assert done.stderr.count("\n") == 1
+    assert "f1.png is there already, and weft has not drawn it" in done.stderr
+    assert (mixed.folder / "f1.png").read_bytes() == mine
+    assert not (mixed.folder / "f0.png").exists()
+    mixed("render", "mix.weft", "-o", "f%d.png", "--to", "0.3", "--overwrite")
+    assert (mixed.folder / "f1.png").read_bytes() != mine
 
 
 def test_a_frame_is_the_same_whichever_others_are_asked_for(small):
@@ -158,3 +243,92 @@ def test_what_cannot_be_rendered(small):
 )  # fmt: skip
 def test_wrong_usage(small, args):
     small("render", "time.weft", *args, code=2)
+
+
+def test_of_two_pictures_that_share_a_strand_the_one_that_is_shown_is_drawn(small):
+    shared = "a<v> = prev(a@v) + me@x * 0.2\n"
+    small.file("one.weft", f"{shared}display(a@v, me@y, 0)\n")
+    small.file("two.weft", f'{shared}display(a@v, to: "left")\ndisplay(a@v, me@y, 0)\ndisplay(1 - a@v, to: "right")\n')
+    small("render", "one.weft", "-o", "one.png", "--time", "0.1")
+    told = small("render", "two.weft", "-o", "two.png", "--time", "0.1").stderr
+    assert told.count("[target-not-available]") == 2
+    assert np.array_equal(pixels(small.folder / "two.png"), pixels(small.folder / "one.png"))
+
+
+@pytest.mark.parametrize(
+    ("broken", "out", "told"),
+    [
+        ("native", "a.png", ["visual/display runs on vector, not native: "]),
+        (
+            "native,numpy", "a.npy",
+            ["visual/display runs on vector, not native: ", "visual/display runs on vm, not vector: "],
+        ),
+    ],
+)  # fmt: skip
+def test_what_one_machine_cannot_compile_is_drawn_by_the_next(weft, broken, out, told):
+    weft("render", "plain.weft", "-o", f"whole.{out}", "--size", "20x10", "--backend", "vector")
+    done = weft.broken(broken, "render", "plain.weft", "-o", out, "--size", "20x10", "--backend", "visual=native")
+    assert [line[: len(f"weft: {words}")] for line, words in zip(done.stderr.splitlines(), told, strict=True)] == [
+        f"weft: {words}" for words in told
+    ]
+    if out.endswith(".npy"):
+        found, expected = (np.load(weft.folder / name) for name in (out, f"whole.{out}"))
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    else:
+        found, expected = (pixels(weft.folder / name).astype(int) for name in (out, f"whole.{out}"))
+        assert np.abs(found - expected).max() <= 1
+
+
+@pytest.mark.parametrize("executor", ["vm", "vector", "native"])
+def test_a_held_value_stays_while_its_trigger_does(weft, executor):
+    """Triggers that no precision has digits enough for: constant, of the frame, and varying over the picture."""
+    weft.file("held.weft", "me<width> = 7; me<height> = 3; me<fps> = 10\n"
+                           "a = hold(me@time + me@x, 0.1)\n"
+                           "b = hold(me@time, me@x)\n"
+                           "c = hold(me@time + 0.25, noise(me@x * 7, me@y * 0.3) + me@x / 3)\n"
+                           "d = hold(me@time + me@y, floor(me@time / 0.35) * 0.1)\n"
+                           "display(a, b, c, d)\n")  # fmt: skip
+    weft("render", "held.weft", "-o", "held.npy", "--time", "0.6", "--backend", f"visual={executor}")
+    shown = np.load(weft.folder / "held.npy").reshape(3, 7, 4)
+    x, y = (np.arange(7) + 0.5) / 7, (np.arange(3) + 0.5) / 3
+    np.testing.assert_allclose(shown[..., 0], np.broadcast_to(x, (3, 7)), atol=1e-6)
+    np.testing.assert_array_equal(shown[..., 1], 0)
+    np.testing.assert_array_equal(shown[..., 2], 0.25)
+    np.testing.assert_allclose(shown[..., 3], np.broadcast_to(0.4 + y[:, None], (3, 7)), atol=1e-6)
+
+
+LOOP = "spindle long(n) :: v {\n  v = 0\n  for i in (1 to n) { v += i }\n}\n"
+
+
+@pytest.mark.parametrize("out", ["a.png", "a%d.png", "a.npy"])
+def test_what_is_remarkable_about_a_picture_is_told_once_at_the_end(small, out):
+    small.file("odd.weft", f"me<width> = 8; me<height> = 4; me<fps> = 10\n{LOOP}"
+               'display(long(me@x * 20000) * 0.001, sqrt(me@x - 2), 1)\ndisplay(me@x, to: "side")\n')  # fmt: skip
+    done = small("render", "odd.weft", "-o", out, *(["--to", "0.3"] if "%" in out else []))
+    assert done.stdout == ""
+    where = "the pixels, first at 0 s" if out == "a.npy" else "any pixel, so it would be black"
+    share = "100 % of " if out == "a.npy" else ""
+    assert done.stderr.split("\n\n") == [
+        ('odd.weft:7:1: warning: this version opens one window, so this picture is not shown [target-not-available]\n'
+        ' 7 | display(me@x, to: "side")\n   | ^^^^^^^'),
+        ("odd.weft:4:13: warning: a loop in visual/display stops at its limit of steps [loop-stopped]\n"
+        " 4 |   for i in (1 to n) { v += i }\n   |             ^^^^^^\n     hint: the rest of its steps is left out"),
+        (f"odd.weft:6:1: warning: g of display is not a number at {share}{where} [not-a-number]\n"
+        " 6 | display(long(me@x * 20000) * 0.001, sqrt(me@x - 2), 1)\n   | ^^^^^^^\n"
+        "     hint: look for 0/0, or a root or logarithm of what is below 0"),
+        "3 warnings\n",
+    ]
+
+
+def test_a_picture_that_is_dark_on_purpose_is_not_remarkable(small):
+    small.file("dark.weft", "me<width> = 8; me<height> = 4\ndisplay(0, me@x, if me@time < 1 then 0 else 0 / 0)\n")
+    assert small("render", "dark.weft", "-o", "a.png").stderr == ""
+    assert "b of display is not a number" in small("render", "dark.weft", "-o", "a.png", "--time", "2").stderr
+
+
+@pytest.mark.parametrize(("places", "share"), [("me@x > 0.5", "50 %"), ("me@time >= 0.2 and me@x > 0.5", "17 %")])
+def test_values_that_are_not_numbers_are_counted(small, places, share):
+    small.file("some.weft", f"me<width> = 8; me<height> = 4; me<fps> = 10\ndisplay(if {places} then 0 / 0 else 1)\n")
+    told = small("render", "some.weft", "-o", "a.npy", "--to", "0.3").stderr
+    first = "0 s" if share == "50 %" else "0.2 s"
+    assert f"gray of display is not a number at {share} of the pixels, first at {first} [not-a-number]" in told

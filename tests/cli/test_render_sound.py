@@ -54,6 +54,26 @@ def test_what_does_not_suit_opengl_is_told_and_computed_elsewhere(sounding, open
     np.testing.assert_allclose(heard[:, 0], tone(0, RATE // 10), atol=STEP)
 
 
+@pytest.mark.parametrize(
+    ("broken", "options", "told"),
+    [
+        ("native", ("--backend", "native"), ["audio/audio runs on vector, not native: "]),
+        ("better", (), []),
+        ("numpy", ("--backend", "vector"), ["audio/audio runs on vm, not vector: "]),
+        ("native,numpy", (), ["audio/audio runs on vector, not native: ", "audio/audio runs on vm, not vector: "]),
+    ],
+)
+def test_what_one_machine_cannot_compile_is_played_by_the_next(sounding, broken, options, told):
+    done = sounding.broken(broken, "render", "tone.weft", "-o", "a.wav", "--duration", "0.02", *options)
+    lines = done.stderr.splitlines()
+    assert len(lines) == len(told)
+    for line, words in zip(lines, told, strict=True):
+        assert line.startswith(f"weft: {words}")
+        assert "KeyError: 'it was broken on purpose'" in line
+    heard, _ = soundfile.read(sounding.folder / "a.wav")
+    np.testing.assert_allclose(heard[:, 0], tone(0, RATE // 50), atol=STEP)
+
+
 def test_a_piece_is_the_same_as_in_the_whole(sounding):
     sounding("render", "tone.weft", "-o", "piece.wav", "--from", "0.1", "--to", "0.35")
     sounding("render", "tone.weft", "-o", "whole.wav", "--to", "0.5")
@@ -134,3 +154,34 @@ def test_what_cannot_be_rendered(sounding):
 )  # fmt: skip
 def test_wrong_usage(sounding, args):
     sounding("render", "tone.weft", *args, code=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("audio(0 * me@time)", "this sound is silent from beginning to end [silent]"),
+        ("audio(sin(me@time) * 1e-5)", "this sound is silent from beginning to end [silent]"),
+        ("audio(if me@time < 0.25 then 0.5 else -2)",
+         "this sound is too loud at 50 % of its samples, which are clipped: first at 0.25 s, and by 6.0 dB at most"),
+        ("audio(0.6 + mouse@x, 0.5)", "at 50 % of its samples, which are clipped: first at 0 s, and by 0.8 dB at most"),
+        ("audio(log(-1 - me@time))", "mono of audio is not a number at any sample, so it would be silent"),
+        ("audio(0.1, right: if me@time < 0.375 then 0.1 else 0 / 0)",
+         "right of audio is not a number at 25 % of the samples, first at 0.375 s [not-a-number]"),
+        (("spindle long(n) :: v {\n  v = 0\n  for i in (1 to n) { v += 1 / n }\n}\n"
+         "audio(long(1e5 * (mouse@x + me@time)) * 0.1)"),
+         "p.weft:4:13: warning: a loop in audio/audio stops at its limit of steps [loop-stopped]"),
+    ],
+)  # fmt: skip
+def test_what_is_remarkable_about_a_sound_is_told(sounding, text, words):
+    sounding.file("p.weft", HEAD + text + "\n")
+    done = sounding("render", "p.weft", "-o", "a.wav", "--duration", "0.5")
+    assert words in done.stderr
+    assert "\n1 warning\n" in done.stderr
+    assert done.stdout == ""
+
+
+def test_only_what_is_written_is_judged(sounding):
+    sounding.file("p.weft", f"{HEAD}audio(if me@time < 0.25 then 2 else 0.5)\n")
+    assert sounding("render", "p.weft", "-o", "a.wav", "--from", "0.25", "--to", "0.5").stderr == ""
+    assert "clipped" in sounding("render", "p.weft", "-o", "a.wav", "--from", "0.1", "--to", "0.5").stderr
+    assert sounding("render", "p.weft", "-o", "a.npy", "--to", "0.5").stderr == ""

@@ -32,7 +32,10 @@ def test_options_that_mean_nothing_together_are_refused(weft, options):
 
 
 def test_what_is_missing_is_one_line(weft):
-    assert weft("run", "nope.weft", code=3).stderr == "weft: nope.weft cannot be read: there is no such file\n"
+    done = weft("run", "nope.weft", code=3)
+    assert done.stderr.startswith("weft: nope.weft cannot be read: there is no such file (")
+    assert "weft new nope.weft writes a patch to begin with" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
     done = weft("run", "plain.weft", "--terminal", code=3)
     assert len(done.stderr.splitlines()) == 2  # the first names the file and the keys
     done = weft("run", "plain.weft", "--headless", "--frames", "1", "--events", "no/such/folder", code=3)

@@ -255,7 +255,7 @@ def test_assignments() -> None:
 
 def test_identifiers() -> None:
     assert [identifier(name) for name in ("flow@x", "mouse@down * 1.5", "0.5", "…", "gl_x__y")] == [
-        "flow_x", "mouse_down_1_5", "v0_5", "v", "gl_x_y"
+        "flow_x", "mouse_down_1_5", "v0_5", "v", "vgl_x_y"
     ]  # fmt: skip
     names = Names({"a"})
     names.take("b")
@@ -289,3 +289,19 @@ def test_what_reads_more_than_every_driver_lets_it_is_refused() -> None:
     reads = "".join(f'load("{at}.png")::p{at}<r>\n' for at in range(17))
     with pytest.raises(UnsuitableError, match=r"it reads 17 .* and 16 can be read at once"):
         shader_of(f"{reads}display({' + '.join(f'p{at}' for at in range(17))})\n")
+
+
+@pytest.mark.parametrize("name", ["trail_next", "trail_past", "trail_past_next"])
+def test_a_strand_called_as_what_is_written_is_another_variable(name: str) -> None:
+    text = f"{name}<v> = sin(me@x * 40 + me@time)\ntrail<v> = prev(trail@v) + {name}@v * {name}@v\n"
+    shader = shader_of(f"{text}display(trail@v)\n")
+    assert f"float {name}_2 = " in shader.text
+    assert "    trail_next = trail;\n" in shader.text
+
+
+def test_the_target_of_a_long_name_is_not_what_it_reads() -> None:
+    name = "a_strand_whose_name_is_long_enough_to_be_cut"
+    shader = shader_of(f"{name}<v> = prev({name}@v) + me@x\ndisplay({name}@v)\n")
+    (image,) = shader.images
+    assert image.name.endswith("_past")
+    assert f"out float {image.name.removesuffix('_past')}_next;" in shader.text

@@ -69,6 +69,10 @@ MEMORIES = {
         "t<v> = max(hash(me@px, me@py, me@absframe), prev(t@v)(me@x ~ me@x * 0.9 + 0.05) * 0.9)\ndisplay(t@v)"
     ),
     "several planes": "h = hold(me@x * fract(me@time * 7), floor(me@absframe / 2))\ndisplay(h)",
+    "a trigger that varies over the picture": "h = hold(me@time, me@x * 0.3 + me@y * 0.7)\ndisplay(h)",
+    "a trigger that varies, and changes": "h = hold(me@absframe, floor(me@time * 30 + me@x * 3))\ndisplay(h / 9)",
+    "a constant trigger": "h = hold(me@time * me@x, 0.1)\ndisplay(h)",
+    "a hold at another place": "h = hold(me@time + me@x, me@y * 0.3)\ndisplay(h(me@x ~ 1 - me@x, me@y ~ me@y * 0.9))",
     "so many ticks": "display(delay(hash(me@px, me@absframe), 2, 3))",
     "a varying number of ticks": "display(delay(hash(me@px, me@absframe), me@y * 3, 3))",
     "numbers, a varying number of ticks ago": (
@@ -160,6 +164,7 @@ def test_a_loop_that_is_stopped_says_so(body: str, steps: int, graphics: Graphic
 POINTS = {
     "an image": "t<v> = mix(hash(me@px, me@py), prev(t@v), 0.5)\na = prev(t@v) + me@y\n",
     "a picture": 'load("grain.png")::img<r, g, b, a>\nt = prev(img@g)\na = t + me@x\n',
+    "a hold": "a = hold(hash(me@px, me@py, me@absframe), floor(me@absframe / 2 + me@x))\n",
     "no coordinate": "a = prev(me@time) * 0.5 + prev(1)\n",
 }
 

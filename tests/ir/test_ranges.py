@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.exprs import Exprs, lowered
 from tests.support.kernels import compiled, run
 from tests.support.random_exprs import EXACT_OPS, SMOOTH_OPS, Garden
-from weft.ir.ranges import Finiteness, bound, remainder_of
+from weft.ir.ranges import Finiteness, bound, remainder_of, remainders_among
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
@@ -60,6 +60,19 @@ def test_remainders():
         found = remainder_of(term.value)
         return found and found.period
 
-    assert [period(u - e("floor", u)), period(e("mod", u, 4)), period(u - 3 * e("floor", u / 3))] == [1, 4, 3]
+    rests = [u - e("floor", u), u - 3 * e("floor", u / 3), u - 4 * e("floor", u * 0.25)]
+    assert [period(rest) for rest in rests] == [1, 3, 4]
     others = [u - e("floor", v), u - e("floor", u / 3) * 4, u - e("floor", u / v) * v, u - e("floor", u / 1e9) * 1e9]
     assert [period(term) for term in others] == [None] * 4
+
+
+def test_remainders_whose_floor_is_there_too():
+    e = Exprs()
+    u = e.uniform("u")
+    rests = [e("mod", u, period) for period in (1, 3, 4, 7, 49)]
+    floors = [e("floor", u), e("floor", u / 3), e("floor", u * 0.25), e("floor", u / 49)]
+    found = remainders_among([term.value for term in (*rests, *floors, e("mod", u, e.uniform("v")))])
+    assert [(found[rest.value].period, found[rest.value].whole) for rest in (*rests[:3], rests[4])] == [
+        (period, floor.value) for period, floor in zip((1, 3, 4, 49), floors, strict=True)
+    ]
+    assert len(found) == 4

@@ -13,6 +13,9 @@ from tests.support.gl import Graphics, graphics
 
 __all__ = ["graphics"]
 
+# Processes with this folder on their path have code generators that fail.
+BROKEN = Path(__file__).parents[1] / "support" / "broken"
+
 TEXT = """\
 me<width> = 96
 me<height> = 54
@@ -89,3 +92,27 @@ def test_opengl_takes_over_from_a_card(graphics: Graphics, patch: Path) -> None:
         performance.wait_for("swap")
         assert sum(event["event"] == "backend" for event in performance.events) == 1
         assert {"error", "stopped"}.isdisjoint(event["event"] for event in performance.events)
+
+
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        ("native", ["visual/display runs on vector, not native: ", "audio/audio runs on vector, not native: "]),
+        ("better", ["audio/audio stays with the code that it has: "]),
+    ],
+)
+def test_what_cannot_become_machine_code_plays_on_the_next_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, told: list[str]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(BROKEN))
+    monkeypatch.setenv("WEFT_BROKEN", broken)
+    path = tmp_path / "patch.weft"
+    sound, picture = "audio(prev(sin(me@time * 2000)) * 0.5)", "display(me@x, me@y, fract(me@time))"
+    path.write_text(f"me<width> = 32\nme<height> = 18\n{sound}\n{picture}\n")
+    with Performance(path, "--headless", "--backend", "native") as performance:
+        for words in told:
+            performance.wait_for_words(f"weft: {words}")
+        assert performance.wait_for("frames", 2)["fps"] > 0
+        assert [event for event in performance.events if event["event"] in ("error", "stopped")] == []
+        said = performance.stderr
+    assert all(said.count(words) == 1 for words in told)

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.support.tolerances import DOUBLE, EXACT, NOISE_DOUBLE, NOISE_SINGLE, SINGLE, Tolerance, wrapped_difference
-from weft.ops import OpSpec
+from weft.ops import OPS, OpSpec
 
 NAN, INF = math.nan, math.inf
 NOISES = ("noise", "simplex", "fbm", "voronoi")
@@ -19,20 +19,20 @@ EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -2.5, 2.0, 3.0, -7.0, 1e-3, 100.0
 
 # The largest finite operands in double precision. Beyond, the row itself overflows or has no digits left.
 _LIMITS_DOUBLE: Mapping[str, float] = {
-    "tan": 1e6, "sinpi": 1, "cospi": 1, "sinh": 700, "cosh": 700, "mod": 1e100, **dict.fromkeys(NOISES, 1e6),
+    "tan": 1e6, "sinpi": 1, "cospi": 1, "sinh": 700, "cosh": 700, **dict.fromkeys(NOISES, 1e6),
     "hash": 1e300,
 }  # fmt: skip
 
 # The same in single precision. Half turns are multiplied by π before numpy takes their sine, and rounded with that.
-# Near its poles tan has few digits; where mix and mod cancel, the operands' are lost.
+# Near its poles tan has few digits; where mix cancels, the operands' are lost.
 _LIMITS_SINGLE: Mapping[str, float] = {
     "sin": 1e4, "cos": 1e4, "sinpi": 1, "cospi": 1, "tan": 1.4, "exp": 80, "sinh": 80, "cosh": 80, "mix": 10,
-    "mod": 1e3, **dict.fromkeys(NOISES, 50),
+    **dict.fromkeys(NOISES, 50),
 }  # fmt: skip
 
 _EXACT = {
     "or", "and", "not", "eq", "ne", "lt", "gt", "le", "ge", "select", "to_real", "neg", "abs", "sign", "min", "max",
-    "floor", "ceil", "round", "trunc", "clamp", "saturate", "step", "hash",
+    "floor", "ceil", "round", "trunc", "fract", "clamp", "saturate", "step", "hash",
 }  # fmt: skip
 
 
@@ -79,6 +79,47 @@ def table_for(row: OpSpec, real: type[np.floating]) -> list[np.ndarray]:
         mixed = np.vstack([cross, mixed])
     columns = np.vstack([mixed, inner]).T
     return [c.astype(real) if t == "real" else c > 0 for c, t in zip(columns, types(row), strict=True)]
+
+
+def remainder_operands(real: type[np.floating], count: int = 3000) -> tuple[np.ndarray, np.ndarray]:
+    """Finite operands of `%`: of all magnitudes against each other, whole numbers, quotients that are nearly whole, and
+    what is hardly negative."""
+    rng = np.random.default_rng(14)
+    info = np.finfo(real)
+
+    def any_size(low: float, high: float) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return rng.choice([-1.0, 1.0], count) * rng.uniform(1, 2, count) * 2.0 ** rng.uniform(low, high, count)
+
+    everywhere = info.minexp - info.nmant + 1, info.maxexp - 1
+    periods = rng.choice([1, 2, 7, 0.5, 4, 3, 0.1, 1e-3, 100, 2.0**-20, 1.0000001, -7, -1, -4, -0.3], count)
+    whole = np.floor(any_size(0, info.nmant + 1))
+    turns = rng.integers(-(2**20), 2**20, count)
+    pairs = [
+        (any_size(*everywhere), any_size(*everywhere)), (any_size(*everywhere), periods), (any_size(-60, 60), periods),
+        (whole, np.floor(any_size(0, 14)) + 0.5 * (rng.random(count) < 0.5)), (whole, periods),
+        (-any_size(-80, -20), periods), (turns * periods, periods), (turns * np.abs(periods), -periods),
+        (np.zeros(count), periods), (-np.zeros(count), periods),
+    ]  # fmt: skip
+    with np.errstate(all="ignore"):
+        a, b = (np.concatenate(each).astype(real) for each in zip(*pairs, strict=True))
+    a = np.concatenate([a, np.nextafter(a, real(0)), np.nextafter(a, real(np.inf))])
+    b = np.tile(b, 3)
+    fine = np.isfinite(a) & np.isfinite(b) & (b != 0)
+    return a[fine], b[fine]
+
+
+def outside_of_period(a: np.ndarray, b: np.ndarray, rest: np.ndarray) -> list[tuple[float, float, float]]:
+    """The operands and results of `%` that are not from 0 up to b, without b."""
+    inside = np.where(b > 0, (rest >= 0) & (rest < b), (rest <= 0) & (rest > b))
+    return list(zip(a[~inside].tolist(), b[~inside].tolist(), rest[~inside].tolist(), strict=True))
+
+
+def exact_remainder(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The remainders as exactly as the type of the operands can have them."""
+    real = a.dtype.type
+    rest = np.array([OPS["mod"].fold(*each) for each in zip(a.tolist(), b.tolist(), strict=True)]).astype(real)
+    return np.where(rest == b, np.nextafter(b, real(0)), rest)
 
 
 def _within(x: float, limit: float | None) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.tolerances import DOUBLE
@@ -46,6 +48,10 @@ CASES: dict[str, list[tuple[tuple[float, ...], float]]] = {
     "not": [((0,), 1), ((-0.0,), 1), ((2,), 0), ((NAN,), 0)],
     "eq": [((1, 1), 1), ((1, 2), 0), ((NAN, NAN), 0), ((0, -0.0), 1), ((INF, INF), 1)],
     "ne": [((1, 1), 0), ((1, 2), 1), ((NAN, NAN), 1), ((NAN, 1), 1)],
+    "differs": [
+        ((1, 1), 0), ((1, 2), 1), ((0.1, 0.1 + 1e-9), 0),
+        ((0.1, 0.1 + 1e-7), 1), ((1e300, 2e300), 0), ((1e300, -1e300), 1), ((NAN, NAN), 1), ((INF, INF), 0),
+    ],
     "lt": [((1, 2), 1), ((2, 2), 0), ((NAN, 1), 0), ((1, NAN), 0), ((-INF, INF), 1)],
     "gt": [((2, 1), 1), ((2, 2), 0), ((NAN, 1), 0), ((1, NAN), 0)],
     "le": [((2, 2), 1), ((3, 2), 0), ((NAN, NAN), 0)],
@@ -138,11 +144,23 @@ def test_whole_powers_are_exact_where_a_float_can_be(base, exponent):
         assert OPS["pow"].fold(float(base), float(exponent)) == base**exponent
 
 
-@given(a=st.floats(-1e6, 1e6), b=st.floats(-1e3, 1e3).filter(lambda b: abs(b) > 1e-3))
-def test_remainder_has_the_sign_of_the_divisor_and_less_than_its_size(a, b):
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(a=FINITE, b=FINITE.filter(bool))
+@example(a=-1e-20, b=7.0)
+@example(a=5e-324, b=-1.0)
+def test_remainder_is_exact_and_within_the_period(a, b):
     rest = OPS["mod"].fold(a, b)
-    assert rest * b >= 0
-    assert abs(rest) <= abs(b) * (1 + 1e-15) + abs(a) * 1e-15
+    assert 0 <= rest < b if b > 0 else b < rest <= 0
+    exact = float(Fraction(a) % Fraction(b))
+    assert rest == (math.nextafter(b, 0) if exact == b else exact)
+    assert math.copysign(1, rest) == math.copysign(1, b)
+
+
+@given(x=FINITE)
+def test_fract_is_a_remainder(x):
+    assert OPS["fract"].fold(x) == OPS["mod"].fold(x, 1.0)
 
 
 @given(a=st.integers(-(2**24), 2**24), b=st.integers(-5000, 5000).filter(bool))
@@ -150,7 +168,15 @@ def test_remainder_of_whole_numbers_is_exact(a, b):
     assert OPS["mod"].fold(float(a), float(b)) == a % b
 
 
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_of_two_zeros_the_second_is_given(name):
+    for zeros in itertools.product((0.0, -0.0), repeat=3):
+        for operands in (zeros[1:], zeros):
+            assert math.copysign(1, OPS[name].fold(*operands)) == math.copysign(1, operands[-1]), operands
+
+
 def test_whole_zeros_keep_their_signs():
     """As they do in every machine: a quotient tells them apart."""
-    assert [math.copysign(1, OPS[name].fold(-0.0)) for name in ("floor", "ceil", "round", "trunc")] == [-1] * 4
+    assert [math.copysign(1, OPS[name].fold(-0.0)) for name in ("floor", "ceil", "round", "trunc")] == [-1, -1, 1, 1]
+    assert [math.copysign(1, OPS[name].fold(-0.3)) for name in ("ceil", "round", "trunc")] == [-1] * 3
     assert math.copysign(1, OPS["ceil"].fold(0.0)) == 1

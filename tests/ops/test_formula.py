@@ -60,8 +60,7 @@ def test_terms_write_themselves(term, text):
     ("name", "operands", "text"),
     [
         ("mix", ("a", "b", "t"), "add(a, mul(sub(b, a), t))"),
-        ("mod", ("a", "1"), "sub(a, floor(a))"),
-        ("mod", ("a", "4"), "sub(a, mul(floor(mul(a, 0.25)), 4))"),
+        ("fract", ("a",), "mod(a, 1)"),
         ("pow", ("a", "0"), "1"),
         ("pow", ("a", "1"), "a"),
         ("pow", ("a", "2"), "mul(a, a)"),

@@ -32,6 +32,7 @@ from weft.errors import Diagnostic, Source
 from weft.runtime.build import build
 from weft.runtime.playable import Playable
 from weft.runtime.program import Stage, Swap
+from weft.wording import fitting
 
 SIZE = (16, 8)
 
@@ -386,7 +387,7 @@ def test_a_performance_sends_by_osc(tmp_path: Path, receiver: Receiver) -> None:
         ("file:no/such/file", "there is no folder no/such", "make it"),
         ("file:.", ". is no plain file", "name another one"),
         ("file:/dev/null", "/dev/null is no plain file", "name another one"),
-        (f"file:{'x' * 300}", f"{'x' * 300} cannot be written", "name another one"),
+        (f"file:{'x' * 300}", fitting(f"{'x' * 300} cannot be written"), "name another one"),
         (":", '":" says nothing about where values go', "WEFT_HAPTIC=osc:HOST:PORT"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.runtime.analysis import check
+from weft.runtime.forecast import check
 
 
 def codes(text: str) -> list[str]:

@@ -15,7 +15,7 @@ from weft.backends.gl.contexts import Context, Egl, GraphicsError
 from weft.backends.gl_visual import GlVisual
 from weft.backends.metal_visual import MetalVisual
 from weft.backends.select import choose
-from weft.errors import Source
+from weft.errors import Source, WeftError
 from weft.runtime.build import build
 from weft.runtime.cast import Change
 from weft.runtime.coordinator import Result
@@ -320,3 +320,39 @@ def test_a_text_that_comes_when_nothing_is_left_goes_without() -> None:
     assert swap.changed == ("compute/compute",)
     (warning,) = swap.left_out
     assert "nothing is left that runs visual: somebody pulled the plug" in warning.message
+
+
+@pytest.mark.parametrize("method", ["unsuitable", "translate", "compile_subgraph"])
+def test_a_backend_that_fails_to_make_a_subgraph_ready_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    stage = staged()
+    card = stage.cast.left("visual")[0].backend
+
+    def fail(*args: Any) -> None:
+        raise KeyError("loop")
+
+    monkeypatch.setattr(type(card), method, fail)
+    swap = stage.prepare(stage.translate(built(COUNTING)), SIZE)
+    told = [str(change) for change in stage.cast.changes()]
+    if method == "translate":  # nothing but a head start
+        assert (running(stage, swap), told) == ("card_visual", [])
+        return
+    assert running(stage, swap) == "native"
+    words = "it could not be made ready there (KeyError: 'loop'), which is a bug in that backend"
+    assert told == [f"visual/display runs on native, not card_visual: {words}"]
+    assert play(stage, swap, range(3)) == counted(staged("native"), 3)
+
+
+def test_a_subgraph_that_nothing_can_make_ready_is_an_error_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = staged("native")
+
+    def fail(*args: Any) -> None:
+        raise KeyError("loop")
+
+    monkeypatch.setattr(type(stage.cast.left("compute")[0].backend), "compile_subgraph", fail)
+    with pytest.raises(WeftError) as caught:
+        stage.prepare(built("c = prev(c) + 1\ncompute(c)\n"), SIZE)
+    (problem,) = caught.value.diagnostics
+    assert (problem.code, problem.severity) == ("backend-failed", "error")
+    assert problem.message.startswith("compute/compute cannot run on native: ")

@@ -130,6 +130,14 @@ def test_what_has_no_room_is_counted(frame: tuple[int, int], number: int) -> Non
     assert shown + (int(more[1]) if more else 0) == number
 
 
+@pytest.mark.parametrize("frame", [(320, 180), HD])
+def test_what_was_left_out_before_is_counted_too(frame: tuple[int, int]) -> None:
+    overlay = Overlay(tuple(problem(n) for n in range(3)), left_out=1950)
+    text = "\n".join(map(said, lay_out(overlay, frame, grid_of(Face(face_size(frame, 1.0))))))
+    shown = len(re.findall(r"^error nothing", text, re.MULTILINE))
+    assert f"and {3 - shown + 1950} more" in text
+
+
 def test_figures_and_note_make_room_for_the_first_error() -> None:
     overlay = Overlay((problem(1),), "swapped in 21 ms", tuple(f"figure {n}" for n in range(30)))
     panels = lay_out(overlay, HD, GRID)
@@ -139,7 +147,7 @@ def test_figures_and_note_make_room_for_the_first_error() -> None:
 
 
 def test_a_long_message_goes_on_in_further_lines_and_loses_nothing() -> None:
-    words = " ".join(f"word{n}" for n in range(60)) + " " + "x" * 250
+    words = " ".join(f"word{n}" for n in range(45)) + " /" + "x" * 230
     (panel,) = lay_out(Overlay((Diagnostic("warning", "code", words),)), (640, 720), GRID)
     assert "".join(said(panel).split()) == "warning" + "".join(words.split())
 

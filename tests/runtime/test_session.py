@@ -67,7 +67,7 @@ def test_a_program_that_cannot_take_over_leaves_the_one_before(tmp_path: Path, m
     first = session.begin()
     monkeypatch.setattr(Stage, "take_over", fail)
     session.run(Screen(path, TEXT + "// changed"), first)
-    assert [d.message for d in told] == ["the program could not take over (MemoryError: no room)"]
+    assert [d.message for d in told] == ["the program could not take over: it ran out of memory (no room)"]
     assert session.programs.running is first.swap
 
 
@@ -150,6 +150,21 @@ def test_a_screenshot_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert any(line.startswith("no screenshot: ") for line in said)
 
 
+def test_a_screenshot_says_where_it_is_and_how_large_and_that_there_is_none_yet(tmp_path: Path) -> None:
+    path = tmp_path / "patch.weft"
+    path.write_text("me<width> = 4\nme<height> = 2\ndisplay(me@x)\n")
+    said: list[str] = []
+    screen = Steering({1: "screenshot", 3: "screenshot"})
+    screen.session = session = _session(path, [], frames=10)
+    session.say = said.append
+    session.run(screen, session.begin())
+    for thread in threading.enumerate():
+        if thread.name == "weft-screenshot":
+            thread.join()
+    told = [line for line in said if "screenshot" in line]
+    assert told == ["no screenshot: there is no picture yet", f"screenshot: {tmp_path / 'patch-001.png'}, 4×2"]
+
+
 class Waiting(Steering):
     """Takes its time over a frame, so that several saves are finished within it."""
 
@@ -183,3 +198,17 @@ def test_of_several_saves_within_a_frame_the_latest_good_one_plays(tmp_path: Pat
     assert session.programs.running is not None
     compiled = Compiler.of(Setup(str(path))).compile(Saved(good.encode(), 0.0))
     assert [unit.hash for unit in session.programs.running.playable.units] == [u.hash for u in compiled.playable.units]
+
+
+def test_a_loop_that_is_stopped_is_told_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "loop.weft"
+    path.write_text(
+        "me<width> = 8\nme<height> = 4\nspindle long(n) :: v {\n  v = 0\n  for i in (1 to n) { v += i }\n}\n"
+        "display(long(me@x * 3000) + long(9000 - mouse@x))\n"
+    )
+    told: list[Diagnostic] = []
+    session = _session(path, told, frames=3)
+    session.run(NoScreen(), session.begin())
+    (warning,) = told
+    assert (warning.code, str(warning.span)) == ("loop-stopped", f"{path}:5:13")
+    assert warning in session.notices.overlay().errors

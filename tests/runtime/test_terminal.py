@@ -149,6 +149,22 @@ def test_the_caret_stands_below_its_place(start, text):
     assert ("…" in lines[place - 1]) == (len(columns_of(f" 1 | {text}")) > 40)
 
 
+def test_figures_are_wrapped_between_them():
+    figures = ("60 fps · p95 17.1 ms · 0 dropped", "1280×720 · compiled in 127 ms", "visual native · audio native")
+    for width in (40, 60, 79):
+        rows = [painted(row, False).decode() for row in rows_of(Overlay((), "swapped in 27 ms", figures), width, 12)]
+        assert " · ".join(rows) == " · ".join(("swapped in 27 ms", *figures))
+        assert max(map(len, rows)) <= width
+
+
+def test_what_is_left_out_is_counted():
+    errors = tuple(diagnostic(f"a{n}<v> = wrong", "wrong") for n in range(2))
+    rows = [painted(row, False).decode() for row in rows_of(Overlay(errors, left_out=1950), 60, 20)]
+    assert rows[-1] == "… 1950 more errors and warnings"
+    rows = [painted(row, False).decode() for row in rows_of(Overlay(errors, left_out=1950), 60, 3)]
+    assert rows[-1] == "… 4 more lines and 1950 more errors and warnings"
+
+
 def test_errors_leave_half_of_the_terminal_to_the_picture(start):
     player = start(columns=40, rows=16)
     room = player.state["room"]
@@ -177,7 +193,7 @@ def test_nothing_hostile_gets_through(start):
     assert b"\x1b[?1049l" not in player.raw
     assert player.raw.count(b"\x1b[2J") == 1
     assert any("wrong" in line for line in player.lines())
-    assert player.lines()[-1].startswith("note")
+    assert any(line.startswith("note") for line in player.lines())
 
 
 def test_colours_of_words_can_be_switched_off(start):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain, count
 from pathlib import Path
 
 import pytest
 
 from weft.errors import Diagnostic
 from weft.runtime.compiling.compiler import Compiler, Saved
-from weft.runtime.compiling.trial import Moment, mistakes
+from weft.runtime.compiling.trial import Moment, Timing, mistakes
 from weft.runtime.setup import Setup
+from weft.runtime.sound.rendering import BLOCK
 from weft.runtime.sound.shared import MOST_RINGS, MOST_VIEWS
 
 Try = Callable[..., tuple[Diagnostic, ...]]
@@ -20,11 +22,13 @@ Try = Callable[..., tuple[Diagnostic, ...]]
 def tried(tmp_path: Path) -> Try:
     """What is wrong with a text, tried out on a machine."""
 
-    def tried(text: str, executor: str = "vector", moment: Moment | None = None) -> tuple[Diagnostic, ...]:
+    def tried(
+        text: str, executor: str = "vector", moment: Moment | None = None, timing: Timing | None = None
+    ) -> tuple[Diagnostic, ...]:
         compiler = Compiler.of(Setup(str(tmp_path / "patch.weft"), asked=executor))
         made = compiler.compile(Saved(text.encode(), 0.0))
         assert made.playable is not None, made.diagnostics
-        return mistakes(made.playable, compiler.stage, moment or Moment(), made.places)
+        return mistakes(made.playable, compiler.stage, moment or Moment(), made.places, timing)
 
     return tried
 
@@ -72,24 +76,50 @@ def test_a_sound_is_tried_with_the_pictures_that_it_sees(tried: Try) -> None:
 
 # --- what is too slow -------------------------------------------------------------------------------------------------
 
-SLOW = "spindle slow(n) :: v {\n  v = 0\n  for i in (1 to n) { v += sin(me@abstime * i) }\n}\n"
+LOOP = "spindle slow(n) :: v {\n  v = 0\n  for i in (1 to n) { v += sin(me@abstime * i) }\n}\n"
 
 
-@pytest.mark.parametrize(("executor", "steps"), [("vm", 200), ("vector", 4000), ("native", 60_000)])
-def test_a_sound_that_takes_longer_than_it_lasts_is_refused(tried: Try, executor: str, steps: int) -> None:
-    nested = f"{SLOW}spindle slower(n) :: v {{\n  v = 0\n  for k in (1 to n) {{ v += slow(4000 - mouse@x) }}\n}}\n"
-    text = f"{nested}audio(slower({max(1, steps // 4000)} + mouse@x) / 10)\n" if steps > 4000 else (
-        f"{SLOW}audio(slow({steps} + mouse@x) / {steps})\n"
-    )  # fmt: skip
-    (refused,) = tried(text, executor)
+def each_takes(seconds: float) -> Callable[[], float]:
+    """A clock that shows so many seconds more whenever it is read, which is before and after a frame or a block."""
+    readings = count()
+    return lambda: seconds * next(readings)
+
+
+@pytest.mark.parametrize("executor", ["vm", "vector", "native"])
+def test_a_sound_that_takes_longer_than_it_lasts_is_refused(tried: Try, executor: str) -> None:
+    text, lasts = f"{LOOP}audio(slow(20 + mouse@x) / 40)\n", BLOCK / 48000
+    (refused,) = tried(text, executor, timing=Timing(blocks=each_takes(1.5 * lasts)))
     assert (refused.severity, refused.code) == ("error", "too-slow")
-    assert refused.message.startswith("this sound takes ")
-    assert refused.message.endswith(" times as long to compute as it lasts, so it would stutter")
+    assert refused.message == "this sound takes 1.5 times as long to compute as it lasts, so it would stutter"
+    assert tried(text, executor, timing=Timing(blocks=each_takes(0.9 * lasts))) == ()
 
 
-@pytest.mark.parametrize("executor", ["vector", "native"])
-def test_a_sound_that_is_quick_enough_is_played(tried: Try, executor: str) -> None:
-    assert tried(f"{SLOW}audio(slow(20 + mouse@x) / 40)\n", executor) == ()
+def test_the_best_of_several_blocks_counts(tried: Try) -> None:
+    # The first is held up by others.
+    readings = chain([0.0, 1.0], count(1.0, 1e-4))
+    assert tried("audio(sin(me@abstime * 440))\n", timing=Timing(blocks=lambda: next(readings))) == ()
+
+
+def test_what_a_block_takes_is_measured(tried: Try) -> None:
+    # By an order of magnitude more than there is time for, on a machine that is fast.
+    (refused,) = tried(f"{LOOP}audio(slow(100 + mouse@x) / 100)\n", "vm")
+    assert refused.code == "too-slow"
+
+
+@pytest.mark.parametrize(("seconds", "codes"), [(0.1, []), (1.5, []), (2.5, ["too-slow"])])
+def test_a_picture_whose_frames_take_seconds_is_refused(tried: Try, seconds: float, codes: list[str]) -> None:
+    text = "me<width> = 1280\nme<height> = 720\ndisplay(sin(me@x * mouse@x))\n"
+    refused = tried(text, timing=Timing(frames=each_takes(seconds)))
+    assert [diagnostic.code for diagnostic in refused] == codes
+
+
+def test_what_each_pixel_takes_counts_for_the_whole_picture(tried: Try) -> None:
+    # Later frames, which are larger, take longer.
+    readings = count()
+    timing = Timing(frames=lambda: 0.01 * next(readings) ** 2)
+    (refused,) = tried("me<width> = 1280\nme<height> = 720\ndisplay(sin(me@x * mouse@x))\n", timing=timing)
+    assert refused.code == "too-slow"
+    assert tried("me<width> = 32\nme<height> = 18\ndisplay(sin(me@x * mouse@x))\n", timing=timing) == ()
 
 
 # --- what stays off zero ----------------------------------------------------------------------------------------------

@@ -85,6 +85,14 @@ def test_off_stage_nothing_is_clipped_and_what_is_no_number_is_named() -> None:
     assert hall.mixer.not_numbers == ["audio.right"]
 
 
+def test_off_stage_what_is_beyond_single_precision_is_infinite_without_a_warning() -> None:
+    hall = Hall(clips=False)
+    hall.enter("audio(1e300 * sign(me@channel - 0.5))\naudio(right: 1 / 0, left: 0)\naudio(right: -1 / 0, left: 0)\n")
+    heard = hall.play(BLOCK)
+    assert (heard[:, 0] == -np.inf).all()
+    assert np.isnan(heard[:, 1]).all()
+
+
 HEARS_ANOTHER = (
     "n<v> = prev(n@v) + 1{own}\nshown<v> = prev(shown@v) * 0 + n@v + 0 * me@x\n"
     "sum<v> = prev(sum@v) + n@v + 0 * shown@v(me@x ~ 0.5, me@y ~ 0.5)\n"

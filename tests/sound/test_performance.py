@@ -3,6 +3,9 @@ loudspeaker."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.live.performance import Performance
-from tests.support.sound import RATE, Samples, SoundServer, frequency, read, sounding
+from tests.support.sound import RATE, Samples, SoundServer, eventually, frequency, read, sounding
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
@@ -165,3 +168,21 @@ def test_a_pause_is_silent_and_the_sound_goes_on_where_it_was(loudspeaker: Sound
     # In the pause, the time stood still.
     assert after[EDGE] - EDGE * step == pytest.approx(before[-EDGE] + EDGE * step, abs=0.02)
     assert anew[0] == pytest.approx(0, abs=step / 2)
+
+
+def test_sound_that_stands_still_comes_back_with_what_plays_by_then(loudspeaker: SoundServer, tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    text = PICTURE + f"audio(sin(phasor({{}}) * tau) * {LEVEL})\n"
+    patch.write_text(text.format(440))
+    with Performance(patch, "--headless", "--buffer", str(LONG)) as performance:
+        performance.wait_for("audio")
+        find = ["pgrep", "-P", str(performance.process.pid), "-f", "weft.runtime.sound.server"]
+        os.kill(int(subprocess.run(find, stdout=subprocess.PIPE, check=True).stdout), signal.SIGSTOP)
+        performance.save(text.format(300))
+        performance.wait_for("swap")
+        told = performance.wait_for("restart")
+        assert (told["process"], told["reason"]) == ("sound", "the sound process stood still and is started again")
+        performance.wait_for_words("sound again on")
+        with loudspeaker.recorded(tmp_path / "heard") as file:
+            eventually(lambda: np.count_nonzero(read(file)) > RATE)
+    assert frequency(longest(tmp_path / "heard")[EDGE:-EDGE]) == pytest.approx(300, abs=1)

@@ -112,3 +112,15 @@ def test_a_program_that_cannot_be_loaded_is_told_by_its_number() -> None:
         Room("nosuch").enter("audio(0.5)")
     assert failed.value.number == 1
     assert "nosuch" in str(failed.value.__cause__)
+
+
+def test_a_loop_that_is_stopped_is_news_once() -> None:
+    loop = "spindle long(n) :: v {\n v = 0\n for i in (1 to n) { v += 1 / n }\n}\n"
+    room = Room()
+    room.enter(f"{loop}audio(long(mouse@x * 9 + if me@time < {2 * BLOCK / RATE} then 5 else 5000))")
+    room.play()
+    assert room.player.news() == []
+    room.play(3)
+    assert [(event.kind, event.words) for event in room.player.news()] == [("loop", "audio/audio")]
+    room.play()
+    assert room.player.news() == []

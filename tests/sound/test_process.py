@@ -97,6 +97,20 @@ def test_the_sound_process_is_killed(loudspeaker: SoundServer, player: Player, t
         assert frequency(inside(stretch)) == pytest.approx(HERTZ, abs=0.5)
 
 
+def test_the_sound_process_stands_still(loudspeaker: SoundServer, player: Player, tmp_path: Path) -> None:
+    player.sound.send(HERTZ, keep="program")
+    player.sound.start()
+    player.until(lambda: player.sound.seconds() is not None)
+    pid = player.sound.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    player.until(lambda: player.hears("playing", "died", "restarted"))
+    assert player.events[1].words == "the sound process stood still and is started again"
+    with loudspeaker.recorded(tmp_path / "heard") as heard:
+        player.until(lambda: np.count_nonzero(read(heard)) > RATE)
+    assert frequency(inside(max(sounding(read(heard)[:, 0]), key=len))) == pytest.approx(HERTZ, abs=0.5)
+
+
 def test_time_goes_on_as_the_player_s_clock_shows_it(loudspeaker: SoundServer, player: Player) -> None:
     player.sound.send(HERTZ, keep="program")
     player.sound.start()

@@ -10,6 +10,7 @@ import pytest
 
 from scripts.library import PAGE, page
 from tests.std.values import compiled, documented, planes, sound
+from tests.support.steps import steps
 from weft.codegen.disassemble import disassemble
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
@@ -106,11 +107,20 @@ def test_an_example_is_a_patch_that_shows_the_spindle_or_lets_it_be_heard(librar
         heard = sound(library, example, 0.5, rate=4000)
         assert not np.isnan(heard).any()
         assert 0.05 < np.abs(heard).max() <= 1
+        assert steps(heard, 4000) == []
         return
     units = compiled(library, example)
     shown = np.stack(planes(units, np.linspace(0.01, 0.99, 48), np.linspace(0.02, 0.98, 27), 1.25))
     assert not np.isnan(shown).any()
     assert np.ptp(np.clip(shown, 0, 1)) > 0.3
+
+
+@pytest.mark.parametrize("library", libraries())
+def test_a_heading_is_a_sentence_of_its_own(library: str) -> None:
+    heading = opening_line(libraries()[library])
+    assert heading.startswith(f"{library}: ")
+    assert heading.endswith(".")
+    assert ". " not in heading
 
 
 def test_the_page_is_what_the_libraries_say() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -26,8 +27,18 @@ class NumpyLanes:
     def fused(self) -> bool:
         return self._fused
 
+    digits = 24
+
     def real(self, value: float, /) -> Array:
         return np.asarray(value, np.float32)
+
+    def where(self, c: Array, make: Callable[[], Array], otherwise: Array, /) -> Array:
+        return self.select(c, make(), otherwise) if np.any(c) else otherwise
+
+    def repeat(self, x: Array, goes_on: Callable[[Array], Array], step: Callable[[Array], Array], /) -> Array:
+        while np.any(goes_on(x)):
+            x = step(x)
+        return x
 
     def known(self, x: Array, /) -> float | None:
         return float(x) if x.ndim == 0 and x.dtype == np.float32 and not np.isnan(x) else None
@@ -128,6 +139,9 @@ class NumpyLanes:
     def bits_shr(self, a: Array, n: Array, /) -> Array:
         assert np.all(n < 32)
         return np.right_shift(*_bits(a, n))
+
+    def single(self, x: Array, /) -> Array:
+        return _reals(x)[0]
 
     def bits_in(self, x: Array, /) -> Array:
         return _reals(x)[0].view(np.uint32)

@@ -45,12 +45,34 @@ PROGRAMS = {
     "hash": "n<v> = hash(me@abssample)\nlow<v> = mix(prev(low@v), n@v, 0.1)\nplay(low@v, hash(floor(low@v * 99)))",
     "noise": "play(noise(me@time * 700), tan(me@time) + asin(fract(me@time * 9)))",
     "past": "w<v> = sin(me@time * 999)\ncache(w, 5)::p<v>\nplay(p@v(p@k ~ 4 * fract(me@time * 50)))",
+    "two of a loop, one always the same": (
+        "spindle f(x) :: <o, p> { out o = x\n out p = 0.5\n"
+        " for i in (1 to 20) { o += x * 0.1\n p = p * 0.9 + i * 0.01 }\n p = p * 2 }\n"
+        "f(sin(me@time * 400))::h<o, p>\nplay(h@o * 0.1, h@p + prev(h@o))"
+    ),
     "picture": (
         'load("a.png")::img<r, g, b, a>\ny<v> = prev(y@v) * 0.5 + img@r(me@x ~ fract(me@time * 99), me@y ~ prev(y@v))\n'
         "play(y@v, img@g(me@x ~ mouse@x))"
     ),
     "channels": "play(sin(me@time * (440 + me@channel)))",
 }  # fmt: skip
+
+LOOPS_OF_SEVERAL = {
+    "one of state": (
+        "spindle f(x) :: <o, p> { out o = prev(o)\n out p = x\n"
+        " for i in (1 to 2 + me@y * 4) { p += 0.1\n o += 0.1 } }\nplay(f(1)@p, f(me@time)@p)"
+    ),
+    "one of state, one always the same": (
+        "spindle f(x) :: <o, p> { out o = prev(o) * 0.5 + x\n out p = 0.5\n"
+        " for i in (1 to 20) { o = o * 0.5 + p\n p = p * 0.9 + i * 0.01 }\n p = p * 2 }\n"
+        "f(sin(me@time * 400))::h<o, p>\nplay(h@o * 0.1, h@p)"
+    ),
+    "all of state, one stored": (
+        "spindle f(x) :: <o, p> { out o = prev(o) * 0.5 + x\n out p = delay(o, 2, 3)\n"
+        " for i in (1 to 2 + me@y * 4) { p = p * 0.5 + o\n o = o * 0.3 } }\nplay(f(me@time)@p)"
+    ),
+}
+"""Loops that carry several values, of which some need state. Numpy has no way to go through these block by block."""
 
 LOOPS = {
     "partials": ("o += sin(t * 55 * (i + 1) * tau) / (i + 1)", "0 to 40"),

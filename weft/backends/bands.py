@@ -50,11 +50,13 @@ class BandPool:
 
         Work that itself wants to share work does that alone: its threads are all taken.
         """
-        if getattr(self._here, "working", False):
+        is_working = getattr(self._here, "working", False)
+        if not is_working:
+            self._start(workers - 1)
+        if is_working or (workers > 1 and not self._threads):
             for number in range(workers):
                 work(number)
             return
-        self._start(workers - 1)
         self._keep_off()
         others = [_Outcome() for _ in range(workers - 1)]
         for number, outcome in enumerate(others, 1):
@@ -98,8 +100,11 @@ class BandPool:
     def _start(self, count: int) -> None:
         while len(self._threads) < count:
             thread = threading.Thread(target=_serve, args=(self._jobs,), name="weft-band", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return  # the system gives no more: those that there are have more to do
             self._threads.append(thread)
-            thread.start()
 
 
 def _serve(jobs: _Jobs) -> None:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from weft.backends.executor import Refusal
 from weft.backends.launch import SINCE, TIME, Even, Getter, Launch, Picture, Reals, StreamCoords, Value
 from weft.backends.memory import StateMemory
 from weft.codegen.base import Kernel
@@ -335,6 +336,15 @@ class Backend(ABC):
         `unit.code`; None if there is no such part, or it was not done beforehand. A higher tier takes longer to make,
         and runs faster: `exchange` takes it; None where there is none."""
         return None
+
+    def refusal(self, code: object) -> str | None:
+        """Why there is no such code as `translate` was asked for, if what it gave stands for something else."""
+        return None
+
+    def refusals(self) -> Sequence[Refusal]:
+        """The subgraphs that run in another way than this backend prefers, because that failed, since this was asked
+        last. May be called from any thread."""
+        return ()
 
     def tier(self, compiled: Compiled) -> int | None:
         """How much was done for the speed of a subgraph, from 1; None where there is only one way."""

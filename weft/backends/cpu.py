@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from weft.backends import hardware, llvm
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env
-from weft.backends.executor import Executable, Executor
+from weft.backends.executor import Executable, Executor, Refusal, Refused
 from weft.backends.launch import Launch, Value
 from weft.backends.launching import at_points, nowhere, tick
 from weft.backends.memory import StateMemory
@@ -135,7 +135,9 @@ class CpuBackend(Backend):
         return 1, 1
 
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> CpuCompiled:
-        memory = StateMemory(unit.kernel.slots, self.shape(env))
+        # The reference keeps what it remembers as it computes it.
+        precision = self._executor.widest if self._executor.name == "vm" else np.float32
+        memory = StateMemory(unit.kernel.slots, self.shape(env), precision)
         grid, points = self._loaded(unit)
         return CpuCompiled(unit, grid, points, memory, self._packs(unit), Pictures(unit.kernel))
 
@@ -156,6 +158,12 @@ class CpuBackend(Backend):
         if tier > 1:
             return CpuCode(grid) if grid is not None else None
         return CpuCode(grid, {ref: self._executor.translate(kernel, False) for ref, kernel in unit.points.items()})
+
+    def refusal(self, code: object) -> str | None:
+        return code.grid.reason if isinstance(code, CpuCode) and isinstance(code.grid, Refused) else None
+
+    def refusals(self) -> list[Refusal]:
+        return self._executor.refusals.take()
 
     def tier(self, compiled: Compiled) -> int | None:
         if not isinstance(compiled, CpuCompiled):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -53,10 +56,72 @@ NOTHING: Mapping[bool, object] = MappingProxyType({})
 """No translations."""
 
 
+class RefusedError(Exception):
+    """An executor cannot make code of a kernel. Says why."""
+
+
+# A longer reason is cut.
+_LONGEST_REASON = 200
+
+
+@contextmanager
+def making(what: str) -> Iterator[None]:
+    """Turns whatever a code generator raises into a RefusedError: another executor can run the kernel. A caller checks
+    first what it would be to blame for itself."""
+    try:
+        yield
+    except (RefusedError, MemoryError):
+        raise
+    except Exception as failure:
+        words = " ".join(f"{type(failure).__name__}: {failure}".split())[:_LONGEST_REASON]
+        raise RefusedError(f"no {what} could be made of it ({words}), which is a bug in weft") from failure
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What `translate` gives for a kernel that no code could be made of: why, and what the next executor made of it.
+    It can be pickled."""
+
+    reason: str
+    instead: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A kernel runs on the executor `target`, since `origin` could make no code of it."""
+
+    kernel: str
+    origin: str
+    target: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.kernel} runs on {self.target}, not {self.origin}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """What was refused, until somebody asks. May be used from any thread; where nobody asks, only the last are kept."""
+
+    _waiting: deque[Refusal] = field(default_factory=lambda: deque(maxlen=32))
+
+    def add(self, refusal: Refusal) -> None:
+        if refusal not in self._waiting:
+            self._waiting.append(refusal)
+
+    def take(self) -> list[Refusal]:
+        """What was refused since this was asked last, oldest first."""
+        found: list[Refusal] = []
+        while self._waiting:
+            found.append(self._waiting.popleft())
+        return found
+
+
 class Executor(Protocol):
     """Makes kernels ready to run."""
 
     name: str
+    refusals: Refusals
 
     @property
     def widest(self) -> type[np.floating[Any]]:
@@ -65,13 +130,13 @@ class Executor(Protocol):
 
     def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> object | None:
         """The part of loading that needs neither device nor memory, for outputs as planes or `packed` as pixels; None
-        where there is nothing to prepare, or no such tier. It can be pickled, and means the same in another process.
-        Raises ValueError if the outputs cannot be packed."""
+        where there is nothing to prepare, or no such tier; `Refused` where it fails, which `load` takes as well. It can
+        be pickled, and means the same in another process. Raises ValueError if the outputs cannot be packed."""
         ...
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
         """`codes` holds what `translate` gave for the kernel, by `packed`. What is missing is made when it is first
-        needed."""
+        needed. Where that fails, the kernel runs on the next executor, which is noted in `refusals`."""
         ...
 
 

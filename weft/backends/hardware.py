@@ -6,11 +6,16 @@ import ctypes
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+try:
+    import resource
+except ImportError:  # it is Unix's
+    resource = None  # type: ignore[assignment]
 
 
 def _found_sched_getcpu() -> Callable[[], int] | None:
@@ -46,16 +51,12 @@ def keep_off(core: int, threads: Iterable[int]) -> None:
 
 
 def memory_total() -> int:
-    """Bytes of memory, as far as a container lets this process have them; 0 if that is not known."""
+    """Bytes of memory, as far as a container or a limit lets this process have them; 0 if that is not known."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
         return 0
-    for path in _CGROUP_LIMITS:
-        limit = _number(path)
-        if limit:
-            total = min(total, limit)
-    return total
+    return min(total, *(limit.bytes for limit in memory_limits()), total)
 
 
 def memory_free() -> int:
@@ -67,7 +68,86 @@ def memory_free() -> int:
                 available = int(line.split()[1]) * 1024
     except OSError:
         pass
-    return min(available or memory_total(), memory_total())
+    free = available or memory_total()
+    return min(free, *(max(0, limit.bytes - limit.used) for limit in memory_limits()), free)
+
+
+class Limit(NamedTuple):
+    """How many bytes of memory may be used, and how many are."""
+
+    bytes: int
+    used: int
+
+
+def memory_limits(process: Path = Path("/proc/self")) -> list[Limit]:
+    """The limits that hold for a process by what the system tells in this folder: of its groups (containers), those
+    around them included, and of its own address space."""
+    return [*_limits_of_groups(process), *_limits_of_process(process)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What the files of a group of processes are called that say what it may have and what it has. `reclaimable` is the
+    line of `memory.stat` about what can be given back at any time."""
+
+    limits: tuple[str, ...]
+    used: str
+    reclaimable: str
+
+
+_GROUP_FILES = {
+    "cgroup2": _Files(("memory.max", "memory.high"), "memory.current", "inactive_file"),
+    "cgroup": _Files(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file"),
+}
+"""By the name of the file system: of version 2 and 1."""
+
+
+def _limits_of_groups(process: Path) -> Iterator[Limit]:
+    """Every group's that the process is in, from its own to the outermost that can be seen."""
+    for kind, root, mounted in _mounted_groups(process):
+        inside = os.path.relpath(_path_of_group(process, kind), root)
+        # Where the group lies outside of what is mounted, a container shows its own at the top.
+        parts = [] if inside.startswith("..") else [part for part in inside.split("/") if part != "."]
+        files = _GROUP_FILES[kind]
+        for depth in range(len(parts), -1, -1):
+            folder = Path(mounted, *parts[:depth])
+            limits = [limit for name in files.limits if (limit := _number(folder / name)) is not None]
+            used = _number(folder / files.used) or 0
+            if limits:
+                yield Limit(min(limits), max(0, used - _in_stat(folder / "memory.stat", files.reclaimable)))
+
+
+def _mounted_groups(process: Path) -> Iterator[tuple[str, str, str]]:
+    """The file systems that tell about groups' memory: their names, what of them is mounted, and where."""
+    for line in _lines(process / "mountinfo"):
+        fields, _, rest = line.partition(" - ")
+        kind, _, options = (*rest.split(), "", "", "")[:3]
+        places = fields.split()
+        if len(places) > 4 and (kind == "cgroup2" or (kind == "cgroup" and "memory" in options.split(","))):
+            yield kind, places[3], places[4]
+
+
+def _path_of_group(process: Path, kind: str) -> str:
+    for line in _lines(process / "cgroup"):
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if (not controllers) if kind == "cgroup2" else "memory" in controllers.split(","):
+            return path or "/"
+    return "/"
+
+
+def _in_stat(path: Path, name: str) -> int:
+    return next((int(line.split()[1]) for line in _lines(path) if line.startswith(f"{name} ")), 0)
+
+
+def _limits_of_process(process: Path) -> Iterator[Limit]:
+    """Those of its address space and of its data (`ulimit -v`, `ulimit -d`), where it is known what it has of them."""
+    if resource is None:
+        return
+    used = {line.partition(":")[0]: line.split()[1:2] for line in _lines(process / "status")}
+    for what, name in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
+        most, has = resource.getrlimit(what)[0], used.get(name)
+        if most != resource.RLIM_INFINITY and has:
+            yield Limit(most, int(has[0]) * 1024)
 
 
 def simd() -> str:
@@ -90,9 +170,14 @@ def may_have_card() -> bool:
     return any(any(Path("/dev").glob(pattern)) for pattern in ("dri/render*", "nvidia[0-9]*", "dxg"))
 
 
-def _number(path: str) -> int | None:
+def _lines(path: Path) -> list[str]:
+    """The lines of a file of the system's; none if it cannot be read."""
     try:
-        text = Path(path).read_text(encoding="ascii").strip()
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return None
+        return []
+
+
+def _number(path: Path) -> int | None:
+    text = "".join(_lines(path)).strip()
     return int(text) if text.isdigit() else None

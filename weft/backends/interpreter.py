@@ -244,7 +244,7 @@ def _cell(kernel: Kernel, key: str) -> Callable[[Machine, float], Any]:
     finished = 1 if kernel.sweep == "points" else 0
 
     def find(machine: Machine, k: float) -> Any:
-        return machine.memory.planes(key, ticks_back(k, depth) + finished)
+        return machine.memory.planes(key, ticks_back(k, depth, 1 - finished) + finished)
 
     return find
 

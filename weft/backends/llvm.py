@@ -6,9 +6,12 @@ import ctypes
 import functools
 import importlib.util
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from weft.backends.executor import RefusedError
 from weft.codegen.native.target import ISAS, Isa
 
 
@@ -63,25 +66,34 @@ def runs_here(isa: Isa) -> bool:
     return isa.triple == here.isa.triple and order.index(isa) >= order.index(here.isa)
 
 
-class Failure(Exception):  # noqa: N818 - what failed is LLVM
+class Failure(RefusedError):  # noqa: N818 - what failed is LLVM
     """LLVM did not take a program, and says why."""
 
 
 def machine_code(text: str, processor: Processor, level: int) -> bytes:
     """An object file from the text of a module; `level` is LLVM's, from 0 (quickly made) to 3. Raises `Failure`."""
-    try:
+    with _compiling():
         machine, module = _parsed(text, processor, level)
         code: bytes = machine.emit_object(module)
-    except RuntimeError as failure:
-        raise Failure(str(failure)) from failure
     return code
 
 
 def assembly(text: str, processor: Processor, level: int) -> str:
     """The same for people."""
-    machine, module = _parsed(text, processor, level)
-    listing: str = machine.emit_assembly(module)
+    with _compiling():
+        machine, module = _parsed(text, processor, level)
+        listing: str = machine.emit_assembly(module)
     return listing
+
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    """Turns what LLVM says into one line."""
+    try:
+        yield
+    except RuntimeError as failure:
+        first = next(filter(None, map(str.strip, str(failure).splitlines())), "no reason given")
+        raise Failure(f"LLVM does not take its machine code ({first}), which is a bug in weft") from failure
 
 
 class Functions:

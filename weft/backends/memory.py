@@ -157,9 +157,9 @@ def in_size(planes: Reals, shape: tuple[int, int]) -> Reals:
     return planes if planes.shape[1:] == shape else np.stack([resample(plane, shape) for plane in planes])
 
 
-def ticks_back(k: float, depth: int) -> int:
-    """How many whole ticks a read goes back: k rounded down and clamped to 1…depth; 1 for NaN."""
-    return int(min(k, depth)) if k >= 1 else 1
+def ticks_back(k: float, depth: int, least: int = 1) -> int:
+    """How many whole ticks a read goes back: k rounded down and clamped to least…depth; 1 for NaN."""
+    return int(min(k, depth)) if k >= least else 1
 
 
 def continues(slot: StateSlot, old: StateSlot | None) -> bool:

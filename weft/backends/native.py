@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from weft.backends import llvm
 from weft.backends.bands import BandPool
-from weft.backends.executor import NOTHING, Executable, check
+from weft.backends.executor import NOTHING, Executable, Refusal, Refusals, Refused, RefusedError, check, making
 from weft.backends.interpreter import Interpreter, Machine
 from weft.backends.launch import Launch, Reals
 from weft.backends.llvm import Functions, Processor
@@ -73,6 +73,7 @@ class NativeExecutor:
         self._lanes = lanes
         self._vector = VectorExecutor()
         self._pool = BandPool()
+        self.refusals: Refusals = self._vector.refusals
 
     @property
     def processor(self) -> Processor:
@@ -81,38 +82,37 @@ class NativeExecutor:
         return found
 
     def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> object | None:
-        if suits_series(kernel):
-            return self._translated_series(kernel, packed, tier)
-        if not suits(kernel):
+        is_series = suits_series(kernel)
+        if not is_series and not suits(kernel):
             return self._vector.translate(kernel, packed, tier)
-        # Planes are for reading numbers off, and for contexts of a single element, which are not compiled at all.
-        if not packed or tier not in TIERS or (tier > 1 and not is_improvable(kernel)):
+        # Planes of pictures are for reading numbers off, and for contexts of a single element, which are not compiled
+        # at all.
+        if packed == is_series or tier not in TIERS or (tier > 1 and not is_improvable(kernel)):
             return None
+        if packed:
+            channels(len(kernel.outputs))
         try:
-            return self.code(kernel, packed, tier)
-        except llvm.Failure:
-            return self._vector.translate(kernel, packed, tier)
+            return self.series(kernel, tier) if is_series else self.code(kernel, packed, tier)
+        except RefusedError as failure:
+            return Refused(str(failure), self._vector.translate(kernel, packed, tier))
 
-    def _translated_series(self, kernel: Kernel, packed: bool, tier: int) -> object | None:
-        if packed or tier not in TIERS or (tier > 1 and not is_improvable(kernel)):
-            return None
-        try:
-            return self.series(kernel, tier)
-        except llvm.Failure:
-            return self._vector.translate(kernel, packed, tier)
+    def refuse(self, kernel: Kernel, reason: str) -> None:
+        """Notes that a kernel runs on the vector machine because no machine code could be made of it."""
+        self.refusals.add(Refusal(kernel.name, self.name, self._vector.name, reason))
 
     def series(self, kernel: Kernel, tier: int = 1) -> SeriesCode:
-        """A kernel that `suits_series`."""
+        """A kernel that `suits_series`. Raises RefusedError."""
         module = self._series_module(kernel, tier)
         return SeriesCode(module.layout, llvm.machine_code(module.text, self.processor, TIERS[tier].level), tier)
 
     def _series_module(self, kernel: Kernel, tier: int) -> SeriesModule:
         isa = self.processor.isa
         lanes = self._lanes or TIERS[tier].doubles(isa, len(kernel.section(Rate.ELEMENT).code))
-        return emit_series(kernel, isa, lanes, tier == 1)
+        with making("machine code"):
+            return emit_series(kernel, isa, lanes, tier == 1)
 
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
-        """A kernel for pictures at least as wide as a vector, or `narrow`, for any."""
+        """A kernel for pictures at least as wide as a vector, or `narrow`, for any. Raises RefusedError."""
         module = self._module(kernel, packed, tier, narrow)
         return NativeCode(module.layout, llvm.machine_code(module.text, self.processor, TIERS[tier].level), tier)
 
@@ -120,15 +120,19 @@ class NativeExecutor:
         isa = self.processor.isa
         lanes = self._lanes or TIERS[tier].lanes(isa, len(kernel.section(Rate.ELEMENT).code))
         # The first tier shall be on screen at once: there, the interpreter computes what comes once a frame.
-        return emit(kernel, packed, isa, 1 if narrow else lanes, tier > 1)
+        with making("machine code"):
+            return emit(kernel, packed, isa, 1 if narrow else lanes, tier > 1)
 
     def listing(self, kernel: Kernel, packed: bool, tier: int = max(TIERS)) -> Listing:
         """A kernel as it becomes machine code."""
         text = f"; {kernel.name}: runs on the vector machine\n"
-        if suits_series(kernel):
-            text = f"; {kernel.name}\n{self._series_module(kernel, tier).text}"
-        elif suits(kernel):
-            text = f"; {kernel.name}\n{self._module(kernel, packed, tier).text}"
+        try:
+            if suits_series(kernel):
+                text = f"; {kernel.name}\n{self._series_module(kernel, tier).text}"
+            elif suits(kernel):
+                text = f"; {kernel.name}\n{self._module(kernel, packed, tier).text}"
+        except RefusedError as failure:
+            self.refuse(kernel, str(failure))
         return Listing(text, self.processor, TIERS[tier].level)
 
     def plain(self, kernel: Kernel) -> Executable:
@@ -136,11 +140,24 @@ class NativeExecutor:
         return self._vector.load(kernel)
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
+        refused = {packed: code for packed, code in codes.items() if isinstance(code, Refused)}
+        for code in refused.values():
+            self.refuse(kernel, code.reason)
+        if refused:
+            return self._vector.load(kernel, {packed: code.instead for packed, code in refused.items()})
         if suits_series(kernel) and not isinstance(codes.get(False), Code):
-            return SeriesExecutable(kernel, codes, lambda: self.series(kernel), lambda: self.plain(kernel))
+            return SeriesExecutable(kernel, codes, lambda: self._first_series(kernel), lambda: self.plain(kernel))
         if not suits(kernel) or isinstance(codes.get(True), Code):
             return self._vector.load(kernel, codes)
         return NativeExecutable(kernel, self, codes, self._pool)
+
+    def _first_series(self, kernel: Kernel) -> SeriesCode:
+        """Code of the first tier, for a kernel that is about to be played. Raises RefusedError."""
+        try:
+            return self.series(kernel)
+        except RefusedError as failure:
+            self.refuse(kernel, str(failure))
+            raise
 
 
 class NativeExecutable:
@@ -161,6 +178,8 @@ class NativeExecutable:
         """The memory and the shape of the last launch that was looked at in full, and found to fit."""
         self._programs: dict[tuple[bool, bool], Program] = {}
         self._stages: dict[tuple[bool, tuple[int, int]], Stage] = {}
+        self._refused: set[bool] = set()
+        """Whether planes, and pixels, are left to the vector machine."""
         for packed, code in codes.items():
             if isinstance(code, NativeCode):
                 self._programs[packed, False] = _linked(code)
@@ -182,9 +201,7 @@ class NativeExecutable:
         if launch.shape == (1, 1):
             return self._single.planes(memory, launch)
         out = np.empty((len(self.kernel.outputs), *launch.shape), np.float32)
-        try:
-            self._run(memory, launch, out, packed=False)
-        except llvm.Failure:
+        if not self._has_run(memory, launch, out, packed=False):
             return self._plain.planes(memory, launch)
         return out
 
@@ -196,15 +213,25 @@ class NativeExecutable:
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
         channels(len(self.kernel.outputs))
         check_picture(out, launch.shape)
-        try:
-            self._run(memory, launch, out.view(np.uint32), packed=True)
-        except llvm.Failure:
+        if not self._has_run(memory, launch, out.view(np.uint32), packed=True):
             self._plain.rgba8(memory, launch, out)
 
     @functools.cached_property
     def _plain(self) -> Executable:
-        """For what LLVM does not take."""
+        """For what no machine code can be made of."""
         return self._executor.plain(self.kernel)
+
+    def _has_run(self, memory: StateMemory, launch: Launch, out: npt.NDArray[Any], packed: bool) -> bool:
+        """Runs a launch, unless there can be no code for it; that is tried once."""
+        if packed in self._refused:
+            return False
+        try:
+            self._run(memory, launch, out, packed)
+        except RefusedError as failure:
+            self._refused.add(packed)
+            self._executor.refuse(self.kernel, str(failure))
+            return False
+        return True
 
     def _run(self, memory: StateMemory, launch: Launch, out: npt.NDArray[Any], packed: bool) -> None:
         with self._lock:

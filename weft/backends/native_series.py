@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends import llvm
-from weft.backends.executor import Executable, check, pack_planes
+from weft.backends.executor import Executable, RefusedError, check, pack_planes
 from weft.backends.launch import TIME, Even, Launch, Picture, Reals
 from weft.backends.llvm import Functions
 from weft.backends.memory import StateMemory
@@ -49,8 +48,8 @@ class SeriesExecutable:
         make: Callable[[], SeriesCode],
         plain: Callable[[], Executable],
     ) -> None:
-        """`make` makes code of the first tier, where `codes` has none; `plain` what runs in its stead, if LLVM does
-        not take the kernel."""
+        """`make` makes code of the first tier, where `codes` has none, or raises RefusedError; `plain` then makes what
+        runs instead."""
         self.kernel = kernel
         self._make = make
         self._make_plain = plain
@@ -84,11 +83,11 @@ class SeriesExecutable:
         return out[0] if len(out) == 1 else np.concatenate(out, axis=2)
 
     def _ready(self) -> _Buffers | None:
-        """The code; None if LLVM does not take the kernel, which it is asked only once."""
+        """The code; None if none can be made of the kernel, which is tried only once."""
         if self._buffers is None and not self._is_refused:
             try:
                 self._buffers = _Buffers(self.kernel, self._make())
-            except llvm.Failure:
+            except RefusedError:
                 self._is_refused = True
         return self._buffers
 

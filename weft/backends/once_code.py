@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.backends import llvm
+from weft.backends.executor import RefusedError, making
 from weft.backends.interpreter import Machine
 from weft.backends.launch import Launch
 from weft.backends.llvm import Functions
@@ -41,13 +42,14 @@ def is_improvable(kernel: Kernel) -> bool:
 def once_code(kernel: Kernel) -> OnceCode | None:
     """The code of a kernel; None where there is none, or it is not worth it."""
     processor = llvm.host() if is_improvable(kernel) else None
-    module = emit_once(kernel, processor.isa) if processor is not None else None
-    if module is None or processor is None:
+    if processor is None:
         return None
     try:
-        return OnceCode(module.layout, llvm.machine_code(module.text, processor, _LEVEL))
-    except llvm.Failure:
-        return None
+        with making("machine code"):
+            module = emit_once(kernel, processor.isa)
+        return OnceCode(module.layout, llvm.machine_code(module.text, processor, _LEVEL)) if module else None
+    except RefusedError:
+        return None  # the interpreter computes it
 
 
 class OnceMachine:

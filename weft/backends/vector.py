@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.bands import BandPool
-from weft.backends.executor import NOTHING, Executable, check
+from weft.backends.executor import NOTHING, Executable, Refusal, Refusals, Refused, RefusedError, check, making
 from weft.backends.interpreter import Interpreter
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
@@ -45,19 +46,41 @@ class VectorExecutor:
         self._real = np.dtype(dtype)
         self._tile_elements = tile_elements
         self._pool = BandPool()
+        self.refusals = Refusals()
 
-    def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> Code | None:
+    def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> Code | Refused | None:
         if packed:
             channels(len(kernel.outputs))
-        return None if tier > 1 or _one_by_one(kernel) else _translate(kernel, packed)
+        if tier > 1 or _one_by_one(kernel):
+            return None
+        try:
+            return _translate(kernel, packed)
+        except RefusedError as failure:
+            return Refused(str(failure))
+
+    def refuse(self, kernel: Kernel, reason: str) -> None:
+        """Notes that a kernel runs on the reference machine because it could not be translated for this one."""
+        self.refusals.add(Refusal(kernel.name, self.name, "vm", reason))
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
         if _one_by_one(kernel):
-            series = series_of(kernel)
-            return VectorSeries(kernel, series) if series else ReferenceExecutable(kernel)
+            return self._series(kernel)
+        refused = next((code for code in codes.values() if isinstance(code, Refused)), None)
+        if refused is not None:
+            self.refuse(kernel, refused.reason)
+            return ReferenceExecutable(kernel)
         # What is computed sample by sample counts them over hours.
         real = np.dtype(np.float64) if kernel.tick == "element" else self._real
-        return VectorExecutable(kernel, codes, real, self._tile_elements, self._pool)
+        return VectorExecutable(kernel, self, codes, real, self._tile_elements, self._pool)
+
+    def _series(self, kernel: Kernel) -> Executable:
+        try:
+            with making("rows"):
+                series = series_of(kernel)
+        except RefusedError as failure:
+            self.refuse(kernel, str(failure))
+            series = None
+        return VectorSeries(kernel, series) if series else ReferenceExecutable(kernel)
 
 
 def _one_by_one(kernel: Kernel) -> bool:
@@ -73,23 +96,29 @@ class VectorExecutable:
     def __init__(
         self,
         kernel: Kernel,
+        executor: VectorExecutor,
         codes: Mapping[bool, object],
         real: np.dtype[Any],
         tile_elements: int | None,
         pool: BandPool,
     ) -> None:
         self.kernel = kernel
+        self._executor = executor
         self._real = real
         self._tile_elements = tile_elements
         self._pool = pool
         once = tuple(section for section in kernel.sections if section.rate in _ONCE)
         self._interpreter = Interpreter(replace(kernel, sections=once))
         self._code = {packed: code for packed, code in codes.items() if isinstance(code, Code)}
+        self._refused: set[bool] = set()
+        """Whether planes, and pixels, are left to the reference machine."""
         self._stages: dict[tuple[bool, tuple[int, int]], Stage] = {}
         self._lock = threading.Lock()
 
     def planes(self, memory: StateMemory, launch: Launch) -> Reals:
         check(self.kernel, memory, launch)
+        if not self._is_translated(packed=False):
+            return self._plain.planes(memory, launch)
         task = self._task(memory, launch)
         task.planes = planes = np.empty((len(self.kernel.outputs), *launch.shape), self._real)
         self._run(task, packed=False)
@@ -99,9 +128,28 @@ class VectorExecutable:
         channels(len(self.kernel.outputs))
         check(self.kernel, memory, launch)
         check_picture(out, launch.shape)
+        if not self._is_translated(packed=True):
+            self._plain.rgba8(memory, launch, out)
+            return
         task = self._task(memory, launch)
         task.pixels = out.view(np.uint32)[:, :, 0]
         self._run(task, packed=True)
+
+    @functools.cached_property
+    def _plain(self) -> ReferenceExecutable:
+        """For what cannot be translated."""
+        return ReferenceExecutable(self.kernel)
+
+    def _is_translated(self, packed: bool) -> bool:
+        """Whether there is code, which is made once if nobody has given it."""
+        with self._lock:
+            if packed not in self._code and packed not in self._refused:
+                try:
+                    self._code[packed] = _translate(self.kernel, packed)
+                except RefusedError as failure:
+                    self._refused.add(packed)
+                    self._executor.refuse(self.kernel, str(failure))
+            return packed in self._code
 
     def _task(self, memory: StateMemory, launch: Launch) -> Task:
         flat = {path: np.ascontiguousarray(launch.pictures[path]).reshape(-1) for path in self.kernel.pictures}
@@ -122,8 +170,6 @@ class VectorExecutable:
 
     def _stage(self, task: Task, packed: bool) -> Stage:
         """What a size of launch needs; that of the last few is kept."""
-        if packed not in self._code:
-            self._code[packed] = _translate(self.kernel, packed)
         key = (packed, task.launch.shape)
         stage = self._stages.pop(key, None)
         if stage is None:
@@ -135,6 +181,12 @@ class VectorExecutable:
 
 
 def _translate(kernel: Kernel, packed: bool) -> Code:
+    """The code of a kernel. Raises RefusedError."""
+    with making("numpy code"):
+        return _code(kernel, packed)
+
+
+def _code(kernel: Kernel, packed: bool) -> Code:
     plan = PixelPlan()
 
     def finish(program: Emitter, values: list[Value]) -> None:

@@ -43,7 +43,7 @@ class Task:
         ring = self.memory.ring(slot.key)
         size = ring[0, 0].size
         if k.ndim == 0:
-            cell: Any = self.memory.cell(slot.key, ticks_back(float(k), slot.depth) + self.finished)
+            cell: Any = self.memory.cell(slot.key, ticks_back(float(k), slot.depth, 1 - self.finished) + self.finished)
         else:
             # A comparison that fails for NaN, as `ticks_back` has it.
             back = np.where(k >= 1, np.minimum(k, slot.depth), 1).astype(np.intp)

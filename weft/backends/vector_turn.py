@@ -31,7 +31,7 @@ from weft.ops import OPS, ieee
 INLINE: Mapping[str, str] = MappingProxyType({
     "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "-{0}",
     "div": "{0} / {1} if {1} else divide({0}, {1})",
-    "min": "{1} if {1} < {0} or {0} != {0} else {0}", "max": "{1} if {1} > {0} or {0} != {0} else {0}",
+    "min": "{0} if {0} < {1} or {1} != {1} else {1}", "max": "{0} if {0} > {1} or {1} != {1} else {1}",
     # Only what is finite leaves 0 of itself; of an infinity, `//` would make NaN.
     "floor": "{0} // 1.0 if {0} - {0} == 0.0 else {0}",
     "eq": "{0} == {1}", "ne": "{0} != {1}", "lt": "{0} < {1}", "le": "{0} <= {1}",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.executor import NOTHING, check, pack_planes
+from weft.backends.executor import NOTHING, Refusals, check, pack_planes
 from weft.backends.interpreter import Interpreter, Machine, Trace
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
@@ -25,6 +25,7 @@ class ReferenceExecutor:
 
     def __init__(self, trace: Trace | None = None) -> None:
         self._trace = trace
+        self.refusals = Refusals()
 
     def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> None:
         if packed:

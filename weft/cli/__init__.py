@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 import click
 
 from weft import __version__
+from weft.__main__ import interrupted
 from weft.cli.console import INTERNAL, INTERRUPTED, MISSING, Missing, exit_code_of, say, show
-from weft.errors import WeftError, did_you_mean
+from weft.errors import WeftError, did_you_mean, is_out_of_memory, out_of_memory
+from weft.runtime.compiling import SERVER
+from weft.wording import fitting, visible
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -24,11 +29,14 @@ class _Entry(NamedTuple):
 
     module: str
     summary: str
+    ahead: str | None = None
+    """What is started for it as a child before it is imported, which takes a while; handed over as the object of its
+    context."""
 
 
 COMMANDS: Mapping[str, _Entry] = MappingProxyType(
     {
-        "run": _Entry("weft.cli.run", "Play a patch in a window, and play on with every save."),
+        "run": _Entry("weft.cli.run", "Play a patch in a window, and play on with every save.", ahead=SERVER),
         "new": _Entry("weft.cli.new", "Write a patch to begin with."),
         "examples": _Entry("weft.cli.examples", "List the patches that come with weft, play one, or copy it."),
         "help": _Entry("weft.cli.help", "Say what a name means, and show an example."),
@@ -54,8 +62,13 @@ class _LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
+        if entry.ahead is not None and not ctx.resilient_parsing:
+            _start_ahead(ctx, entry.ahead)
         command = importlib.import_module(entry.module).command
         assert isinstance(command, click.Command)
+        if signal.getsignal(signal.SIGINT) is interrupted:
+            # From now on, there is something to leave in order.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         return _completing(command) if ctx.resilient_parsing else command
 
     def resolve_command(
@@ -79,6 +92,15 @@ class _LazyGroup(click.Group):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
 
+def _start_ahead(ctx: click.Context, entry: str) -> None:
+    from weft.child import Child  # only where one is wanted
+
+    with suppress(OSError):  # it is tried again when it is needed
+        root = ctx.find_root()
+        root.obj = Child(entry)
+        root.call_on_close(root.obj.end)
+
+
 def _completing(command: click.Command) -> click.Command:
     from weft.cli.completion import completing  # only where a shell asks
 
@@ -96,23 +118,45 @@ def commands(ctx: click.Context) -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Runs a command line (that of the process if none is given), and gives its exit code."""
+    _open_streams()
+    try:
+        return _ended(args)
+    except BrokenPipeError:
+        return _reader_left()
+    except OSError:
+        # Not even stderr takes what was to be said.
+        _discard(sys.stdout, sys.stderr)
+        return MISSING
+
+
+def _ended(args: Sequence[str] | None) -> int:
+    """Runs a command line, says what went wrong, and gives the exit code. Raises OSError where nothing can be said."""
     try:
         return _run(args)
     except click.ClickException as failure:
+        vars(failure)["message"] = visible(fitting(failure.message))
         failure.show()
         return failure.exit_code
     except (click.Abort, KeyboardInterrupt):
         say("interrupted")
         return INTERRUPTED
     except Missing as failure:
-        say(str(failure))
+        say(fitting(str(failure)))
         return MISSING
     except WeftError as failure:
         show(failure.diagnostics)
         return exit_code_of(failure.diagnostics)
     except BrokenPipeError:
-        return _reader_left()
+        raise
     except Exception as failure:
+        if is_out_of_memory(failure):
+            show((told := out_of_memory("this could not be done", failure),))
+            return exit_code_of((told,))
+        if isinstance(failure, OSError) and failure.filename is None:
+            # Files are told of by name where they are written: this is a stream.
+            _discard(sys.stdout)
+            say(f"the output cannot be written: {failure.strerror}")
+            return MISSING
         if os.environ.get("WEFT_DEBUG") == "1":
             raise
         say(f"internal error: {type(failure).__name__}: {failure}; please report it with what WEFT_DEBUG=1 adds")
@@ -129,7 +173,19 @@ def _run(args: Sequence[str] | None) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _open_streams() -> None:
+    """A shell may close what a program takes for open (`weft … >&-`): what is written there goes nowhere."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 -- up to the end of the process
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+
+
 def _reader_left() -> int:
-    """The program that read stdout ended (`weft … | head`), as it may. Python must not flush into the pipe at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """The program that read stdout ended (`weft … | head`), as it may."""
+    _discard(sys.stdout)
     return 0
+
+
+def _discard(*streams: TextIO) -> None:
+    """What streams still hold goes nowhere: Python would fail on it at exit."""
+    for stream in streams:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

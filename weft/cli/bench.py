@@ -18,7 +18,7 @@ from weft.backends.native import NativeExecutor
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, contexts_of, refused
 from weft.cli.bench_table import Row, json_of, print_tables, text_to_bytecode
-from weft.cli.console import Missing, say
+from weft.cli.console import Missing, output, say
 from weft.cli.options import SIZE, NumberRange
 from weft.cli.patch import compile_file, shipped_patches
 from weft.codegen.native.target import ISAS, TIERS, Isa
@@ -28,6 +28,7 @@ from weft.runtime.measure import Cost, Way, contexts, measure
 from weft.runtime.measure_cards import find_cards, measure_card
 from weft.runtime.measure_costs import MeasuredCosts, measure_costs
 from weft.runtime.transfers import transfers
+from weft.wording import visible
 
 # The slowest comes first, so that the bars grow shorter from line to line.
 _EXECUTORS = tuple(EXECUTORS)[::-1]
@@ -78,7 +79,7 @@ def command(
     routes = transfers(min(seconds, 0.2), wanted.cards)
     costs = measure_costs(wanted.cards, routes, read_costs(), min(seconds, 0.2))
     if as_json:
-        click.echo(json.dumps(json_of(rows, routes, wanted.cards, costs), indent=2))
+        output(json.dumps(json_of(rows, routes, wanted.cards, costs), indent=2))
     else:
         print_tables(builds, rows, routes, wanted.cards, costs)
     if seconds >= _LONG_ENOUGH:
@@ -185,6 +186,8 @@ def _measured(file: str, build: Build, wanted: _Wanted, seconds: float) -> Itera
                 _tell(f"{name} · {context} · {way.text}")
                 cost = measure(build, context, way, seconds)
                 if cost is not None:
+                    for line in cost.refused:
+                        say(f"{name}: {line}")
                     yield Row(name, compile_ms + cost.load_ms, cost)
         for card in wanted.cards:
             if card.context == context:
@@ -219,4 +222,4 @@ def _on_card(file: str, build: Build, card: Choice, seconds: float) -> Cost | No
 
 def _tell(line: str) -> None:
     if sys.stderr.isatty():
-        click.echo(line, err=True)
+        click.echo(visible(line), err=True)

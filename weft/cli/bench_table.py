@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from weft.backends.select import Choice
@@ -16,6 +17,7 @@ from weft.runtime.build import Build
 from weft.runtime.measure import Cost, machine
 from weft.runtime.measure_costs import MeasuredCosts
 from weft.runtime.transfers import Transfer
+from weft.wording import visible
 
 _BAR = 20
 
@@ -107,7 +109,8 @@ def print_tables(
     console.print(_table(rows))
     for file, build in builds:
         total = text_to_bytecode(build)
-        console.print(f"{Path(file).stem}: text → tree {build.parse_ms:.1f} ms, text → bytecode {total:.1f} ms")
+        name = escape(visible(Path(file).stem))
+        console.print(f"{name}: text → tree {build.parse_ms:.1f} ms, text → bytecode {total:.1f} ms")
     console.print(_route_table(routes))
     if costs:
         console.print(_cost_table(costs))
@@ -161,7 +164,7 @@ def _table(rows: Sequence[Row]) -> Table:
         times = (_milliseconds(ms) for ms in (row.compile_ms, timing.first, timing.p50, timing.p95))
         backend = cost.way.text
         share = _bar(row.budget_share) + " estimated" * cost.estimated
-        table.add_row(row.patch, cost.context, backend, row.extent, *times, _speed(row), share)
+        table.add_row(escape(visible(row.patch)), cost.context, backend, row.extent, *times, _speed(row), share)
     return table
 
 

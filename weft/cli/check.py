@@ -1,4 +1,4 @@
-"""`weft check`: all errors and warnings of a patch."""
+"""`weft check`: all errors and warnings of patches."""
 
 from __future__ import annotations
 
@@ -7,28 +7,38 @@ from collections.abc import Sequence
 
 import click
 
-from weft.cli.console import exit_code_of, show, summary
-from weft.cli.options import FILE, probe
+from weft.cli.console import ERRORS, exit_code_of, output, show, summary
+from weft.cli.options import probe
 from weft.errors import Diagnostic, WeftError
 from weft.plugins import context_table
-from weft.runtime.analysis import check
-from weft.syntax.includes import open_source
+from weft.runtime.forecast import check
+from weft.syntax.includes import open_source, stdin_source
+from weft.wording import path_of
+
+# What stands for the standard input where a file is named.
+_STDIN = "-"
 
 
 @click.command("check")
-@FILE
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--json", "as_json", is_flag=True, help="Diagnostics as JSON on stdout.")
-def command(file: str, as_json: bool) -> int:
-    """List all errors and warnings of FILE. Opens no device, and reads no more of a picture than its header."""
-    diagnostics: Sequence[Diagnostic]
-    try:
-        diagnostics = check(open_source(file), context_table(), probe)
-    except WeftError as failure:
-        diagnostics = failure.diagnostics
+def command(files: Sequence[str], as_json: bool) -> int:
+    """List all errors and warnings of each FILE; - is what is piped in. Opens no device, and reads no more of a picture
+    than its header."""
+    found = {file: _diagnostics(file) for file in files}
     if as_json:
-        click.echo(json.dumps({"diagnostics": [d.to_json() for d in diagnostics]}))
-    elif diagnostics:
-        show(diagnostics)
+        output(json.dumps({"diagnostics": [d.to_json() for each in found.values() for d in each]}))
     else:
-        click.echo(f"{file}: {summary(diagnostics)}", err=True)
-    return exit_code_of(diagnostics)
+        for file, diagnostics in found.items():
+            show(diagnostics)
+            if not diagnostics:
+                click.echo(f"{path_of(file)}: {summary(diagnostics)}", err=True)
+    codes = set(map(exit_code_of, found.values()))
+    return ERRORS if ERRORS in codes else max(codes)
+
+
+def _diagnostics(file: str) -> Sequence[Diagnostic]:
+    try:
+        return check(stdin_source() if file == _STDIN else open_source(file), context_table(), probe)
+    except WeftError as failure:
+        return failure.diagnostics

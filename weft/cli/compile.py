@@ -12,12 +12,13 @@ import click
 from weft.backends.cpu import executor_problem
 from weft.backends.native import Listing, NativeExecutor
 from weft.cli import files
-from weft.cli.console import Missing, show
+from weft.cli.console import Missing, output, say, show
 from weft.cli.options import FILE
 from weft.cli.patch import compile_file
 from weft.codegen import glsl, msl
 from weft.codegen.base import Kernel
-from weft.codegen.clike.shader import Shader, UnsuitableError
+from weft.codegen.clike.names import remark
+from weft.codegen.clike.shader import Shader, UnsuitableError, plain
 from weft.codegen.disassemble import disassemble
 from weft.codegen.unit import Unit
 from weft.errors import did_you_mean
@@ -76,37 +77,88 @@ def _listings(compiled: _Compiled) -> Iterator[Listing]:
     for unit in compiled.units:
         packed = compiled.build.contexts[unit.subgraph.context].sweeps_plane and bool(unit.subgraph.sinks)
         yield executor.listing(unit.kernel, packed)
+    for refusal in executor.refusals.take():
+        say(str(refusal))
 
 
 def _glsl(compiled: _Compiled) -> str:
-    return _shaders(compiled, glsl.over_picture, glsl.points)
+    """All shaders as one text, which compiles as it stands."""
+    found = _shaders(compiled, glsl.over_picture, glsl.points)
+    if len(found.shaders) > 1:
+        macros = glsl.macro_names(found.kernels)
+        taken = frozenset((glsl.CHOICE, *macros.values()))
+        found = _shaders(
+            compiled,
+            lambda kernel, packed: glsl.over_picture(kernel, packed, taken),
+            lambda kernel: glsl.points(kernel, taken),
+        )
+        shaders = {macros[name]: shader for name, shader in found.shaders.items()}
+        chosen = next((macro for macro, shader in shaders.items() if shader.packed), next(iter(shaders)))
+        return plain("\n".join([glsl.text_of(shaders, chosen), *found.remarks]))
+    return plain("\n".join([*(shader.text for shader in found.shaders.values()), *found.remarks]))
+
+
+def _glsl_files(compiled: _Compiled) -> Mapping[str, str]:
+    """Each of several shaders as a text of its own, in the version that it needs, by the name of its kernel."""
+    found = _shaders(compiled, glsl.over_picture, glsl.points)
+    if len(found.shaders) < 2:
+        return {}
+    macros = glsl.macro_names(found.kernels)
+    return {macros[name].lower(): plain(shader.text) for name, shader in found.shaders.items()}
 
 
 def _msl(compiled: _Compiled) -> str:
-    return _shaders(compiled, msl.pixels, msl.points)
+    """All kernels as one file, which compiles as it stands."""
+    found = _shaders(compiled, msl.pixels, msl.points)
+    texts = [shader.text for shader in found.shaders.values()]
+    if len(texts) > 1:
+        names = msl.file_names(found.kernels)
+        shared = _shaders(
+            compiled,
+            lambda kernel, packed: msl.pixels(kernel, packed, names),
+            lambda kernel: msl.points(kernel, names),
+        )
+        texts = [msl.file_of([*shared.shaders.values()])]
+    return "\n".join([*texts, *found.remarks])
+
+
+@dataclass(frozen=True, slots=True)
+class _Shaders:
+    """The kernels that become programs for graphics cards, the programs by the kernels' names, and a comment for each
+    of the others."""
+
+    kernels: tuple[Kernel, ...]
+    shaders: Mapping[str, Shader]
+    remarks: tuple[str, ...]
 
 
 def _shaders(
     compiled: _Compiled, over_pixels: Callable[[Kernel, bool], Shader], over_points: Callable[[Kernel], Shader]
-) -> str:
+) -> _Shaders:
     """All kernels as programs for graphics cards."""
-
-    def text_of(kernel: Kernel) -> str:
+    kernels: list[Kernel] = []
+    shaders: dict[str, Shader] = {}
+    remarks: list[str] = []
+    for kernel in (kernel for unit in compiled.units for kernel in unit.kernels):
         try:
             if kernel.sweep == "points":
-                return over_points(kernel).text
-            packed = compiled.build.contexts[kernel.context].sweeps_plane and bool(kernel.outputs)
-            return over_pixels(kernel, packed).text
+                shaders[kernel.name] = over_points(kernel)
+            else:
+                packed = compiled.build.contexts[kernel.context].sweeps_plane and bool(kernel.outputs)
+                shaders[kernel.name] = over_pixels(kernel, packed)
+            kernels.append(kernel)
         except UnsuitableError as reason:
-            return f"// {kernel.name} runs on the CPU: {reason}\n"
-
-    return "\n".join(text_of(kernel) for unit in compiled.units for kernel in unit.kernels)
+            remarks.append(f"// {kernel.name} runs on the CPU: {remark(str(reason), _LONGEST_REASON)}\n")
+    return _Shaders(tuple(kernels), shaders, tuple(remarks))
 
 
 _STAGES: Mapping[str, Callable[[_Compiled], str]] = MappingProxyType({
     "ast": _ast, "graph": _graph, "ir": _ir, "bytecode": _bytecode, "llvm": _llvm, "asm": _asm, "msl": _msl,
     "glsl": _glsl,
 })  # fmt: skip
+
+# As a comment, a reason is one line.
+_LONGEST_REASON = 1000
 
 _MACHINE_CODE = ("llvm", "asm")
 
@@ -137,9 +189,9 @@ def command(file: str, dumps: tuple[str, ...], context: str | None, level: str, 
     if folder is not None:
         _write(compiled, wanted or _available(), folder, Path(file).stem)
     elif wanted:
-        click.echo("\n".join(_headed(name, compiled, len(wanted) > 1) for name in wanted), nl=False)
+        output("\n".join(_headed(name, compiled, len(wanted) > 1) for name in wanted), end="")
     else:
-        click.echo("\n".join(_summary(file, compiled)))
+        output("\n".join(_summary(file, compiled)))
 
 
 def _available() -> list[str]:
@@ -162,9 +214,12 @@ def _headed(name: str, compiled: _Compiled, with_head: bool) -> str:
 def _write(compiled: _Compiled, names: list[str], folder: Path, stem: str) -> None:
     files.make_folder(folder)
     for name in names:
-        path = folder / f"{stem}.{name}"
-        files.write(path, _STAGES[name](compiled).encode())
-        click.echo(str(path))
+        texts = {f"{stem}.{name}": _STAGES[name](compiled)}
+        if name == "glsl":
+            texts |= {f"{stem}.{kernel}.{name}": text for kernel, text in _glsl_files(compiled).items()}
+        for file_name, text in texts.items():
+            files.write(folder / file_name, text.encode())
+            output(str(folder / file_name))
 
 
 def _summary(file: str, compiled: _Compiled) -> list[str]:

@@ -19,6 +19,8 @@ from click.shell_completion import (
     split_arg_string,
 )
 
+from weft.syntax.texts import ENDING
+
 VARIABLE = "_WEFT_COMPLETE"
 
 # bash splits words at some signs, such as @ and =, and replaces the last piece alone, which it calls $2.
@@ -128,7 +130,7 @@ def _patches(incomplete: str) -> Iterator[CompletionItem[str]]:
     except OSError:
         names = []
     for name in names:
-        if name.endswith(".weft") and name.startswith(start) and (start or not name.startswith(".")):
+        if name.endswith(ENDING) and name.startswith(start) and (start or not name.startswith(".")):
             yield CompletionItem(os.path.join(folder, name))
     yield CompletionItem(incomplete, type="dir")
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 import click
 
-from weft.errors import Diagnostic
+from weft.errors import Diagnostic, foremost
+from weft.wording import visible, visible_lines
 
 # What scripts rely on; see INTERFACES. An error of weft itself is none of the user's, and has a code of its own.
 ERRORS = 1
@@ -47,21 +48,32 @@ class Missing(Exception):  # noqa: N818 -- named for its exit code
 
 def say(message: str) -> None:
     """One line for people."""
-    click.echo(f"weft: {message}", err=True)
+    click.echo(f"weft: {visible(message)}", err=True)
+
+
+def output(text: str, end: str = "\n") -> None:
+    """What a command was called for, on stdout: as it is for a program, and for a terminal with escapes in the place of
+    what cannot be seen. Raises OSError where it cannot be written."""
+    shown = visible_lines(text) if sys.stdout.isatty() else text
+    # A file's name may have bytes that are no text.
+    click.echo((shown + end).encode(errors="surrogateescape"), nl=False)
 
 
 def show(diagnostics: Iterable[Diagnostic]) -> None:
-    """Diagnostics for people, with a line that counts them; nothing if there are none."""
-    shown = list(diagnostics)
-    if not shown:
+    """Diagnostics for people, the foremost if they are many, with a line that counts them; nothing if there are none.
+    """
+    found = list(diagnostics)
+    if not found:
         return
-    if len(shown) == 1 and shown[0].span is None and shown[0].severity == "error":
+    if len(found) == 1 and found[0].span is None and found[0].severity == "error":
         # It is about the command, a file or a device, and has no line to show.
-        say(shown[0].message + (f" ({shown[0].hint})" if shown[0].hint else ""))
+        say(found[0].message + (f" ({found[0].hint})" if found[0].hint else ""))
         return
     colour = _colourful()
+    shown, left_out = foremost(found)
     click.echo("\n\n".join(_painted(d) if colour else d.render() for d in shown), err=True, color=colour)
-    click.echo(f"\n{summary(shown)}", err=True)
+    only = f"; {len(shown)} of them are shown, and weft check --json lists all" if left_out else ""
+    click.echo(f"\n{summary(found)}{only}", err=True)
 
 
 def summary(diagnostics: Iterable[Diagnostic]) -> str:

@@ -14,7 +14,7 @@ from weft.backends.base import DeviceInfo
 from weft.backends.estimate import Need, by_device, size_text, total
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, passed, unavailable
-from weft.cli.console import say, show
+from weft.cli.console import output, say, show
 from weft.cli.patch import compile_file
 from weft.runtime.build import Build
 from weft.runtime.program import Stage
@@ -109,10 +109,10 @@ def command(file: str | None, as_json: bool) -> None:
     sound = look()
     if as_json:
         found = {**_json(registry, devices, plans), "memory": [room.to_json() for room in rooms]}
-        click.echo(json.dumps({**found, "sound": asdict(sound)}, indent=2))
+        output(json.dumps({**found, "sound": asdict(sound)}, indent=2))
     else:
         lines = [*_backend_lines(registry, devices), "", *_plan_lines(plans, file), *_room_lines(rooms)]
-        click.echo("\n".join([*lines, "", *_sound_lines(sound)]))
+        output("\n".join([*lines, "", *_sound_lines(sound)]))
 
 
 def _plans(registry: Registry, stage: Stage, build: Build | None) -> Iterator[_Plan]:

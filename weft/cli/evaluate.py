@@ -15,7 +15,7 @@ from weft.backends.interpreter import TraceEvent
 from weft.backends.registry import load_registry
 from weft.backends.select import Choice, choose
 from weft.backends.vm import ReferenceExecutor
-from weft.cli.console import Missing, say, show
+from weft.cli.console import Missing, output, say, show
 from weft.cli.options import FILE, SIZE, probe
 from weft.cli.places import Place, read_place
 from weft.codegen.disassemble import instruction_text
@@ -28,6 +28,7 @@ from weft.names import StrandRef
 from weft.plugins import context_table
 from weft.runtime.evaluate import Evaluation, Moment, compile_alone, find_strand, read_patch
 from weft.runtime.evaluate_device import DeviceEvaluation
+from weft.runtime.findings import loop_stopped
 from weft.syntax.includes import open_source
 
 # More elements than the reference machine gets through in about a second.
@@ -84,13 +85,16 @@ def command(
     """Show the values of STRAND (`instance@output`, or an instance with one output) of FILE."""
     query = _Query(strand, places or ("",), grid, samples, ticks, backend, trace, as_json)
     _check(query)
-    answer = _Evaluator(open_source(file), query).answer()
+    evaluator = _Evaluator(open_source(file), query)
+    answer = evaluator.answer()
+    for line in evaluator.refusals:
+        say(line)
     if as_json:
         values = [v if math.isfinite(v) else str(v) for v in answer.values]
         fields = {"strand": str(answer.strand), "backend": answer.backend, "axes": answer.axes}
-        click.echo(json.dumps({**fields, "shape": answer.shape, "values": values}))
+        output(json.dumps({**fields, "shape": answer.shape, "values": values}))
     else:
-        click.echo(_table(answer))
+        output(_table(answer))
 
 
 def _check(query: _Query) -> None:
@@ -118,6 +122,8 @@ class _Evaluator:
         self._contexts: ContextTable = context_table()
         self._backend = query.backend or "vm"
         self._device = _device(query.backend)
+        self._executors: list[Executor] = []
+        self._told_of_loops = False
         self._evaluations: dict[tuple[tuple[str, float], ...], Evaluation | DeviceEvaluation] = {}
 
     def answer(self) -> _Answer:
@@ -167,9 +173,19 @@ class _Evaluator:
 
     def _evaluation_of(self, unit: Unit, patch: Patch) -> Evaluation | DeviceEvaluation:
         if self._device is not None:
-            return DeviceEvaluation(unit, patch.settings, self._device.make(), _warn_of_loops)
+            return DeviceEvaluation(unit, patch.settings, self._device.make(), self._loop_stopped(unit))
         last = self._executor(self._query.trace)
-        return Evaluation(unit, patch.settings, self._executor(), last, _warn_of_loops)
+        return Evaluation(unit, patch.settings, self._executor(), last, self._loop_stopped(unit))
+
+    def _loop_stopped(self, unit: Unit) -> Callable[[], None]:
+        """What tells that a loop of the strand met its limit, once for a query."""
+
+        def tell() -> None:
+            if not self._told_of_loops:
+                self._told_of_loops = True
+                show([loop_stopped(self._query.strand, unit.loops)])
+
+        return tell
 
     def _compiled(self, patch: Patch, ref: StrandRef, place: Place) -> Unit:
         consumer = "audio" if self._query.samples else "display"
@@ -180,7 +196,15 @@ class _Evaluator:
         return alone.unit
 
     def _executor(self, trace: bool = False) -> Executor:
-        return ReferenceExecutor(self._print_step) if trace else EXECUTORS[self._backend]()
+        made: Executor = ReferenceExecutor(self._print_step) if trace else EXECUTORS[self._backend]()
+        self._executors.append(made)
+        return made
+
+    @property
+    def refusals(self) -> list[str]:
+        """What was evaluated elsewhere than it should have been, and why."""
+        lines = (str(refusal) for executor in self._executors for refusal in executor.refusals.take())
+        return list(dict.fromkeys(lines))
 
     def _print_step(self, event: TraceEvent) -> None:
         row, column = event.element
@@ -205,10 +229,6 @@ def _check_places(query: _Query, place: Place) -> None:
 
 def _moment(place: Place) -> Moment:
     return Moment(place.abstime, place.frame, place.inputs)
-
-
-def _warn_of_loops() -> None:
-    say("a loop was stopped at its limit of steps")
 
 
 def _table(answer: _Answer) -> str:

@@ -13,15 +13,17 @@ import click
 from click.shell_completion import CompletionItem
 
 from weft.cli.calling import call
-from weft.cli.console import Missing, say
+from weft.cli.console import Missing, output, say
 from weft.cli.files import make_folder, write
 from weft.cli.help import width
-from weft.cli.new import ENDING, new_path
+from weft.cli.new import new_path
 from weft.cli.patch import shipped_patches
 from weft.errors import did_you_mean
 from weft.plugins import context_table
 from weft.syntax.docs import first_sentence, opening_line
 from weft.syntax.includes import open_source
+from weft.syntax.texts import ENDING
+from weft.wording import visible, visible_lines
 
 # What these folders hold is there to be measured and to be included, not to be looked at.
 _NOT_TO_PLAY = ("bench", "lib")
@@ -55,14 +57,14 @@ def command(ctx: click.Context, name: str | None, copy: str | None, show_path: b
     if name is None:
         if copy is not None or show_path:
             raise click.UsageError("name the example: weft examples lists them", ctx)
-        click.echo("\n".join(_listed(patches)))
+        output("\n".join(_listed(patches)))
         return 0
     path = patches.get(name.removesuffix(ENDING))
     if path is None:
         hint = did_you_mean(name, patches) or f"examples: {', '.join(patches)}"
         raise click.UsageError(f'there is no example "{name}" ({hint})', ctx)
     if show_path:
-        click.echo(path)
+        output(str(path))
         return 0
     if copy is not None:
         _copy(path, new_path(copy or path.name))
@@ -76,7 +78,7 @@ def _listed(patches: Mapping[str, Path]) -> Iterator[str]:
     line = width() if sys.stdout.isatty() else sys.maxsize  # a program that reads this finds a patch a line
     for name, path in patches.items():
         yield from textwrap.wrap(
-            headline(path), line, initial_indent=f"{name:{column}}  ", subsequent_indent=" " * (column + 2)
+            visible(headline(path)), line, initial_indent=f"{name:{column}}  ", subsequent_indent=" " * (column + 2)
         )
     if patches:
         name = next(iter(patches))
@@ -118,6 +120,6 @@ def _copy(path: Path, target: Path) -> None:
         write(place, contents[place])
     read = [str(place) for place in contents if place != target]
     beside = f", with {', '.join(read)}" if read else ""
-    click.echo(f"{target} is copied{beside}. Now play it:\n\n    {call('run', target)}\n")
+    output(visible_lines(f"{target} is copied{beside}. Now play it:\n\n    {call('run', target)}\n"))
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import click
 
-from weft.cli.console import show
+from weft.cli.console import output, show
 from weft.cli.options import FILE
 from weft.cli.patch import compile_file
 from weft.graph.draw import to_dot, to_mermaid, to_text
@@ -28,8 +28,9 @@ _FORMATS: Mapping[str, Callable[[RenderGraph], str]] = MappingProxyType(
 @click.command("graph")
 @FILE
 @click.option("--format", "form", type=click.Choice(list(_FORMATS)), default="text", show_default=True)
+@click.option("--json", "form", flag_value="json", help="The same as --format json.")
 def command(file: str, form: str) -> None:
     """Show the render graph of FILE: its subgraphs in the order in which they run, and what each strand reads."""
     build = compile_file(file)
     show(build.warnings)
-    click.echo(_FORMATS[form](build.graph), nl=False)
+    output(_FORMATS[form](build.graph), end="")

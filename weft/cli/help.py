@@ -7,6 +7,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 
 import click
 from click.shell_completion import CompletionItem
@@ -14,6 +15,8 @@ from click.shell_completion import CompletionItem
 from weft.cli import COMMANDS
 from weft.cli.topics import KINDS, Topic, all_names, all_topics, find
 from weft.errors import did_you_mean, error
+from weft.sources import NOT_READABLE
+from weft.wording import visible, visible_lines
 
 # Longer lines are hard to read, however wide the terminal is.
 _WIDEST = 100
@@ -44,7 +47,7 @@ def command(ctx: click.Context, name: str | None) -> None:
         _print("\n".join(_overview()))
         return
     name = _as_typed(name)
-    topics = find(name)
+    topics = [_seen(topic) for topic in find(name)]
     parts = ["\n".join(_entry(topic)) for topic in topics]
     if name in COMMANDS:
         parts.append(_of_command(ctx, name))
@@ -80,6 +83,9 @@ def _entry(topic: Topic) -> Iterator[str]:
     if topic.facts:
         yield ""
         yield from _facts(topic)
+    if topic.lacks:
+        yield ""
+        yield from _wrapped(topic.lacks, "  Note: ", "  ")
     if topic.examples:
         yield ""
         yield f"  Example{'s' * (len(topic.examples) > 1)}:"
@@ -87,6 +93,18 @@ def _entry(topic: Topic) -> Iterator[str]:
         if number:
             yield ""
         yield from ("    " + click.style(line, fg="cyan") for line in example.split("\n"))
+
+
+def _seen(topic: Topic) -> Topic:
+    """The topic as a terminal may show it, whatever a package wrote into it."""
+    return replace(
+        topic,
+        name=visible(topic.name),
+        shown=tuple(map(visible, topic.shown)),
+        meaning=visible_lines(topic.meaning),
+        examples=tuple(map(visible_lines, topic.examples)),
+        facts=tuple((visible(heading), visible_lines(text)) for heading, text in topic.facts),
+    )
 
 
 def _facts(topic: Topic) -> Iterator[str]:
@@ -101,16 +119,18 @@ def _facts(topic: Topic) -> Iterator[str]:
 
 def _overview() -> Iterator[str]:
     """All names, kind by kind."""
-    topics = all_topics()
+    topics = [_seen(topic) for topic in all_topics()]
     headings = max(map(len, KINDS.values()))
     yield "weft help NAME says what a name means, with an example: weft help smoothstep"
     yield ""
     for kind, heading in KINDS.items():
-        names = list(dict.fromkeys(topic.name for topic in topics if topic.kind == kind))
+        shown = ((topic, "*" * (topic.lacks != "" and kind == "source")) for topic in topics if topic.kind == kind)
+        names = list(dict.fromkeys(topic.name + mark for topic, mark in shown))
         if names and kind != "library spindle":  # each library lists its own
             names = [name.removeprefix("me@") if kind in ("coordinate", "setting") else name for name in names]
             yield from _wrapped("  ".join(names), f"{heading:{headings}}  ", " " * (headings + 2))
     yield ""
+    yield f"* {NOT_READABLE}"
     yield "Signs stand in quotes:    weft help '<<'"
     yield "The options of a command: weft help run"
 

@@ -10,10 +10,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from weft.cli.calling import call
-from weft.cli.console import Missing
+from weft.cli.console import Missing, output
 from weft.cli.files import write
-
-ENDING = ".weft"
+from weft.syntax.texts import ENDING
+from weft.wording import visible_lines
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
@@ -27,7 +27,8 @@ def command(wanted: str) -> None:
     """Write FILE, a commented patch to begin with. The ending .weft may be left out."""
     path = new_path(wanted)
     write(path, starter())
-    click.echo(f"{path} is written. Now play it, and change it while it plays:\n\n    {call('run', path)}\n")
+    words = f"{path} is written. Now play it, and change it while it plays:\n\n    {call('run', path)}\n"
+    output(visible_lines(words))
 
 
 def starter() -> bytes:

@@ -25,7 +25,7 @@ from weft.cli.console import Missing, say, show
 from weft.cli.options import FILE, SIZE, NumberRange
 from weft.cli.patch import compile_file
 from weft.media import sounds
-from weft.media.pictures import PictureError, probe_picture, save_picture
+from weft.media.pictures import PictureError, origin_of, save_picture
 from weft.runtime.build import Build
 from weft.runtime.offline import Offline, Pixels, Samples, frame_numbers, raw
 
@@ -59,6 +59,7 @@ class _Span:
 @click.option("--context", type=click.Choice([_VISUAL, _AUDIO]),
               help="What name.npy gets of a patch with both; default: the picture.")
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
+@click.option("--overwrite", is_flag=True, help="Draw all frames of a sequence anew, whatever is there.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 def command(
     file: str,
@@ -72,12 +73,15 @@ def command(
     rate: int | None,
     context: str | None,
     backend: str | None,
+    overwrite: bool,
     threads: int | None,
 ) -> None:
     """Write FILE's picture or sound to OUT. A sequence of pictures goes on where it was left: frames that are there
-    already are not drawn again."""
+    already are not drawn again, unless the patch, its pictures or the settings have changed."""
     span = _span(time, start, end, duration)
     ending = _check_out(out, span, context)
+    if overwrite and not _NUMBER.search(out):
+        raise click.UsageError("--overwrite is for sequences: a single file is always written anew")
     settings = _settings(size, fps, rate)
     offline, build = _offline(file, settings, backend, threads, unclamped=ending == ".npy")
     rate_of_frames = build.patch.settings["fps"]
@@ -90,8 +94,9 @@ def command(
     elif span.time is not None:
         _write_picture(offline, span.time, Path(out))
     else:
-        _write_sequence(offline, span, rate_of_frames, out, file)
+        _write_sequence(offline, span, rate_of_frames, out, overwrite)
     _tell_changes(offline)
+    show(offline.findings())
 
 
 def _span(time: float | None, start: float | None, end: float | None, duration: float | None) -> _Span:
@@ -177,36 +182,45 @@ def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[s
 def _write_picture(offline: Offline, time: float, path: Path) -> None:
     picture = offline.at(time)
     with _writing(path):
-        save_picture(path, picture)
+        save_picture(path, picture, offline.fingerprint)
 
 
-def _write_sequence(offline: Offline, span: _Span, fps: float, out: str, file: str) -> None:
-    """Writes the frames that are not there yet; the number in the name counts from time 0."""
+def _write_sequence(offline: Offline, span: _Span, fps: float, out: str, overwrite: bool) -> None:
+    """Writes the frames that are not there yet, or were drawn from something else; the number in the name counts from
+    time 0."""
     paths = {number: Path(_named(out, number)) for number in frame_numbers(span.start, span.end, fps)}
-    missing = {number: path for number, path in paths.items() if not path.exists()}
-    _check_kept([path for path in paths.values() if path.exists()], len(paths), offline, file)
+    origin = offline.fingerprint
+    kept = set() if overwrite else _kept(paths, origin)
+    missing = {number: path for number, path in paths.items() if number not in kept}
     steps = offline.steps(missing)
     for number, picture in _progress(offline.play(steps), len(steps)):
         if number in missing:
             with _writing(missing[number]):
-                save_picture(missing[number], picture)
+                save_picture(missing[number], picture, origin)
 
 
-def _check_kept(kept: list[Path], count: int, offline: Offline, file: str) -> None:
-    """Says what is kept. Raises Missing if that cannot belong to the same sequence."""
-    if not kept:
-        return
-    for path in (kept[0], kept[-1]):
+def _kept(paths: Mapping[int, Path], origin: str) -> set[int]:
+    """The numbers of the frames that are there already, drawn from the same; says how many these are, and how many were
+    drawn from something else. Raises Missing for a file that weft has not drawn."""
+    kept, stale = set(), 0
+    for number, path in paths.items():
+        if not path.exists():
+            continue
         try:
-            info = probe_picture(path)
+            found = origin_of(path)
         except PictureError as failure:
             raise Missing(f"{path} is there already, and is no picture: {failure.reason}") from failure
-        if (info.width, info.height) != offline.size:
-            there, wanted = f"{info.width}×{info.height}", "{}×{}".format(*offline.size)
-            raise Missing(f"{path} is there already, of {there} pixels, not {wanted} (remove it, or change OUT)")
-    say(f"{len(kept)} of {count} frames are there already and are kept")
-    if os.path.getmtime(file) > min(path.stat().st_mtime for path in kept):
-        say(f"{file} has changed since the first of them was drawn: remove them to draw all anew")
+        if found is None:
+            raise Missing(f"{path} is there already, and weft has not drawn it (--overwrite does, or change OUT)")
+        if found == origin:
+            kept.add(number)
+        else:
+            stale += 1
+    if kept:
+        say(f"{len(kept)} of {len(paths)} frames are there already and are kept")
+    if stale:
+        say(f"{stale} of {len(paths)} frames are drawn anew: the patch, its pictures or the settings have changed")
+    return kept
 
 
 def _named(out: str, number: int) -> str:

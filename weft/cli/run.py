@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,24 +18,26 @@ import click
 from weft.backends.hardware import cores
 from weft.backends.registry import load_registry
 from weft.backends.select import passed
+from weft.child import Child
 from weft.cli.calling import call
 from weft.cli.console import INTERRUPTED, exit_code_of, say, show
 from weft.cli.options import SIZE, NumberRange
 from weft.cli.patch import comes_with_weft, shipped_patches
-from weft.errors import WeftError, error
+from weft.errors import Diagnostic, WeftError, error, event_fields
 from weft.keys import TOOL_KEYS
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.compiling.worker import Outcome
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
 from weft.runtime.screens.screen import NoScreen
-from weft.runtime.session import NOTHING_YET, Limits, Session
+from weft.runtime.session import LONG, NOTHING_YET, Limits, Session
 from weft.runtime.setup import Setup
 from weft.runtime.sound.device import chosen
 from weft.runtime.sound.lookup import look
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.process import SoundOptions
 from weft.runtime.takeover import Takeover
+from weft.wording import visible
 
 if TYPE_CHECKING:
     from weft.runtime.screens.display import Display
@@ -68,9 +71,10 @@ FIRST_PATCH = "plasma.weft"
 @click.option("--fade", type=NumberRange(0, 60), metavar="S", help="Seconds in which a save fades in; 0 is a cut.")
 @click.option("--quantize", type=NumberRange(0, 1024), metavar="BEATS",
               help="A save waits for the next of so many beats.")
-def command(**options: Any) -> int:
+@click.pass_obj
+def command(ahead: Child | None, /, **options: Any) -> int:
     """Play FILE, and play it on with every save. Without FILE, plays a patch that comes with weft."""
-    return _Run(**options).perform()
+    return _Run(**options).perform(ahead)
 
 
 @dataclass(frozen=True)
@@ -95,13 +99,15 @@ class _Run:
     fade: float | None
     quantize: float | None
 
-    def perform(self) -> int:
+    def perform(self, ahead: Child | None) -> int:
+        """`ahead` is a process that is ready to compile, if one was started."""
         self._check()
         self._find_audio_device()
         for problem in load_registry().problems:
             show([problem])
         path = self.file or shipped_patches() / FIRST_PATCH
-        setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), self._settings()).decided()
+        with _waiting_for("drivers, to learn what can draw and play here"):
+            setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), self._settings()).decided()
         for line in passed(setup.choices or {}):
             say(line)
         with EventLog(self.events, warn=_while_heard(say)) as events:
@@ -119,7 +125,7 @@ class _Run:
                 sound=Sound(setup, SoundOptions(self.audio_device, frames=self.buffer, is_silent=self.no_audio)),
                 takeover=Takeover(self.fade, self.quantize),
             )
-            return self._play(session)
+            return self._play(session, ahead)
 
     def _check(self) -> None:
         if self.headless and (self.terminal or self.fullscreen or self.monitor is not None):
@@ -132,7 +138,8 @@ class _Run:
     def _find_audio_device(self) -> None:
         """Raises WeftError (`no-sound-device`) for a name that no device has, while it can still be mended."""
         if self.audio_device is not None and not self.no_audio:
-            found = look()
+            with _waiting_for("the sound server"):
+                found = look()
             if found.problem is not None:
                 raise error("no-sound-device", f"there is no sound: {found.problem}")
             chosen(found.outputs, self.audio_device)
@@ -145,11 +152,10 @@ class _Run:
             settings["fps"] = self.fps
         return settings
 
-    def _play(self, session: Session) -> int:
+    def _play(self, session: Session, ahead: Child | None) -> int:
         with ExitStack() as stack:
-            if session.sound is not None:
-                stack.callback(session.sound.close)
-                session.expect()
+            stack.callback(session.close)
+            session.expect(ahead)
             return self._play_on(session, self._display(session, stack))
 
     def _display(self, session: Session, stack: ExitStack) -> Display | None:
@@ -191,9 +197,10 @@ class _Run:
 
     def _play_on(self, session: Session, display: Display | None) -> int:
         first = session.begin(_room() if self.terminal else None)
-        show(first.diagnostics)
         if any(d.code == "unreadable-file" for d in first.diagnostics):
+            show(_with_hint(first.diagnostics, session.path))
             return exit_code_of(first.diagnostics)
+        show(first.diagnostics)
         if first.swap is None and self._ends_by_itself:
             _emit_error(session, first)
             return exit_code_of(first.diagnostics)
@@ -221,7 +228,7 @@ class _Run:
             from weft.runtime.screens.window import Window
 
             window = Window(
-                f"{session.path.name} · weft",
+                f"{visible(session.path.name)} · weft",
                 *session.size,
                 fullscreen=self.fullscreen,
                 monitor=self.monitor,
@@ -285,8 +292,14 @@ def _keys(session: Session, without: str = "") -> str:
     )
 
 
+def _with_hint(diagnostics: Iterable[Diagnostic], path: Path) -> list[Diagnostic]:
+    """What is wrong with a file; if there is none, with how to make it."""
+    hint = None if os.path.lexists(path) else f"{call('new', path)} writes a patch to begin with"
+    return [replace(d, hint=d.hint or hint) for d in diagnostics]
+
+
 def _emit_error(session: Session, first: Outcome) -> None:
-    session.events.emit("error", hash=first.saved.hash, diagnostics=[d.to_json() for d in first.diagnostics])
+    session.events.emit("error", hash=first.saved.hash, **event_fields(first.diagnostics))
 
 
 def _while_heard(tell: Callable[[T], None]) -> Callable[[T], None]:
@@ -297,6 +310,18 @@ def _while_heard(tell: Callable[[T], None]) -> Callable[[T], None]:
             tell(what)
 
     return told
+
+
+@contextmanager
+def _waiting_for(what: str) -> Iterator[None]:
+    """Says what is waited for, if it takes longer than anybody expects."""
+    timer = threading.Timer(LONG, _while_heard(say), [f"waiting for {what}"])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _room() -> tuple[int, int] | None:
@@ -317,14 +342,18 @@ def _nothing(_: object) -> None:
 @contextmanager
 def _interruptible(session: Session) -> Iterator[None]:
     """Ends the session at the next frame on Ctrl-C or a request to terminate. GLFW's callbacks swallow exceptions, so
-    KeyboardInterrupt could be lost."""
+    KeyboardInterrupt could be lost. SIGINT is heard even where it arrived ignored: shells do that to every job in the
+    background, and whoever sends it means it. A SIGHUP that arrived ignored stays so: nohup says that the terminal may
+    close."""
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
         session.stop("interrupted" if number == signal.SIGINT else "terminated")
         # Whoever asks twice does not want to wait for the frame.
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    heard = [signal.SIGINT, signal.SIGTERM]
+    heard += [signal.SIGHUP] if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else []
+    before = {number: signal.signal(number, on_signal) for number in heard}
     try:
         yield
     finally:

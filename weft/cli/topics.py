@@ -13,7 +13,7 @@ from weft.keys import ANY_KEY, KEYS, MOUSE
 from weft.ops import CONSTANT_ROWS, OPS, OpSpec
 from weft.ops.state import STATE
 from weft.plugins import context_table
-from weft.sources import SOURCES, SourceParam, SourceSpec
+from weft.sources import LEFT_OUT, NOT_READABLE, SOURCES, SourceParam, SourceSpec
 from weft.syntax.forms import FORMS
 
 Facts = tuple[tuple[str, str], ...]
@@ -22,7 +22,8 @@ Facts = tuple[tuple[str, str], ...]
 @dataclass(frozen=True, slots=True)
 class Topic:
     """One thing to tell of. `name` is how lists show it, `words` are further names under which it is found, `shown` is
-    how it is written; each of the `examples` is an expression or statements; `facts` are lines with a heading."""
+    how it is written; each of the `examples` is an expression or statements; `facts` are lines with a heading; `lacks`
+    says what is missing of it in this version."""
 
     kind: str
     name: str
@@ -31,6 +32,7 @@ class Topic:
     examples: tuple[str, ...]
     words: tuple[str, ...] = ()
     facts: Facts = ()
+    lacks: str = ""
 
 
 KINDS: Mapping[str, str] = MappingProxyType(
@@ -115,9 +117,11 @@ def _of_source(source: SourceSpec) -> Topic:
     facts += [("axes", ", ".join(source.axes))] if source.axes else []
     for media in source.media:
         outputs, axes = ", ".join(media.outputs), ", ".join(media.axes)
-        facts.append((media.name, f"{' '.join(media.endings)}; outputs {outputs}; axes {axes}"))
+        lacking = "" if media.is_readable else f"; {NOT_READABLE}"
+        facts.append((media.name, f"{' '.join(media.endings)}; outputs {outputs}; axes {axes}{lacking}"))
+    lacks = "" if source.is_readable else f"it {NOT_READABLE}; {LEFT_OUT}, with a warning"
     shown = _call(source.name, [_source_param(param) for param in source.params])
-    return Topic("source", source.name, (shown,), source.doc, (source.example,), facts=tuple(facts))
+    return Topic("source", source.name, (shown,), source.doc, (source.example,), facts=tuple(facts), lacks=lacks)
 
 
 def _source_param(param: SourceParam) -> str:
@@ -137,7 +141,8 @@ def _of_context(context: ContextSpec) -> Topic:
     facts += [("several", "are added")] if context.merge == "sum" else []
     shown = tuple(f"{name}({layout})" for layout in layouts)
     words = tuple(others) if context.name == name else (*others, context.name)
-    return Topic("output statement", name, shown, context.doc, (context.example,), words, tuple(facts))
+    lacks = f"this version opens one window: of several {name} statements, it shows one" if context.targets else ""
+    return Topic("output statement", name, shown, context.doc, (context.example,), words, tuple(facts), lacks)
 
 
 def _fields() -> Iterator[Topic]:
@@ -163,7 +168,7 @@ def _pragmas() -> Iterator[Topic]:
     from weft.syntax.pragmas import PRAGMAS  # the parser is behind it
 
     for name, row in PRAGMAS.items():
-        yield Topic("pragma", f"#{name}", (row.shown,), row.doc, (row.example,), (name,))
+        yield Topic("pragma", f"#{name}", (row.shown,), row.doc, (row.example,), (name,), lacks=row.lacks)
 
 
 def _libraries() -> Iterator[Topic]:

@@ -5,19 +5,19 @@ Rows of textures are rows of the picture, the upper one first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
 from weft.codegen.base import Kernel
-from weft.codegen.clike.document import block, document, structure
+from weft.codegen.clike.document import block, document, shared_functions, structure, without_functions
 from weft.codegen.clike.emit import emit
 from weft.codegen.clike.language import Language, Line, Parts
-from weft.codegen.clike.memory import slot_name
-from weft.codegen.clike.names import remark
+from weft.codegen.clike.memory import slot_name, written_names
+from weft.codegen.clike.names import Names, identifier, remark
 from weft.codegen.clike.prelude import Helper
-from weft.codegen.clike.shader import Bound, Extent, Shader, UnsuitableError
+from weft.codegen.clike.shader import Bound, Extent, Shader, UnsuitableError, image_to_write
 from weft.codegen.native.layout import Head
 from weft.ir.expr import SlotPlane
 from weft.ir.program import StateSlot
@@ -103,12 +103,22 @@ _RESERVED = frozenset(
     samplerBuffer image2D image2DArray struct common partition active asm class union enum typedef template this
     resource goto inline noinline public static extern external interface long short half fixed unsigned superp input
     output hvec2 hvec3 hvec4 dvec2 dvec3 dvec4 fvec2 fvec3 fvec4 filter sizeof cast namespace using row_major invariant
-    precise atomic_uint
+    precise atomic_uint isampler1D isampler2D isampler3D isamplerCube isampler1DArray isampler2DArray isamplerBuffer
+    isampler2DRect isamplerCubeArray isampler2DMS isampler2DMSArray usampler1D usampler2D usampler3D usamplerCube
+    usampler1DArray usampler2DArray usamplerBuffer usampler2DRect usamplerCubeArray usampler2DMS usampler2DMSArray
+    sampler1DShadow sampler2DShadow samplerCubeShadow sampler1DArray sampler1DArrayShadow sampler2DArrayShadow
+    sampler2DRect sampler2DRectShadow sampler3DRect samplerCubeArray samplerCubeArrayShadow sampler2DMS sampler2DMSArray
+    image1D image3D imageCube imageBuffer image1DArray image2DRect imageCubeArray image2DMS image2DMSArray
+    iimage1D iimage2D iimage3D iimageCube iimageBuffer iimage1DArray iimage2DArray iimage2DRect iimageCubeArray
+    iimage2DMS iimage2DMSArray uimage1D uimage2D uimage3D uimageCube uimageBuffer uimage1DArray uimage2DArray
+    uimage2DRect uimageCubeArray uimage2DMS uimage2DMSArray
+    mat2x2 mat2x3 mat2x4 mat3x2 mat3x3 mat3x4 mat4x2 mat4x3 mat4x4 dmat2 dmat3 dmat4 dmat2x2 dmat2x3 dmat2x4 dmat3x2
+    dmat3x3 dmat3x4 dmat4x2 dmat4x3 dmat4x4
     radians degrees sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh pow exp log exp2 log2 sqrt inversesqrt
     abs sign floor trunc round roundEven ceil fract mod modf min max clamp mix step smoothstep isnan isinf
     floatBitsToInt floatBitsToUint intBitsToFloat uintBitsToFloat length distance dot cross normalize faceforward
     reflect refract transpose inverse determinant outerProduct lessThan equal any all not texture textureSize texelFetch
-    textureLod noise1 noise2 noise3 noise4 dFdx dFdy fwidth pixel values at point sampled picture share
+    textureLod imageStore noise1 noise2 noise3 noise4 dFdx dFdy fwidth pixel values at point sampled picture share
     """.split()  # noqa: SIM905 - this is read more easily than a list of strings
 )
 
@@ -121,6 +131,8 @@ class Glsl(Language):
     modern: bool = False
     tile: int | None = None
     """Pixels are not drawn, but computed by squares with so many a side."""
+    macros: frozenset[str] = frozenset()
+    """Macros of the text that holds the program besides others."""
 
     name: ClassVar[str] = "glsl"
     has_fract: ClassVar[bool] = True
@@ -133,6 +145,10 @@ class Glsl(Language):
         "bits_in": "floatBitsToUint", "real_in": "uintBitsToFloat", "nearest": "roundEven", "pair": "vec2",
         "not_a_number": "uintBitsToFloat(0x7fc00000u)", "infinity": "uintBitsToFloat(0x7f800000u)",
     })  # fmt: skip
+
+    @property
+    def taken(self) -> frozenset[str]:
+        return self.reserved | self.macros
 
     @property
     def four(self) -> str:
@@ -187,14 +203,13 @@ class Glsl(Language):
         body = [*self._coordinates(parts, ends), *parts.body]
         main = block("void main()", [*body, *(Line(end) for end in ends)])
         head = [f"layout(location = {at}) out {target};" for at, (target, _) in enumerate(targets)]
-        images = [
-            f"layout(r32f) uniform writeonly image2DArray {image.name}_next;" for image in parts.images.values()
-        ] if to_images else []  # fmt: skip
+        written = [image_to_write(image.name) for image in parts.images.values()] if to_images else []
+        images = [f"layout(r32f) uniform writeonly image2DArray {name};" for name in written]
         top = [f"#version {430 if self.modern else 330} core"]
         return document(self, parts, top, [*self._given(parts), [*images, *head]], main, images=to_images)
 
     def _tiles(self, parts: Parts, tile: int) -> Shader:
-        written = [f"{image.name}_next" for image in parts.images.values()]
+        written = [image_to_write(image.name) for image in parts.images.values()]
         if len(written) + bool(parts.outputs) + parts.stops > IMAGES:
             raise UnsuitableError(f"it writes {len(written)} images and a picture, and {IMAGES} can be written at once")
         heads = [f"layout(r32f) uniform writeonly image2DArray {name};" for name in written]
@@ -224,7 +239,7 @@ class Glsl(Language):
         slot = parts.kernel.slot(place.slot)
         head = parts.frame.read(Head(slot.key), f"{slot_name(slot.key)}_head", "int")
         layer = head if slot.planes == 1 else f"{head} * {slot.planes} + {place.plane}"
-        return f"imageStore({parts.images[slot.key].name}_next, ivec3(at, {layer}), vec4({value}));"
+        return f"imageStore({image_to_write(parts.images[slot.key].name)}, ivec3(at, {layer}), vec4({value}));"
 
     def _coordinates(self, parts: Parts, ends: list[str]) -> list[Line]:
         """Where a pixel is."""
@@ -303,8 +318,7 @@ def _planes(outputs: list[str]) -> list[tuple[str, str]]:
 
 def _next_name(parts: Parts, place: SlotPlane) -> str:
     """The target of one plane of a slot."""
-    base = parts.images[place.slot].name.replace("_past", "_next", 1)
-    return base if parts.kernel.slot(place.slot).planes == 1 else f"{base}_plane_{place.plane}"
+    return written_names(parts.images[place.slot].name, parts.kernel.slot(place.slot).planes)[place.plane]
 
 
 def _stopped(parts: Parts) -> list[str]:
@@ -323,9 +337,9 @@ def fragment(kernel: Kernel, packed: bool = True, modern: bool = False) -> Shade
     return emit(kernel, Glsl(modern), packed)
 
 
-def over_picture(kernel: Kernel, packed: bool) -> Shader:
-    """The same, in the version that the kernel needs."""
-    return fragment(kernel, packed, needs_modern(kernel))
+def over_picture(kernel: Kernel, packed: bool, macros: frozenset[str] = frozenset()) -> Shader:
+    """The same, in the version that the kernel needs; `macros` are those of the text that it is part of."""
+    return emit(kernel, Glsl(needs_modern(kernel), macros=macros), packed)
 
 
 def tiled(kernel: Kernel) -> Shader:
@@ -334,9 +348,46 @@ def tiled(kernel: Kernel) -> Shader:
     return emit(kernel, Glsl(modern=True, tile=TILE), packed=True)
 
 
-def points(kernel: Kernel) -> Shader:
-    """The compute shader of a kernel over points. Raises UnsuitableError with the reason if it has none."""
-    return emit(kernel, Glsl(modern=True))
+def points(kernel: Kernel, macros: frozenset[str] = frozenset()) -> Shader:
+    """The compute shader of a kernel over points; `macros` are those of the text that it is part of. Raises
+    UnsuitableError with the reason if it has none."""
+    return emit(kernel, Glsl(modern=True, macros=macros))
+
+
+CHOICE = "KERNEL"
+"""The macro that chooses a shader of a text that holds several."""
+
+
+def macro_names(kernels: Sequence[Kernel]) -> Mapping[str, str]:
+    """Macros that name the kernels of one text: `visual/display` is `VISUAL_DISPLAY`."""
+    names = Names((CHOICE,))
+    made = {}
+    for kernel in kernels:
+        name = identifier(kernel.name).upper()
+        made[kernel.name] = names.unique(f"{CHOICE}_{name}" if name.startswith("GL_") else name)
+    return made
+
+
+def text_of(shaders: Mapping[str, Shader], chosen: str) -> str:
+    """One text that holds several shaders, given by their macros. A compiler takes the `chosen` one, unless it is told
+    another. The version is the highest that any of them needs, and functions stand there once."""
+    parts = {macro: without_functions(shader) for macro, shader in shaders.items()}
+    width = max(map(len, shaders))
+    lines = [
+        max(part[0] for part in parts.values()),
+        f"// {len(shaders)} shaders in one text: {CHOICE} says which of them is compiled.",
+        *(
+            f"#define {macro:{width}} {at}  // {'compute' if shader.computes else 'fragment'} shader"
+            for at, (macro, shader) in enumerate(shaders.items(), 1)
+        ),
+        f"#ifndef {CHOICE}",
+        f"#define {CHOICE} {chosen}",
+        "#endif",
+        *shared_functions(Glsl(), shaders.values()),
+    ]
+    for macro, (_, *part) in parts.items():
+        lines += ["", f"#if {CHOICE} == {macro}", *part, "#endif"]
+    return "\n".join(lines) + "\n"
 
 
 def resampling() -> str:

@@ -7,22 +7,25 @@ another order: what has to be as written is looked at by its bits, or asked for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import copysign
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from weft.codegen.base import Kernel
-from weft.codegen.clike.document import block, document, structure
+from weft.codegen.clike.document import block, document, shared_functions, structure, without_functions
 from weft.codegen.clike.emit import emit
 from weft.codegen.clike.language import Language, Line, Parts
 from weft.codegen.clike.memory import slot_name
-from weft.codegen.clike.names import identifier, remark
+from weft.codegen.clike.names import Names, identifier, remark
 from weft.codegen.clike.prelude import FUSED, Helper
 from weft.codegen.clike.shader import Bound, Buffer, Extent, Shader, UnsuitableError, Use
 from weft.codegen.native.layout import Head, PictureWord
 from weft.ir.program import StateSlot
 from weft.ir.rates import Rate
+
+_TOP = ("#include <metal_stdlib>", "using namespace metal;")
 
 # What lies in these is said where they are declared.
 _TOLD = frozenset({Use.RING, Use.HISTORY, Use.PICTURE, Use.ASKED})
@@ -87,9 +90,22 @@ _RESERVED = frozenset(
 )
 
 
+class KernelNames(NamedTuple):
+    """What a kernel defines in its file: a function, and the struct of the numbers that it is given."""
+
+    entry: str
+    frame: str = "Frame"
+
+
+_ALONE: Mapping[str, KernelNames] = MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class Msl(Language):
     """Version 2.3."""
+
+    file: Mapping[str, KernelNames] = field(default_factory=lambda: _ALONE)
+    """The kernels that share a file, by their names; empty for a kernel that has a file to itself."""
 
     name: ClassVar[str] = "msl"
     plain_waves: ClassVar[float] = 32.0
@@ -108,8 +124,16 @@ class Msl(Language):
     })  # fmt: skip
 
     @property
+    def taken(self) -> frozenset[str]:
+        return self.reserved | {name for names in self.file.values() for name in names}
+
+    @property
     def four(self) -> str:
         return "float4"
+
+    def infinite(self, sign: float) -> str:
+        # Compilers drop a product with an infinity that they know. There are fewer than 2³¹ threads.
+        return f"as_type<float>({0xFF800000 if copysign(1, sign) < 0 else 0x7F800000:#x}u | (id >> 31u))"
 
     def own(self, parts: Parts, image: Bound, slot: StateSlot, layer: str) -> str:
         return f"{image.name}[{_factor(layer, slot)} * count + id]"
@@ -144,15 +168,14 @@ class Msl(Language):
         if parts.stops:
             start.append("bool stopped = false;  // a loop met its limit")
         body = [*map(Line, start), *parts.body, *map(Line, self._ends(parts))]
-        given = _given(parts)
+        names = self.file.get(parts.kernel.name) or KernelNames(identifier(parts.kernel.name))
+        given = _given(parts, names.frame)
         if len(given) > MOST_BUFFERS:
             raise UnsuitableError(f"it needs {len(given)} buffers, and {MOST_BUFFERS} can be had")
-        entry = identifier(parts.kernel.name)
-        main = [Line(f"kernel void {entry}("), *(Line(text, 1) for text in _parameters(given, parts))]
+        main = [Line(f"kernel void {names.entry}("), *(Line(text, 1) for text in _parameters(given, parts))]
         main += block(")", body)
-        top = ["#include <metal_stdlib>", "using namespace metal;"]
-        frame = structure(self, parts, "struct Frame", "};")
-        return document(self, parts, top, [frame], main, entry=entry, buffers=[buffer for buffer, _ in given])
+        frame = structure(self, parts, f"struct {names.frame}", "};")
+        return document(self, parts, _TOP, [frame], main, entry=names.entry, buffers=[buffer for buffer, _ in given])
 
     def _ends(self, parts: Parts) -> list[str]:
         """What is written for an element."""
@@ -205,10 +228,10 @@ def _pixel(outputs: list[str]) -> str:
     return f"uchar4({', '.join([*channels, '255'][:4])})"
 
 
-def _given(parts: Parts) -> list[tuple[Buffer, str]]:
+def _given(parts: Parts, frame: str) -> list[tuple[Buffer, str]]:
     """What the kernel is given, and how it is declared."""
     written = {place.slot for place, _ in parts.stores}
-    given = [(Buffer(Use.FRAME), "constant Frame &frame")]
+    given = [(Buffer(Use.FRAME), f"constant {frame} &frame")]
     if parts.outputs:
         given.append((Buffer(Use.OUT), "device uchar4 *pixels" if parts.packed else "device float *values"))
     given += [(Buffer(Use.COORDINATE, name), f"const device float *all_{name}") for name in _places(parts)]
@@ -236,12 +259,32 @@ def _parameters(given: list[tuple[Buffer, str]], parts: Parts) -> list[str]:
     return [*lines, "uint id [[thread_position_in_grid]]"]
 
 
-def pixels(kernel: Kernel, packed: bool = True) -> Shader:
-    """The program of a kernel over a picture, `packed` as pixels or with its outputs as planes. Raises UnsuitableError
-    with the reason if it has none."""
-    return emit(kernel, Msl(), packed)
+def pixels(kernel: Kernel, packed: bool = True, file: Mapping[str, KernelNames] = _ALONE) -> Shader:
+    """The program of a kernel over a picture, `packed` as pixels or with its outputs as planes; `file` are the names of
+    the kernels that share its file. Raises UnsuitableError with the reason if it has none."""
+    return emit(kernel, Msl(file), packed)
 
 
-def points(kernel: Kernel) -> Shader:
+def points(kernel: Kernel, file: Mapping[str, KernelNames] = _ALONE) -> Shader:
     """The program of a kernel over points. Raises UnsuitableError with the reason if it has none."""
-    return emit(kernel, Msl())
+    return emit(kernel, Msl(file))
+
+
+def file_names(kernels: Sequence[Kernel]) -> Mapping[str, KernelNames]:
+    """Names for kernels that share a file: `visual/display` is `visual_display`, with `VisualDisplayFrame`."""
+    names = Names(Msl.reserved | Msl().function_names)
+    made = {}
+    for kernel in kernels:
+        entry = names.new(kernel.name)
+        frame = "".join(word[0].upper() + word[1:] for word in entry.split("_")) + "Frame"
+        made[kernel.name] = KernelNames(entry, names.unique(frame))
+    return made
+
+
+def file_of(shaders: Sequence[Shader]) -> str:
+    """One file of several kernels, which were made with the names of that file."""
+    lines = [*_TOP, *shared_functions(Msl(), shaders)]
+    for shader in shaders:
+        title, *rest = without_functions(shader)
+        lines += ["", title, *rest[len(_TOP) :]]
+    return "\n".join(lines) + "\n"

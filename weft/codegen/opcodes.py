@@ -98,7 +98,8 @@ _GENERAL = (
            "reads a slot as it was k ticks ago, for this element: k is rounded down and clamped to what the slot "
            "remembers (NaN: 1); 0 before the start"),
     Opcode("SAMPLE_STATE", SlotPlane, "k x y → v", _always(3, 1),
-           "samples the image that a slot was k ticks ago: bilinearly, clamped at the edge"),
+           "samples the image that a slot was k ticks ago: bilinearly, clamped at the edge; over points, which are "
+           "read between ticks, 0 is what the last tick wrote"),
     Opcode("STORE_STATE", SlotPlane, "v →", _always(1, 0),
            "pops what a slot will have been one tick ago, from the next tick on"),
     Opcode("SAMPLE_PICTURE", PicturePlane, "x y → v", _always(2, 1),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from weft.codegen.base import Kernel
 from weft.codegen.serialize import content_hash
+from weft.errors import Span
 from weft.graph.nodes import Subgraph
 from weft.names import StrandRef
 
@@ -25,6 +26,8 @@ class Unit:
     feeds: Kernel | None = None
     code: object = None
     code_of: str = ""
+    loops: tuple[Span, ...] = ()
+    """Where the loops stand that may be stopped by their limit of steps."""
 
     def coded_for(self, name: str) -> Unit:
         """The same without code that another backend than the one of this name has translated."""

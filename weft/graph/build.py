@@ -10,6 +10,7 @@ from typing import TypeVar
 from weft.contexts import ContextTable
 from weft.errors import Report, Span, WeftError
 from weft.graph.blame import at_the_call, value_of
+from weft.graph.budget import Budget
 from weft.graph.elaborate import Elaborator
 from weft.graph.fields import Environment
 from weft.graph.nodes import Edge, Node, RenderGraph, Sink, Strand
@@ -28,12 +29,6 @@ from weft.syntax.walk import Walkable
 
 T = TypeVar("T")
 
-_TOO_LARGE = "program-too-large"
-
-# Each round can only find more slots planar, so the number of rounds is bounded by the depth of state within state; far
-# fewer are needed for anything a person writes.
-_MAX_ROUNDS = 40
-
 
 @dataclass(frozen=True)
 class _Attempt:
@@ -41,16 +36,17 @@ class _Attempt:
 
     patch: Patch
     report: Report
+    budget: Budget
 
     def __call__(self, work: Callable[[], T], within: Walkable | None = None) -> T | None:
-        """The result of some work on an expression or statement; None where it failed."""
+        """The result of some work on an expression or statement; None where it failed, or nothing is left to do it
+        with, which has been told once then."""
+        if self.budget.is_spent:
+            return None
         try:
             return work()
         except WeftError as failure:
-            # A program that is too large is so in every strand: once is enough.
-            known = {_TOO_LARGE} & {d.code for d in self.report.errors}
-            told = (d for d in failure.diagnostics if d.code not in known)
-            self.report.add(at_the_call(d, self.patch, within) for d in told)
+            self.report.add(at_the_call(d, self.patch, within) for d in failure.diagnostics)
         except PoisonedError:
             pass
         return None
@@ -64,26 +60,28 @@ class _Findings:
     parts: dict[str, list[SinkPart]] = field(default_factory=dict)
 
 
-def build_graph(patch: Patch, contexts: ContextTable, report: Report) -> RenderGraph:
+def build_graph(patch: Patch, contexts: ContextTable, report: Report, budget: Budget | None = None) -> RenderGraph:
     """Checks all of a patch and builds its render graph. What is wrong is reported; the graph then lacks it."""
+    budget = budget or Budget()
     domain = ShapeDomain()
-    attempt = _Attempt(patch, report)
-    findings = _elaborate(patch, domain, attempt)
+    attempt = _Attempt(patch, report, budget)
+    findings = _elaborate(patch, domain, attempt, budget)
     _settle_state(findings.elaborator, domain, attempt)
     graph = _untagged(patch, findings)
     facts = {ref: _fact(ref, findings.elaborator, domain.planar) for ref in graph.strands()}
     return partition(tag(graph, facts, contexts))
 
 
-def _elaborate(patch: Patch, domain: ShapeDomain, attempt: _Attempt) -> _Findings:
+def _elaborate(patch: Patch, domain: ShapeDomain, attempt: _Attempt, budget: Budget) -> _Findings:
     env = Environment(domain, patch.settings, ("absframe",), OWN)
-    elaborator: Elaborator[Shape] = Elaborator(patch, domain, env)
+    elaborator: Elaborator[Shape] = Elaborator(patch, domain, env, budget)
     findings = _Findings(elaborator)
     for instance in patch.instances.values():
         for name, output in instance.outputs.items():
             attempt(partial(elaborator.strand, StrandRef(instance.name, name), OWN), value_of(output))
     for sink in patch.sinks:
-        parts = attempt(partial(sink_parts, sink, elaborator.resolver)) or []
+        with budget.within(sink.statement.span, "statement"):
+            parts = attempt(partial(sink_parts, sink, elaborator.resolver)) or []
         findings.parts[sink.label] = parts
         for part in parts:
             attempt(partial(elaborator.expression, part.value, part.scope, sink.label, OWN), part.value)
@@ -92,21 +90,30 @@ def _elaborate(patch: Patch, domain: ShapeDomain, attempt: _Attempt) -> _Finding
     return findings
 
 
-def _finish(elaborator: Elaborator[Shape], attempt: _Attempt) -> None:
-    while elaborator.has_pending:
-        attempt(elaborator.finish)
+def _finish(
+    elaborator: Elaborator[Shape], attempt: _Attempt, found: Callable[[str, Shape], None] | None = None
+) -> None:
+    while elaborator.has_pending and not attempt.budget.is_spent:
+        attempt(partial(elaborator.finish, found))
 
 
 def _settle_state(elaborator: Elaborator[Shape], domain: ShapeDomain, attempt: _Attempt) -> None:
     """Finds the planar slots: what a slot keeps may depend on other slots and on itself, so that those found planar can
-    make others so. Nothing else that elaboration finds out depends on this, so only the state is evaluated again."""
-    for _ in range(_MAX_ROUNDS):
-        found = {key for (key, _), shape in elaborator.updates.items() if shape.over & PLANE}
-        if found <= domain.planar:
-            break
-        domain.planar |= found
-        elaborator.restart()
-        _finish(elaborator, attempt)
+    make others so. Nothing else that elaboration finds out depends on this, so only the state is evaluated again:
+    forwards and backwards in turn, since slots may stand before or behind those that they read."""
+
+    def see(key: str, shape: Shape) -> None:
+        if shape.over & PLANE:
+            domain.planar.add(key)
+
+    for (key, _), shape in elaborator.updates.items():
+        see(key, shape)
+    known, last_first = 0, False
+    while known < len(domain.planar) and not attempt.budget.is_spent:
+        known = len(domain.planar)
+        elaborator.restart(last_first)
+        last_first = not last_first
+        _finish(elaborator, attempt, see)
 
 
 def _check_uncalled(patch: Patch, elaborator: Elaborator[Shape], attempt: _Attempt) -> None:
@@ -123,7 +130,8 @@ def _check_body(spindle: SpindleDefinition, elaborator: Elaborator[Shape], attem
 
     steps: list[tuple[BodyStatement, Scope]] = []
     enter = partial(elaborator.resolver.enter, spindle, arguments, scope, scope.path, spindle.name.span)
-    attempt(partial(enter, lambda statement, behind: steps.append((statement, behind))))
+    with elaborator.budget.within(spindle.name.span, "strand"):
+        attempt(partial(enter, lambda statement, behind: steps.append((statement, behind))))
     for statement, behind in steps:
         for name in elaborator.resolver.ordinals.assigned([statement]):
             members = partial(_members, behind.locals.get(name), name not in outputs, elaborator.resolver)

@@ -15,6 +15,7 @@ from weft.errors import Span, WeftError, error
 from weft.graph import memory
 from weft.graph.access import map_target, meant
 from weft.graph.arguments import match_arguments
+from weft.graph.budget import Budget
 from weft.graph.domain import Domain, SlotRequest
 from weft.graph.fields import BASES, FIELDS, Coordinates, Environment
 from weft.graph.groups import positional_axes
@@ -57,12 +58,20 @@ from weft.syntax.ast import (
     Unary,
 )
 from weft.trampoline import Task, run
+from weft.wording import steps_of
 
 V = TypeVar("V")
 
 
-# How one plane of a slot advances: what evaluates the value that it keeps of a tick.
-_Advance: TypeAlias = tuple[SlotRequest, int, Callable[[], Task[V]]]
+# How one plane of a slot advances: what evaluates the value that it keeps of a tick, and the loops that asked for it.
+_Advance: TypeAlias = tuple[SlotRequest, int, Callable[[], Task[V]], tuple[Span, ...]]
+
+
+# What the evaluation of an expression or a member takes of the budget.
+_STEPS = 6
+
+# What a slot takes, besides how it advances.
+_STEPS_OF_A_SLOT = 30
 
 
 class Elaborator(Generic[V]):
@@ -73,11 +82,12 @@ class Elaborator(Generic[V]):
     noted again, so that `behind` leads from each owner to its slots, and from a slot to who first asked for it.
     """
 
-    def __init__(self, patch: Patch, domain: Domain[V], env: Environment[V]) -> None:
+    def __init__(self, patch: Patch, domain: Domain[V], env: Environment[V], budget: Budget) -> None:
         self.patch = patch
         self.domain = domain
         self.env = env
-        self.resolver = Resolver(patch)
+        self.budget = budget
+        self.resolver = Resolver(patch, budget)
         self.slots: dict[str, SlotRequest] = {}
         self.updates: dict[tuple[str, int], V] = {}
         self.references: dict[object, dict[StrandRef, Span]] = {}
@@ -103,12 +113,12 @@ class Elaborator(Generic[V]):
 
     def expression(self, value: Expression, scope: Scope, owner: object, at: Coordinates[V]) -> V:
         """An expression that belongs to a sink or another owner outside of the instances."""
-        with self._owned(owner):
+        with self._owned(owner), self.budget.within(value.span, "strand"):
             return run(self.value(value, scope, at))
 
     def evaluate(self, member: Member, owner: object, at: Coordinates[V], span: Span) -> V:
         """What a body left in one of its names."""
-        with self._owned(owner):
+        with self._owned(owner), self.budget.within(span, "strand"):
             return run(self.member(member, at, span))
 
     @property
@@ -116,19 +126,24 @@ class Elaborator(Generic[V]):
         """Whether there are slots of which it is not known yet how they advance."""
         return bool(self._pending)
 
-    def finish(self) -> None:
-        """Evaluates how the slots advance, at their own coordinates, until no new ones turn up."""
+    def finish(self, found: Callable[[str, V], None] | None = None) -> None:
+        """Evaluates how the slots advance, at their own coordinates, until no new ones turn up. `found` is called with
+        the key of a slot and what one of its planes keeps."""
         while self._pending:
-            slot, plane, task = self._pending.pop(0)
-            with self._owned(slot.key):
-                self.updates[slot.key, plane] = run(task())
+            slot, plane, task, loops = self._pending.pop(0)
+            before = self.budget.spent
+            with self._owned(slot.key), self.budget.within(slot.span, "strand"):
+                value = self.updates[slot.key, plane] = run(task())
+            self.budget.credit(loops, self.budget.spent - before)
+            if found is not None:
+                found(slot.key, value)
 
-    def restart(self) -> None:
+    def restart(self, last_first: bool = False) -> None:
         """Lets `finish` evaluate all slots anew, because the domain knows more than it did."""
         self._strands.clear()
         self._locals.clear()
         self._loops.clear()
-        self._pending = list(self._advances)
+        self._pending = self._advances[::-1] if last_first else list(self._advances)
 
     @contextmanager
     def _owned(self, owner: object) -> Iterator[None]:
@@ -143,6 +158,7 @@ class Elaborator(Generic[V]):
 
     def value(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
         """The one value of an expression at coordinates."""
+        self.budget.spend(_STEPS)
         match node:
             case Binary(symbol, left, right, span):
                 return self._operation(BINARY[symbol].name, (left, right), span, scope, at)
@@ -208,6 +224,7 @@ class Elaborator(Generic[V]):
 
     def member(self, member: Member, at: Coordinates[V], span: Span) -> Task[V]:
         """A member of a group, or a local, at coordinates. `span` is where it is asked for."""
+        self.budget.spend(_STEPS)
         match member:
             case StrandMember(ref):
                 return self._strand(ref, at, span)
@@ -282,7 +299,8 @@ class Elaborator(Generic[V]):
             self._owners.append(ref)
             self._open.add(ref)
             try:
-                across = yield self._defined(ref, at)
+                with self.budget.within(output.span, "strand"):
+                    across = yield self._defined(ref, at)
             except WeftError:
                 self._poisoned.add(ref)
                 raise
@@ -300,7 +318,7 @@ class Elaborator(Generic[V]):
         first = self.references[path[-1]][ref]
         related = [(self.references[a][b], f"{short(a)} reads {short(b)} here") for a, b in pairwise(steps)]
         raise error(
-            "cycle", f"{short(ref)} depends on itself: {' → '.join(map(short, steps))}", first,
+            "cycle", f"{short(ref)} depends on itself: {steps_of([short(step) for step in steps])}", first,
             "prev(…) reads the value of one tick ago, and makes feedback of it", related[:-1],
         )  # fmt: skip
 
@@ -343,8 +361,13 @@ class Elaborator(Generic[V]):
             case "state":
                 return memory.remember(self, name, node, scope, at)
             case _:
-                group = _some(self.resolver.group(node, scope))
-                return self.member(self.resolver.pick(group, scope, node.span), at, node.span)
+                return self._called(node, scope, at)
+
+    def _called(self, node: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
+        with self.budget.within(node.span, "call"):
+            group = _some(self.resolver.group(node, scope))
+            value: V = yield self.member(self.resolver.pick(group, scope, node.span), at, node.span)
+        return value
 
     def _builtin(self, node: Call, name: str, scope: Scope, at: Coordinates[V]) -> Task[V]:
         spec = BUILTINS[name]
@@ -413,6 +436,7 @@ class Elaborator(Generic[V]):
         return self._moved(at, moved)
 
     def _moved(self, at: Coordinates[V], maps: Mapping[str, V]) -> Coordinates[V]:
+        self.budget.spend(_STEPS)
         moved = at.moved(maps)
         return self._places.setdefault(moved.key, moved)
 
@@ -425,8 +449,10 @@ class Elaborator(Generic[V]):
             self.behind.setdefault(self._owners[-1], set()).add(slot.key)
             self.behind.setdefault(slot.key, {self._owners[-1]})
         if slot.key not in self.slots:
+            self.budget.spend(_STEPS_OF_A_SLOT)
             self.slots[slot.key] = slot
-            advances = [(slot, plane, update) for plane, update in enumerate(updates)]
+            loops = self.budget.loops
+            advances = [(slot, plane, update, loops) for plane, update in enumerate(updates)]
             self._advances += advances
             self._pending += advances
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from weft.errors import Span
+from weft.graph.budget import Budget
 from weft.graph.domain import Domain, SlotRequest
 from weft.graph.fields import Coordinates, Environment
 from weft.graph.resolve import Resolver
@@ -24,6 +25,9 @@ class Evaluation(Protocol[V]):
 
     @property
     def env(self) -> Environment[V]: ...
+
+    @property
+    def budget(self) -> Budget: ...
 
     @property
     def resolver(self) -> Resolver: ...

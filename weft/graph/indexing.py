@@ -17,6 +17,9 @@ from weft.trampoline import Task
 
 V = TypeVar("V")
 
+# What the choice of an element takes of the budget, besides its evaluation.
+_STEPS_OF_A_CHOICE = 6
+
 
 def indexed(e: Evaluation[V], node: Index, scope: Scope, at: Coordinates[V]) -> Task[V]:
     """The element at an index: the only one asked for, or a choice among all."""
@@ -31,6 +34,7 @@ def indexed(e: Evaluation[V], node: Index, scope: Scope, at: Coordinates[V]) -> 
         return value
     chosen: V = yield _element(e, node, group, spreads, 0, scope, at)
     for place in range(1, len(group)):
+        e.budget.spend(_STEPS_OF_A_CHOICE)
         element: V = yield _element(e, node, group, spreads, place, scope, at)
         reached = e.domain.op("ge", index, e.domain.const(float(place)), span=node.span)
         chosen = e.domain.op("select", reached, element, chosen, span=node.span)

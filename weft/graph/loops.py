@@ -1,4 +1,4 @@
-"""Loops: unrolled where both ends are constants and the body is short or has state, real loops elsewhere."""
+"""Loops: unrolled where both ends are constants and the whole is short or has state, real loops elsewhere."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TypeVar
 from weft.errors import Span, error
 from weft.graph.evaluation import Evaluation
 from weft.graph.fields import Coordinates
+from weft.graph.ordinals import STEP_SIZE
 from weft.graph.resolve import assigned_value
 from weft.graph.scope import Closure, Fixed, Scope
 from weft.ops import ieee
@@ -20,8 +21,13 @@ V = TypeVar("V")
 # More steps than this are an error where the count is known, and where a varying loop stops.
 MAX_STEPS = 4096
 
-# Up to here, unrolled code is not larger than a performer's own repetition would be, and it folds and hoists.
+# Up to here, unrolled code is not larger than a performer's own repetition would be, and it folds and hoists. The limit
+# of the size is for loops within each other, and for long bodies: what they come to when all is written out.
 UNROLLED_STEPS = 16
+UNROLLED_SIZE = 4096
+
+# What a step of a loop takes besides its statements, of the budget.
+_STEPS_OF_A_STEP = 12
 
 
 def run_loop(e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[dict[str, V]]:
@@ -37,15 +43,25 @@ def run_loop(e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V]) -> T
             inits.append(e.domain.const(0.0))
     steps = _constant_steps(e, loop, first, last)
     has_state = e.resolver.ordinals.has_state(loop.body)
-    if steps is not None and (steps <= UNROLLED_STEPS or has_state):
+    if steps is not None and (has_state or _pays(e, loop, scope, steps)):
         start = e.domain.constant(first) or 0.0
-        results: dict[str, V] = yield _unrolled(e, loop, scope, at, start, steps, dict(zip(names, inits, strict=True)))
+        with e.budget.within(loop.span, "loop"):
+            results: dict[str, V] = yield _unrolled(
+                e, loop, scope, at, start, steps, dict(zip(names, inits, strict=True))
+            )
         return results
     if has_state and not e.domain.is_unknown(first) and not e.domain.is_unknown(last):
         raise error("state-in-varying-loop", "a loop whose ends vary cannot contain state", _ends(loop),
                     "give the loop constant ends, so that each step has a memory of its own")  # fmt: skip
-    results = yield _real(e, loop, scope, at, (first, last), dict(zip(names, inits, strict=True)))
+    with e.budget.within(loop.span, "loop"):
+        results = yield _real(e, loop, scope, at, (first, last), dict(zip(names, inits, strict=True)))
     return results
+
+
+def _pays(e: Evaluation[V], loop: For, scope: Scope, steps: int) -> bool:
+    """Whether a loop of so many steps is worth being written out."""
+    size = scope.copies * steps * (STEP_SIZE + e.resolver.ordinals.size(loop.body))
+    return steps <= UNROLLED_STEPS and (size <= UNROLLED_SIZE or steps <= 1)
 
 
 def _constant_steps(e: Evaluation[V], loop: For, first: V, last: V) -> int | None:
@@ -67,8 +83,10 @@ def _unrolled(
     e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V], start: float, steps: int, carried: dict[str, V]
 ) -> Task[dict[str, V]]:
     for k in range(steps):
+        e.budget.spend(_STEPS_OF_A_STEP)
         index = e.domain.const(start + k)
-        inner = replace(_step_scope(scope, loop, index, carried), path=f"{scope.path}[{k}]")
+        step = _step_scope(scope, loop, index, carried)
+        inner = replace(step, path=f"{scope.path}[{k}]", copies=scope.copies * steps)
         after: Scope = yield _body(e, loop, inner, at)
         carried = _fixed_values(after, carried)
     return carried
@@ -82,8 +100,9 @@ def _real(
     level = 1 + max(scope.level, *(domain.loop_level(v) for v in values))
     # Ends of which nothing is known may turn out constant where the spindle is called.
     varying = not any(domain.is_unknown(end) for end in ends)
-    building = domain.loop(level, *ends, list(carried.values()), loop.variable.span)
+    building = domain.loop(level, *ends, list(carried.values()), _ends(loop))
     while True:
+        e.budget.spend(_STEPS_OF_A_STEP)
         state = dict(zip(carried, building.carried, strict=True))
         inner = replace(_step_scope(scope, loop, building.index, state), level=level, varying=varying)
         after: Scope = yield _body(e, loop, inner, at)
@@ -112,6 +131,7 @@ def _fixed_values(scope: Scope, names: Mapping[str, V]) -> dict[str, V]:
 def _body(e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[Scope]:
     """Runs one step's statements: inside a loop, what is assigned is a number at once."""
     for statement in loop.body:
+        e.resolver.spend_on_binding(scope)
         match statement:
             case Assignment(name, "=", value, _) if isinstance(value, Bundle):
                 scope = scope.bind(name.name, Closure(value, scope))

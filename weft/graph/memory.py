@@ -25,6 +25,9 @@ from weft.trampoline import Task
 
 V = TypeVar("V")
 
+# What a read between ticks takes of the budget.
+_STEPS_OF_READING = 30
+
 # A minute of frames at 60 a second, or ten of audio at 96 kHz: more is a mistake of the unit.
 MAX_TICKS = 60_000_000
 
@@ -92,7 +95,7 @@ def _hold(
         now: V = yield e.value(args[0], scope, where)
         trigger: V = yield e.value(args[1], scope, where)
         held, before, started = (e.domain.state(slot, p, _one(e), where, call.span) for p in range(3))
-        changed = e.domain.op("ne", trigger, before)
+        changed = e.domain.op("differs", trigger, before)
         first = e.domain.op("eq", started, e.domain.const(0.0))
         return e.domain.op("select", e.domain.op("or", first, changed), now, held, span=call.span)
 
@@ -175,6 +178,7 @@ def _interpolated(
     e: Evaluation[V], slot: SlotRequest, plane: int, age: V, most: float, now: V | None, at: Coordinates[V], span: Span
 ) -> V:
     """A plane as it was `age` ticks ago, clamped to 0…most (to 1…most without a value of now), linear in between."""
+    e.budget.spend(_STEPS_OF_READING)
     op, const = e.domain.op, e.domain.const
     age = op("min", op("max", age, const(0.0 if now is not None else 1.0)), const(most))
     whole = op("floor", age)

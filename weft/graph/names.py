@@ -83,6 +83,8 @@ class _Names:
         self.instances: dict[str, Instance] = {}
         self.spindles: dict[str, SpindleDefinition] = {}
         self.sinks: list[SinkStatement] = []
+        self._alike: dict[tuple[str, str | None], list[SinkStatement]] = {}
+        """The output statements of one kind and target."""
         self.settings: dict[str, Setting] = {}
         self.parameters: list[Parameter] = []
         self.pragmas: dict[type, Fade | Quantize] = {}
@@ -269,14 +271,15 @@ class _Names:
         target = self._target(statement) if spec.targets else None
         canonical = spec.statements[0]
         label = f"{canonical}:{target}" if target else canonical
-        same = [s for s in self.sinks if s.spec is spec and s.target == target]
+        same = self._alike.setdefault((spec.name, target), [])
         if same and spec.merge == "single":
             where = f' to "{target}"' if target else ""
             raise _twice("duplicate-statement", f"there are two {canonical} statements{where}", statement.head,
                          same[0].statement.head, 'for another window, add to: "name"')  # fmt: skip
         if same:
             label += f".{len(same) + 1}"
-        self.sinks.append(SinkStatement(label, spec, statement, target))
+        same.append(SinkStatement(label, spec, statement, target))
+        self.sinks.append(same[-1])
 
     def _target(self, statement: OutputStatement) -> str | None:
         for arg in statement.args:

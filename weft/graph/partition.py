@@ -52,10 +52,11 @@ def _units(graph: RenderGraph) -> _Units:
         ref: [] if strand.tied else [e.source for e in strand.reads if e.source in strands]
         for ref, strand in strands.items()
     }
+    order = {ref: place for place, ref in enumerate(onward)}
     reads, before, evaluates = {}, {}, {}
     for unit, edges in own.items():
-        through = _through(unit, (e.source for e in edges), onward)
-        strong = _through(unit, (e.source for e in edges if not e.weak), onward)
+        through = _through(unit, (e.source for e in edges), onward, order)
+        strong = _through(unit, (e.source for e in edges if not e.weak), onward, order)
         reads[unit] = tuple(r for r in through if strands[r].tied)
         before[unit] = tuple(r for r in strong if strands[r].tied)
         inner = (unit,) if isinstance(unit, StrandRef) else ()
@@ -64,12 +65,15 @@ def _units(graph: RenderGraph) -> _Units:
 
 
 def _through(
-    unit: Unit, starts: Iterable[StrandRef], onward: Mapping[StrandRef, Iterable[StrandRef]]
+    unit: Unit,
+    starts: Iterable[StrandRef],
+    onward: Mapping[StrandRef, Iterable[StrandRef]],
+    order: Mapping[StrandRef, int],
 ) -> list[StrandRef]:
     """The strands that a unit reads, followed through untied ones up to the first tied one on each path: `onward` has
-    every strand, with those that lie behind it if it is untied."""
+    every strand, with those that lie behind it if it is untied, and `order` its place."""
     seen = reachable((s for s in starts if s in onward), onward)
-    return [ref for ref in onward if ref in seen and ref != unit]
+    return sorted((ref for ref in seen if ref in onward and ref != unit), key=order.__getitem__)
 
 
 def _with_weak_order(units: _Units) -> _Units:

@@ -5,7 +5,7 @@ Nothing is evaluated yet; definitions keep the syntax they were written in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -115,6 +115,12 @@ class Patch:
     parameters: tuple[Parameter, ...]
     fade: float | None = None
     quantize: float | None = None
+
+    def pictures(self, labels: Container[str] | None = None) -> tuple[SinkStatement, ...]:
+        """The output statements that draw pictures, of those with these labels if any are given. The first is the one
+        that a single window shows."""
+        found = [s for s in self.sinks if s.spec.targets and (labels is None or s.label in labels)]
+        return tuple(sorted(found, key=lambda sink: sink.target is not None))
 
     def parameter_values(self) -> dict[str, float]:
         """The start value of every output of a parameter, by the name kernels read it by: `name@output`."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 
 from weft.errors import Span, WeftError, did_you_mean, error
 from weft.graph.arguments import Required, match_arguments
+from weft.graph.budget import Budget
 from weft.graph.groups import as_member, instance_group, pick_hint, remapped, strands
 from weft.graph.ordinals import ordinals_of
 from weft.graph.patch import Patch, Spread
@@ -41,10 +45,12 @@ from weft.syntax.ast import (
     If,
     Index,
     Name,
+    Number,
     Remap,
     SpindleDefinition,
     Unary,
 )
+from weft.wording import steps_of
 
 RESERVED = {
     "me": "a coordinate is read as me@x",
@@ -54,18 +60,40 @@ RESERVED = {
 
 MAX_COPIES = 64
 
-# Calls multiply: a spindle that calls another twice, ten levels deep, is a thousand bodies.
-MAX_CALLS = 20_000
+# Comparisons of an unknown name with a known one, in one patch. It takes some 0.1 s.
+_MOST_COMPARED = 100_000
+
+# How deep calls of spindles nest in one another.
+MAX_CALL_DEPTH = 256
+
+# Python calls for each of these levels, where the outputs of a call are bound in the body of the next.
+_FRAMES_PER_CALL = 12
+
+# An argument may be made of other arguments, and these of others.
+_MOST_LOOKED_AT = 32
+
+# Kinds of arguments, none of which is a text of the language.
+_OPEN, _UNKNOWN = "\0open", "\0unknown"
+
+# What a body and each statement in it take of the budget, besides being evaluated; how many names are copied in a step.
+_STEPS_OF_A_BODY = 20
+_STEPS_OF_A_LOCAL = 6
+_NAMES_A_STEP = 8
 
 
 class Resolver:
     """Names, groups and the bodies of spindle calls of one patch. Bodies are built once a call site and scope."""
 
-    def __init__(self, patch: Patch) -> None:
+    def __init__(self, patch: Patch, budget: Budget) -> None:
         self.patch = patch
+        self._budget = budget
         self.ordinals = ordinals_of(patch)
         self._bodies: dict[tuple[Call, Scope], Scope] = {}
+        self._bundles: dict[tuple[Bundle, Scope], Group] = {}
+        self._open_bodies: dict[Hashable, Scope] = {}
         self._instances: dict[str, Group] = {}
+        self._suggested: dict[tuple[str, int | None], str | None] = {}
+        self._compared = 0
 
     # --- names ----------------------------------------------------------------------------------------------------
 
@@ -89,19 +117,29 @@ class Resolver:
         if self.callable_named(name.id, scope):
             return error("call-without-arguments", f'"{name.id}" is a call and needs its arguments', name.span,
                          f"write {name.id}(…)")  # fmt: skip
-        known = [*scope.locals, *self.patch.instances, *CONSTANTS]
-        return error("unknown-strand", f'there is no strand "{name.id}"', name.span, did_you_mean(name.id, known))
+        known = chain(scope.locals, self.patch.instances, CONSTANTS)
+        return error("unknown-strand", f'there is no strand "{name.id}"', name.span, self._near(name.id, known, scope))
 
     def _check_callee(self, callee: Expression, scope: Scope) -> None:
         """Raises WeftError for a call of a name that means nothing at all."""
-        strands = (*scope.locals, *scope.later, *self.patch.instances, *CONSTANTS)
-        if not isinstance(callee, Name) or callee.id in strands:
+        strands = (scope.locals, scope.later, self.patch.instances, CONSTANTS)
+        if not isinstance(callee, Name) or any(callee.id in names for names in strands):
             return
         if callee.id in RESERVED:
             raise error("incomplete-name", f'"{callee.id}" needs a field', callee.span, RESERVED[callee.id])
-        known = [*self.patch.spindles, *BUILTINS, *STATE, *SOURCES, *scope.locals, *self.patch.instances]
+        known = chain(self.patch.spindles, BUILTINS, STATE, SOURCES, scope.locals, self.patch.instances)
         raise error("unknown-call", f'there is no spindle or builtin "{callee.id}"', callee.span,
-                    did_you_mean(callee.id, known))  # fmt: skip
+                    self._near(callee.id, known, scope))  # fmt: skip
+
+    def _near(self, name: str, known: Iterable[str], scope: Scope) -> str | None:
+        """A hint with the name that an unknown one was probably meant to be. A name is looked for once in each spindle,
+        and only until the patch has cost enough comparisons: the first of many mistakes are those that get a hint."""
+        place = (name, id(scope.chain[-1]) if scope.chain else None)
+        if place not in self._suggested and self._compared < _MOST_COMPARED:
+            names = list(known)
+            self._compared += len(names)
+            self._suggested[place] = did_you_mean(name, names)
+        return self._suggested.get(place)
 
     def instance(self, name: str) -> Group:
         """The group of an instance of the patch."""
@@ -140,6 +178,7 @@ class Resolver:
         wrappers: list[tuple[Remap | Call, Scope]] = []
         group: Group | None = None
         while group is None:
+            self._budget.spend(1)
             match expression:
                 case Remap():
                     wrappers.append((expression, scope))
@@ -152,8 +191,7 @@ class Resolver:
                     group = self._call_group(expression, scope)
                     break
                 case Bundle():
-                    members = tuple(Closure(item, scope.spread_over(None)) for item in expression.items)
-                    group = Group(("",) * len(members), members)
+                    group = self._bundle(expression, scope)
                 case Name():
                     found = self.strand(expression, scope)
                     match found:
@@ -167,6 +205,13 @@ class Resolver:
                     return None
         for wrapper, written_in in reversed(wrappers):
             group = group and remapped(group, wrapper, written_in)
+        return group
+
+    def _bundle(self, bundle: Bundle, scope: Scope) -> Group:
+        group = self._bundles.get((bundle, scope))
+        if group is None:
+            members = tuple(Closure(item, scope.spread_over(None)) for item in bundle.items)
+            group = self._bundles[bundle, scope] = Group(("",) * len(members), members)
         return group
 
     def _call_group(self, call: Call, scope: Scope) -> Group | None:
@@ -190,6 +235,7 @@ class Resolver:
         """The first group of several strands that an expression would be spread over: `img` in `img * 0.5`."""
         waiting: list[tuple[Expression, Scope]] = [(expression, scope)]
         while waiting:
+            self._budget.spend(1)
             node, scope = waiting.pop()
             match node:
                 case Unary(operand=operand):
@@ -284,15 +330,74 @@ class Resolver:
         key = (call, scope)
         body = self._bodies.get(key)
         if body is None:
-            if len(self._bodies) >= MAX_CALLS:
-                raise error("program-too-large", f"this patch makes more than {MAX_CALLS:,} spindle calls", call.span,
-                            "call a spindle once and use its outputs")  # fmt: skip
             params = [Required(p.name) for p in spindle.parameters]
             values = match_arguments(spindle.name.name, params, call.args, call.span)
+            alike = self._alike(spindle, values, scope)
+            if alike in self._open_bodies:
+                body = self._bodies[key] = self._open_bodies[alike]
+                return body
             closures = [Closure(value, scope) for value in values if value is not None]
             path = f"{scope.path}/{spindle.name.name}#{self.ordinals.of(call)}"
-            body = self._bodies[key] = self.enter(spindle, closures, scope, path, call.span)
+            with self._budget.within(call.span, "call"):
+                self._budget.spend(_STEPS_OF_A_BODY)
+                body = self._bodies[key] = self.enter(spindle, closures, scope, path, call.span)
+            if alike is not None:
+                self._open_bodies[alike] = body
         return body
+
+    def _alike(
+        self, spindle: SpindleDefinition, values: Iterable[Expression | None], scope: Scope
+    ) -> Hashable | None:
+        """Equal for calls that find out the same of a spindle, as far as they know nothing of its arguments: such calls
+        are made where a spindle is checked without being called, and one body serves them all. None for other
+        calls."""
+        kinds = tuple(self._kind_of(value, scope) for value in values if value is not None)
+        if _OPEN not in kinds and _UNKNOWN not in kinds:
+            return None
+        if None in kinds or scope.spread is not None or self.ordinals.is_recursive(spindle):
+            return None
+        return spindle, kinds, scope.level, scope.varying, scope.copies
+
+    def _kind_of(self, value: Expression, scope: Scope) -> str | None:
+        """What there is to know of an argument: that it is open, or a number made of such; or what it says, if that
+        means the same everywhere; None if it is anything else, or takes long to find out."""
+        if self.is_open(value, scope):
+            return _OPEN
+        while isinstance(value, Name) and isinstance(local := scope.locals.get(value.id), Closure):
+            value, scope = local.value, local.scope
+        waiting: list[tuple[Expression, Scope]] = [(value, scope)]
+        is_closed, is_number = True, isinstance(value, _NUMBERS)
+        for _ in range(_MOST_LOOKED_AT):
+            if not waiting:
+                return f"{value.span.text}\0{_in_library(scope)}" if is_closed else None
+            self._budget.spend(1)
+            node, within = waiting.pop()
+            match node:
+                case Name(id=name):
+                    local = within.locals.get(name)
+                    is_closed = is_closed and local is None
+                    match local:
+                        case Opaque():
+                            return _UNKNOWN if is_number else None
+                        case Closure():
+                            waiting.append((local.value, local.scope))
+                        case None:
+                            pass
+                        case _:
+                            return None
+                case Call():
+                    if self.called(node, within) != "builtin":
+                        return None
+                    waiting += [(argument.value, within) for argument in node.args]
+                case Number():
+                    pass
+                case Access(base=Name(id="me" | "mouse" | "key")):
+                    pass
+                case Binary() | Unary() | If():
+                    waiting += [(child, within) for child in _operands(node)]
+                case _:
+                    return None
+        return None
 
     def enter(
         self,
@@ -305,21 +410,40 @@ class Resolver:
     ) -> Scope:
         """Runs through a spindle's body with the given arguments, without evaluating anything. `seen` is called with
         every statement and the scope behind it."""
+        if len(scope.chain) >= MAX_CALL_DEPTH:
+            raise error("too-deep", f"calls of spindles are nested more than {MAX_CALL_DEPTH} deep here", span,
+                        "let one spindle call several others instead of each the next")  # fmt: skip
         if spindle in scope.chain:
             names = [s.name.name for s in scope.chain[scope.chain.index(spindle) :]] + [spindle.name.name]
-            raise error("recursion", f"a spindle cannot call itself: {' → '.join(names)}", span,
+            raise error("recursion", f"a spindle cannot call itself: {steps_of(names)}", span,
                         "use a loop, or prev() for what grows over time")  # fmt: skip
         self.ordinals.number(spindle)
         later = frozenset(self.ordinals.assigned(spindle.body))
         parameters = {p.name: a for p, a in zip(spindle.parameters, arguments, strict=True)}
         body, chain = Body(), (*scope.chain, spindle)
-        inner = Scope(path, parameters, later - set(parameters), scope.level, scope.varying, chain, body=body)
+        inner = Scope(
+            path, parameters, later - set(parameters), scope.level, scope.varying, chain, body=body,
+            copies=scope.copies,
+        )  # fmt: skip
+        with _room_for(len(chain)):
+            return self._run_through(spindle, inner, seen)
+
+    def _run_through(
+        self, spindle: SpindleDefinition, inner: Scope, seen: Callable[[BodyStatement, Scope], None] | None
+    ) -> Scope:
         for statement in spindle.body:
+            self.spend_on_binding(inner)
             inner = self.step(statement, inner)
             if seen is not None:
                 seen(statement, inner)
-        body.end = inner
+        if inner.body is not None:
+            inner.body.end = inner
         return inner
+
+    def spend_on_binding(self, scope: Scope) -> None:
+        """Spends what one more local takes: the names of a scope are copied."""
+        names = len(scope.locals) + len(scope.later)
+        self._budget.spend(_STEPS_OF_A_LOCAL + names // _NAMES_A_STEP)
 
     def step(self, statement: Assignment | CallBinding | For, scope: Scope) -> Scope:
         """The scope behind one statement that stands outside of loops."""
@@ -395,6 +519,32 @@ def _looking_back(name: Name, scope: Scope) -> str:
     """How to read what a name was a tick ago, unless it stands for several strands of one step of a loop."""
     end = None if scope.body is None else scope.body.end
     return f"; prev({name.id}) reads what it was a tick ago" if end is None or name.id in end.locals else ""
+
+
+@contextmanager
+def _room_for(depth: int) -> Iterator[None]:
+    """Lets Python recurse through calls of spindles that are nested so deep."""
+    limit = sys.getrecursionlimit()
+    if depth > 1:
+        sys.setrecursionlimit(limit + _FRAMES_PER_CALL)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+# What is one number, or is spread over several strands as a whole.
+_NUMBERS = (Number, Binary, Unary, If, Access)
+
+
+def _operands(node: Binary | Unary | If) -> tuple[Expression, ...]:
+    match node:
+        case Binary(left=left, right=right):
+            return left, right
+        case Unary(operand=operand):
+            return (operand,)
+        case If(condition=condition, then=then, otherwise=otherwise):
+            return condition, then, otherwise
 
 
 def _in_library(scope: Scope) -> bool:

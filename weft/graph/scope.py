@@ -32,7 +32,7 @@ class Scope:
     `path` names the place for state: `trail@v`, `scene/blur#0`. `later` holds the names a body assigns further down,
     which are locals only for what is remembered. `level` is that of the innermost loop around it, -1 outside of loops.
     `chain` lists the spindles being called, the innermost last, and `body` belongs to that one. `spread` is the place
-    among several that the expression is evaluated for.
+    among several that the expression is evaluated for. `copies` is how often the loops around it write it out.
     """
 
     path: str
@@ -43,16 +43,21 @@ class Scope:
     chain: tuple[SpindleDefinition, ...] = ()
     spread: Spread | None = None
     body: Body | None = None
+    copies: int = 1
 
     def bind(self, name: str, value: Local) -> Scope:
         """With one more local, which shadows what had its name before."""
         known, later = {**self.locals, name: value}, self.later - {name}
-        return Scope(self.path, known, later, self.level, self.varying, self.chain, self.spread, self.body)
+        return Scope(
+            self.path, known, later, self.level, self.varying, self.chain, self.spread, self.body, self.copies
+        )
 
     def spread_over(self, spread: Spread | None) -> Scope:
         if spread == self.spread:
             return self
-        return Scope(self.path, self.locals, self.later, self.level, self.varying, self.chain, spread, self.body)
+        return Scope(
+            self.path, self.locals, self.later, self.level, self.varying, self.chain, spread, self.body, self.copies
+        )
 
     def for_memory(self) -> Scope:
         """The surroundings of what state takes at the end of a tick: the names that the body assigns further down mean

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from weft.errors import Span
 from weft.ir.expr import Expr, Pool, topological
@@ -13,6 +15,9 @@ _COMMUTATIVE = frozenset({"add", "mul", "eq", "ne", "and", "or"})
 
 
 _NUMBERS = ("const", "bits")
+
+# These are NaN if any of their operands is.
+_KEEP_NAN = frozenset({"add", "sub", "mul", "div", "mod"})
 
 
 @dataclass(slots=True)
@@ -88,6 +93,32 @@ class Builder:
         return self.bits(int(value)) if row.gives == "bits" else self.const(value)
 
 
+def expanded_size(name: str, operands: Sequence[float | None]) -> int:
+    """About how many expressions a row becomes when it is expanded; `operands` are the numbers that are known."""
+    row = OPS[name]
+    if row.expand is None:
+        return max(1, len(operands) - len(row.params) + 1)
+    # What is left at its default, or counts something, is what expansions take short cuts for.
+    counts = (
+        n if n in _SMALL_COUNTS and k < len(row.params) and row.params[k].default is not None else None
+        for k, n in enumerate(operands)
+    )
+    return _expanded_size(name, tuple(counts))
+
+
+_SMALL_COUNTS = range(17)
+
+
+@lru_cache(maxsize=256)
+def _expanded_size(name: str, operands: tuple[float | None, ...]) -> int:
+    builder = Builder(Pool())
+    args = [
+        builder.pool.make("coord", (), str(k)) if n is None else builder.const(n) for k, n in enumerate(operands)
+    ]
+    builder.op(name, *args)
+    return max(1, len(builder.pool) - len(operands))
+
+
 def in_order(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """The operands of a row, in the one order in which they are written if it does not matter."""
     return args[::-1] if name in _COMMUTATIVE and args[0].index > args[1].index else args
@@ -96,6 +127,11 @@ def in_order(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
 def _unchanged(name: str, args: tuple[Expr, ...]) -> Expr | None:
     """The operand that an operation gives back as it is, for every value of it, infinities and NaN included. Only the
     sign of a zero may differ, which the language does not promise."""
+    if name in _KEEP_NAN:
+        # Compilers of shaders may drop an operation on a NaN that they know.
+        lost = next((arg for arg in args if arg.op == "const" and arg.attr != arg.attr), None)
+        if lost is not None:
+            return lost
     match name:
         case "mul" if _is(args[1], 1.0):
             return args[0]

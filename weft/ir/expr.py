@@ -25,13 +25,13 @@ knowing where it stands, and two equal loops are one.
 from __future__ import annotations
 
 import struct
-import sys
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
-from weft.errors import Span, error
+from weft.errors import Span
+from weft.graph.budget import Budget
 from weft.names import StrandRef as StrandRef  # noqa: PLC0414 - the attribute of `strand`, for those who import Expr
 
 
@@ -80,19 +80,20 @@ class Expr:
         return f"%{self.index} = {self.op}({', '.join([repr(self.attr)] * (self.attr is not None) + shown)})"
 
 
-# A larger program comes from a runaway expansion, and would take longer to compile than a performer waits.
-MAX_EXPRESSIONS = 100_000
+# What an expression costs from lowering to code, in steps of elaboration.
+STEPS = 12
 
 
 class Pool:
     """The interned expressions of one compile."""
 
-    def __init__(self, limit: int = MAX_EXPRESSIONS) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
+        self.budget = budget or Budget()
         self._nodes: dict[tuple[object, ...], Expr] = {}
         self._spans: dict[Expr, Span] = {}
         self._names: dict[Expr, str] = {}
         self._strands: set[Expr] = set()
-        self._limit = limit
+        self._steps = STEPS
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -100,16 +101,12 @@ class Pool:
     def make(self, op: str, args: tuple[Expr, ...] = (), attr: Attribute = None, span: Span | None = None) -> Expr:
         """The expression of this structure. The first span it is made with is kept beside it.
 
-        Raises WeftError when the program grows beyond the limit.
+        Raises WeftError when the budget is spent.
         """
         key = (op, args, _bits(attr) if op == "const" else attr)
         node = self._nodes.get(key)
         if node is None:
-            if len(self._nodes) >= self._limit:
-                raise error(
-                    "program-too-large", f"this patch expands to more than {self._limit:,} expressions", span,
-                    hint="shorten a loop, or remap fewer times",
-                )  # fmt: skip
+            self.budget.spend(self._steps, span)
             node = Expr(op, args, attr, len(self._nodes), _free(op, args, attr))
             self._nodes[key] = node
             if span is not None:
@@ -117,9 +114,9 @@ class Pool:
         return node
 
     def lift_limit(self) -> None:
-        """Lets the pool grow as it must: passes that are only for speed make no more than a few times of what is there,
-        and no program shall fail for their sake."""
-        self._limit = sys.maxsize
+        """Lets the pool grow at nobody's cost: passes make no more than a few times of what is there, which has been
+        paid for."""
+        self._steps = 0
 
     def const(self, value: float, span: Span | None = None) -> Expr:
         return self.make("const", (), float(value), span)

@@ -15,15 +15,21 @@ from weft.graph.nodes import RenderGraph, Subgraph
 from weft.graph.patch import Patch
 from weft.graph.sinks import sink_parts
 from weft.graph.source_calls import media_kind, source_text
-from weft.ir.builder import Constants
-from weft.ir.expr import Expr, LoopShape, LoopValue, PicturePlane, Pool, SlotPlane, topological
+from weft.ir.builder import Constants, expanded_size
+from weft.ir.expr import STEPS, Expr, LoopShape, LoopValue, PicturePlane, Pool, SlotPlane, topological
 from weft.ir.program import Lowered, Output, StateSlot, Update
+from weft.ir.rates import slots_over
 from weft.names import StrandRef
-from weft.sources import PICTURE, SourceSpec
+from weft.ops import OPS
+from weft.sources import LEFT_OUT, NOT_READABLE, SourceSpec
 from weft.syntax.ast import Call, Text
 
 # Where a context does not sweep a coordinate: the centre of a one-pixel picture, the left channel.
 _STANDSTILL = {"x": 0.5, "y": 0.5, "channel": 0.0}
+
+
+# What a subgraph takes of the budget besides its expressions: kernels, and their machine code.
+_STEPS_OF_A_SUBGRAPH = 2000
 
 
 class Unavailable(WeftError):  # noqa: N818 - a warning, after which the rest goes on
@@ -49,6 +55,7 @@ class _Lowering:
 
     def lowered(self) -> Lowered:
         spec = self.contexts[self.subgraph.context]
+        self.pool.budget.spend(_STEPS_OF_A_SUBGRAPH, self._place())
         swept = self._elaborator(spec, points=False)
         outputs = self._outputs(swept)
         for ref in self.subgraph.tied:
@@ -68,6 +75,10 @@ class _Lowering:
             self._check_raster_state(swept, updates, outputs)
         return Lowered(self.subgraph.name, spec.name, outputs, exposed, slots, updates)
 
+    def _place(self) -> Span | None:
+        """Where the first of its output statements stands."""
+        return next((s.statement.span for s in self.patch.sinks if s.label in self.subgraph.sinks), None)
+
     def _exposed(self, spec: ContextSpec, swept: Elaborator[Expr]) -> tuple[tuple[StrandRef, Expr], ...]:
         """The strands that others read, as functions of the coordinates."""
         points = self._elaborator(spec, points=True)
@@ -79,7 +90,7 @@ class _Lowering:
         env = Environment(domain, self.patch.settings, spec.counters, domain.own)
         domain.own = env_own(domain, env, spec)
         env = Environment(domain, self.patch.settings, () if points else spec.counters, domain.own)
-        return Elaborator(self.patch, domain, env)
+        return Elaborator(self.patch, domain, env, self.pool.budget)
 
     def _owners(self) -> dict[StrandRef, ContextSpec]:
         strands = self.graph.strands()
@@ -100,25 +111,11 @@ class _Lowering:
         self, elaborator: Elaborator[Expr], updates: Sequence[Update], outputs: Sequence[Output]
     ) -> None:
         """In audio, x and y follow from the time, so state over them cannot be read at another x or y."""
-        over_plane = _slots_over({elaborator.env.own.x, elaborator.env.own.y}, updates)
+        over_plane = slots_over((elaborator.env.own.x, elaborator.env.own.y), updates)
         for node in topological([*(u.value for u in updates), *(o.value for o in outputs)]):
             if isinstance(node.attr, SlotPlane) and node.attr.slot in over_plane and len(node.args) == 3:
                 raise error("map-reaches-state", "in audio, state over x or y cannot be read at another place",
                             self.pool.span(node), "delay(…) reads another time instead")  # fmt: skip
-
-
-def _slots_over(coordinates: set[Expr], updates: Sequence[Update]) -> set[str]:
-    """The slots that keep something made of coordinates, also by way of other slots."""
-    needs = {u: topological([u.value]) for u in updates}
-    found: set[str] = set()
-    grown = -1
-    while grown < len(found):
-        grown = len(found)
-        for update, nodes in needs.items():
-            read = {node.attr.slot for node in nodes if isinstance(node.attr, SlotPlane)}
-            if read & found or not coordinates.isdisjoint(nodes):
-                found.add(update.slot)
-    return found
 
 
 def env_own(domain: ExprDomain, env: Environment[Expr], spec: ContextSpec) -> Coordinates[Expr]:
@@ -182,7 +179,13 @@ class ExprDomain:
         return self.pool.make("const", (), float(value), span)
 
     def op(self, name: str, *args: Expr, span: Span | None = None) -> Expr:
-        return self.pool.make(name, args, None, span)
+        known = len(self.pool)
+        made = self.pool.make(name, args, None, span)
+        row = OPS[name]
+        if len(self.pool) > known and (row.expand is not None or len(args) > len(row.params)):
+            size = expanded_size(name, [self.constant(arg) for arg in args])
+            self.pool.budget.spend(STEPS * (size - 1), span)
+        return made
 
     def uniform(self, name: str) -> Expr:
         return self.pool.make("uniform", (), name)
@@ -218,11 +221,11 @@ class ExprDomain:
 
     def source(self, call: Call, spec: SourceSpec, plane: int, axis: Expr | None, at: Coordinates[Expr]) -> Expr:
         text = source_text(call, spec) if spec.media else None
-        if text is None or media_kind(text.value, spec) is not PICTURE:
+        media = None if text is None else media_kind(text.value, spec)
+        if text is None or media is None or not media.is_readable:
             what = spec.name if text is None else f'"{text.value}"'
             raise Unavailable(
-                Diagnostic("warning", "source-not-available", f"{what} cannot be read by this version of weft yet",
-                           call.span, "the statements that need it are left out")
+                Diagnostic("warning", "source-not-available", f"{what} {NOT_READABLE}", call.span, LEFT_OUT)
             )  # fmt: skip
         return self.pool.make("picture", (at.x, at.y), PicturePlane(_beside(text), plane), call.span)
 

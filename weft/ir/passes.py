@@ -10,9 +10,12 @@ from weft.contexts import ContextSpec
 from weft.ir import feeds, phases, waves
 from weft.ir.builder import Builder, in_order
 from weft.ir.expr import Expr, Pool, SlotPlane
-from weft.ir.program import Lowered, StateSlot
-from weft.ir.rates import Varies, rates, variation
+from weft.ir.program import Lowered
+from weft.ir.rates import Rate, planar_slots, rates
 from weft.ops import OPS
+from weft.ops import formula as f
+from weft.ops.formula import Term
+from weft.ops.ieee import below_in_single
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +52,8 @@ def rewrite(lowered: Lowered, pool: Pool, change: Callable[[Expr, tuple[Expr, ..
 def settle_state(lowered: Lowered, context: PassContext) -> Lowered:
     """Decides which slots are images: those that keep something that varies over the picture. The others are numbers,
     and have no place that they could be sampled at."""
-    slots = {slot.key: slot for slot in lowered.slots}
-    changed = context.spec.sweeps_plane
-    while changed:
-        images = _image_slots(lowered, context.spec, slots)
-        changed = any(not slots[key].image for key in images)
-        slots |= {key: replace(slots[key], image=True) for key in images}
+    images = planar_slots(lowered.updates, context.spec) if context.spec.sweeps_plane else set()
+    slots = {slot.key: replace(slot, image=slot.key in images) for slot in lowered.slots}
     if all(slot.image for slot in slots.values()):
         return replace(lowered, slots=tuple(slots[s.key] for s in lowered.slots))
 
@@ -66,10 +65,43 @@ def settle_state(lowered: Lowered, context: PassContext) -> Lowered:
     return replace(rewrite(lowered, context.pool, settle), slots=tuple(slots[s.key] for s in lowered.slots))
 
 
-def _image_slots(lowered: Lowered, spec: ContextSpec, slots: dict[str, StateSlot]) -> set[str]:
-    # A sampled read of a slot that is no image (yet) does not vary with the place it is sampled at.
-    varies = variation((u.value for u in lowered.updates), spec, slots)
-    return {u.slot for u in lowered.updates if varies[u.value] & (Varies.COLUMN | Varies.ROW | Varies.ELEMENT)}
+def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
+    """Decides how triggers are compared: numbers as the doubles that they are, images as the singles that they are kept
+    as. Where a trigger varies over the picture, it is compared at the pixels alone: anywhere else it would be held
+    against what lies between pixels, and differ. A hold that is read there is one tick old; but between ticks it is as
+    the last one left it."""
+    if all(node.op != "differs" for node in lowered.nodes()):
+        return lowered
+    pool, slots = context.pool, {slot.key: slot for slot in lowered.slots}
+    rate = rates((u.value for u in lowered.updates), context.spec, slots)
+    triggers = [u for u in lowered.updates if slots[u.slot].kind == "hold" and u.plane == _TRIGGER]
+    over = {u.slot for u in triggers if slots[u.slot].image and rate[u.value] > Rate.FRAME}
+    no = pool.make("const", (), 0.0)
+
+    def is_between(node: Expr) -> bool:
+        """Whether it reads a hold whose trigger varies, at a place."""
+        return len(node.args) > 1 and isinstance(node.attr, SlotPlane) and node.attr.slot in over
+
+    def settled(finished: bool) -> Callable[[Expr, tuple[Expr, ...]], Expr]:
+        def settle(node: Expr, args: tuple[Expr, ...]) -> Expr:
+            if node.op == "differs" and isinstance(before := node.args[1].attr, SlotPlane):
+                if is_between(node.args[1]):
+                    return no
+                if not slots[before.slot].image:
+                    return pool.make("ne", args, None, pool.span(node))
+            if finished and is_between(node):
+                args = (no, *args[1:])
+            return _remade(node, args, pool)
+
+        return settle
+
+    exposed = replace(lowered, outputs=(), updates=(), feeds=())
+    swept = replace(lowered, exposed=())
+    return replace(rewrite(swept, pool, settled(False)), exposed=rewrite(exposed, pool, settled(True)).exposed)
+
+
+# The plane of a hold that keeps its trigger.
+_TRIGGER = 1
 
 
 def lead(lowered: Lowered, context: PassContext) -> Lowered:
@@ -123,6 +155,47 @@ def turn_waves(lowered: Lowered, context: PassContext) -> Lowered:
     return lowered if change is None else rewrite(lowered, context.pool, change)
 
 
+def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
+    """Keeps remainders below their period where they are handed to a section that runs more often, which may have
+    single precision: there, what is nearly all of a period would be rounded to all of it."""
+    if context.spec.streams and not context.spec.in_blocks:
+        return lowered  # double precision throughout
+    nodes = lowered.nodes()
+    rests = {node for node in nodes if node.op == "mod"}
+    if not rests:
+        return lowered
+    slots = {slot.key: slot for slot in lowered.slots}
+    exposed = [value for _, value in lowered.exposed]
+    handed: set[Expr] = set()
+    for rate, ends in (
+        (rates(lowered.swept, context.spec, slots), [o.value for o in lowered.outputs]),
+        (rates(exposed, context.spec, slots, points=True), exposed),
+    ):
+        handed.update(end for end in ends if rate[end] < Rate.ELEMENT)
+        for node, own in rate.items():
+            if not rests.isdisjoint(node.args):
+                handed.update(arg for arg in node.args if not arg.free and (node.free or rate[arg] < own))
+    handed &= rests
+    builder = Builder(context.pool)
+
+    def kept(node: Expr, args: tuple[Expr, ...]) -> Expr:
+        made = _remade(node, args, context.pool)
+        if node not in handed:
+            return made
+        rest, limit = Term(builder.at(context.pool.span(node)), made), _next_to(builder, args[1])
+        known: Expr = f.select(f.lt(f.abs(limit), f.abs(rest)), limit, rest).value
+        return known
+
+    return rewrite(lowered, context.pool, kept)
+
+
+def _next_to(builder: Builder, period: Expr) -> Term:
+    """The number next to a period in single precision, or one a little smaller."""
+    if period.op == "const" and isinstance(period.attr, float):
+        return Term(builder, builder.const(below_in_single(period.attr)))
+    return Term(builder, period) * (1 - 2.0**-22)
+
+
 def _remade(node: Expr, args: tuple[Expr, ...], pool: Pool) -> Expr:
     return node if args == node.args else pool.make(node.op, args, node.attr, pool.span(node))
 
@@ -130,10 +203,12 @@ def _remade(node: Expr, args: tuple[Expr, ...], pool: Pool) -> Expr:
 PASSES: Sequence[Pass] = (
     Pass("settle_state", settle_state, always=True),
     Pass("expand", expand, always=True),
+    Pass("settle_holds", settle_holds, always=True),
     Pass("lead", lead, always=True),
     Pass("fold", fold, always=False),
     Pass("phases", reduce_phases, always=False),
     Pass("waves", turn_waves, always=False),
+    Pass("keep_rests", keep_rests, always=True),
 )
 
 
@@ -145,10 +220,9 @@ def run_passes(
     passes: Sequence[Pass] = PASSES,
 ) -> Lowered:
     """Applies the passes in order; `after` sees the result of each, by name."""
+    context.pool.lift_limit()
     for step in passes:
         if step.always or optimise:
-            if not step.always:
-                context.pool.lift_limit()
             lowered = step.apply(lowered, context)
             if after is not None:
                 after(step.name, lowered)

@@ -16,7 +16,7 @@ from weft.contexts import ContextSpec
 from weft.ir.builder import Builder, in_order
 from weft.ir.expr import Expr, Pool
 from weft.ir.program import Lowered
-from weft.ir.ranges import Finiteness, Remainder, bound, remainder_of
+from weft.ir.ranges import Finiteness, Remainder, bound, period_of, remainders_among
 from weft.ir.rates import Rate, rates
 from weft.ops import formula as f
 from weft.ops.formula import Term
@@ -27,7 +27,7 @@ _TURN, _TURN_REST = 201 / 32, 1.9353071795864769e-3
 # Single precision still tells a millionth apart below this: what stays so small needs no reduction.
 _SMALL = 8.0
 
-_PERIODIC = frozenset({"sin", "cos", "floor"})
+_PERIODIC = frozenset({"sin", "cos", "floor", "mod"})
 _CHANGING = _PERIODIC | {"sub", "bits_of", "bits_mul", "bits_add"}
 _LINEAR = frozenset({"add", "sub", "neg", "mul", "div", "floor"})
 
@@ -61,7 +61,7 @@ def rewriting(lowered: Lowered, pool: Pool, spec: ContextSpec) -> Callable[[Expr
     moving = _moving(rate)
     if periodic.isdisjoint(moving):
         return None
-    remainders = {node: found for node in nodes if node.op == "sub" and (found := remainder_of(node)) is not None}
+    remainders = remainders_among(nodes)
     taken = {found.whole for found in remainders.values()} | {n.args[0] for n in nodes if n.op == "bits_of"}
     finite = Finiteness(anywhere=bool(lowered.exposed))
     return _Phases(Builder(pool), rate, moving, remainders, taken, _shared(nodes), finite).change
@@ -93,8 +93,9 @@ def _moving(rate: dict[Expr, Rate]) -> set[Expr]:
 @dataclass(slots=True)
 class _Phases:
     """One run of the pass. `rate` has what is below the arguments of periodic operations, `moving` those in which a
-    term varies with the frame alone, `remainders` the differences that are remainders, `shared` what is used more than
-    once. `taken` has the floors that remainders and bits are made of: what else uses them has to see them change at the
+    term varies with the frame alone, `remainders` the differences that are remainders, and the operations `mod` whose
+    floors are there as well, `shared` what is used more than once. `taken` has the floors that remainders and bits are
+    made of: what else uses them has to see them change at the
     same places."""
 
     builder: Builder
@@ -141,8 +142,11 @@ class _Phases:
                 return cell.settled
             case "bits_of" | "bits_mul" | "bits_add":
                 return self._bits(node)
-            case "sub" if node in self.remainders and (cell := self._cell(self.remainders[node].whole)) is not None:
-                return self._remainder(self.remainders[node], cell)
+            case "sub" | "mod" if node in self.remainders:
+                cell = self._cell(self.remainders[node].whole)
+                return None if cell is None else self._remainder(node, self.remainders[node], cell)
+            case "mod" if node.args[0] in self.moving and (period := period_of(node)) is not None:
+                return self._rest(node.args[0], period)
             case _:
                 return None
 
@@ -159,6 +163,17 @@ class _Phases:
             turns = f.floor(u * (1 / math.tau) + 0.5)
             steady = _value(u - turns * _TURN - turns * _TURN_REST)
         return self._joined(split, steady, constant)
+
+    def _rest(self, argument: Expr, period: float) -> Expr | None:
+        """What is left of A + U, with what is left of U."""
+        split = self._split(argument)
+        if not _is_moving(split):
+            return None
+        steady, constant = self._steady(split)
+        size = self.builder.const(period)
+        if bound(steady) > _SMALL:
+            steady = self._made("mod", steady, size)
+        return self._made("mod", self._joined(split, steady, constant), size)
 
     def _cell(self, whole: Expr) -> _Cell | None:
         """What becomes of a floor, None if it stays as it is."""
@@ -192,10 +207,12 @@ class _Phases:
         args = [argument if arg is found.argument else arg for arg in quotient.args]
         return argument, self._made("floor", self._made(quotient.op, *args))
 
-    def _remainder(self, found: Remainder, cell: _Cell) -> Expr:
-        if found.argument is found.whole.args[0]:
-            return self._made("sub", cell.whole.args[0], cell.whole)
-        return self._made("sub", cell.argument, self._made("mul", cell.whole, self.builder.const(found.period)))
+    def _remainder(self, node: Expr, found: Remainder, cell: _Cell) -> Expr:
+        argument = cell.whole.args[0] if found.argument is found.whole.args[0] else cell.argument
+        period = self.builder.const(found.period)
+        if node.op == "mod":
+            return self._made("mod", argument, period)
+        return self._made("sub", argument, cell.whole if found.period == 1 else self._made("mul", cell.whole, period))
 
     def _bits(self, node: Expr) -> Expr | None:
         """Bits of a floor modulo 2³², and what sums and products with constants make of them: what varies with the

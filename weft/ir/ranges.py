@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from weft.graph.settings import LIVE
-from weft.ir.expr import Expr, topological
+from weft.ir.expr import Expr, LoopShape, topological
 from weft.ops import OPS
-from weft.ops.intervals import ANYWHERE, Interval, number
+from weft.ops.intervals import ANYWHERE, UNIT, Interval, number
 
 # Remainders of other periods are not looked for.
 _PERIODS = (2.0**-20, 2.0**20)
@@ -38,12 +39,47 @@ def remainder_of(node: Expr) -> Remainder | None:
     return None
 
 
+def period_of(node: Expr) -> float | None:
+    """The constant period of a `mod`, if it is one that is looked for."""
+    period = _number(node.args[1])
+    return period if _is_period(period) else None
+
+
+def remainders_among(nodes: Iterable[Expr]) -> dict[Expr, Remainder]:
+    """The differences among some expressions that are remainders, and the operations `mod` whose floor is there too."""
+    found: dict[Expr, Remainder] = {}
+    floors: dict[tuple[str, Expr, float], Expr] = {}
+    operations: list[tuple[Expr, Expr, float]] = []
+    for node in nodes:
+        if node.op == "sub" and (difference := remainder_of(node)) is not None:
+            found[node] = difference
+        elif node.op == "mod" and (period := period_of(node)) is not None:
+            operations.append((node, node.args[0], period))
+        elif node.op == "floor":
+            quotient = node.args[0]
+            floors["", quotient, 1.0] = node
+            if quotient.op in ("mul", "div"):
+                for argument, by in (quotient.args, quotient.args[::-1]):
+                    floors[quotient.op, argument, _number(by)] = node
+    for node, argument, period in operations:
+        for key in (("", argument, period), ("div", argument, period), ("mul", argument, 1 / period)):
+            if key in floors and _is_quotient(floors[key].args[0], argument, period):
+                found[node] = Remainder(floors[key], argument, period)
+    return found
+
+
 def _is_quotient(node: Expr, argument: Expr, period: float) -> bool:
-    if not _PERIODS[0] <= abs(period) <= _PERIODS[1] or argument not in node.args:
+    if node is argument:
+        return period == 1
+    if not _is_period(period) or argument not in node.args:
         return False
     if node.op == "div":
         return node.args[0] is argument and _number(node.args[1]) == period
     return node.op == "mul" and any(_number(arg) == 1 / period for arg in node.args)
+
+
+def _is_period(period: float) -> bool:
+    return _PERIODS[0] <= abs(period) <= _PERIODS[1]
 
 
 def _number(node: Expr) -> float:
@@ -59,12 +95,33 @@ def bound(node: Expr) -> float:
 def _interval(node: Expr, depth: int) -> Interval:
     if node.op == "const":
         return number(_number(node))
-    if node.op == "sub" and (found := remainder_of(node)) is not None:
-        return Interval(min(0.0, found.period), max(0.0, found.period))
+    if node.op == "sub" and (found := remainder_of(node)) is not None and found.period == 1:
+        return UNIT  # with another period it is rounded, and may lie beyond
     row = OPS.get(node.op)
     if row is None:
         return ANYWHERE
     return row.lies(*(_interval(arg, depth - 1) if depth else ANYWHERE for arg in node.args))
+
+
+def long_loops(roots: Iterable[Expr], steps: int, nest: int) -> list[Expr]:
+    """The loops that may make more than so many steps, or more than `nest` together with the loops in them."""
+    found = []
+    inside: dict[Expr, float] = {}
+    for node in topological(roots):
+        inside[node] = max((inside[arg] for arg in node.args), default=0.0)
+        if node.op == "loop" and isinstance(node.attr, LoopShape):
+            own = _most_steps(*node.args[:2])
+            within = max((inside[arg] for arg in node.args[2 + node.attr.carried :]), default=0.0)
+            together = own * (1 + within) if own else 0.0
+            inside[node] = max(inside[node], together)
+            if own > steps or together > nest:
+                found.append(node)
+    return found
+
+
+def _most_steps(first: Expr, last: Expr) -> float:
+    reach = _interval(last, _DEPTH).high - _interval(first, _DEPTH).low
+    return math.inf if math.isnan(reach) else max(0.0, math.floor(reach) + 1 if math.isfinite(reach) else reach)
 
 
 @dataclass(slots=True)
@@ -92,7 +149,7 @@ class Finiteness:
             return True
         if not all(self._known[arg] for arg in node.args):
             return False
-        if node.op == "div":
+        if node.op in ("div", "mod"):
             return _divides(node.args[1])
         return row.keeps_finite or (node.op == "sqrt" and _is_square(node.args[0]))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum, IntFlag
 
 from weft.contexts import ContextSpec
-from weft.ir.expr import Expr, SlotPlane, topological
-from weft.ir.program import StateSlot
+from weft.graph.order import reachable
+from weft.ir.expr import Expr, SlotPlane, topological, users
+from weft.ir.program import StateSlot, Update
 
 COORDINATES = ("x", "y", "abstime", "channel", "since")
 
@@ -45,6 +46,7 @@ _SWEEPS = {
     "element": Varies.ELEMENT,
 }
 _PLANE = Varies.COLUMN | Varies.ROW
+_OF_PLANE = _PLANE | Varies.ELEMENT
 
 
 def rate_of(varies: Varies) -> Rate:
@@ -66,12 +68,34 @@ _OVER_PLANE, _OVER_FRAME = int(_PLANE), int(Varies.FRAME)
 _FRAME_OPS = frozenset({"uniform", "picture", "strand"})
 
 
-def variation(
-    roots: Iterable[Expr], spec: ContextSpec, slots: Mapping[str, StateSlot], points: bool = False
-) -> dict[Expr, Varies]:
-    """What each expression below the roots varies over in a context, or over a list of `points`, each with coordinates
-    of its own. Variables of loops do not count: a body is computed where its loop is."""
-    return {node: _ALL[own] for node, own in _variation(roots, spec, slots, points).items()}
+def planar_slots(updates: Iterable[Update], spec: ContextSpec) -> set[str]:
+    """The slots that keep something that varies over the picture, also by way of one another."""
+    listed = list(updates)
+    swept = {
+        node
+        for node in topological(update.value for update in listed)
+        if node.op == "coord" and isinstance(node.attr, str) and _SWEEPS[spec.sweep_of(node.attr)] & _OF_PLANE
+    }
+    # A read at another place varies with that place, whatever the slot keeps.
+    return slots_over(swept, listed, lambda read: len(read.args) == 1)
+
+
+def slots_over(
+    sources: Iterable[Expr], updates: Iterable[Update], through: Callable[[Expr], bool] = lambda _: True
+) -> set[str]:
+    """The slots that keep something made of `sources`, also by way of other slots, as far as they are read by
+    expressions that let it `through`."""
+    listed = list(updates)
+    nodes = topological(update.value for update in listed)
+    leads_to: dict[Expr | str, list[Expr | str]] = {}
+    for arg, node in users(nodes):
+        leads_to.setdefault(arg, []).append(node)
+    for node in nodes:
+        if isinstance(node.attr, SlotPlane) and through(node):
+            leads_to.setdefault(node.attr.slot, []).append(node)
+    for update in listed:
+        leads_to.setdefault(update.value, []).append(update.slot)
+    return {found for found in reachable(sources, leads_to) if isinstance(found, str)}
 
 
 def rates(
@@ -84,7 +108,9 @@ def rates(
 def _variation(
     roots: Iterable[Expr], spec: ContextSpec, slots: Mapping[str, StateSlot], points: bool
 ) -> dict[Expr, int]:
-    """`variation` as plain numbers: flags take five times as long, and this is done for every expression."""
+    """What each expression below the roots varies over in a context, or over a list of `points`, each with coordinates
+    of its own. Variables of loops do not count: a body is computed where its loop is. They are plain numbers, since
+    flags take five times as long, and this is done for every expression."""
     number_state = int(Varies.FRAME if points else _SWEEPS[spec.ticks])
     varies: dict[Expr, int] = {}
     for node in topological(roots):

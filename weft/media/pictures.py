@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PIL import Image, UnidentifiedImageError
+from PIL.PngImagePlugin import PngInfo
 
 if TYPE_CHECKING:
     import numpy as np
@@ -167,11 +168,26 @@ def picture_problem(path: str) -> str | None:
     return None
 
 
-def save_picture(path: Path, pixels: NDArray[np.uint8]) -> None:
-    """Writes pixels [height, width, RGBA] as a PNG, whole or not at all. Raises OSError if it cannot be written."""
+# The name of the text in a PNG that says what it was drawn from.
+_ORIGIN = "weft"
+
+
+def origin_of(path: Path) -> str | None:
+    """What a picture was drawn from, as `save_picture` noted it. Raises `PictureError`."""
+    with _opened(path) as image:
+        found = image.info.get(_ORIGIN)
+        return found if isinstance(found, str) else None
+
+
+def save_picture(path: Path, pixels: NDArray[np.uint8], origin: str | None = None) -> None:
+    """Writes pixels [height, width, RGBA] as a PNG, whole or not at all, with a note of what they were drawn from.
+    Raises OSError if it cannot be written."""
+    notes = PngInfo()
+    if origin is not None:
+        notes.add_text(_ORIGIN, origin)
     partial = path.with_name(f".{path.name}.part")
     try:
-        Image.fromarray(pixels).save(partial, format="PNG")
+        Image.fromarray(pixels).save(partial, format="PNG", pnginfo=notes)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import struct
+
+_LARGEST_SINGLE = (2 - 2.0**-23) * 2.0**127
 
 INFINITY = math.inf
 NAN = math.nan
@@ -21,14 +24,39 @@ def floor(x: float) -> float:
     return float(math.floor(x)) if x and math.isfinite(x) else x
 
 
+def remainder(a: float, b: float) -> float:
+    """What is left of a after whole turns of b, exactly: from 0 up to b without b itself, or from b to 0 for a negative
+    b. A result that would be rounded to b is the number next to it. A zero has the sign of b."""
+    if b == 0 or not math.isfinite(a) or math.isnan(b):
+        return NAN
+    rest = a % b
+    return math.nextafter(b, 0.0) if rest == b and math.isfinite(b) else rest
+
+
+def single(x: float) -> float:
+    """The nearest number of single precision."""
+    try:
+        found: float = struct.unpack("<f", struct.pack("<f", x))[0]
+    except OverflowError:
+        return math.copysign(INFINITY, x)
+    return found
+
+
+def below_in_single(x: float) -> float:
+    """The number of single precision that is next to x, rounded to it, in the direction of 0."""
+    word: int = struct.unpack("<I", struct.pack("<f", min(max(x, -_LARGEST_SINGLE), _LARGEST_SINGLE)))[0]
+    found: float = struct.unpack("<f", struct.pack("<I", word - 1 if word & 0x7FFF_FFFF else word))[0]
+    return found
+
+
 def minimum(a: float, b: float) -> float:
-    """The smaller; of a number and a NaN the number."""
-    return b if math.isnan(a) or b < a else a
+    """The smaller; of a number and a NaN the number. Of two zeros the second one, whatever their signs."""
+    return a if math.isnan(b) or a < b else b
 
 
 def maximum(a: float, b: float) -> float:
-    """The larger; of a number and a NaN the number."""
-    return b if math.isnan(a) or b > a else a
+    """The larger; of a number and a NaN the number. Of two zeros the second one, whatever their signs."""
+    return a if math.isnan(b) or a > b else b
 
 
 def sqrt(x: float) -> float:

@@ -45,6 +45,15 @@ def product(a: Interval, b: Interval) -> Interval:
     return Interval(min(ends), max(ends))
 
 
+def remainder(a: Interval, b: Interval) -> Interval:
+    """Where the rest of a lies after whole turns of b."""
+    if b.low > 0:
+        return Interval(0.0, min(a.high, b.high) if a.low >= 0 else b.high)
+    if b.high < 0:
+        return Interval(max(a.low, b.low) if a.high <= 0 else b.low, 0.0)
+    return ANYWHERE
+
+
 def size(a: Interval) -> Interval:
     least = 0.0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
     return Interval(least, a.size)
@@ -54,9 +63,9 @@ def root(a: Interval) -> Interval:
     return Interval(math.sqrt(max(0.0, a.low)), math.sqrt(max(0.0, a.high)))
 
 
-def either(a: Interval, b: Interval) -> Interval:
-    """Where the smaller, or the larger, of two lies: where one is NaN, it is the other."""
-    return Interval(min(a.low, b.low), max(a.high, b.high))
+def either(*operands: Interval) -> Interval:
+    """Where the smallest, or the largest, of some lies: where one is NaN, it is another."""
+    return Interval(min(each.low for each in operands), max(each.high for each in operands))
 
 
 def choice(_condition: Interval, a: Interval, b: Interval) -> Interval:

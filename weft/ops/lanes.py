@@ -6,6 +6,7 @@ values it is handed, so that one form serves every processor, and the tests can 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 V = TypeVar("V")
@@ -17,6 +18,10 @@ class Lanes(Protocol[V]):
     @property
     def fused(self) -> bool:
         """Whether `fma` rounds once. Where it does not, it is a product and a sum."""
+
+    @property
+    def digits(self) -> int:
+        """How many binary digits reals have: 24 or 53."""
 
     def real(self, value: float, /) -> V:
         """A constant, rounded to the precision of reals."""
@@ -69,6 +74,15 @@ class Lanes(Protocol[V]):
     def select(self, c: V, a: V, b: V, /) -> V:
         """Reals or bits: a where the truth c holds, else b."""
 
+    # What is seldom needed.
+
+    def where(self, c: V, make: Callable[[], V], otherwise: V, /) -> V:
+        """Reals: `make()` where the truth c holds, else `otherwise`. If c holds in no lane, what `make` emits is left
+        out."""
+
+    def repeat(self, x: V, goes_on: Callable[[V], V], step: Callable[[V], V], /) -> V:
+        """A real that becomes `step` of itself in all lanes, for as long as the truth `goes_on` of it holds in any."""
+
     # Bits.
 
     def bits_add(self, a: V, b: V, /) -> V: ...
@@ -82,6 +96,9 @@ class Lanes(Protocol[V]):
         """Zeros come in from the left."""
 
     # From one to another.
+
+    def single(self, x: V, /) -> V:
+        """The nearest real of single precision."""
 
     def bits_in(self, x: V, /) -> V:
         """The bits by which a real is represented. Only where reals are singles."""

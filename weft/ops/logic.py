@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ops import formula as f
-from weft.ops import intervals, single
+from weft.ops import ieee, intervals, single
 from weft.ops.spec import OpSpec, params
 
 
@@ -17,6 +17,10 @@ def _vector_select(np: Any, out: Any, c: Any, a: Any, b: Any) -> None:
     np.bitwise_xor(a, b, out=chosen)
     np.multiply(chosen, c, out=chosen)
     np.bitwise_xor(chosen, b, out=chosen)
+
+
+def _vector_differs(np: Any, out: Any, a: Any, b: Any) -> None:
+    np.not_equal(np.asarray(a).astype(np.float32), np.asarray(b).astype(np.float32), out=out)
 
 
 def _vector_to_real(np: Any, out: Any, c: Any) -> None:
@@ -48,6 +52,11 @@ ROWS = (
         "ne", "operator", params("a", "b"), "1 if a differs from b, else 0; NaN differs from everything",
         fold=lambda a, b: float(a != b), vector="not_equal", native="ne", clike="!=",
         gives="truth", symbols=("!=",), level=5, example="me@beat != 0",
+    ),
+    OpSpec(
+        "differs", "internal", params("a", "b"), "1 if a differs from b in single precision, as images have it",
+        fold=lambda a, b: float(ieee.single(a) != ieee.single(b)), vector=_vector_differs, native=single.differs,
+        clike="!=", gives="truth", example="differs(a, b)",
     ),
     OpSpec(
         "lt", "operator", params("a", "b"), "1 if a is less than b, else 0",

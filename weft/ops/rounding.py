@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from weft.ops import formula as f
 from weft.ops import ieee
 from weft.ops.formula import Term
@@ -15,13 +13,15 @@ def _ceil(x: float) -> float:
 
 
 def _trunc(x: float) -> float:
-    return math.copysign(ieee.floor(abs(x)), x)
+    whole = ieee.floor(abs(x))
+    return -whole if x < 0 else whole
 
 
 def _round(x: float) -> float:
     size = abs(x)
     whole = ieee.floor(size)
-    return math.copysign(whole + 1 if size - whole >= 0.5 else whole, x)
+    nearest = whole + 1 if size - whole >= 0.5 else whole
+    return -nearest if x < 0 else nearest
 
 
 def _expand_trunc(x: Term) -> Term:
@@ -57,6 +57,6 @@ ROWS = (
     ),
     OpSpec(
         "fract", "builtin", params("x"), "x - floor(x): a ramp from 0 to 1",
-        fold=lambda x: x - ieee.floor(x), expand=lambda x: x - f.floor(x), example="fract(me@x * 4)", cost=2,
+        fold=lambda x: ieee.remainder(x, 1.0), expand=lambda x: x % 1, example="fract(me@x * 4)", cost=3,
     ),
 )  # fmt: skip

@@ -7,6 +7,8 @@ way back. The polynomials are in `weft.ops.polynomials`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TypeVar
 
 from weft.ops import polynomials
@@ -228,21 +230,117 @@ def arctangent(lanes: Lanes[V], y: V, x: V) -> V:
 
 
 def minimum(lanes: Lanes[V], a: V, b: V) -> V:
-    """The smaller; of a number and a NaN the number."""
-    if lanes.known(a) is not None:
-        a, b = b, a
-    if lanes.known(b) is not None:
-        return lanes.lesser(a, b)
-    return lanes.select(lanes.ne(b, b), a, lanes.lesser(a, b))
+    """The smaller; of a number and a NaN the number; of two zeros the second one."""
+    return _extreme(lanes, lanes.lesser, math.inf, a, b)
 
 
 def maximum(lanes: Lanes[V], a: V, b: V) -> V:
-    """The larger; of a number and a NaN the number."""
-    if lanes.known(a) is not None:
-        a, b = b, a
+    """The larger; of a number and a NaN the number; of two zeros the second one."""
+    return _extreme(lanes, lanes.greater, -math.inf, a, b)
+
+
+def _extreme(lanes: Lanes[V], better: Callable[[V, V], V], worst: float, a: V, b: V) -> V:
+    """`better` is the processor's, which gives its second operand where either is NaN, and of two that are equal. So
+    a constant stands there; but of equal numbers, zeros alone may differ, by their signs."""
     if lanes.known(b) is not None:
-        return lanes.greater(a, b)
-    return lanes.select(lanes.ne(b, b), a, lanes.greater(a, b))
+        return better(a, b)
+    known = lanes.known(a)
+    if known is not None:
+        return better(b, a) if known != 0 else better(a, better(b, lanes.real(worst)))
+    return lanes.select(lanes.ne(b, b), a, better(a, b))
+
+
+def remainder(lanes: Lanes[V], a: V, b: V) -> V:
+    """What is left of a after whole turns of b, exactly, in either precision; see `weft.ops.ieee.remainder`.
+
+    A product and a sum that are rounded once, of a number of turns that is nearly right, are exact. So is what is left
+    after too many turns to count them: that goes down until they can be counted.
+    """
+    known = lanes.known(b)
+    if known == 1:
+        # The product keeps the sum from being rounded together with whatever a is made of.
+        return _below(lanes, lanes.real(1), lanes.fma(lanes.floor(a), lanes.real(-1), a))
+    if known is None or not _LEAST_PERIOD <= abs(known) <= _LARGEST_PERIOD:
+        is_negative = lanes.lt(b, lanes.real(0))
+        rest = _rest(lanes, lanes.select(is_negative, lanes.neg(a), a), lanes.abs(b), None)
+        return lanes.select(is_negative, lanes.neg(rest), rest)
+    rest = _rest(lanes, a if known > 0 else lanes.neg(a), lanes.real(abs(known)), abs(known))
+    return rest if known > 0 else lanes.neg(rest)
+
+
+# Constant periods that can be divided by with a product.
+_LEAST_PERIOD, _LARGEST_PERIOD = 2.0**-100, 2.0**100
+
+
+# How many turns are taken at a time where their number might be too large, by the digits of reals.
+_MANY_TURNS: Mapping[int, float] = MappingProxyType({24: 2.0**100, 53: 2.0**800})
+
+
+def _rest(lanes: Lanes[V], x: V, size: V, known: float | None) -> V:
+    """The remainder for a period that is not negative."""
+    zero = lanes.real(0)
+    if known is not None and known >= 1 and math.frexp(known)[0] == 0.5:
+        turns = lanes.floor(lanes.mul(x, lanes.real(1 / known)))
+        # Exact fused or not. What x is made of must not be fused with it instead.
+        rest = lanes.fma(lanes.neg(turns), size, x)
+        # A negative number may be so small that its quotient is 0.
+        return _below(lanes, size, lanes.select(lanes.lt(rest, zero), size, rest))
+    turns = lanes.nearest(lanes.div(x, size) if known is None else lanes.mul(x, lanes.real(1 / known)))
+    rest = _less_turns(lanes, x, turns, size)
+    if known is None:
+        # The size may be infinite; and the sum makes 0 of -0.
+        rest = lanes.select(lanes.eq(turns, zero), lanes.add(x, zero), rest)
+    too_many = lanes.le(lanes.real(2.0 ** (lanes.digits - 4)), lanes.abs(turns))
+    rest = lanes.where(too_many, lambda: _rest_of_many(lanes, x, size), rest)
+    if not lanes.fused:
+        overflowed = lanes.both(lanes.ne(rest, rest), lanes.lt(lanes.abs(x), lanes.real(math.inf)))
+        rest = lanes.select(lanes.both(overflowed, lanes.lt(zero, size)), zero, lanes.add(rest, zero))
+    return _below(lanes, size, lanes.select(lanes.lt(rest, zero), lanes.add(rest, size), rest))
+
+
+def _rest_of_many(lanes: Lanes[V], x: V, size: V) -> V:
+    """What is left after any number of turns, within one turn in either direction. Where their number would be too
+    large for a real, turns are taken many at a time."""
+    many = _MANY_TURNS[lanes.digits]
+
+    def step(rest: V) -> V:
+        taken = size
+        part = lanes.abs(rest)
+        group = size
+        for _ in range(2):
+            part, group = lanes.mul(part, lanes.real(1 / many)), lanes.mul(group, lanes.real(many))
+            taken = lanes.select(lanes.lt(part, size), taken, group)
+        return _less_turns(lanes, rest, lanes.nearest(lanes.div(rest, taken)), taken)
+
+    return lanes.repeat(x, lambda rest: lanes.le(size, lanes.abs(rest)), step)
+
+
+def _less_turns(lanes: Lanes[V], x: V, turns: V, size: V) -> V:
+    """`x − turns · size`, exactly where that many turns nearly make up x."""
+    if lanes.fused:
+        return lanes.fma(lanes.neg(turns), size, x)
+    product = lanes.mul(turns, size)
+    (a, b), (c, d) = _halves(lanes, turns), _halves(lanes, size)
+    error = lanes.sub(lanes.mul(a, c), product)
+    for parts in ((a, d), (b, c), (b, d)):
+        error = lanes.add(error, lanes.mul(*parts))
+    return lanes.sub(lanes.sub(x, product), error)
+
+
+def _halves(lanes: Lanes[V], x: V) -> tuple[V, V]:
+    """Two numbers of half as many digits, whose sum is x."""
+    moved = lanes.mul(x, lanes.real(2.0 ** ((lanes.digits + 1) // 2) + 1))
+    upper = lanes.sub(moved, lanes.sub(moved, x))
+    return upper, lanes.sub(x, upper)
+
+
+def _below(lanes: Lanes[V], size: V, x: V) -> V:
+    """x, but at most the number next to a size. NaN passes: it is the second operand."""
+    return lanes.lesser(lanes.mul(size, lanes.real(1 - 2.0**-lanes.digits)), x)
+
+
+def differs(lanes: Lanes[V], a: V, b: V) -> V:
+    return lanes.ne(lanes.single(a), lanes.single(b))
 
 
 def truth_as_real(lanes: Lanes[V], c: V) -> V:

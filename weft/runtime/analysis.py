@@ -1,27 +1,29 @@
 """Understanding a text: reading, naming, the render graph and lowering, with every mistake that these find.
 
-This is all that `weft check` needs; it imports no code generator.
+It imports no code generator.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Source, Span, WeftError
+from weft.graph.budget import Budget
 from weft.graph.build import build_graph
 from weft.graph.names import collect
 from weft.graph.nodes import RenderGraph, Subgraph
 from weft.graph.patch import Patch
 from weft.graph.settings import SETTINGS, fitted
 from weft.graph.source_calls import media_kind
-from weft.ir.expr import Pool
-from weft.ir.lower import Unavailable, lower
+from weft.ir.lower import Unavailable
 from weft.sources import PICTURE, SOURCES
 from weft.syntax.ast import Call, Name, OutputStatement, Program, Text
 from weft.syntax.includes import load
@@ -36,7 +38,7 @@ Probe = Callable[[str], "str | None"]
 @dataclass(frozen=True)
 class Analysis:
     """A program that is understood. `files` are the texts and `media` the pictures it names; `warnings` are those found
-    so far."""
+    so far. Who lowers it goes on spending from the same `budget`."""
 
     patch: Patch
     graph: RenderGraph
@@ -45,6 +47,7 @@ class Analysis:
     files: tuple[str, ...]
     media: tuple[str, ...]
     warnings: tuple[Diagnostic, ...]
+    budget: Budget
     parse_ms: float
     graph_ms: float
 
@@ -76,7 +79,8 @@ def analyse(
         patch = replace(patch, settings={**patch.settings, **settings})
     if room:
         patch = replace(patch, settings=fitted(patch.settings, room))
-    graph = build_graph(patch, contexts, meaning)
+    budget = Budget()
+    graph = build_graph(patch, contexts, meaning, budget)
     media = _check_media(loaded.program, meaning, probe)
     report.add(_without_follow_ups(meaning, report))
     report.raise_errors()
@@ -88,19 +92,22 @@ def analyse(
         files=loaded.files,
         media=media,
         warnings=tuple(report),
+        budget=budget,
         parse_ms=(parsed - started) * 1e3,
         graph_ms=(time.perf_counter() - parsed) * 1e3,
     )
 
 
-def check(source: Source, contexts: ContextTable, probe: Probe | None = None) -> Sequence[Diagnostic]:
-    """Everything that is wrong with a text, and everything to be warned of. Compiles nothing."""
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Collects no garbage meanwhile: a compile makes many objects that stay until it is over."""
+    collects = gc.isenabled()
+    gc.disable()
     try:
-        found = analyse(source, contexts, probe=probe)
-        _, _, warnings = each_subgraph(found, lambda sub: lower(found.patch, found.graph, sub, contexts, Pool()))
-    except WeftError as failure:
-        return failure.diagnostics
-    return warnings
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def each_subgraph(
@@ -119,14 +126,22 @@ def each_subgraph(
             left_out[subgraph.name] = subgraph
             continue
         try:
-            made.append(make(subgraph))
+            made.append(make(_with_one_picture(subgraph, found.patch)))
         except Unavailable as failure:
             left_out[subgraph.name] = subgraph
             report.add(failure.diagnostics)
         except WeftError as failure:
             report.add(failure.diagnostics)
+            if found.budget.is_spent:
+                break
     report.raise_errors()
     return made, list(left_out.values()), tuple(report)
+
+
+def _with_one_picture(subgraph: Subgraph, patch: Patch) -> Subgraph:
+    """The subgraph without the pictures that no window shows, where it draws several: a kernel draws one."""
+    hidden = {sink.label for sink in patch.pictures(subgraph.sinks)[1:]}
+    return replace(subgraph, sinks=tuple(label for label in subgraph.sinks if label not in hidden))
 
 
 # What says that a name is not there.
@@ -138,22 +153,35 @@ _UNKNOWN = frozenset(
 def _without_follow_ups(found: Report, syntax: Report) -> list[Diagnostic]:
     """Where statements are broken, names seem to be missing that they would have bound: these say nothing new."""
     broken = {_line(d.span) for d in syntax.errors if d.span}
-    return [
-        d
-        for d in found
-        if not (broken and d.span and (_line(d.span) in broken or (d.code in _UNKNOWN and _seems_bound(d.span))))
-    ]
+    if not broken:
+        return list(found)
+    bound: dict[Source, frozenset[str]] = {}
+
+    def follows(d: Diagnostic) -> bool:
+        if d.span is None:
+            return False
+        if _line(d.span) in broken:
+            return True
+        if d.code not in _UNKNOWN:
+            return False
+        if d.span.source not in bound:
+            bound[d.span.source] = _seems_bound(d.span.source)
+        return d.span.text.partition("@")[0].partition("(")[0].strip() in bound[d.span.source]
+
+    return [d for d in found if not follows(d)]
 
 
 def _line(span: Span) -> tuple[str, int]:
     return span.source.name, span.source.position(span.start)[0]
 
 
-def _seems_bound(span: Span) -> bool:
-    """Whether a name that is used stands somewhere in its text as if it was being bound there."""
-    name = re.escape(span.text.partition("@")[0].partition("(")[0].strip())
-    bound = rf"((^|[{{;])[ \t]*(let\s+|out\s+|spindle\s+|#\w+\s+)?|::\s*){name}\b"
-    return bool(re.search(bound, span.source.text, re.MULTILINE))
+# What stands where a name is bound: at the start of a statement, or behind `::`.
+_BOUND = re.compile(r"(?:(?:^|[{;])[ \t]*(?:let\s+|out\s+|spindle\s+|#\w+\s+)?|::\s*)(\w+)", re.MULTILINE)
+
+
+def _seems_bound(source: Source) -> frozenset[str]:
+    """The names that stand somewhere in a text as if they were being bound there."""
+    return frozenset(_BOUND.findall(source.text))
 
 
 def _check_settings(settings: Mapping[str, float], report: Report) -> None:

@@ -12,7 +12,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.graph.nodes import Subgraph
 from weft.ir.program import Lowered
-from weft.runtime.analysis import Analysis, Probe, analyse, each_subgraph
+from weft.runtime.analysis import Analysis, Probe, analyse, each_subgraph, without_collection
 from weft.runtime.playable import Playable
 from weft.syntax.texts import read_text
 
@@ -50,11 +50,12 @@ def build(
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
-    found = analyse(source, contexts, settings, probe, read, consume, room)
-    started = time.perf_counter()
-    made, left_out, warnings = each_subgraph(
-        found, lambda sub: compile_unit(found.patch, found.graph, sub, contexts, optimise)
-    )
+    with without_collection():
+        found = analyse(source, contexts, settings, probe, read, consume, room)
+        started = time.perf_counter()
+        made, left_out, warnings = each_subgraph(
+            found, lambda sub: compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget)
+        )
     known = {**vars(found), "warnings": warnings}
     compile_ms = (time.perf_counter() - started) * 1e3
     units, lowered = tuple(unit for unit, _ in made), tuple(lowered for _, lowered in made)

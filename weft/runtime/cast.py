@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from weft.backends import hardware
 from weft.backends.base import Backend
+from weft.backends.executor import Refusal
 from weft.backends.placement import stays_on_cpu
 from weft.backends.select import Choice
 from weft.codegen.unit import Unit
+from weft.errors import WeftError
 
 # Of so many units it is remembered whether they suit their backend.
 _KNOWN = 1000
@@ -30,6 +32,8 @@ class Change:
     subgraph: str | None = None
 
     def __str__(self) -> str:
+        if self.subgraph is not None and self.target == self.origin:
+            return f"{self.subgraph} stays with the code that it has: {self.reason}"
         if self.target is None:
             return f"{self.context} stands still, nothing is left to go on with: {self.reason}"
         if self.subgraph is None:
@@ -67,6 +71,10 @@ class Candidate:
         tells by itself."""
         return unit if self.choice.is_cpu else unit.coded_for(self.choice.name)
 
+    def refusals(self) -> Sequence[Refusal]:
+        """See `Backend.refusals`."""
+        return () if self._backend is None else self._backend.refusals()
+
     def is_behind(self, backend: Backend) -> bool:
         """Whether this is the backend, which has been made."""
         return self._backend is backend
@@ -90,21 +98,21 @@ class Cast:
 
     def backend(self, context: str) -> Backend | None:
         """The backend that runs a context, None if nothing can."""
-        return next((candidate.backend for candidate in self._left(context)), None)
+        return next((candidate.backend for candidate in self.left(context)), None)
 
     def losses(self, context: str) -> list[str]:
         """Why nothing is left to run a context, device by device; empty if there is something."""
-        if self._left(context):
+        if self.left(context):
             return []
         return [candidate.loss for candidate in self._candidates.get(context, ()) if candidate.loss is not None]
 
     def backends(self, context: str) -> list[Backend]:
         """All that may run a context now, the one that should first."""
-        return [candidate.backend for candidate in self._left(context)]
+        return [candidate.backend for candidate in self.left(context)]
 
     def candidates(self, unit: Unit, shape: tuple[int, int]) -> Iterator[Candidate]:
         """Those that may run a unit which sweeps a shape (height, width), the one that should first."""
-        for candidate in self._left(unit.subgraph.context):
+        for candidate in self.left(unit.subgraph.context):
             if self._keeps_off(unit, shape, candidate) is None:
                 yield candidate
             elif (reason := self._unsuitable(unit, candidate)) is not None:
@@ -113,7 +121,7 @@ class Cast:
     def placed(self, unit: Unit, shape: tuple[int, int]) -> tuple[Choice, str] | None:
         """What runs a unit, and why; None if nothing can."""
         reason: str | None = None
-        for candidate in self._left(unit.subgraph.context):
+        for candidate in self.left(unit.subgraph.context):
             found = self._keeps_off(unit, shape, candidate)
             if found is None:
                 return candidate.choice, reason or candidate.choice.reason
@@ -138,17 +146,30 @@ class Cast:
         if key not in self._suits:
             if len(self._suits) >= _KNOWN:
                 self._suits.clear()
-            self._suits[key] = candidate.backend.unsuitable(unit)
+            try:
+                self._suits[key] = candidate.backend.unsuitable(unit)
+            except Exception as failure:
+                self._suits[key] = reason_of(failure)
         return self._suits[key]
 
     def pass_over(self, unit: Unit, candidate: Candidate, reason: str) -> None:
         """A candidate does not run a unit, so the next one does. It is told once."""
-        name = unit.subgraph.name
         behind = self._behind(candidate)
-        if behind is not None and (name, reason) not in self._told:
-            self._told.add((name, reason))
+        if behind is not None:
             origin, target = candidate.choice.shown, behind.choice.shown
-            self._changes.append(Change(unit.subgraph.context, origin, target, reason, name))
+            self._tell(Change(unit.subgraph.context, origin, target, reason, unit.subgraph.name))
+
+    def stays(self, unit: Unit, reason: str) -> None:
+        """No better code could be made of a unit."""
+        name = next((candidate.choice.shown for candidate in self.left(unit.subgraph.context)), "")
+        self._tell(Change(unit.subgraph.context, name, name, reason, unit.subgraph.name))
+
+    def _tell(self, change: Change) -> None:
+        """Has a change of a subgraph told, once."""
+        key = (change.subgraph or "", change.reason)
+        if key not in self._told:
+            self._told.add(key)
+            self._changes.append(change)
 
     def candidate_of(self, backend: Backend) -> Candidate | None:
         """The candidate that a backend is; None for one that has nothing to do with this cast."""
@@ -178,7 +199,7 @@ class Cast:
     def lose_named(self, context: str, shown: str, reason: str) -> None:
         """The backend that `--backend` knows by this name cannot be used any more, as somebody says who ran it in
         another process."""
-        for candidate in self._left(context):
+        for candidate in self.left(context):
             if candidate.choice.shown == shown:
                 self._lose(candidate, reason)
 
@@ -191,23 +212,36 @@ class Cast:
             candidate.loss = reason
             target = behind.choice.shown if behind is not None else None
             self._changes.append(Change(choice.context, choice.shown, target, reason))
-        return bool(self._left(choice.context))
+        return bool(self.left(choice.context))
 
     def changes(self) -> list[Change]:
         """What has changed since this was asked last, oldest first."""
+        for candidate in (each for found in self._candidates.values() for each in found):
+            for refusal in candidate.refusals():
+                self._tell(
+                    Change(candidate.choice.context, refusal.origin, refusal.target, refusal.reason, refusal.kernel)
+                )
         found: list[Change] = []
         with suppress(IndexError):
             while True:
                 found.append(self._changes.popleft())
         return found
 
-    def _left(self, context: str) -> list[Candidate]:
+    def left(self, context: str) -> list[Candidate]:
+        """The candidates of a context that are not lost, the one that should run it first."""
         return [candidate for candidate in self._candidates.get(context, ()) if not candidate.is_lost]
 
     def _behind(self, candidate: Candidate) -> Candidate | None:
-        left = self._left(candidate.choice.context)
+        left = self.left(candidate.choice.context)
         at = left.index(candidate) + 1
         return left[at] if at < len(left) else None
+
+
+def reason_of(failure: Exception) -> str:
+    """Why a backend does not run a subgraph, where it has failed to make it ready."""
+    if isinstance(failure, WeftError):
+        return failure.diagnostics[0].message
+    return f"it could not be made ready there ({type(failure).__name__}: {failure}), which is a bug in that backend"
 
 
 def _chained(choices: list[Choice]) -> Choice:

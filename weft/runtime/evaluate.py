@@ -41,6 +41,10 @@ class Moment:
     inputs: Mapping[str, float] = field(default_factory=dict)
 
 
+# More names than this are no help.
+_MOST_LISTED = 12
+
+
 def read_patch(source: Source, contexts: ContextTable) -> Patch:
     """The names of a patch, so that a strand can be looked up. Raises WeftError for errors that show so far."""
     report = Report()
@@ -55,8 +59,10 @@ def find_strand(patch: Patch, name: str) -> StrandRef:
     instance, at, output = name.partition("@")
     found = patch.instances.get(instance)
     if found is None:
+        names = list(patch.instances)
+        listed = f"it has {', '.join(names[:_MOST_LISTED])}{', …' * (len(names) > _MOST_LISTED)}" if names else None
         raise error("unknown-strand", f'the patch has no instance "{instance}"',
-                    hint=did_you_mean(instance, patch.instances))  # fmt: skip
+                    hint=did_you_mean(instance, names) or listed)  # fmt: skip
     outputs = list(found.outputs)
     if not at and len(outputs) == 1:
         return StrandRef(instance, outputs[0])
@@ -192,8 +198,8 @@ class Evaluation:
     def _memory(self, kernel: Kernel, shape: tuple[int, int]) -> StateMemory:
         needed, free = bytes_needed(kernel, shape, self._executor.widest), hardware.memory_free()
         if free and needed > free:
-            raise error("not-enough-memory", f"the strand would remember {needed / 1e9:.1f} GB, and "
-                        f"{free / 1e9:.1f} GB are free", hint="--grid makes the picture smaller")  # fmt: skip
+            words = f"the strand would remember {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
+            raise error("not-enough-memory", words, hint="remember fewer ticks; --grid makes pictures smaller")
         return StateMemory(kernel.slots, shape, self._executor.widest)
 
     def _launch(

@@ -15,6 +15,7 @@ from weft.backends.cpu import CpuBackend
 from weft.backends.null import Null, NullCompiled
 from weft.codegen.unit import Unit
 from weft.errors import WeftError
+from weft.runtime.cast import reason_of
 from weft.runtime.coordinator import Part, ProgramRunner
 from weft.runtime.playable import Playable
 from weft.runtime.program import Stage, Swap, memories_for
@@ -117,8 +118,8 @@ def _moved(stage: Stage, swap: Swap, part: Part) -> Part | None:
             compiled = candidate.backend.compile_subgraph(candidate.coded(part.unit), env, swap.runner)
         except DeviceLostError as failure:
             stage.cast.lose(candidate.backend, failure.reason)
-        except WeftError as failure:
-            stage.cast.pass_over(part.unit, candidate, failure.diagnostics[0].message)
+        except Exception as failure:
+            stage.cast.pass_over(part.unit, candidate, reason_of(failure))
         else:
             return Part(part.unit, candidate.backend, compiled)
     return None

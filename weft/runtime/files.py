@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from weft.syntax.texts import MAX_BYTES
+from weft.syntax.texts import MAX_BYTES, why_not_plain
 
 TEXT_LIMIT = MAX_BYTES
 """The most bytes of a text that are read: a larger one is no patch."""
@@ -86,11 +85,7 @@ def _read(descriptor: int) -> FileState:
 
 def _judge(found: os.stat_result, kind: Kind) -> FileState:
     stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
-    problem = None
-    if stat.S_ISDIR(found.st_mode):
-        problem = "it is a folder"
-    elif not stat.S_ISREG(found.st_mode):
-        problem = "it is not a file with contents"
-    elif kind == "text" and found.st_size > TEXT_LIMIT:
+    problem = why_not_plain(found.st_mode)
+    if problem is None and kind == "text" and found.st_size > TEXT_LIMIT:
         problem = _TOO_LARGE
     return FileState(kind, None, stamp, problem)

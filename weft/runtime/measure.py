@@ -15,6 +15,7 @@ import weft
 from weft.backends import hardware, llvm
 from weft.backends.base import Block, Env
 from weft.backends.cpu import EXECUTORS
+from weft.backends.estimate import check_room, needs_of
 from weft.backends.executor import Executable, Executor
 from weft.backends.launch import Getter, Launch, Picture, StreamCoords, Value, blank_view, picture_coords
 from weft.backends.memory import StateMemory
@@ -27,6 +28,7 @@ from weft.media.pictures import load_picture
 from weft.names import StrandRef, is_view
 from weft.runtime.build import Build
 from weft.runtime.offline import initial_inputs
+from weft.runtime.program import HERE
 from weft.runtime.sound.mixer import channels_of
 
 # Samples of sound in one block, as the loudspeaker asks for them.
@@ -97,6 +99,8 @@ class Cost:
     estimated: bool
     budget_ms: float
     """How long a tick may take."""
+    refused: tuple[str, ...] = ()
+    """What was measured on another executor than it should have been, and why."""
 
     @property
     def elements_per_second(self) -> float:
@@ -139,6 +143,9 @@ def measure(program: Build, context: str, way: Way, seconds: float) -> Cost | No
     spec, settings = program.contexts[context], program.patch.settings
     whole = shape_of(spec, settings)
     shape = _reduced(whole) if way.executor == "vm" else whole
+    channels = channels_of(program.playable)
+    needs = [need for unit in units for need in needs_of(unit, shape, channels if _differs(spec, unit.kernel) else 1)]
+    check_room({HERE: needs}, {HERE: hardware.memory_free()})
     loader = way.loader()
     started = time.perf_counter()
     loaded = [_loaded(loader, unit, spec, way.tier) for unit in units]
@@ -155,7 +162,13 @@ def measure(program: Build, context: str, way: Way, seconds: float) -> Cost | No
         timing=timing.scaled(factor),
         estimated=shape != whole,
         budget_ms=tick_budget_ms(spec, settings),
+        refused=tuple(map(str, loader.refusals.take())),
     )
+
+
+def _differs(spec: ContextSpec, kernel: Kernel) -> bool:
+    """Whether each channel of a sound remembers on its own."""
+    return spec.streams and any(name == "channel" for name, _ in kernel.coords)
 
 
 def contexts(program: Build) -> list[str]:
@@ -222,8 +235,8 @@ class _Rig:
     def step(self, unit: Unit, executable: Executable) -> Callable[[], None]:
         """A function that runs the next tick of a kernel, up to what its context makes of the outputs."""
         kernel = unit.kernel
-        differs = self._spec.streams and any(name == "channel" for name, _ in kernel.coords)
-        memories = [StateMemory(kernel.slots, self._shape) for _ in range(self._channels if differs else 1)]
+        channels = self._channels if _differs(self._spec, kernel) else 1
+        memories = [StateMemory(kernel.slots, self._shape) for _ in range(channels)]
         paths = kernel.pictures
         pictures = {path: blank_view() if is_view(path) else load_picture(Path(path)) for path in paths}
         pixels = np.empty((*self._shape, 4), np.uint8)

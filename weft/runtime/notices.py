@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from weft.errors import Diagnostic
+from weft.errors import Diagnostic, foremost
 from weft.runtime.screens.screen import Overlay
 
 # Seconds for which a note, and warnings about a text that plays all the same, stay on the picture.
@@ -19,6 +19,7 @@ class Notices:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._problems: tuple[Diagnostic, ...] = ()
+        self._left_out = 0
         self._problems_end = 0.0
         self._note = ""
         self._note_end = 0.0
@@ -30,8 +31,16 @@ class Notices:
     def set_problems(self, problems: tuple[Diagnostic, ...]) -> None:
         """Errors are shown until there are others, or none; warnings for some seconds."""
         lasting = any(d.severity == "error" for d in problems)
-        self._problems = problems
+        self._problems, self._left_out = foremost(problems)
         self._problems_end = float("inf") if lasting else self._now() + _WARNINGS
+
+    def add_warning(self, problem: Diagnostic) -> None:
+        """A warning for some seconds, besides those that are shown. As long as there are errors, it is a note."""
+        if any(d.severity == "error" for d in self._problems):
+            self.note(problem.message)
+            return
+        shown = self._problems if self._now() < self._problems_end else ()
+        self.set_problems((*shown, problem))
 
     def note(self, words: str) -> None:
         """Something that happened just now."""
@@ -61,4 +70,5 @@ class Notices:
         now = self._now()
         errors = self._problems if self._errors_wanted and now < self._problems_end else ()
         note = self._note if now < self._note_end else "paused" if self._paused else ""
-        return Overlay(errors, note, self._figures if self._figures_wanted else ())
+        left_out = self._left_out if errors else 0
+        return Overlay(errors, note, self._figures if self._figures_wanted else (), left_out)

@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import count
 from math import floor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+import weft
 from weft.backends.base import Env
 from weft.backends.select import Choice
 from weft.contexts import AUDIO
-from weft.errors import WeftError, error
+from weft.errors import Diagnostic, Span, WeftError, error
 from weft.graph.patch import Patch
 from weft.runtime.build import Build
 from weft.runtime.cast import Change
+from weft.runtime.compiling.trial import Moment, dark_outputs
 from weft.runtime.coordinator import Result, main_picture
+from weft.runtime.findings import (
+    IN_PICTURE,
+    IN_SOUND,
+    as_warnings,
+    clipped,
+    loop_of,
+    not_numbers,
+    not_numbers_for_a_while,
+    other_windows,
+    places_of,
+    silent,
+)
 from weft.runtime.inputs import InputState
 from weft.runtime.playable import Playable
 from weft.runtime.program import Stage, Swap
+from weft.runtime.sound.mixer import Levels
 from weft.runtime.sound.rendering import Rendering
 
 Pixels = npt.NDArray[Any]
@@ -32,6 +51,12 @@ _SLACK = 1e-6
 
 # So do samples.
 _SAMPLE_SLACK = 1e-3
+
+# How many dark frames are looked at more closely.
+_MOST_LOOKS = 3
+
+# What is never louder than this, -80 dB, is not heard.
+_SILENT = 1e-4
 
 # Two days of frames at 60 a second: a later one would be waited for in vain.
 _REACH = 10_000_000
@@ -78,6 +103,8 @@ class Offline:
         settings = build.patch.settings
         size = (int(settings["width"]), int(settings["height"]))
         self._fps = settings["fps"]
+        self._clips = clips
+        self._has_shown = False
         self._stage = stage = Stage(choices)
         # The best tier from the first frame on, whichever are wanted: tiers may differ in how they round numbers.
         codes = stage.improve(build.units)
@@ -88,6 +115,17 @@ class Offline:
         here = replace(stage, hears=self._sound.getter) if self._sound else stage
         self._swap: Swap = here.prepare(playable, size)
         self._warnings = build.warnings
+        self._patch = build.patch
+        self._media = build.media
+        self._here = here
+        self._loops: dict[str, None] = {}
+        """The kernels of which a loop met its limit."""
+        self._dark: dict[str, float] = {}
+        """The outputs of pictures that are not a number anywhere, and since when."""
+        self._planes: dict[str, _Planes] = {}
+        """What is known of the outputs of pictures that are given as values."""
+        self._looks = _MOST_LOOKS
+        self._levels: Levels | None = None
         self._env = Env(
             width=size[0],
             height=size[1],
@@ -95,11 +133,67 @@ class Offline:
             inputs=inputs,
             pictures=self._swap.pictures,
             threads=threads,
+            loop_stopped=self._stop_loop,
         )
+
+    def _stop_loop(self, kernel: str) -> None:
+        self._loops[kernel] = None
+
+    def findings(self) -> list[Diagnostic]:
+        """What is remarkable about all that has been given so far."""
+        places = places_of(self._patch)
+        found = [*self._swap.left_out]
+        if self._has_shown:
+            found += other_windows(self._patch)
+        units = self._swap.playable.units
+        loops = [*self._loops, *sorted(self._sound.loops_stopped if self._sound is not None else ())]
+        found += [loop_of(units, kernel) for kernel in loops]
+        found += as_warnings(not_numbers(self._dark, places, IN_PICTURE))
+        for label, planes in self._planes.items():
+            if planes.missing:
+                share = planes.missing / planes.count
+                found.append(not_numbers_for_a_while(label, share, planes.first, "pixels", places))
+        return [*found, *self._of_sound(places)]
+
+    def _of_sound(self, places: Mapping[str, Span]) -> Iterator[Diagnostic]:
+        levels = self._levels
+        if levels is None or self._sound is None or not levels.samples:
+            return
+        place = next((span for label, span in places.items() if label.partition(".")[0] == AUDIO.name), None)
+        count, rate = levels.end - levels.first, self._sound.rate
+        lost = {label for label, (missing, _) in levels.not_numbers.items() if missing == count}
+        yield from as_warnings(not_numbers(lost, places, IN_SOUND))
+        for label, (missing, first) in levels.not_numbers.items():
+            if label not in lost:
+                yield not_numbers_for_a_while(label, missing / count, first / rate, "samples", places)
+        if levels.peak < _SILENT and not lost:
+            yield silent(place)
+        if self._clips and levels.first_too_loud is not None:
+            share = levels.too_loud / levels.samples
+            yield clipped(share, levels.peak, levels.first_too_loud / rate, place)
 
     def changes(self) -> list[Change]:
         """What runs elsewhere than it was meant to, as far as this has not been asked before."""
         return self._stage.cast.changes()
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that its frames depend on: kernels, settings, parameters, the pictures that are read, and what
+        computes each subgraph. Equal ones give the same frames."""
+        playable = self._swap.playable
+        parts = (*self._swap.runner.parts, *self._swap.runner.feeding)
+        names = {context: choice.name for context, choice in self._stage.cast.choices.items()}
+        subgraphs = ((part.unit.subgraph, part.backend.name) for part in parts)
+        backends = {(sub.name, names.get(sub.context, ""), device) for sub, device in subgraphs}
+        known = {
+            "weft": weft.__version__,
+            "kernels": sorted(unit.hash for unit in playable.units),
+            "settings": sorted(playable.settings.items()),
+            "parameters": sorted(playable.parameters.items()),
+            "media": [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in self._media],
+            "backends": sorted(backends),
+        }
+        return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
 
     @property
     def shows(self) -> bool:
@@ -166,6 +260,7 @@ class Offline:
         if self._sound is None or not self.sounds:
             raise self.nothing("nothing-to-hear", "the patch has nothing to play", "audio(…) plays strands")
         first, behind = (round(seconds * self._sound.rate) for seconds in (start, end))
+        self._levels = self._sound.watch(first, behind)
         at = 0
         for block in self._all_samples(behind):
             wanted = block[max(0, first - at) : behind - at]
@@ -211,8 +306,36 @@ class Offline:
         shown = main_picture(self._run(number, time)) if self.shows else None
         if shown is None:
             raise self.nothing("nothing-to-show", "the patch has nothing to show", "display(…) shows strands")
+        self._has_shown = True
+        self._look(shown, number, time)
         picture = shown.array
         return picture if picture.dtype == np.uint8 else np.moveaxis(picture, 0, -1)
+
+    def _look(self, shown: Result, number: int, time: float) -> None:
+        """Notes which outputs of a picture are not numbers."""
+        picture = shown.array
+        if picture.dtype != np.uint8:
+            for label, plane in zip(shown.labels, picture, strict=False):
+                missing = int(np.isnan(plane).sum())
+                self._planes[label] = self._planes.get(label, _Planes()).after(plane.size, missing, time)
+        elif self._looks and not self._dark and not picture.any(axis=(0, 1)).all():
+            # NaN is shown as 0: only the numbers themselves tell it from what is dark on purpose.
+            self._looks -= 1
+            moment = Moment(number, time, 1 / self._fps, self._env.inputs)
+            with suppress(WeftError):
+                self._dark = dict.fromkeys(dark_outputs(self._swap.playable, self._here, moment), time)
+
+
+@dataclass(frozen=True)
+class _Planes:
+    """How many values an output had, how many of them were not numbers, and the time of the first of these."""
+
+    count: int = 0
+    missing: int = 0
+    first: float = 0.0
+
+    def after(self, count: int, missing: int, time: float) -> _Planes:
+        return _Planes(self.count + count, self.missing + missing, self.first if self.missing else time)
 
 
 def _rendering(stage: Stage, playable: Playable, inputs: Mapping[str, float], clips: bool) -> Rendering | None:

@@ -21,7 +21,7 @@ from weft.contexts import COMPUTE, VISUAL
 from weft.errors import Diagnostic, WeftError, error
 from weft.media.pictures import PictureError, load_picture
 from weft.names import StrandRef, is_view
-from weft.runtime.cast import Candidate, Cast
+from weft.runtime.cast import Candidate, Cast, reason_of
 from weft.runtime.coordinator import Part, ProgramRunner
 from weft.runtime.files import stat_media
 from weft.runtime.playable import Playable
@@ -161,27 +161,44 @@ class Stage:
     def translate(self, playable: Playable) -> Playable:
         """Has the backends do all that can be done in another process than theirs."""
         started = time.perf_counter()
-        units = []
-        for unit in playable.units:
-            first = next(iter(self.candidates(unit, playable)), None)
-            units.append(first.translated(unit) if first is not None else unit)
+        units = tuple(self._translated(unit, playable) for unit in playable.units)
         parsing, graph, kernels = playable.took
         took = (parsing, graph, kernels + (time.perf_counter() - started) * 1e3)
-        return replace(playable, units=tuple(units), took=took)
+        return replace(playable, units=units, took=took)
 
-    def improve(self, units: Iterable[Unit], stand_ins: frozenset[str] = frozenset()) -> dict[str, object]:
+    def _translated(self, unit: Unit, playable: Playable) -> Unit:
+        """A unit with what the first backend that can makes of it. Why others fail is told where it is loaded."""
+        for candidate in self.candidates(unit, playable):
+            with suppress(Exception):
+                return candidate.translated(unit)
+        return unit
+
+    def improve(
+        self,
+        units: Iterable[Unit],
+        stand_ins: frozenset[str] = frozenset(),
+        refuse: Callable[[Unit, str], None] = lambda unit, reason: None,
+    ) -> dict[str, object]:
         """Code of the second tier for units, by their hashes, as far as their backends have such; of the first, where
-        something stands in for it."""
+        something stands in for it. `refuse` is told for which units that fails, and why."""
         codes = {}
         for unit in units:
-            for backend in self.cast.backends(unit.subgraph.context):
-                code = backend.translate(unit, tier=_BETTER)
+            for candidate in self.cast.left(unit.subgraph.context):
+                code, reason = _attempted(candidate.backend, unit, _BETTER)
                 if code is None and unit.hash in stand_ins:
-                    code = backend.translate(unit)
+                    code, reason = _attempted(candidate.backend, unit, 1)
+                if reason is not None:
+                    refuse(unit, reason)
                 if code is not None:
                     codes[unit.hash] = code
                     break
         return codes
+
+    def tell_refused(self, units: Iterable[Unit], reasons: Mapping[str, str]) -> None:
+        """Has it told which of some units, by their hashes, stay with the code that they have, and why."""
+        for unit in units:
+            if unit.hash in reasons:
+                self.cast.stays(unit, reasons[unit.hash])
 
     def prepare(
         self, playable: Playable, size: tuple[int, int], before: Swap | None = None, env: Env | None = None
@@ -253,9 +270,14 @@ class Stage:
             except DeviceLostError as failure:
                 first = first or failure
                 self.cast.lose(backend, failure.reason)
-            except WeftError as failure:
-                first = first or failure
-                self.cast.pass_over(unit, candidate, failure.diagnostics[0].message)
+            except MemoryError:
+                raise
+            except Exception as failure:
+                reason = reason_of(failure)
+                words = f"{unit.subgraph.name} cannot run on {candidate.choice.shown}: {reason}"
+                known = failure if isinstance(failure, WeftError) else error("backend-failed", words)
+                first = first or known
+                self.cast.pass_over(unit, candidate, reason)
         assert first is not None, "there is a candidate for every unit that can run"
         raise first
 
@@ -360,6 +382,18 @@ class Stage:
             oldest = next(iter(others))
             del others[oldest], self._pictures[oldest]
         return loaded
+
+
+def _attempted(backend: Backend, unit: Unit, tier: int) -> tuple[object, str | None]:
+    """The code of a tier; None if there is none, and why, if it should have been there."""
+    try:
+        code = backend.translate(unit, tier)
+    except MemoryError:
+        raise
+    except Exception as failure:
+        return None, reason_of(failure)
+    reason = backend.refusal(code)
+    return (code if reason is None else None), reason
 
 
 def hand_over(parts: Sequence[Part], before: Sequence[Part], copy: bool = False) -> list[str]:

@@ -32,7 +32,8 @@ class Screenshots:
             except OSError as failure:
                 self._mention(f"no screenshot: {self._folder} cannot be written to ({failure.strerror})")
             else:
-                self._mention(f"screenshot: {path}")
+                height, width = picture.shape[:2]
+                self._mention(f"screenshot: {path}, {width}×{height}")
 
     def _free_name(self) -> Path:
         number = 1

@@ -18,10 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from weft.backends.base import DeviceLostError, Values, as_array
-from weft.errors import Diagnostic, WeftError, fault
+from weft.child import Child
+from weft.errors import Diagnostic, WeftError, event_fields, fault
 from weft.runtime.clock import Clock
 from weft.runtime.commands import Commands
-from weft.runtime.compiling.compiler import Compiler
+from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.worker import Outcome
 from weft.runtime.coordinator import Result, main_picture
 from weft.runtime.events import EventLog, FrameStats
@@ -48,6 +49,9 @@ _SLEEP_SLACK = 0.001
 _GLANCE = 0.05
 # No more than these seconds are made up for by hurrying after a frame that was late.
 _MADE_UP = 0.1
+
+LONG = 1.0
+"""What is waited for longer than this, in seconds, is mentioned."""
 
 NOTHING_YET = "nothing to show yet: mend the file and save it"
 
@@ -109,26 +113,44 @@ class Session:
         """What the program that plays failed with last."""
         self._entered: Outcome | None = None
         """What was swapped in last."""
+        self._mentioned: Saved | None = None
+        """The text that has been said to take long."""
         self._compute: list[float] = []
         self._compile_ms = 0.0
         self._overlay = Overlay()
 
-    def expect(self) -> None:
-        """A performance is about to begin. If its file mentions sounds, what plays them gets ready meanwhile."""
+    def expect(self, ahead: Child | None = None) -> None:
+        """A performance is about to begin: what compiles gets ready meanwhile, and if its file mentions sounds, what
+        plays them. For `ahead` see `CompileProcess`."""
+        self._saves.expect(ahead)
         words = "|".join(word for spec in self.compiler.contexts if spec.streams for word in spec.statements)
         text = read_text(self.path).data or b""
         if self.sound is not None and re.search(rf"\b({words})\b".encode(), text):
             self.sound.expect()
 
     def begin(self, room: tuple[int, int] | None = None) -> Outcome:
-        """Compiles the file as it is now, before anything is shown, for a screen with so much room."""
+        """Has the file compiled as it is now, before anything is shown, for a screen with so much room. What is saved
+        meanwhile takes its place. To be interrupted by an exception, such as KeyboardInterrupt."""
         if self.sound is not None:
             self.stage.hears = self.sound.getter
         outcome = self._saves.begin(room)
+        while outcome is None:
+            self._finished.wait(_GLANCE)
+            self._finished.clear()
+            self._mention_waiting()
+            finished = self._saves.take()
+            # What was refused, and has been saved again since, is of no interest any more.
+            outcome = next((o for o in reversed(finished) if o.swap or o.saved is self._saves.last), None)
         if outcome.swap is not None:
             self.programs.enter(outcome.swap)
             self._succession.begin(outcome.swap)
         return outcome
+
+    def close(self) -> None:
+        """Ends all that goes on beside the loop. May be called twice."""
+        self._saves.close()
+        if self.sound is not None:
+            self.sound.close()
 
     def run(self, screen: Screen, first: Outcome) -> None:
         """The loop, until somebody or a limit ends it. Raises WeftError when the screen is lost."""
@@ -139,13 +161,11 @@ class Session:
         gc.collect()
         gc.freeze()
         try:
-            with self._saves:
-                self._enter(first)
-                self._loop(screen)
+            self._enter(first)
+            self._loop(screen)
         finally:
             self._hear()
-            if self.sound is not None:
-                self.sound.close()
+            self.close()
             gc.unfreeze()
             sys.setswitchinterval(interval)
         self.events.emit("stopped", reason=self.stopping or "closed")
@@ -175,6 +195,7 @@ class Session:
     def _take_in(self) -> None:
         """Takes what has been finished: the latest program is swapped in, mistakes are told."""
         self._finished.clear()
+        self._mention_waiting()
         outcomes = self._saves.take()
         latest = next((outcome for outcome in reversed(outcomes) if outcome.swap is not None), None)
         for outcome in outcomes:
@@ -191,6 +212,19 @@ class Session:
                 self.sound.improve(better.codes)
             self.events.emit("tier", hash=better.hash, tier=better.tier, compile_ms=round(better.took, 3))
 
+    def _mention_waiting(self) -> None:
+        """Tells what takes long, and what has become of the process that compiles."""
+        for line in self._saves.told():
+            self._teller.restarted("compile", line)
+        saved, words = self._saves.waiting() or (None, "")
+        if saved is None or time.monotonic() - saved.moment < LONG:
+            return
+        if saved is not self._mentioned:
+            self._mentioned = saved
+            self.say(words)
+        # It stays for as long as it is true.
+        self.notices.note(words)
+
     def _offer(self, outcome: Outcome) -> None:
         try:
             self._succession.offer(outcome)
@@ -206,7 +240,7 @@ class Session:
         """Tells what is wrong with the text of a hash."""
         self.notices.set_problems(problems)
         self.tell(list(problems))
-        self.events.emit("error", hash=text, diagnostics=[d.to_json() for d in problems])
+        self.events.emit("error", hash=text, **event_fields(problems))
 
     def _swap(self, outcome: Outcome, swap: Swap) -> None:
         try:
@@ -389,6 +423,10 @@ class Session:
                 self._sound_fails(event)
             elif event.kind == "moved":
                 self._sound_moves(event)
+            elif event.kind == "loop":
+                playing = self.programs.running
+                if playing is not None:
+                    self._teller.loop_stopped(playing.playable, event.words)
             else:
                 self._teller.heard(event)
 
@@ -426,7 +464,9 @@ class Session:
         self._screen.toggle_fullscreen()
 
     def _screenshot(self) -> None:
-        if self._picture is not None:
+        if self._picture is None:
+            self._teller.mention("no screenshot: there is no picture yet")
+        else:
             self._screenshots.take(as_array(self._picture).copy())
 
 

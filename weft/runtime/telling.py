@@ -10,7 +10,9 @@ from weft.errors import Diagnostic
 from weft.runtime.cast import Change
 from weft.runtime.compiling.worker import Outcome
 from weft.runtime.events import EventLog, FrameFigures
+from weft.runtime.findings import loop_of
 from weft.runtime.notices import Notices
+from weft.runtime.playable import Playable
 from weft.runtime.program import Swap
 from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.player import Sound
@@ -50,12 +52,13 @@ class Teller:
         self.tell([problem])
         self.notices.note(problem.message)
 
-    def loop_stopped(self, kernel: str) -> None:
-        """A loop met its limit, which is told once for each kernel."""
+    def loop_stopped(self, playable: Playable, kernel: str) -> None:
+        """A loop of a program met its limit, which is told once for each kernel."""
         if kernel not in self._loops_told:
             self._loops_told.add(kernel)
-            words = f"a loop in {kernel} stops at its limit of steps"
-            self.warn(Diagnostic("warning", "loop-stopped", words, None, "the rest of its steps is left out"))
+            problem = loop_of(playable.units, kernel)
+            self.tell([problem])
+            self.notices.add_warning(problem)
 
     def changed(self, changes: Iterable[Change]) -> None:
         """Something runs elsewhere. That a device failed while it ran is an event as well."""
@@ -69,8 +72,15 @@ class Teller:
         """Something happened to the sound."""
         if event.kind == "placed":
             self._mention_once(event.words)
+        elif event.kind == "died":
+            self.restarted("sound", event.words)
         else:
             self.mention(f"{_SOUNDS.get(event.kind, '')} {event.words}".lstrip())
+
+    def restarted(self, process: str, words: str) -> None:
+        """A process was started again, since it had ended by itself."""
+        self.events.emit("restart", process=process, reason=words)
+        self.mention(words)
 
     def frames(self, figures: FrameFigures, sound: Sound | None, facts: Iterable[str]) -> None:
         """How the last second was; with `facts` about the program for those who look at the picture."""

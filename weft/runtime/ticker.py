@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from weft.backends.base import DeviceLostError, Env, Values
 from weft.runtime.clock import Clock, Tick
@@ -51,7 +52,7 @@ class Ticker:
             inputs={**self.inputs.frame(), **swap.playable.parameters},
             pictures=swap.pictures,
             threads=self.threads,
-            loop_stopped=self.teller.loop_stopped,
+            loop_stopped=partial(self.teller.loop_stopped, swap.playable),
             warn=self.teller.warn,
         )
 

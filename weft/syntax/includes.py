@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from types import MappingProxyType
+from typing import Final
 
 from weft.errors import Diagnostic, Report, Source, Span, WeftError, did_you_mean
 from weft.syntax.ast import Include, Program, Statement, Use
 from weft.syntax.parser import OUTPUT_STATEMENTS, parse
-from weft.syntax.texts import UnreadableError, read_text
+from weft.syntax.texts import ENDING, UnreadableError, read_stream, read_text
+from weft.wording import steps_of
+
+MAX_INCLUDES: Final = 64
+"""How deep files include each other."""
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
@@ -63,10 +69,19 @@ class _Loader:
         identity = real_path(full)
         if identity in self.chain:
             cycle = [*self.chain[self.chain.index(identity) :], identity]
-            shown = " → ".join(os.path.basename(p) for p in cycle)
+            shown = steps_of([os.path.basename(p) for p in cycle])
             self._error("include-cycle", f"files include each other in a circle: {shown}", span)
             return []
         if identity in self.seen:
+            return []
+        if not full.lower().endswith(ENDING):
+            # Nothing is read, or the errors of a text that is no patch would show what it says.
+            self._error("include-not-a-patch", f'"{path}" is not a patch', span,
+                        f"the name of a file to include ends in {ENDING}")  # fmt: skip
+            return []
+        if len(self.chain) > MAX_INCLUDES:
+            self._error("too-deep", f"files include each other more than {MAX_INCLUDES} deep here", span,
+                        "let one file include the others in a row")  # fmt: skip
             return []
         self.files.append(full)
         try:
@@ -108,8 +123,8 @@ def libraries() -> Mapping[str, str]:
     folder = resources.files("weft").joinpath("std")
     if not folder.is_dir():
         return MappingProxyType({})
-    files = sorted((f for f in folder.iterdir() if f.name.endswith(".weft")), key=lambda f: f.name)
-    texts = {f"std.{f.name.removesuffix('.weft')}": f.read_text(encoding="utf-8") for f in files}
+    files = sorted((f for f in folder.iterdir() if f.name.endswith(ENDING)), key=lambda f: f.name)
+    texts = {f"std.{f.name.removesuffix(ENDING)}": f.read_text(encoding="utf-8") for f in files}
     return MappingProxyType(texts)
 
 
@@ -125,9 +140,23 @@ def load(
     return Loaded(Program(tuple(statements_found)), tuple(loader.files))
 
 
+# What a shell calls a stream that is open already: `weft check <(…)`.
+_STREAM = re.compile(r"/dev/(?:fd/(\d+)|stdin)")
+
+
 def open_source(path: str) -> Source:
-    """The source of a file. Raises WeftError if it cannot be read."""
+    """The source of a file, or of a stream that is open. Raises WeftError if it cannot be read."""
+    stream = _STREAM.fullmatch(path)
     try:
-        return Source(path, read_text(path))
+        return Source(path, read_stream(int(stream[1] or 0)) if stream else read_text(path))
     except UnreadableError as failure:
         raise WeftError(Diagnostic("error", "unreadable-file", f"{path} cannot be read: {failure}")) from failure
+
+
+def stdin_source() -> Source:
+    """The source of what is piped in. Raises WeftError if it cannot be read."""
+    try:
+        return Source("<stdin>", read_stream(0))
+    except UnreadableError as failure:
+        message = f"the standard input cannot be read: {failure}"
+        raise WeftError(Diagnostic("error", "unreadable-file", message)) from failure

@@ -45,7 +45,7 @@ def parse(source: Source, report: Report, statements: Collection[str] = OUTPUT_S
     are left out. `statements` are the names of the output statements."""
     first = _FirstErrors()
     program = _parse(source, first, statements)
-    report.add(first.diagnostics)
+    report.add(first.told())
     return program
 
 
@@ -61,13 +61,26 @@ def _parse(source: Source, report: _FirstErrors, statements: Collection[str]) ->
 class _FirstErrors(Report):
     """Keeps what a person can still read of what is found in one text."""
 
+    has_more: bool = False
+    """Whether something was left out, or the text was read no further."""
+
     @property
     def is_full(self) -> bool:
         return len(self.diagnostics) >= MAX_ERRORS
 
     def add(self, found: Iterable[Diagnostic]) -> None:
-        if not self.is_full:
+        if self.is_full:
+            self.has_more = True
+        else:
             super().add(found)
+
+    def told(self) -> list[Diagnostic]:
+        """What was kept; if there is more, the last one says so."""
+        if not self.has_more:
+            return self.diagnostics
+        *first, last = self
+        hint = f"correct those above first: only {MAX_ERRORS} of a text are reported at once"
+        return [*first, Diagnostic("error", "too-many-errors", "there are more errors from here on", last.span, hint)]
 
 
 @contextmanager
@@ -132,6 +145,7 @@ class _Parser:
                 self._assembly.close(self._at)
             self._at += 1
             self._value_from = None
+        self._report.has_more |= kinds[self._at] != END
         return self._assembly.finish(self._at)
 
     def _item(self) -> None:

@@ -126,14 +126,17 @@ def _label(parts: _Parts, index: int = 0) -> str | None:
 @dataclass(frozen=True, slots=True)
 class PragmaSpec:
     """One pragma: what may follow its name, as kinds, and how that is shown to people; one sentence of documentation,
-    and a line that shows it at work."""
+    and a line that shows it at work; what is missing of it in this version."""
 
     kinds: str
     shown: str
     doc: str
     example: str
     build: _Build
+    lacks: str = ""
 
+
+_STILL: Final = "nothing moves it while a patch plays: it has its start value, to be changed in the text"
 
 PRAGMAS: Final[Mapping[str, PragmaSpec]] = MappingProxyType(
     {
@@ -146,18 +149,18 @@ PRAGMAS: Final[Mapping[str, PragmaSpec]] = MappingProxyType(
         "slider": PragmaSpec(
             "n<n[>g]=-?0,-?0,-?0s?", '#slider name<v> = low, high, start "label"',
             "a parameter between two numbers, read as name@v or name",
-            '#slider speed<v> = 0, 2, 0.5 "speed"\ndisplay(fract(me@x + me@time * speed))', _slider),
+            '#slider speed<v> = 0, 2, 0.5 "speed"\ndisplay(fract(me@x + me@time * speed))', _slider, _STILL),
         "toggle": PragmaSpec(
             "n<n[>g]=-?0s?", '#toggle name<v> = 0 "label"', "a parameter that is 0 or 1, read as name@v or name",
-            '#toggle invert<v> = 0 "invert"\ndisplay(if invert then 1 - me@x else me@x)', _toggle),
+            '#toggle invert<v> = 0 "invert"\ndisplay(if invert then 1 - me@x else me@x)', _toggle, _STILL),
         "xy": PragmaSpec(
             "n<n,n[>g]=-?0,-?0s?", '#xy name<x, y> = 0.5, 0.5 "label"', "two parameters, 0…1: a place in a square",
-            '#xy spot<x, y> = 0.5, 0.5 "spot"\ndisplay(distance(me@x, me@y, spot@x, spot@y))', _xy),
+            '#xy spot<x, y> = 0.5, 0.5 "spot"\ndisplay(distance(me@x, me@y, spot@x, spot@y))', _xy, _STILL),
         "color": PragmaSpec(
             "n<n,n,n[>g]=ss?", '#color name<r, g, b> = "#ff8800" "label"', "three parameters, 0…1: a colour",
-            '#color tint<r, g, b> = "#ff8800" "tint"\nshown<r, g, b> = tint * me@x\ndisplay(shown)', _color),
+            '#color tint<r, g, b> = "#ff8800" "tint"\nshown<r, g, b> = tint * me@x\ndisplay(shown)', _color, _STILL),
         "fade": PragmaSpec(
-            "-?0", "#fade 0.5", "seconds in which a save fades from the old picture to the new one",
+            "-?0", "#fade 0.5", "seconds in which a save fades in, picture and sound together",
             "#fade 0.5", _fade),
         "quantize": PragmaSpec(
             "-?0", "#quantize 1", "a save takes effect on the next beat, or the next of so many beats",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.errors import Source, Span
+from weft.wording import LONGEST_QUOTE
 
 # The kinds. Punctuation that is not listed stands for itself: ( ) [ ] { } , ; : = < > - @ ~ and the dot.
 NAME: Final = "n"
@@ -36,13 +37,9 @@ KEYWORDS: Final[Mapping[str, str]] = {
 OPERAND_ENDS: Final = "n0s)]"
 
 
-# Longer texts are cut where a message repeats them.
-_LONGEST_SHOWN: Final = 32
-
-
 def shorten(text: str) -> str:
     """The text as a message can show it."""
-    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
+    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
 
 
 @dataclass(frozen=True, eq=False)

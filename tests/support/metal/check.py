@@ -66,6 +66,16 @@ def check(texts: Sequence[str]) -> list[list[str]]:
     return found
 
 
+def check_file(text: str) -> list[str]:
+    """What is wrong with a file of any number of kernels, compiled exactly as it stands."""
+    with TemporaryDirectory(prefix="weft-msl-") as folder:
+        Path(folder, "metal_stdlib").write_text(header())
+        done = subprocess.run(
+            [clang(), *_FLAGS, "-I", folder, "-"], input=text, capture_output=True, text=True, check=False
+        )
+    return [*lint(text, one_kernel=False), *([done.stderr] if done.returncode else [])]
+
+
 def check_shading(text: str) -> list[str]:
     """What is wrong with functions that shade vertices and pixels."""
     with TemporaryDirectory(prefix="weft-msl-") as folder:
@@ -98,12 +108,16 @@ def isolated(text: str, number: int) -> str:
     return f'#include <metal_stdlib>\nnamespace kernel_{number} {{\n#line 1 "kernel_{number}"\n{renamed}\n}}\n'
 
 
-def lint(text: str) -> list[str]:
+def lint(text: str, one_kernel: bool = True) -> list[str]:
     """What the compiler lets pass, and Metal does not."""
     plain = re.sub(r"//[^\n]*", "", text)
     taken = sorted(NAMES & {*_FUNCTION.findall(plain), *re.findall(r"\bstruct (\w+)", plain)})
     jumps = ["there is a goto"] if re.search(r"\bgoto\b", plain) else []
-    return [*_attributes(plain), *_recursion(plain), *jumps, *(f"Metal has {name} as well" for name in taken)]
+    kernels = [found[0] for found in _KERNEL.finditer(plain)]
+    if not kernels or (one_kernel and len(kernels) > 1):
+        return ["there is not exactly one kernel" if one_kernel else "there is no kernel"]
+    attributes = [problem for kernel in kernels for problem in _attributes(kernel)]
+    return [*attributes, *_recursion(plain), *jumps, *(f"Metal has {name} as well" for name in taken)]
 
 
 def parameters(text: str) -> tuple[str, list[tuple[str, str]]]:
@@ -119,10 +133,7 @@ def parameters(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 def _attributes(text: str) -> list[str]:
     """What is wrong with the parameters of the kernel."""
-    try:
-        _, given = parameters(text)
-    except ValueError:
-        return ["there is not exactly one kernel"]
+    _, given = parameters(text)
     problems, indices = [], []
     for declared, attribute in given:
         number = _BUFFER.fullmatch(attribute)

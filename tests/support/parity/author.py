@@ -45,24 +45,33 @@ class Author:
     expensive: bool = True
     """Whether an expensive row may still be written."""
     lines: list[str] = field(default_factory=list)
+    statements: Sequence[int] = (0, 1, 1, 2, 3)
+    """How many statements it may have besides spindles and the output."""
 
-    def program(self, statements: Sequence[str], counts: Sequence[int]) -> str:
+    def program(self, outputs: Sequence[str], counts: Sequence[int]) -> str:
         """The text of a program that ends in one of these statements, with one of these numbers of values."""
         if self.chance(0.15):
             self.lines.append(self.pick(SETTINGS))
-        around = self.given()
-        for k in range(self.pick((0, 0, 1, 1, 2))):
-            around = replace(around, spindles=(*around.spindles, self.spindle(f"f{k}", around.spindles)))
-        for k in range(self.pick((0, 1, 1, 2, 3))):
+        around = self.templates(self.given())
+        for k in range(self.pick(self.statements)):
             around = self.statement(k, around)
         made = [*around.strands]
         for spindle in around.spindles:
             call = self.call(spindle, around, 1)
             made += [replace(call, text=f"{call.text}@{output}") for output in spindle.outputs]
         self.rng.shuffle(made)
-        shown = [self.fitted(self.shown(around, made), UNIT) for _ in range(self.pick(counts))]
-        self.lines.append(f"{self.pick(statements)}({', '.join(piece.text for piece in shown)})")
+        shown = [self.fitted(piece, UNIT) for piece in self.results(around, made, self.pick(counts))]
+        self.lines.append(f"{self.pick(outputs)}({', '.join(piece.text for piece in shown)})")
         return "\n".join(self.lines) + "\n"
+
+    def templates(self, around: Surroundings) -> Surroundings:
+        for k in range(self.pick((0, 0, 1, 1, 2))):
+            around = replace(around, spindles=(*around.spindles, self.spindle(f"f{k}", around.spindles)))
+        return around
+
+    def results(self, around: Surroundings, made: list[Piece], count: int) -> list[Piece]:
+        """What the program gives out; see `shown`."""
+        return [self.shown(around, made) for _ in range(count)]
 
     # --- statements -----------------------------------------------------------------------------------------------
 
@@ -358,11 +367,15 @@ class Author:
         self.left -= 6
         text = {
             "delay": f"delay({e.text}, {self.pick((second.text, '2', '1.5'))}, 3)",
-            "hold": f"hold({e.text}, floor({self.pick((second.text, 'me@time * 30', 'mouse@x * 3'))}))",
+            "hold": f"hold({e.text}, {self.trigger(second)})",
         }.get(name, f"{name}({e.text})")
         interval = UNIT if name == "phasor" else e.interval.joined(Interval(0, 0))
         cost = e.cost + second.cost * (name in ("delay", "hold")) + 6
         return Piece(text, interval, cost, True)
+
+    def trigger(self, piece: Piece) -> str:
+        """What changes now and then, or nowhere, though it varies from place to place."""
+        return self.pick((f"floor({piece.text})", "floor(me@time * 30)", "floor(mouse@x * 3)", "(me@x * 0.3 + me@y)"))
 
     def fitted(self, piece: Piece, wanted: Interval, strict: bool = False) -> Piece:
         """The piece, brought to about where its values are wanted."""
@@ -389,6 +402,165 @@ class Author:
         return choices[int(self.rng.random() * len(choices))]
 
 
+@dataclass
+class VoiceAuthor(Author):
+    """Writes a sound. What it plays comes from loops and from memory: spindles with several outputs, of which some
+    remember and others do not, and loops that change all of them in one step."""
+
+    left: float = 8
+    statements: Sequence[int] = (0, 0, 0, 0, 1, 1, 2)
+
+    def templates(self, around: Surroundings) -> Surroundings:
+        if self.chance(0.1):
+            around = replace(around, spindles=(self.spindle("f0", ()),))
+        for k in range(self.pick((1, 1, 1, 1, 2))):
+            around = replace(around, spindles=(*around.spindles, self.voice(f"v{k}", around.spindles)))
+        return around
+
+    def results(self, around: Surroundings, made: list[Piece], count: int) -> list[Piece]:
+        self.left = max(self.left, 3)
+        voice = around.spindles[-1]
+        call = self.call(voice, around, 1)
+        names = [f"h@{output}" for output in voice.outputs]
+        if self.chance(0.8):
+            self.lines.append(f"{call.text}::h<{', '.join(voice.outputs)}>")
+            heard = replace(call, text=f"({' + '.join(names)})" if self.chance(0.9) else self.pick(names))
+        else:
+            heard = replace(call, text=f"{call.text}@{self.pick(voice.outputs)}")
+        if not heard.remembers or self.chance(0.5):
+            heard = self.remembered(heard)
+        others = super().results(around, made, count - 1)
+        if self.chance(0.3):
+            other = self.shown(around, made)
+            form = self.pick(("({} + {} * 0.5)", "({} - {})", "({} * (1 + {}))"))
+            heard = Piece(form.format(heard.text, other.text), heard.interval.joined(other.interval), remembers=True)
+        return [heard, *others]
+
+    def voice(self, name: str, others: Sequence[Spindle]) -> Spindle:
+        """A spindle whose outputs go through loops. A memory may feed them, be one of them, or be fed by them."""
+        params = tuple(f"p{k}" for k in range(self.pick((1, 2, 2))))
+        outputs = self.pick((("o",), ("o", "p"), ("o", "p"), ("o", "p", "q")))
+        around = Surroundings(tuple(Piece(p, Interval(-1, 1)) for p in params), spindles=tuple(others), template=True)
+        body: list[str] = []
+        remembers = False
+        if self.chance(0.4):
+            local = self.remembered(self.leaf(around)) if self.chance(0.7) else self.expression(around, 1)
+            body.append(f"l = {local.text}")
+            around, remembers = around.also(replace(local, text="l")), local.remembers
+        for output in outputs:
+            start = self.start(around, output, outputs)
+            body.append(f"out {output} = {start.text}")
+            around, remembers = around.also(Piece(output, Interval(-1, 2))), remembers or start.remembers
+        for variable in self.pick(("i", "i", "i", "ik")):
+            lines, has_memory = self.steps(around, outputs, variable, short=variable == "k" or self.chance(0.1))
+            body.append(lines)
+            remembers = remembers or has_memory
+        if self.chance(0.4):
+            target, fed = self.pick(outputs), self.remembered(Piece(self.pick(outputs), Interval(-1, 2)))
+            body.append(f"{target} {self.pick(('=', '+=', '-='))} {fed.text}")
+            remembers = True
+        head = f"spindle {name}({', '.join(params)}) :: <{', '.join(outputs)}> {{"
+        self.lines += [head, *(f"  {line}" for line in body), "}"]
+        return Spindle(name, len(params), outputs, Interval(-2, 3), 20, remembers)
+
+    def start(self, around: Surroundings, output: str, outputs: Sequence[str]) -> Piece:
+        """What an output is before the loops: something of the parameters, or what outputs were behind them."""
+        piece = self.expression(around, 1)
+        later = outputs[outputs.index(output) :]
+        kind = self.rng.random()
+        if kind < 0.35:
+            return piece
+        if kind < 0.5:
+            return self.remembered(piece)
+        if kind < 0.6:
+            return self.number(Interval(-1, 1))
+        # A name that is given a value further down means its value behind the last statement.
+        text = self.pick((
+            "prev({0})", "prev({0}) * 0.7", "{1} * 0.1 + prev({0}) * 0.5", "delay({0}, 2, 3) * 0.6", "integrate({0})",
+            "phasor({0})", "delay({0}, max(1, {1} * 3), 3) * 0.5", "mix({1}, prev({0}), 0.3)",
+        ))  # fmt: skip
+        return Piece(text.format(self.pick(later), piece.text), remembers=True)
+
+    def remembered(self, piece: Piece) -> Piece:
+        """A memory that is fed by something."""
+        text = self.pick((
+            "prev({0})", "prev({0})", "delay({0}, 2, 3)", "delay({0}, 2.5, 3)", "delay(0.3, max(1, {0} * 3), 3)",
+            "delay({0}, 3 * me@beatphase, 3)", "integrate({0})", "phasor({0})", "phasor({0} * 300)",
+            "hold({0}, floor(me@time * 9e3))", "hold(me@time, floor({0} * 3))",
+        ))  # fmt: skip
+        return Piece(text.format(piece.text), piece.interval.joined(UNIT), piece.cost + 6, True)
+
+    def steps(
+        self,
+        around: Surroundings,
+        outputs: Sequence[str],
+        variable: str,
+        outer: str = "",
+        written_out: bool = True,
+        short: bool = True,
+    ) -> tuple[str, bool]:
+        """A loop that changes some of the outputs, and whether a step of it remembers; it may if this loop and those
+        around it, whose variable is `outer`, are `written_out`. It is `short` if it may have few constant steps."""
+        ends, constant = self.ends(around, outer, written_out, short)
+        written_out = written_out and constant
+        within = replace(around.also(Piece(variable, Interval(0, 4))), bare=True)
+        lines: list[str] = []
+        remembers = False
+        targets = [*outputs, *("t" * self.chance(0.2))]
+        for target in self.rng.sample(targets, self.pick(range(1, len(targets) + 1))):
+            term = self.term(within)
+            if written_out and self.chance(0.5):
+                term = self.remembered(term) if self.chance(0.5) else self.expression(replace(within, bare=False), 1)
+                remembers = remembers or term.remembers
+            form = self.pick((
+                "{0} += {1} * 0.1", "{0} += {1} * 0.1", "{0} = {0} * 0.5 + {1} * 0.25", "{0} -= 0.1", "{0} = {1}",
+                "{0} = mix({0}, {2}, 0.25)", "{0} = min({0}, {1})", "{0} = (if {2} < {1} then {0} else 0.3)",
+                "s = {0}; {0} = {2}; {2} = s",
+            ))  # fmt: skip
+            lines.append(form.format(target, term.text, self.pick(outputs)))
+        if not outer and self.chance(0.3):
+            nested, has_memory = self.steps(within, outputs, "j", variable, written_out)
+            lines.insert(self.pick(range(len(lines) + 1)), nested)
+            remembers = remembers or has_memory
+        text = f"for {variable} in ({ends}) {{ {'; '.join(lines)} }}"
+        # What is assigned in a loop for the first time carries on behind it.
+        return f"{text}; {self.pick(outputs)} += t * 0.1" if "t" in targets and " t " in text else text, remembers
+
+    def ends(self, around: Surroundings, outer: str, written_out: bool, short: bool) -> tuple[str, bool]:
+        """The ends of a loop, and whether they are constant and close to each other, so that its steps are written
+        out. Memory may give the ends of a loop where the loops around it are `written_out`."""
+        if short and self.chance(0.35):
+            return self.pick(("1 to 2", "1 to 2", "0.5 to 3")), True
+        kind = self.rng.random()
+        if kind < 0.2:
+            return self.pick(("1 to 17", "0 to 16", "0.5 to 18", "-8 to 9")), False
+        if kind < 0.4:  # the same at all samples
+            return self.pick(("1 to me@width / 9", "0 to me@channel * 3", "me@width / 37 to 3")), False
+        if outer and kind < 0.6:
+            return self.pick((f"0 to {outer}", f"{outer} to 2", f"1 to {outer} * 0.5 + 1")), False
+        name = self.pick((around.strands[0], self.pick(around.strands))).text
+        ends = (
+            f"1 to min({name} * 4, 5)", f"0 to clamp({name} * 3, 0, 4)", "1 to me@y * 60", f"max({name}, -2) to 2",
+            "fract(me@time * 99) to 3", "0 to mouse@x * 4", "0 to me@sample % 4",
+        )  # fmt: skip
+        fed = (
+            f"0 to min(prev({name}) * 3, 4)", f"1 to 2 + fract(integrate({name}))",
+            f"max(delay({name}, 2, 3), -2) to 2",
+        )  # fmt: skip
+        return self.pick((*ends, *fed) if written_out else ends), False
+
+    def term(self, within: Surroundings) -> Piece:
+        """What a step computes."""
+        if self.chance(0.2):
+            return self.fitted(self.operation(within, 1), Interval(-1, 1))
+        a, b = self.pick(within.strands), self.pick((*within.strands, *PLACES, Piece("fract(me@time * 99)")))
+        text = self.pick((
+            "clamp({} * {}, -2, 2)", "sin({} + {})", "({} + {} * 0.5)", "fract({} * 1.5 + {})", "abs({} - {})",
+            "max({}, {})", "{}", "cos({} * {} * 40)",
+        ))  # fmt: skip
+        return Piece(text.format(a.text, b.text), Interval(-1, 1), 4)
+
+
 def _weight(row: OpSpec) -> float:
     """How often a row is written: less often what costs much, and what gives nothing but 1 and 0."""
     if row.cost > EXPENSIVE:
@@ -406,3 +578,8 @@ def program(seed: int, attempt: int = 0) -> str:
 def sound(seed: int, attempt: int = 0) -> str:
     """Sound number `seed`, which plays 1 or 2 values."""
     return Author(random.Random(f"sound {seed}.{attempt}")).program(("play", "audio"), (1, 2))
+
+
+def voice(seed: int, attempt: int = 0) -> str:
+    """Sound number `seed` of those that come from loops and memory."""
+    return VoiceAuthor(random.Random(f"voice {seed}.{attempt}")).program(("play", "audio"), (1, 1, 1, 1, 2))

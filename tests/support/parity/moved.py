@@ -7,8 +7,10 @@ what comes from outside (constants, coordinates, uniforms, values of the rarer s
 from outside is the same number wherever it is used within one run. What single precision holds exactly does not move:
 `0.5 + 0.25` is the same on every machine, and a program that computes with such numbers only has one right answer.
 Truths and bits do not move either, nor do the sections that run once in a launch, which every machine computes in
-double precision. The sections of columns and rows a machine may compute in either: every other run leaves them as they
-are, and rounds what elements take from them. What was moved in one tick is what later ticks remember.
+double precision. A remainder stays less than its period, and the trigger of a hold has not
+changed, whatever moves. The sections of columns and rows a machine may
+compute in either precision: every other run leaves them as they are, and rounds what elements take from them. What was
+moved in one tick is what later ticks remember.
 """
 
 from __future__ import annotations
@@ -30,14 +32,22 @@ from weft.codegen.base import Instruction, Kernel
 from weft.codegen.opcodes import row_of
 from weft.ir.expr import PicturePlane, SlotPlane
 from weft.ir.rates import Rate
+from weft.ops.ieee import below_in_single
 
 _SMALLEST_NORMAL = 2.0**-126
 
 # Relative to any number between 0.6 and 1.3 units in its last place, upwards as well as downwards: rounds to one unit.
 _UNIT = 1.25 * 2.0**-24
 
+# What a factor is off by, times this, is far less than a unit in the last place of 1, also in double precision.
+_HARDLY = 1e-10
+
 # How often the same movements come again; a prime, so that they meet other instructions then.
 _PERIOD = 4099
+
+
+# The sections whose numbers move in a run; the runs take turns.
+MOVING = ((Rate.COLUMN, Rate.ROW, Rate.ELEMENT), (Rate.ELEMENT,))
 
 
 class Movement:
@@ -64,6 +74,14 @@ class Movement:
         # Machines may take what is too small for a normal number as 0.
         return single[0] if abs(rounded) >= _SMALLEST_NORMAL or next(self._factors) >= 1 else 0.0
 
+    def wave(self, x: float) -> float:
+        """A sine or cosine that was computed."""
+        return self.result(x)
+
+    def below(self, x: float) -> float:
+        """The number next to x, in the direction of 0."""
+        return below_in_single(x)
+
     def given(self, x: float) -> float:
         """A number from outside: the same one in the whole run."""
         found = self._given.get(x)
@@ -85,6 +103,72 @@ class DoubleMovement(Movement):
         return x if factor == 1 else math.nextafter(x, math.copysign(math.inf, factor - 1))
 
 
+    def wave(self, x: float) -> float:
+        """Its zeros are hardly anything where each vector of a chunk follows from the two before it."""
+        return self.result(x) or (next(self._factors) - 1) * _HARDLY
+
+    def below(self, x: float) -> float:
+        return math.nextafter(x, 0.0)
+
+
+class MovingSteps:
+    """The steps of a kernel, with their numbers moving."""
+
+    def __init__(self, kernel: Kernel, movement: Movement) -> None:
+        self.kernel = kernel
+        self._movement = movement
+
+    def interpreter(self, moving: Sequence[Rate]) -> Interpreter:
+        """The kernel, with numbers moving in the sections of these rates."""
+        return Interpreter(self.kernel, alter=partial(self._altered, moving))
+
+    def _altered(self, moving: Sequence[Rate], rate: Rate, instruction: Instruction, step: Step) -> Step:
+        """The step of an instruction, with its number moved behind it."""
+        if rate not in moving:
+            return step
+        op, operand = instruction
+        row = row_of(op, operand)
+        if row is not None and row.name in ("sin", "cos", "sinpi", "cospi"):
+            return _behind(step, self._movement.wave)
+        if row is not None and row.name == "differs":
+            return _differs
+        if row is not None and row.name == "mod":
+            return _within_period(step, self._movement)
+        if row is not None:
+            return _behind(step, self._movement.result) if row.gives == "real" else step
+        if op == "LOAD_LOCAL" and isinstance(operand, int):
+            local = self.kernel.locals[operand]
+            return _behind(step, self._movement.given) if local.type == "real" and local.rate != rate else step
+        if op in ("PUSH", "LOAD_COORD", "LOAD_UNIFORM", "LOAD_STATE"):
+            return _behind(step, self._movement.given)
+        if op in ("LOAD_STRAND", "LOAD_INDEX"):
+            return _behind(step, self._movement.result)
+        if isinstance(operand, PicturePlane):
+            return self._sample_picture(operand)
+        if isinstance(operand, SlotPlane) and op == "SAMPLE_STATE":
+            return self._sample_state(operand)
+        return step
+
+    def _sample_picture(self, place: PicturePlane) -> Step:
+        def step(machine: Machine) -> None:
+            y, x = machine.stack.pop(), machine.stack.pop()
+            plane = machine.launch.pictures[place.picture][:, :, place.plane]
+            machine.stack.append(sample(plane, x, y, self._movement.result))
+
+        return step
+
+    def _sample_state(self, place: SlotPlane) -> Step:
+        depth = self.kernel.slot(place.slot).depth
+
+        def step(machine: Machine) -> None:
+            y, x, k = machine.stack.pop(), machine.stack.pop(), machine.stack.pop()
+            cell = machine.memory.cell(place.slot, ticks_back(k, depth))
+            plane = machine.memory.ring(place.slot)[cell][place.plane]
+            machine.stack.append(sample(plane, x, y, self._movement.result))
+
+        return step
+
+
 class MovedReference:
     """The reference for a grid kernel, with its numbers moving."""
 
@@ -93,8 +177,8 @@ class MovedReference:
         self.kernel = kernel
         self._by_element = kernel.tick == "element"
         self._movement = movement or (DoubleMovement() if self._by_element else Movement())
-        rates = ((Rate.COLUMN, Rate.ROW, Rate.ELEMENT), (Rate.ELEMENT,))
-        self._interpreters = [Interpreter(kernel, alter=partial(self._altered, moving)) for moving in rates]
+        steps = MovingSteps(kernel, self._movement)
+        self._interpreters = [steps.interpreter(moving) for moving in MOVING]
         self._locals = {r: [n for n, local in enumerate(kernel.locals) if local.rate == r] for r in Rate}
         samples = any(instruction.op == "SAMPLE_STATE" for _, _, instruction in kernel.walk())
         self._needs_all = samples or self._by_element
@@ -144,48 +228,6 @@ class MovedReference:
                 given = np.asarray(machine.launch.coords[name])
                 machine.coords[name] = float(given[at] if given.ndim else given)
 
-    # --- steps ----------------------------------------------------------------------------------------------------
-
-    def _altered(self, moving: Sequence[Rate], rate: Rate, instruction: Instruction, step: Step) -> Step:
-        """The step of an instruction, with its number moved behind it."""
-        if rate not in moving:
-            return step
-        op, operand = instruction
-        row = row_of(op, operand)
-        if row is not None:
-            return _behind(step, self._movement.result) if row.gives == "real" else step
-        if op == "LOAD_LOCAL" and isinstance(operand, int):
-            local = self.kernel.locals[operand]
-            return _behind(step, self._movement.given) if local.type == "real" and local.rate != rate else step
-        if op in ("PUSH", "LOAD_COORD", "LOAD_UNIFORM", "LOAD_STATE"):
-            return _behind(step, self._movement.given)
-        if op in ("LOAD_STRAND", "LOAD_INDEX"):
-            return _behind(step, self._movement.result)
-        if isinstance(operand, PicturePlane):
-            return self._sample_picture(operand)
-        if isinstance(operand, SlotPlane) and op == "SAMPLE_STATE":
-            return self._sample_state(operand)
-        return step
-
-    def _sample_picture(self, place: PicturePlane) -> Step:
-        def step(machine: Machine) -> None:
-            y, x = machine.stack.pop(), machine.stack.pop()
-            plane = machine.launch.pictures[place.picture][:, :, place.plane]
-            machine.stack.append(sample(plane, x, y, self._movement.result))
-
-        return step
-
-    def _sample_state(self, place: SlotPlane) -> Step:
-        depth = self.kernel.slot(place.slot).depth
-
-        def step(machine: Machine) -> None:
-            y, x, k = machine.stack.pop(), machine.stack.pop(), machine.stack.pop()
-            cell = machine.memory.cell(place.slot, ticks_back(k, depth))
-            plane = machine.memory.ring(place.slot)[cell][place.plane]
-            machine.stack.append(sample(plane, x, y, self._movement.result))
-
-        return step
-
 
 def _behind(step: Step, move: Callable[[float], float]) -> Step:
     """A step that leaves a number on the stack, which is then moved."""
@@ -193,6 +235,32 @@ def _behind(step: Step, move: Callable[[float], float]) -> Step:
     def moving(machine: Machine) -> None:
         step(machine)
         machine.stack[-1] = move(machine.stack[-1])
+
+    return moving
+
+
+# A trigger that does not change moves from tick to tick by less than this, relative to its size.
+_STILL = 2.0**-19
+
+
+def _differs(machine: Machine) -> None:
+    """Whether a trigger has changed by more than it moves."""
+    before, now = machine.stack.pop(), machine.stack.pop()
+    still = before == now or abs(before - now) <= _STILL * max(abs(before), abs(now))
+    machine.stack.append(float(not still))
+
+
+def _within_period(step: Step, movement: Movement) -> Step:
+    """The step of a remainder, which no movement takes out of its period."""
+
+    def moving(machine: Machine) -> None:
+        limit = movement.below(machine.stack[-1])
+        step(machine)
+        rest = machine.stack[-1]
+        if math.isfinite(rest) and math.isfinite(limit):
+            rest = movement.result(rest)
+            rest = min(max(rest, 0.0), limit) if limit >= 0 else max(min(rest, 0.0), limit)
+        machine.stack[-1] = rest
 
     return moving
 

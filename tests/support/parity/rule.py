@@ -16,6 +16,8 @@ interval's own width and by `GENERATED` or `HEARD`.
   range, so that whatever lies within the range is explained. What lies outside of it is not.
 - Widening by the width itself is for what chance leaves out: rounding errors that all have one sign, and a library's
   sine, which may be wrong by more than half a unit.
+- A remainder is never explained that is not less than its period: what `%` gives lies in 0 … b, without b, on every
+  machine, whatever digits it lacks.
 - The alpha of a pixel that no output gives is opaque, to the bit.
 - NaN is explained by a run that is NaN, an infinity by a run that is the same one; a run that is infinite leaves the
   interval open on that side.
@@ -39,6 +41,11 @@ from weft.backends.executor import Executor
 from weft.backends.launch import Reals
 from weft.backends.memory import StateMemory
 from weft.backends.pixels import channels, pack
+from weft.codegen.base import Kernel
+from weft.codegen.native.layout import Line, Scalar
+from weft.codegen.native.nodes import Node
+from weft.codegen.native.reader import read
+from weft.ir.rates import Rate
 
 # After how many runs to look what they explain: a few do for nearly all values. What they do not explain is tried with
 # many, beginning with so many elements: where something is wrong these are enough to tell it by.
@@ -123,7 +130,7 @@ def compare(case: Case, executor: Executor) -> Outcome:
             off[:, 3] = levels[:, 3] != expected[:, 3]
         suspects = _suspects(case, planes, levels, expected, off)
     count = len(suspects.tick)
-    unexplained: tuple[Difference, ...] = ()
+    unexplained = _beyond_periods(case, planes)
     moved = MovedReference(case.kernel)
     suspects = suspects.only(~_tried(case, moved, suspects, _FEW).explained)
     enough = _ENOUGH
@@ -136,6 +143,37 @@ def compare(case: Case, executor: Executor) -> Outcome:
             suspects = suspects.only(~chosen)
         enough *= 8
     return Outcome(off[0].size, tuple(map(int, off.sum(axis=(1, 2, 3)))), count - len(suspects.tick), unexplained)
+
+
+def _beyond_periods(case: Case, planes: Reals) -> tuple[Difference, ...]:
+    """Outputs that are remainders of a constant period, and are not less than that."""
+    found = []
+    for output, shown_node in enumerate(read(case.kernel, Rate.ELEMENT).outputs):
+        node = _remainder(case.kernel, shown_node)
+        if node is None or node.args[1].op != "const":
+            continue
+        shown = planes[:, output]
+        period = shown.dtype.type(node.args[1].attr) if case.is_sound else float(np.float32(node.args[1].attr))
+        inside = (shown >= 0) & (shown < period) if period > 0 else (period < shown) & (shown <= 0)
+        for tick, row, column in zip(*np.nonzero(~inside & ~np.isnan(shown)), strict=True):
+            expected = float(case.expected[tick, output, row, column])
+            low, high = sorted((0.0, float(period)))
+            value = float(shown[tick, row, column])
+            found.append(
+                Difference(int(tick), output, int(row), int(column), None, expected, value, low, high)
+            )
+    return tuple(found)
+
+
+def _remainder(kernel: Kernel, node: Node) -> Node | None:
+    """The remainder that a value is, if it is one; it may be computed in a rarer section, and be kept below its
+    period."""
+    match node.attr:
+        case Scalar("local", int(number)) | Line("local", int(number)):
+            node = read(kernel, kernel.locals[number].rate).locals[number]
+    if node.op == "select":
+        node = node.args[2]
+    return node if node.op == "mod" else None
 
 
 def _played(case: Case, executor: Executor) -> tuple[Reals, Reals]:

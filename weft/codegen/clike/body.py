@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from math import copysign, inf, pi
+from math import nan, pi
 from types import MappingProxyType
 
 from weft.codegen.base import Note
@@ -12,7 +12,7 @@ from weft.codegen.clike.bounds import Bounds
 from weft.codegen.clike.expressions import Text, applied, assignment, literal
 from weft.codegen.clike.language import Language, Line, Parts
 from weft.codegen.clike.literals import bits_text
-from weft.codegen.clike.memory import write_asked, write_picture, write_sample, write_state
+from weft.codegen.clike.memory import name_rings, write_asked, write_picture, write_sample, write_state
 from weft.codegen.clike.names import Names, remark
 from weft.codegen.clike.plan import Plan
 from weft.codegen.clike.read import Program
@@ -46,8 +46,10 @@ class Writer:
         self.plan = plan
         self.bounds = Bounds(parts.kernel, program)
         given = (text for name, _ in parts.kernel.coords for text in (f"me_{name}", f"all_{name}"))
-        own = ("frame", "main", "stopped", "met_limit", *given)
-        self.names = Names({*language.reserved, *language.function_names, *own})
+        targets = (f"values_{at}" for at in range(1, len(parts.kernel.outputs)))
+        own = ("frame", "main", "stopped", "met_limit", *given, *targets)
+        self.names = Names({*language.taken, *language.function_names, *own})
+        self.rings = name_rings(self.names, parts.kernel, language.ring)
         self.depth = 0
         self.steps = Steps(self)
         self._variables: dict[Node, str] = {}
@@ -156,16 +158,22 @@ class Writer:
         spelling = self.language.spelling(OPS[node.op])
         if node.op == "div" and node.args[1].op == "const" and node.args[1].attr == 0:
             # Some drivers draw nothing at all where they find a division by 0.
-            spelling, args = "*", [args[0], literal(self.language.real(copysign(inf, node.args[1].attr)))]
+            spelling, args = "*", [args[0], literal(self.language.infinite(node.args[1].attr))]
         return self._called(spelling, args)
 
     def _pattern(self, node: Node, args: list[Text]) -> Text | None:
         """What is written otherwise than operation by operation."""
         if node.op in ("min", "max"):
             known = [arg.op == "const" and arg.attr == arg.attr for arg in node.args]
-            if any(known):
-                # The language's own, which gives its first operand where the second is NaN.
+            zero_before = known[0] and not known[1] and node.args[0].attr == 0
+            if any(known) and not zero_before:
+                # The language's own, which gives its first operand where the second is NaN, or equal to it.
                 return applied(self.language.word(node.op), args if known[0] else args[::-1])
+        if node.op == "mod" and node.args[1].op == "const":
+            if node.args[1].attr == 1:
+                return self._called("fraction", args[:1])
+            if node.args[1].attr == 0:
+                return literal(self.language.real(nan))  # drivers may look at the division by 0 all the same
         if node.op in WAVES and self.bounds.size(node.args[0]) <= self.language.plain_waves:
             return applied(self.language.word(WAVES[node.op]), [applied("*", [literal(self.language.real(pi)), *args])])
         if node.op == "sub" and node.args[1].op == "floor" and node.args[1].args[0] is node.args[0]:

@@ -45,13 +45,17 @@ def document(
     kernel = parts.kernel
     shown = ", ".join(kernel.outputs) or "state alone"
     title = f"// {remark(f'{kernel.name} → {shown}')}"
-    functions = [text.split("\n") for text in language.functions(sorted(parts.helpers))]
+    calls = sorted(parts.helpers)
+    functions = [text.split("\n") for text in language.functions(calls)]
     lines = [*map(Line, top)]
     # Nothing may stand before a version.
     lines.insert(int(top[0].startswith("#version")), Line(title))
-    for group in (*given, *functions):
-        if group:
-            lines += [Line(""), *map(Line, group)]
+    for group in filter(None, given):
+        lines += [Line(""), *map(Line, group)]
+    first_function = len(lines)
+    for group in functions:
+        lines += [Line(""), *map(Line, group)]
+    after_functions = len(lines)
     lines += [Line(""), *main]
     return Shader(
         language=language.name,
@@ -71,4 +75,19 @@ def document(
         workgroup=workgroup,
         entry=entry,
         buffers=tuple(buffers),
+        calls=tuple(calls),
+        functions=(first_function, after_functions),
     )
+
+
+def shared_functions(language: Language, shaders: Iterable[Shader]) -> list[str]:
+    """The functions that any of these programs calls, each once, with an empty line before each."""
+    calls = sorted({name for shader in shaders for name in shader.calls})
+    return [line for text in language.functions(calls) for line in ("", *text.split("\n"))]
+
+
+def without_functions(shader: Shader) -> list[str]:
+    """The lines of a program but for the functions."""
+    lines = shader.text.splitlines()
+    first, after = shader.functions
+    return lines[:first] + lines[after:]

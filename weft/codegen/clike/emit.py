@@ -21,7 +21,7 @@ def emit(kernel: Kernel, language: Language, packed: bool = False) -> Shader:
     if packed and len(kernel.outputs) not in (1, 3, 4):
         raise ValueError(f"a picture has 1, 3 or 4 outputs, not {len(kernel.outputs)}")
     program = read_program(kernel)
-    parts = Parts(kernel, packed, Frame(Names(language.reserved)), [], [], [], {}, {}, {}, {}, [], set(), stops=False)
+    parts = Parts(kernel, packed, Frame(Names(language.taken)), [], [], [], {}, {}, {}, {}, [], set(), stops=False)
     writer = Writer(language, parts, program, plan(program, language.has_fract))
     writer.write(program.nodes)
     parts.outputs = [as_real(writer.value(node), node) for node in program.outputs]

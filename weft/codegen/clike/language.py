@@ -93,6 +93,11 @@ class Language(ABC):
     words: ClassVar[Mapping[str, str]] = {}
     """What the words of the prelude are, and functions of other names."""
 
+    @property
+    def taken(self) -> frozenset[str]:
+        """Names that a value of a program cannot get, besides those of functions."""
+        return self.reserved
+
     def spelling(self, row: OpSpec) -> str:
         """Raises KeyError for a row that has to be expanded first."""
         spelled = self.spellings.get(row.name, row.clike)
@@ -112,6 +117,10 @@ class Language(ABC):
         if math.isinf(value):
             return ("-" if value < 0 else "") + self.words["infinity"]
         return real_text(value) + self.suffix
+
+    def infinite(self, sign: float) -> str:
+        """An infinity of this sign, as a factor."""
+        return self.real(math.copysign(math.inf, sign))
 
     def functions(self, names: Iterable[str]) -> list[str]:
         """The texts of functions and of all that they call, callees first."""

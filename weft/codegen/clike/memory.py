@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from weft.codegen.base import Kernel
 from weft.codegen.clike.asking import Asked
 from weft.codegen.clike.expressions import Text
-from weft.codegen.clike.names import identifier
-from weft.codegen.clike.shader import Bound, Past
+from weft.codegen.clike.names import Names, identifier
+from weft.codegen.clike.shader import Bound, Past, image_to_write
 from weft.codegen.native.layout import Head
 from weft.codegen.native.nodes import Node
 from weft.graph.mistakes import short
@@ -56,13 +58,34 @@ def write_asked(w: Writer, node: Node) -> Text:
 
 def image_of(w: Writer, slot: StateSlot) -> Bound:
     """The images of a slot."""
-    return _bound(w, w.parts.images, slot.key, f"{slot_name(slot.key)}_{w.language.ring}")
+    return w.parts.images.setdefault(slot.key, Bound(w.rings[slot.key], slot.key))
+
+
+def name_rings(names: Names, kernel: Kernel, ring: str) -> dict[str, str]:
+    """Names for the images of slots, by their keys. What writes to them has names that are made of these, so these are
+    given before any other. `ring` is what they end in."""
+    return {slot.key: _ring_name(names, slot, ring) for slot in kernel.slots if slot.image}
+
+
+def _ring_name(names: Names, slot: StateSlot, ring: str) -> str:
+    name = names.unique(f"{slot_name(slot.key)}_{ring}", lambda name: written_names(name, slot.planes))
+    for written in written_names(name, slot.planes):
+        names.take(written)
+    return name
+
+
+def written_names(ring: str, planes: int) -> list[str]:
+    """What a program may call that which it writes to the images of this name: a target a plane, or the images."""
+    target = re.sub(r"_past((?:_\d+)?)$", r"_next\1", ring)
+    if target == ring:
+        return []
+    targets = [target] if planes == 1 else [f"{target}_plane_{plane}" for plane in range(planes)]
+    return [*targets, image_to_write(ring)]
 
 
 def _bound(w: Writer, known: dict[str, Bound], key: str, name: str) -> Bound:
     if key not in known:
         known[key] = Bound(w.names.new(name), key)
-        w.names.take(known[key].name.replace("_past", "_next", 1))
     return known[key]
 
 
@@ -76,9 +99,9 @@ def _file_name(path: str) -> str:
     return identifier(path.replace("\\", "/").rpartition("/")[2].rpartition(".")[0] or path)
 
 
-def _ticks(k: float, slot: StateSlot) -> int:
+def _ticks(k: float, slot: StateSlot, least: int = 1) -> int:
     """How many whole ticks a read goes back."""
-    return int(min(k, slot.depth)) if k >= 1 else 1
+    return int(min(k, slot.depth)) if k >= least else 1
 
 
 def _index(w: Writer, slot: StateSlot, node: Node) -> str:
@@ -87,7 +110,8 @@ def _index(w: Writer, slot: StateSlot, node: Node) -> str:
     head = w.parts.frame.read(Head(slot.key), f"{slot_name(slot.key)}_head", "int")
     if k.op == "const":
         cells = slot.depth + 1
-        cell = f"({head} + {cells - _ticks(k.attr, slot)}) % {cells}"
+        between_ticks = w.parts.kernel.sweep == "points"
+        cell = f"({head} + {cells - _ticks(k.attr, slot, 1 - between_ticks)}) % {cells}"
     else:
         w.call("cell")
         cell = f"cell({head}, {w.real(k)}, {slot.depth})"

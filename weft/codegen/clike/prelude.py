@@ -50,6 +50,11 @@ _PI_1, _PI_2, _PI_3 = _split(math.pi, 11, 11, 24)
 _LN_2_1, _LN_2_2 = _split(math.log(2), 15, 24)
 _PI, _PER_PI = real_text(math.pi), real_text(1 / math.pi)
 _LN_2, _PER_LN_2 = real_text(math.log(2)), real_text(1 / math.log(2))
+_BELOW_1 = real_text(1 - 2.0**-24)
+
+# So many turns, times half of a period or all of it, are exact, also if they are counted a few units wrong.
+_MOST_TURNS, _MOST_FUSED_TURNS = real_text(2.0**11), real_text(2.0**20)
+
 _SMALLEST_NORMAL, _STEP = real_text(2.0**-126), real_text(2.0**-23)
 
 _NUMBER = Helper("""\
@@ -93,18 +98,18 @@ float one_of(float x) {
 
 _MINIMUM = Helper(
     """\
-// The smaller; of a number and a NaN the number.
+// The smaller; of a number and a NaN the number; of two zeros the second one.
 float minimum(float a, float b) {
-    return b < a || !is_number(a) ? b : a;
+    return a < b || !is_number(b) ? a : b;
 }""",
     ("is_number",),
 )
 
 _MAXIMUM = Helper(
     """\
-// The larger; of a number and a NaN the number.
+// The larger; of a number and a NaN the number; of two zeros the second one.
 float maximum(float a, float b) {
-    return b > a || !is_number(a) ? b : a;
+    return a > b || !is_number(b) ? a : b;
 }""",
     ("is_number",),
 )
@@ -286,6 +291,61 @@ float angle(float y, float x) {{
     ("is_number",),
 )
 
+_FRACTION = Helper(f"""\
+// x less the whole number below it; never rounded to 1.
+float fraction(float x) {{
+    float rest = x - floor(x);
+    return rest >= 1.0 ? {_BELOW_1} : rest;
+}}""")
+
+_LONG_REST = Helper(f"""\
+// What is left of a number after whole turns of another one, however many; both are positive. In whole numbers, which
+// are exact: a few binary digits of the first one at a time.
+float long_rest(float a, float size) {{
+    uint upper = bits_in(a) >> 23u;
+    uint lower = bits_in(size) >> 23u;
+    uint rest = (bits_in(a) & 0x7fffffu) | (upper == 0u ? 0u : 0x800000u);
+    uint whole = (bits_in(size) & 0x7fffffu) | (lower == 0u ? 0u : 0x800000u);
+    upper = upper == 0u ? 1u : upper;
+    lower = lower == 0u ? 1u : lower;
+    if (upper < lower) return a;
+    rest = rest % whole;
+    uint left = upper - lower;
+    while (left > 0u) {{
+        uint digits = left < 8u ? left : 8u;
+        rest = (rest << digits) % whole;
+        left -= digits;
+    }}
+    return float(rest) * {_STEP} * real_in(lower << 23u);
+}}""")
+
+
+def _modulo(fused: bool) -> Helper:
+    """Without fused products the period is taken in two halves, of which few turns are exact."""
+    less = "fma(-turns, size, given)" if fused else "given - turns * upper - turns * (size - upper)"
+    upper = "" if fused else "    float upper = real_in(bits_in(size) & 0xfffff000u);\n"
+    return Helper(
+        f"""\
+// What is left of a after whole turns of b, with the sign of b; never rounded to b.
+float modulo(float a, float b) {{
+    float size = abs(b);
+    float given = b < 0.0 ? -a : a;
+    if (!is_finite(a) || !is_number(b) || bits_in(size) == 0u) return not_a_number;
+    if (!is_finite(size)) return given < 0.0 ? b : a;
+    float turns = nearest(given / size);
+{upper}    float rest = {less};
+    if (!(abs(turns) < {_MOST_FUSED_TURNS if fused else _MOST_TURNS})) {{
+        rest = long_rest(abs(given), size);
+        rest = given < 0.0 ? -rest : rest;
+    }}
+    rest = rest < 0.0 ? rest + size : rest;
+    rest = rest < size ? rest : size * {_BELOW_1};
+    return b < 0.0 ? -rest : rest;
+}}""",
+        ("is_number", "is_finite", "long_rest"),
+    )
+
+
 _BITS_OF = Helper(
     """\
 // A whole number modulo 2³²; 0 if it is not finite. All steps are exact.
@@ -324,11 +384,13 @@ PRELUDE: Mapping[str, Helper] = MappingProxyType({
     "scaled": _SCALED, "exponential": _exponential(False), "power_of_two": _POWER_OF_TWO,
     "logarithm_parts": _LOGARITHM_PARTS, "logarithm_of_any": _LOGARITHM_OF_ANY,
     "logarithm": _LOGARITHM, "octaves": _OCTAVES, "power": _power(False), "angle": _ANGLE,
+    "fraction": _FRACTION, "long_rest": _LONG_REST, "modulo": _modulo(False),
     "bits_of": _BITS_OF, "bits_top": _BITS_TOP, "cell": _CELL, "place": _PLACE,
 })  # fmt: skip
 """The functions by their names, each behind those that it calls."""
 
 FUSED: Mapping[str, Helper] = MappingProxyType({
     "sine": _sine(True), "cosine": _cosine(True), "exponential": _exponential(True), "power": _power(True),
+    "modulo": _modulo(True),
 })  # fmt: skip
 """The same for compilers that put sums into another order, but keep to fma(a, b, c) = a · b + c."""

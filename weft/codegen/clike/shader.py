@@ -13,6 +13,12 @@ Kind: TypeAlias = Literal["real", "truth", "bits", "int"]
 """What a number in the frame's block is, 4 bytes each: a single, 0 or 1, unsigned, signed."""
 
 
+# How comments are read in ASCII.
+_SPELLED = str.maketrans({
+    "→": "->", "…": "...", "·": "*", "×": "x", "−": "-", "π": "pi ", "ⁿ": "^n", "²": "^2", "³": "^3",
+})  # fmt: skip
+
+
 class Extent(Enum):
     """How much a launch computes. For points, columns and rows are those of the images that it reads."""
 
@@ -53,6 +59,11 @@ class Bound:
 
     name: str
     key: str
+
+
+def image_to_write(ring: str) -> str:
+    """The name of the images of a slot where a program writes to them as such."""
+    return f"{ring}_next"
 
 
 class Use(Enum):
@@ -121,6 +132,10 @@ class Shader:
     """The name of the function that is run."""
     buffers: tuple[Buffer, ...] = ()
     """For languages that number all that a program is given: the buffers, by their numbers."""
+    calls: tuple[str, ...] = ()
+    """The functions of the prelude that it calls. The text holds them, with all that these call."""
+    functions: tuple[int, int] = (0, 0)
+    """Where in the text these functions are: the first line, from 0, and the line after the last."""
 
     @property
     def computes(self) -> bool:
@@ -130,20 +145,25 @@ class Shader:
     @property
     def written_images(self) -> list[str]:
         """The names of the images that it writes, in order."""
-        names = [f"{image.name}_next" for image in self.images] if self.to_images or self.tile else []
+        names = [image_to_write(image.name) for image in self.images] if self.to_images or self.tile else []
         if self.tile:
             names += ["pixel"] * bool(self.outputs) + ["met_limit"] * self.stops
         return names
 
     @property
     def ascii(self) -> bytes:
-        """The text as every driver takes it: some refuse other letters, even in comments."""
-        return self.text.encode("ascii", "replace")
+        """The text as every driver takes it."""
+        return plain(self.text).encode("ascii")
 
     @property
     def colour_targets(self) -> int:
         """How many targets the outputs take."""
         return min(1, len(self.outputs)) if self.packed else -(-len(self.outputs) // 4)
+
+
+def plain(text: str) -> str:
+    """A text for every driver: some refuse letters that are not ASCII, even in comments, where alone there are any."""
+    return text.translate(_SPELLED).encode("ascii", "replace").decode("ascii")
 
 
 class UnsuitableError(ValueError):

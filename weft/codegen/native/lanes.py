@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from weft.codegen.native.target import Isa
@@ -26,6 +26,8 @@ class LlvmLanes:
         self.lanes = lanes
         self.reals = reals
         self.text: list[str] = []
+        self.block = "entry"
+        """The label of the block that is being written."""
         self.declared: set[str] = set()
         self.helpers: dict[str, list[str]] = {}
         """Functions that are called, by their names."""
@@ -85,8 +87,59 @@ class LlvmLanes:
             made = self.put(f"insertelement {of} {made}, {one} {found}, i64 {lane}")
         return Value(made, "real")
 
+    # Blocks.
+
+    def label(self, name: str) -> None:
+        """Begins a block."""
+        self.text.append(f"{name}:")
+        self.block = name
+
+    def branch(self, condition: str, then: str, otherwise: str) -> None:
+        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}")
+
+    def jump(self, label: str) -> None:
+        self.do(f"br label %{label}")
+
+    def any(self, truths: Value) -> str:
+        """Whether one holds in any lane."""
+        together = self.put(f"bitcast {self.type('truth')} {truths.text} to i{self.lanes}")
+        return self.put(f"icmp ne i{self.lanes} {together}, 0")
+
+    def where(self, c: Value, make: Callable[[], Value], otherwise: Value, /) -> Value:
+        number = self.name("").lstrip("%")
+        then, behind = f"seldom{number}", f"usual{number}"
+        before = self.block
+        self.branch(self.any(c), then, behind)
+        self.label(then)
+        made = self.select(c, make(), otherwise)
+        end = self.block
+        self.jump(behind)
+        self.label(behind)
+        ways = f"[ {otherwise.text}, %{before} ], [ {made.text}, %{end} ]"
+        return Value(self.put(f"phi {self.type('real')} {ways}"), "real")
+
+    def repeat(self, x: Value, goes_on: Callable[[Value], Value], step: Callable[[Value], Value], /) -> Value:
+        number = self.name("").lstrip("%")
+        head, again, behind = f"look{number}", f"again{number}", f"enough{number}"
+        before = self.block
+        self.jump(head)
+        self.label(head)
+        phi, value = len(self.text), Value(self.name("rest"), "real")
+        self.branch(self.any(goes_on(value)), again, behind)
+        self.label(again)
+        following = step(value)
+        ways = f"[ {x.text}, %{before} ], [ {following.text}, %{self.block} ]"
+        self.text.insert(phi, f"  {value.text} = phi {self.type('real')} {ways}")
+        self.jump(head)
+        self.label(behind)
+        return value
+
     def _binary(self, op: str, kind: ValueType, a: Value, b: Value) -> Value:
         return Value(self.put(f"{op} {self._types[kind]} {a.text}, {b.text}"), kind)
+
+    @property
+    def digits(self) -> int:
+        return self.reals.digits
 
     # Constants.
 
@@ -235,6 +288,12 @@ class LlvmLanes:
 
     def _convert(self, op: str, x: Value, kind: ValueType) -> Value:
         return Value(self.put(f"{op} {self._types[x.kind]} {x.text} to {self._types[kind]}"), kind)
+
+    def single(self, x: Value, /) -> Value:
+        if self.reals.bytes == SINGLE.bytes:
+            return x
+        of, narrow = self._types["real"], SINGLE.vector(self.lanes, "real")
+        return Value(self.put(f"fpext {narrow} {self.put(f'fptrunc {of} {x.text} to {narrow}')} to {of}"), "real")
 
     def bits_in(self, x: Value, /) -> Value:
         return self._convert("bitcast", x, "bits")

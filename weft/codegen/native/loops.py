@@ -114,7 +114,7 @@ def _masked_step(w: Writer, body: Body, names: _Names, first: Value, last: Value
         go = w.both(go, Value(w.put(f"icmp sgt {of} {left.text}, zeroinitializer"), "truth"))
     checked, end = f"{names.step}.checked", f"{names.behind}.end"
     _stop_if_any(w, w.both(wanting, w.negation(go)), checked)
-    w.branch(_any(w, go), names.step, end)
+    w.branch(w.any(go), names.step, end)
     w.label(end)
     w.jump(names.behind)
     w.label(names.step)
@@ -128,16 +128,10 @@ def _masked_step(w: Writer, body: Body, names: _Names, first: Value, last: Value
     return go
 
 
-def _any(w: Writer, truths: Value) -> str:
-    """Whether one holds in any lane."""
-    together = w.put(f"bitcast {w.type('truth')} {truths.text} to i{w.lanes}")
-    return w.put(f"icmp ne i{w.lanes} {together}, 0")
-
-
 def _stop_if_any(w: Writer, blocked: Value, checked: str) -> None:
     """Notes that a loop met its limit, if that was so in any lane."""
     stop = f"{checked}.stop"
-    w.branch(_any(w, blocked), stop, checked)
+    w.branch(w.any(blocked), stop, checked)
     _note_stop(w, stop, checked)
     w.label(checked)
 

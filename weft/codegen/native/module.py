@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 
-from weft.codegen.base import Kernel
+from weft.codegen.base import Instruction, Kernel
 from weft.codegen.native.asking import asking, can_ask
 from weft.codegen.native.costs import costs
 from weft.codegen.native.frame import frame_function, suits_frame
@@ -37,6 +37,9 @@ class Module:
 # Of more instructions, LLVM makes machine code in seconds. Nobody waits so long on stage.
 _MOST_INSTRUCTIONS = 6000
 
+# These take LLVM as long as so many others.
+_LONG_CALLS, _LONG = frozenset({"exp", "exp2", "log", "log2", "power", "atan2"}), 7
+
 # Of more, the second tier takes so long that a save would have to wait for it.
 _MOST_TO_IMPROVE = 3000
 
@@ -50,7 +53,12 @@ def suits(kernel: Kernel) -> bool:
 
 def is_huge(kernel: Kernel) -> bool:
     """Whether it would take too long to make machine code of a kernel."""
-    return sum(len(section.code) for section in kernel.sections) > _MOST_INSTRUCTIONS
+    return sum(_length(section.code) for section in kernel.sections) > _MOST_INSTRUCTIONS
+
+
+def _length(code: Sequence[Instruction]) -> int:
+    """The instructions of a section, as far as they take LLVM alike."""
+    return len(code) + (_LONG - 1) * sum(op == "CALL" and operand in _LONG_CALLS for op, operand in code)
 
 
 def is_improvable(kernel: Kernel) -> bool:

@@ -83,7 +83,8 @@ def mark_varying(nodes: Sequence[Node]) -> None:
                 _mask(node)
                 _mark_loop(node, node.attr)
         elif node.op == "result":
-            node.varies = node.args[0].attr.carried[node.attr].varies
+            # A loop is computed as a whole, so all that it leaves is there where the loop runs, and nowhere before.
+            node.varies = any(carried.varies for carried in node.args[0].attr.carried)
         else:
             node.varies = node.varies or any(arg.varies for arg in node.args)
 

@@ -31,33 +31,34 @@ _LEAST, _MOST = 1e-6, 1e6
 
 def affine(node: Node) -> Affine:
     """A value without the sums and products with constants that it ends in, as far as these are of usual sizes."""
-    found = _affine(node)
-    usual = _LEAST < abs(found.scale) < _MOST and abs(found.offset) < _MOST
-    return found if usual else Affine(node, 1.0, 0.0)
+    base, moves = node, list[tuple[float, float]]()
+    while (step := _step(base)) is not None:
+        base, factor, offset = step
+        moves.append((factor, offset))
+    scale, moved = 1.0, 0.0
+    for factor, offset in reversed(moves):
+        scale, moved = scale * factor, moved * factor + offset
+    usual = _LEAST < abs(scale) < _MOST and abs(moved) < _MOST
+    return Affine(base, scale, moved) if usual else Affine(node, 1.0, 0.0)
 
 
-def _affine(node: Node) -> Affine:
+def _step(node: Node) -> tuple[Node, float, float] | None:
+    """The value that a sum or product with a constant is made of, with the factor and the offset."""
     known = [arg.attr if arg.op == "const" else None for arg in node.args]
     match node.op, node.args, known:
-        case "add", (a, _), (_, float(c)):
-            return _moved(_affine(a), 1, c)
-        case "add", (_, b), (float(c), _):
-            return _moved(_affine(b), 1, c)
+        case ("add", (a, _), (_, float(c))) | ("add", (_, a), (float(c), _)):
+            return a, 1, c
         case "sub", (a, _), (_, float(c)):
-            return _moved(_affine(a), 1, -c)
-        case "sub", (_, b), (float(c), _):
-            return _moved(_affine(b), -1, c)
+            return a, 1, -c
+        case "sub", (_, a), (float(c), _):
+            return a, -1, c
         case "neg", (a,), _:
-            return _moved(_affine(a), -1, 0)
+            return a, -1, 0
         case ("mul", (a, _), (_, float(c))) | ("mul", (_, a), (float(c), _)):
-            return _moved(_affine(a), c, 0)
+            return a, c, 0
         case "div", (a, _), (_, float(c)) if c:
-            return _moved(_affine(a), 1 / c, 0)
-    return Affine(node, 1.0, 0.0)
-
-
-def _moved(value: Affine, factor: float, offset: float) -> Affine:
-    return Affine(value.base, value.scale * factor, value.offset * factor + offset)
+            return a, 1 / c, 0
+    return None
 
 
 def _unknown(given: Node) -> Interval:

@@ -48,6 +48,8 @@ def stretches(graph: Graph, turn: Iterable[Node]) -> list[Stretch]:
     stateful = _stateful(nodes)
     in_turn = _needed([node for node in nodes if _is_state(node)], stateful)
     in_turn |= _needed([node for node in turn if node in stateful], stateful)
+    # A loop has its results where it runs, whoever reads them.
+    in_turn |= {node for node in nodes if node.op == "result" and node.args[0] in in_turn}
     parts = [
         *_in_vectors([node for node in nodes if changes(node) and node not in stateful]),
         Stretch("turn", [node for node in nodes if node in in_turn]),

@@ -11,13 +11,18 @@ from weft.ops.spec import ValueType
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """What reals are: LLVM's name of the type, how it ends the names of functions, and the bytes of a number."""
+    """What reals are: LLVM's name of the type, how it ends the names of functions, and the bytes and binary digits of a
+    number."""
 
     name: str
     suffix: str
     bytes: int
-    whole: float
-    """From here on, every number is whole."""
+    digits: int
+
+    @property
+    def whole(self) -> float:
+        """From here on, every number is whole."""
+        return 2.0 ** (self.digits - 1)
 
     def scalar(self, kind: ValueType) -> str:
         """The type of one value."""
@@ -37,8 +42,8 @@ class Precision:
 
 _DOUBLE_BYTES = 8
 
-SINGLE = Precision("float", "f32", 4, 2.0**23)
-DOUBLE = Precision("double", "f64", _DOUBLE_BYTES, 2.0**52)
+SINGLE = Precision("float", "f32", 4, 24)
+DOUBLE = Precision("double", "f64", _DOUBLE_BYTES, 53)
 
 
 class Value(NamedTuple):

@@ -63,3 +63,5 @@ def _reduce(loop: Node, kept: Sequence[int], used: set[Node]) -> None:
     for number, carried in enumerate(body.carried):
         carried.attr = (body, number)
     body.nodes = [node for node in body.nodes if node in used]
+    if body.index not in used:
+        body.index = None

@@ -73,7 +73,6 @@ class Writer(LlvmLanes):
         self.registers: dict[SlotPlane, Value] = {}
         """What was stored one tick ago, of slots that remember no more."""
         self.block = "vector"
-        """The label of the block that is being written."""
         self.budget = ""
         """Where the nest of loops around this place counts the steps that it may still make."""
         self._words: dict[Field, str] = {}
@@ -99,17 +98,6 @@ class Writer(LlvmLanes):
             yield
         finally:
             self._scopes.pop()
-
-    def label(self, name: str) -> None:
-        """Begins a block."""
-        self.text.append(f"{name}:")
-        self.block = name
-
-    def branch(self, condition: str, then: str, otherwise: str) -> None:
-        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}")
-
-    def jump(self, label: str) -> None:
-        self.do(f"br label %{label}")
 
     # What was computed.
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError
 from weft.media.pictures import picture_problem
-from weft.runtime.build import Build, build
+from weft.runtime.build import build
 from weft.runtime.files import FileState, read_text, stat_media
+from weft.runtime.findings import nothing_to_show, other_windows, places_of
 from weft.runtime.playable import Playable
 from weft.runtime.program import Stage
 from weft.runtime.setup import Setup
@@ -24,12 +25,13 @@ from weft.syntax.texts import UnreadableError, decode
 @dataclass(frozen=True)
 class Saved:
     """A text to be compiled, found at a moment of time.monotonic; `problem` says why there is none. The picture is
-    made smaller to fit into `room`, if there is one."""
+    made smaller to fit into `room`, if there is one. When the first one is compiled, nothing plays yet."""
 
     data: bytes
     moment: float
     problem: str | None = None
     room: tuple[int, int] | None = None
+    is_first: bool = False
 
     @property
     def hash(self) -> str:
@@ -109,21 +111,6 @@ class Compiler:
             source, self.contexts, self.setup.settings, probe=reader.probe, read=reader.read, room=saved.room
         )  # fmt: skip
         if not made.patch.sinks:
-            return Made(None, (*made.warnings, _nothing_to_show(self.contexts)))
-        places = {sink.label: sink.statement.head for sink in made.patch.sinks}
+            return Made(None, (*made.warnings, nothing_to_show(self.contexts)))
         playable = self.stage.translate(made.playable)
-        return Made(playable, (*made.warnings, *_other_windows(made)), places=places)
-
-
-def _nothing_to_show(contexts: ContextTable) -> Diagnostic:
-    words = "this patch has no output statement, so there is nothing to show or play"
-    return Diagnostic("error", "no-output", words, None, f"for example {next(iter(contexts)).example}")
-
-
-def _other_windows(made: Build) -> list[Diagnostic]:
-    """A warning for each picture that the one window does not show."""
-    displays = [sink for sink in made.patch.sinks if sink.spec.targets]
-    main = next((sink for sink in displays if sink.target is None), displays[0] if displays else None)
-    words = "this version opens one window, so this picture is not shown"
-    others = [sink for sink in displays if sink is not main]
-    return [Diagnostic("warning", "target-not-available", words, sink.statement.head) for sink in others]
+        return Made(playable, (*made.warnings, *other_windows(made.patch)), places=places_of(made.patch))

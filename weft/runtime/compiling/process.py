@@ -1,24 +1,28 @@
 """The process that compiles, as seen from the one that plays, which goes on undisturbed whatever a text asks of it.
 
-It has Python's lock to itself, may be ended in the middle of a text that nobody waits for any more, and takes nothing
-with it when it crashes. It answers every request with what it made of the text, then with the verdict of the trial, so
-that the program can be loaded while it is tried out.
+It has Python's lock to itself, leaves a text that nobody waits for any more, and takes nothing with it when it crashes.
+It answers every request with what it made of the text, then with the verdict of the trial, so that the program can be
+loaded while it is tried out.
+
+A text that is abandoned is left within milliseconds: SIGINT makes the process look whether it is asked to, in the
+middle of Python code. Only machine code and libraries go on until they return. The process is killed for that when it
+has spent twice as much since as it takes to start another one.
 """
 
 from __future__ import annotations
 
-import socket
+import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Literal, TypeAlias
 
+from weft.child import Child
 from weft.codegen.unit import Unit
 from weft.errors import Diagnostic
+from weft.runtime.compiling import SERVER
 from weft.runtime.compiling.compiler import Made, Saved
 from weft.runtime.compiling.trial import Moment
 from weft.runtime.playable import Playable
@@ -27,18 +31,20 @@ from weft.runtime.setup import Setup
 # How often, in seconds, somebody who waits for an answer looks up.
 _GLANCE = 0.01
 
-# The path to weft is handed over: it need not be that of a plain `python`, nor be led astray by files beside a patch.
-_START = """\
-import sys
-sys.path[:] = sys.argv[2:]
-from weft.runtime.compiling.server import main
-from weft.runtime.setup import Setup
-main(int(sys.argv[1]))
-"""
+# Seconds that a process may take to end.
+_LEAVE = 1.0
+
+# What the start of a process costs, in seconds of the processor, until one has been measured, and the most that is
+# believed.
+_START_COSTS, _MOST_COSTS = 1.0, 3.0
+
+
+_NO_PROCESS = "ended"
 
 
 class CompilerDiedError(Exception):
-    """The process ended in the middle of a text, or could not be started. Carries the reason."""
+    """The process ended in the middle of a text, or could not be started. Carries the reason, in words that follow its
+    name."""
 
 
 @dataclass(frozen=True)
@@ -65,19 +71,29 @@ class Wish:
 
 @dataclass(frozen=True)
 class Improved:
-    """Better code by the hashes of the units, and how many milliseconds it took; what was bridged, translated."""
+    """Better code by the hashes of the units, and how many milliseconds it took; what was bridged, translated; and what
+    stays as it is because better code could not be made, with the reasons, by the hashes of the units."""
 
     codes: Mapping[str, object]
     took: float
     translated: tuple[Unit, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
-Content: TypeAlias = Literal["begun"] | Made | Improved | tuple[Diagnostic, ...]
+@dataclass(frozen=True)
+class Abandon:
+    """Nobody waits for the answer of this number any more, if it is not on its way."""
+
+    number: int
+
+
+Content: TypeAlias = Literal["begun", "abandoned"] | Made | Improved | tuple[Diagnostic, ...]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """That a text is begun, what was made of it, what is wrong with that when it is tried out; or better code."""
+    """That a text is begun or abandoned, what was made of it, what is wrong with that when it is tried out; or better
+    code."""
 
     number: int
     content: Content
@@ -86,12 +102,19 @@ class Answer:
 class CompileProcess:
     """The process, started when it is needed. All but `kill` is for one thread."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(
+        self, setup: Setup, ended: Callable[[], None] = lambda: None, ahead: Child | None = None
+    ) -> None:
+        """`ended` is called, by another thread, whenever a process has ended. One that runs `SERVER` may have been
+        started `ahead`."""
         self._setup = setup
-        self._process: subprocess.Popen[bytes] | None = None
-        self._connection: Connection | None = None
+        self._ended = ended
+        self._ahead = ahead
+        self._process: Child | None = None
         self._number = 0
         self._began: float | None = None
+        self._is_new = True
+        self._start_costs = _START_COSTS
 
     def start(self) -> None:
         """Starts the process, unless it runs. It takes a moment to get ready, which nobody has to wait for. Raises
@@ -100,20 +123,22 @@ class CompileProcess:
             return
         self.end()
         try:
-            ours, theirs = socket.socketpair()
-            with theirs:
-                # Neither a fork, which would share the window, nor multiprocessing, which would run the main script
-                # anew. A session of its own, since Ctrl-C is for the player alone.
-                self._process = subprocess.Popen(
-                    [sys.executable, "-c", _START, str(theirs.fileno()), *sys.path],
-                    pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                    start_new_session=True,
-                )  # fmt: skip
-            self._connection = Connection(ours.detach())
-            self._connection.send(self._setup)
+            ahead, self._ahead = self._ahead, None
+            self._process = ahead or Child(SERVER)
+            self._process.ended = self._ended
+            self._is_new = True
+            self._process.connection.send(self._setup)
         except Exception as failure:
             self.end()
-            raise CompilerDiedError(f"it cannot be started: {failure}") from failure
+            raise CompilerDiedError(f"cannot be started: {failure}") from failure
+
+    def died(self) -> str | None:
+        """What it ended of, if that happened while nothing was asked of it; told once."""
+        process = self._process
+        if process is None or process.poll() is None:
+            return None
+        self.end()
+        return _how(process)
 
     def ask(self, saved: Saved, moment: Moment, known: frozenset[str]) -> None:
         """Hands over a text; what was asked before is not answered any more. Raises CompilerDiedError."""
@@ -128,10 +153,10 @@ class CompileProcess:
     def improve(
         self, units: tuple[Unit, ...], stand_ins: frozenset[str], bridged: Playable, give_up: Callable[[], bool]
     ) -> Improved | None:
-        """Better code for some units, and code for what is bridged; None if it was given up, which leaves the process
-        at it until it is done. Raises CompilerDiedError."""
+        """Better code for some units, and code for what is bridged; None if it was given up. Raises
+        CompilerDiedError."""
         self._send(Wish(self._next_number(), units, stand_ins, bridged if bridged.units else None))
-        content = self._content(give_up, ends=False)
+        content = self._content(give_up)
         return content if isinstance(content, Improved) else None
 
     def _next_number(self) -> int:
@@ -144,17 +169,22 @@ class CompileProcess:
         try:
             self._open.send(message)
         except OSError as failure:
-            self.end()
-            raise CompilerDiedError(str(failure)) from failure
+            raise CompilerDiedError(self._reason()) from failure
 
     @property
-    def seconds(self) -> float:
-        """How long it has been at the text; 0 while it is not ready for it."""
-        return 0.0 if self._began is None else time.monotonic() - self._began
+    def spent(self) -> float | None:
+        """How many seconds of the processor it has spent on the text, which tell of the text and not of what else the
+        machine is at; None while it has not begun."""
+        began, process = self._began, self._process
+        return None if began is None or process is None else process.spent - began
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it is at the text. For any thread."""
+        return self._began is not None
 
     def made(self, give_up: Callable[[], bool]) -> Made | None:
-        """What became of the text; None if it was given up, for which the process is ended. Raises
-        CompilerDiedError."""
+        """What became of the text; None if it was given up. Raises CompilerDiedError."""
         content = self._content(give_up)
         return content if isinstance(content, Made) else None
 
@@ -163,34 +193,63 @@ class CompileProcess:
         content = self._content(give_up)
         return content if isinstance(content, tuple) else None
 
-    def _content(self, give_up: Callable[[], bool], ends: bool = True) -> Content | None:
-        """The next answer to what was asked last. Giving up `ends` the process, or leaves it at its work."""
+    def _content(self, give_up: Callable[[], bool]) -> Content | None:
+        """The next answer to what was asked last; None if it was given up before there was one."""
+        abandoned: float | None = None
         try:
             while True:
                 while not self._open.poll(_GLANCE):
-                    if give_up():
-                        if ends:
-                            self.end()
+                    if abandoned is None and give_up():
+                        self._abandon()
+                        abandoned = self.spent or 0.0
+                    elif abandoned is not None and (self.spent or 0.0) > abandoned + 2 * self._start_costs:
+                        self.end()
                         return None
                 answer: Answer = self._open.recv()
                 if answer.number != self._number:
                     continue
                 if answer.content == "begun":
-                    self._began = time.monotonic()
+                    self._has_begun()
+                    if abandoned is not None:
+                        self._abandon()
                     continue
-                return answer.content
+                return None if answer.content == "abandoned" else answer.content
         except (EOFError, OSError) as failure:
-            self.end()
-            raise CompilerDiedError("it ended in the middle of this text") from failure
+            raise CompilerDiedError(self._reason()) from failure
+        except CompilerDiedError:
+            raise
         except Exception as failure:  # whatever unpickling raises
             self.end()
-            raise CompilerDiedError(f"its answer cannot be read: {failure}") from failure
+            raise CompilerDiedError(f"gave an answer that cannot be read: {failure}") from failure
+
+    def _abandon(self) -> None:
+        """Asks it to leave the text. One that has not begun yet finds the message when it does."""
+        self._open.send(Abandon(self._number))
+        if self._began is not None and self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+
+    def _has_begun(self) -> None:
+        if self._process is not None:
+            self._began = self._process.spent
+            if self._is_new:
+                self._is_new = False
+                self._start_costs = min(self._began, _MOST_COSTS)
+
+    def _reason(self) -> str:
+        """What the process ended of, that has closed its socket."""
+        process = self._process
+        if process is None:
+            return _NO_PROCESS
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_LEAVE)
+        self.end()
+        return _how(process)
 
     @property
     def _open(self) -> Connection:
-        if self._connection is None:
-            raise CompilerDiedError("it ended in the middle of this text")
-        return self._connection
+        if self._process is None:
+            raise CompilerDiedError(_NO_PROCESS)
+        return self._process.connection
 
     def kill(self) -> None:
         """Ends the process, from any thread: whoever waits for an answer learns that it died."""
@@ -201,9 +260,17 @@ class CompileProcess:
 
     def end(self) -> None:
         """Ends the process at once, whatever it is at. May be called twice."""
-        if self._connection is not None:
-            self._connection.close()
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        self._process = self._connection = None
+        process, self._process = self._process, None
+        if process is not None:
+            process.end()
+
+
+def _how(process: Child) -> str:
+    """What became of a process that has ended: words that follow its name."""
+    if process.stood_still:
+        return "stood still"
+    code = process.returncode
+    try:
+        return f"ended ({signal.Signals(-code).name if code < 0 else f'code {code}'})"
+    except ValueError:
+        return f"ended (signal {-code})"

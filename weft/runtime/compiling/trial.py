@@ -4,10 +4,10 @@ neither fail nor take for ever."""
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,10 @@ from weft.backends.base import Env, as_array
 from weft.backends.launch import Getter, Reals
 from weft.errors import Diagnostic, Span, WeftError, fault
 from weft.names import StrandRef
+from weft.runtime.findings import IN_PICTURE, IN_SOUND, not_numbers
 from weft.runtime.playable import Playable
 from weft.runtime.program import Stage, Swap
 from weft.runtime.sound.rendering import BLOCK, Rendering
-
-NOT_A_NUMBER: Final = "not-a-number"
-"""The code of the diagnostic about an output that is no number anywhere."""
 
 # The longer sides of the frames, in pixels. The first is large enough that a picture is not judged by its middle alone;
 # the second is for telling what each pixel costs from what a frame costs.
@@ -61,21 +59,33 @@ class Moment:
     inputs: Mapping[str, float] = field(default_factory=dict)
 
 
-def mistakes(playable: Playable, stage: Stage, moment: Moment, places: Mapping[str, Span]) -> tuple[Diagnostic, ...]:
+@dataclass(frozen=True)
+class Timing:
+    """The clocks, in seconds, by which a trial judges how long something takes. Blocks of sound are so short that what
+    others make of the processor meanwhile would count more than what they take."""
+
+    frames: Callable[[], float] = time.perf_counter
+    blocks: Callable[[], float] = time.thread_time
+
+
+def mistakes(
+    playable: Playable, stage: Stage, moment: Moment, places: Mapping[str, Span], timing: Timing | None = None
+) -> tuple[Diagnostic, ...]:
     """What is wrong with a program as it would run at this moment; it may, if there are but warnings. `places` says
     where the output statements stand. Never raises."""
+    timing = timing or Timing()
     try:
         stage = replace(stage, rehearses=True)
-        sound = _SoundTrial(playable, stage, moment) if playable.streaming.units else None
+        sound = _SoundTrial(playable, stage, moment, timing) if playable.streaming.units else None
         here = stage if sound is None else replace(stage, hears=sound.getter)
-        trial = _Trial(playable, here, moment, _SIDE)
-        wrong = _not_numbers(trial.not_numbers(), places) or _too_slow(playable, here, moment, trial)
+        trial = _Trial(playable, here, moment, timing, _SIDE)
+        wrong = not_numbers(trial.not_numbers(), places, IN_PICTURE) or _too_slow(playable, here, moment, timing, trial)
         if sound is None or wrong:
             return wrong
         if sound.not_numbers() and trial.gives:
             # It may only be so without what pictures give to it.
-            sound = _SoundTrial(playable, stage, moment, trial.feeds(), trial.seen())
-        silent = _not_numbers(sound.not_numbers(), places, "sample, so it would be silent")
+            sound = _SoundTrial(playable, stage, moment, timing, trial.feeds(), trial.seen())
+        silent = not_numbers(sound.not_numbers(), places, IN_SOUND)
         return silent or sound.too_slow() or sound.steady()
     except WeftError as failure:
         return failure.diagnostics
@@ -83,10 +93,16 @@ def mistakes(playable: Playable, stage: Stage, moment: Moment, places: Mapping[s
         return (fault("the program failed when it was tried out", failure),)
 
 
+def dark_outputs(playable: Playable, stage: Stage, moment: Moment) -> list[str]:
+    """The outputs of pictures that are not a number anywhere at a moment, by their labels."""
+    return _Trial(playable, replace(stage, rehearses=True), moment, Timing(), _SIDE).not_numbers()
+
+
 class _Trial:
     """A program with a small picture, tick by tick."""
 
-    def __init__(self, playable: Playable, stage: Stage, moment: Moment, side: int) -> None:
+    def __init__(self, playable: Playable, stage: Stage, moment: Moment, timing: Timing, side: int) -> None:
+        self._now = timing.frames
         width, height = small(playable.size, side)
         self.pixels = width * height
         self.seconds = 0.0
@@ -99,9 +115,9 @@ class _Trial:
 
     def frame(self, raw: bool = False) -> dict[str, npt.NDArray[Any]]:
         """What each subgraph gives in the next tick, by its name."""
-        started = time.perf_counter()
+        started = self._now()
         found = {part.unit.subgraph.name: values for part, values in self._swap.runner.try_out(self._env, raw)}
-        self.seconds = time.perf_counter() - started
+        self.seconds = self._now() - started
         env = self._env
         self._env = replace(env, tick=env.tick + 1, abstime=env.abstime + env.dt)
         return {name: as_array(values) for name, values in found.items() if values is not None}
@@ -146,9 +162,11 @@ class _SoundTrial:
         playable: Playable,
         stage: Stage,
         moment: Moment,
+        timing: Timing,
         fed: Mapping[str, float] = _NOT_FED,
         seen: Mapping[str, Reals] = _NOT_SEEN,
     ) -> None:
+        self._now = timing.blocks
         self._rate = playable.settings["rate"]
         self._slower = _CARD if stage.rehearsed(playable.streaming) else 1
         first = round(moment.abstime * self._rate)
@@ -162,11 +180,10 @@ class _SoundTrial:
             self._play()
 
     def _play(self) -> None:
-        # Blocks are so short that what others make of the processor meanwhile would count more than what they take.
-        started = time.thread_time()
+        started = self._now()
         self._behind += BLOCK
         self._blocks += list(self._rendering.until(self._behind))
-        self._seconds.append(time.thread_time() - started)
+        self._seconds.append(self._now() - started)
 
     def getter(self, ref: StrandRef) -> Getter:
         return self._rendering.getter(ref)
@@ -203,7 +220,9 @@ def small(size: tuple[int, int], side: int) -> tuple[int, int]:
     return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
 
 
-def _too_slow(playable: Playable, stage: Stage, moment: Moment, first: _Trial) -> tuple[Diagnostic, ...]:
+def _too_slow(
+    playable: Playable, stage: Stage, moment: Moment, timing: Timing, first: _Trial
+) -> tuple[Diagnostic, ...]:
     """Whether a frame would take so long that nothing else could be done; measured, as far as there is any doubt."""
     pixels = playable.size[0] * playable.size[1]
     slowest = _SLOWEST * (_CARD if stage.rehearsed(playable) else 1)
@@ -211,7 +230,7 @@ def _too_slow(playable: Playable, stage: Stage, moment: Moment, first: _Trial) -
         if first.seconds * pixels / first.pixels < slowest:
             return ()
         first.frame()
-    larger = _Trial(playable, stage, moment, _LARGER_SIDE)
+    larger = _Trial(playable, stage, moment, timing, _LARGER_SIDE)
     for _ in range(2):
         larger.frame()
     a_pixel = max(0.0, larger.seconds - first.seconds) / max(1, larger.pixels - first.pixels)
@@ -225,28 +244,3 @@ def _too_slow(playable: Playable, stage: Stage, moment: Moment, first: _Trial) -
 def _has_dark_channel(values: npt.NDArray[Any]) -> bool:
     """Whether these are pixels of which a channel is 0 everywhere."""
     return values.dtype == np.uint8 and not values.any(axis=(0, 1)).all()
-
-
-def _not_numbers(
-    labels: list[str], places: Mapping[str, Span], where: str = "pixel, so it would be black"
-) -> tuple[Diagnostic, ...]:
-    """What to say about outputs that are no numbers, given by their labels: one error for each statement."""
-    outputs: dict[str, list[str]] = {}
-    for label in labels:
-        statement, _, output = label.rpartition(".")
-        outputs.setdefault(statement, []).append(output)
-    hint = "look for 0/0, or a root or logarithm of what is below 0"
-    return tuple(
-        Diagnostic("error", NOT_A_NUMBER, _no_number(statement, names, where), places.get(statement), hint)
-        for statement, names in outputs.items()
-        if statement
-    )
-
-
-def _no_number(statement: str, outputs: list[str], where: str) -> str:
-    *others, last = outputs
-    listed = f"{', '.join(others)} and {last} of {{}} are" if others else f"{last} of {{}} is"
-    where = where.replace("so it", "so they") if others else where
-    # Neither a target nor the number among its like: the place is shown.
-    name = statement.partition(":")[0].partition(".")[0]
-    return f"{listed.format(name)} not a number at any {where}"

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import statistics
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from weft.child import Child
 from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.compiling.compiler import Made, Saved
 from weft.runtime.compiling.process import CompileProcess, CompilerDiedError
 from weft.runtime.compiling.trial import Moment
 from weft.runtime.fallback import Move, moves
 from weft.runtime.files import FileState, look
+from weft.runtime.findings import NOT_A_NUMBER
 from weft.runtime.program import Stage, Swap
 from weft.runtime.setup import Setup
 
-# A text that takes longer than so many seconds is given up when there is another one. Starting the process anew costs
-# about as much.
+# A text that has cost more than so many seconds of the processor is given up when there is another one; after each that
+# is given up, the next may cost so many times as much, or saves in quick succession would never be seen.
 _PATIENCE = 0.5
+_MORE_PATIENCE = 4
+# What the last texts have cost tells what a text may. One that has cost between half and twice as much is nearly done.
+_LAST = 5
+_NEARLY = 2.0
+
+# A process that ends so soon after its start, in seconds, is not started again before there is a text for it.
+_YOUNG = 5.0
 
 # Better code is asked for when no text has come for so many seconds: then nobody has to wait for it.
 _SETTLED = 0.25
@@ -101,6 +111,32 @@ class Remembered:
             self._made.popitem(last=False)
 
 
+class Patience:
+    """How much a text may cost before another one takes its place, in seconds of the processor: a busy machine changes
+    nothing about it."""
+
+    def __init__(self) -> None:
+        self._costs: deque[float] = deque(maxlen=_LAST)
+        self._given_up = 0
+
+    def runs_out(self, spent: float | None) -> bool:
+        """Whether a text that has cost so much is given up now; None stands for one that has not begun."""
+        if spent is None:
+            return True
+        usual = statistics.median(self._costs) if self._costs else 0.0
+        is_nearly_done = usual / _NEARLY <= spent <= usual * _NEARLY
+        if is_nearly_done or spent <= _PATIENCE * _MORE_PATIENCE**self._given_up:
+            return False
+        self._given_up += 1
+        return True
+
+    def finished(self, spent: float | None) -> None:
+        """A text was compiled and tried out, and has cost so much."""
+        self._given_up = 0
+        if spent is not None:
+            self._costs.append(spent)
+
+
 class CompileWorker:
     """The thread. Texts that are replaced before their turn are never compiled."""
 
@@ -111,17 +147,20 @@ class CompileWorker:
         running: Callable[[], Swap | None],
         moment: Callable[[], Moment],
         wake: Callable[[], None] = lambda: None,
+        ahead: Child | None = None,
     ) -> None:
         """`running` gives the program that runs now, whose kernels can be used again, `moment` where it is; `wake` is
-        called when an outcome can be taken. All three are called from the thread."""
+        called when an outcome can be taken. All three are called from the thread. For `ahead` see `CompileProcess`."""
         self._stage = stage
         self._running = running
         self._moment = moment
         self._wake = wake
-        self._process = CompileProcess(setup)
+        self._process = CompileProcess(setup, self._look_after_process, ahead)
+        self._started = 0.0
         self._remembered = Remembered()
         self._condition = threading.Condition()
         self._waiting: Saved | None = None
+        self._at: Saved | None = None
         self._finished: list[Outcome] = []
         self._improvable: tuple[str, Swap] | None = None
         self._improved: list[Improvement] = []
@@ -131,13 +170,11 @@ class CompileWorker:
         self._outdated: Swap | None = None
         """A program that was translated for backends which are lost."""
         self._ended = False
-        self._gave_up = False
+        self._has_process_ended = False
+        self._told: list[str] = []
+        self._patience = Patience()
         self._thread = threading.Thread(target=self._run, name="weft-compile", daemon=True)
         self._thread.start()
-
-    def remember(self, saved: Saved, made: Made) -> None:
-        """Takes in what was compiled elsewhere. Before the first `submit`."""
-        self._remembered.add(saved, made)
 
     def submit(self, saved: Saved) -> None:
         """Has a text compiled, instead of one that still waits."""
@@ -169,6 +206,23 @@ class CompileWorker:
             improved, self._improved = self._improved, []
             return improved
 
+    @property
+    def waited_for(self) -> Saved | None:
+        """The text that is at work, or waits for its turn; the one that has waited for longer."""
+        with self._condition:
+            return self._at or self._waiting
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether the process that compiles is not ready yet for the text at work."""
+        return not self._process.has_begun
+
+    def told(self) -> list[str]:
+        """What has become of the process since this was asked last: why it was started again, a line each time."""
+        with self._condition:
+            told, self._told = self._told, []
+            return told
+
     def close(self) -> None:
         """Ends the thread and its process, whatever they are at."""
         with self._condition:
@@ -178,34 +232,71 @@ class CompileWorker:
         self._thread.join(_LEAVE)
 
     def _run(self) -> None:
-        with suppress(CompilerDiedError):  # tried again with the first text
-            self._process.start()
+        self._start()
         try:
             while (task := self._next()) is not None:
                 self._follow_change()
                 if isinstance(task, Saved):
                     outcome = self._attempt(task)
+                    with self._condition:
+                        self._at = None
+                        self._finished += [outcome] if outcome is not None else []
                     if outcome is not None:
-                        with self._condition:
-                            self._finished.append(outcome)
                         self._wake()
+                elif isinstance(task, str):
+                    self._replace(task)
                 else:
-                    # Whatever goes wrong in there, the program stays as it is.
-                    with suppress(Exception):
+                    try:
                         self._better(*task)
+                    except CompilerDiedError as failure:
+                        self._replace(str(failure))
+                    except Exception:
+                        # Whatever goes wrong in there, the program stays as it is.
+                        continue
         finally:
             self._process.end()
 
-    def _next(self) -> Saved | tuple[str, Swap] | None:
-        """Waits for a text, or, when none comes, for a program that can be improved; None at the end."""
+    def _next(self) -> Saved | str | tuple[str, Swap] | None:
+        """Waits for a text, for what the process ended of, or, when neither comes, for a program that can be improved;
+        None at the end."""
         with self._condition:
             while self._waiting is None and not self._ended:
+                if self._has_process_ended:
+                    self._has_process_ended = False
+                    reason = self._process.died()
+                    if reason is not None:
+                        return reason
                 heard = self._condition.wait(None if self._improvable is None else _SETTLED)
                 if not heard and self._improvable is not None:
                     task, self._improvable = self._improvable, None
                     return task
-            saved, self._waiting = self._waiting, None
-            return None if self._ended else saved
+            self._at, self._waiting = self._waiting, None
+            return None if self._ended else self._at
+
+    # --- the process ----------------------------------------------------------------------------------------------
+
+    def _look_after_process(self) -> None:
+        """A process has ended. Called by another thread."""
+        with self._condition:
+            self._has_process_ended = True
+            self._condition.notify()
+
+    def _start(self) -> None:
+        self._started = time.monotonic()
+        with suppress(CompilerDiedError):  # tried again with the next text
+            self._process.start()
+
+    def _replace(self, reason: str) -> None:
+        """A process ended by itself, for a reason in words that follow its name."""
+        if self._ended:
+            return
+        with self._condition:
+            self._told.append(f"the compile process {reason} and is started again")
+        self._wake()
+        if time.monotonic() - self._started > _YOUNG:
+            self._start()
+
+    # --- texts ----------------------------------------------------------------------------------------------------
 
     def _follow_change(self) -> None:
         """Nothing that was translated for backends which are lost is of use any more."""
@@ -231,6 +322,7 @@ class CompileWorker:
                 # Later, unless something else plays by then.
                 self._improvable = self._improvable or (text, swap)
             return
+        self._stage.tell_refused(units, improved.refused)
         started = time.perf_counter()
         moved = moves(self._stage, swap, improved.translated)
         if improved.codes or moved:
@@ -250,7 +342,7 @@ class CompileWorker:
                 return load(saved, known, self._stage, self._running(), known=True)
             return self._compile_twice(saved)
         except CompilerDiedError as failure:
-            words = f"the process that compiles failed twice: {failure}"
+            words = f"the compile process failed twice: it {failure}"
             hint = "is the machine out of memory? else this is a bug in weft"
             return Outcome(saved, None, (Diagnostic("error", "internal", words, None, hint),))
         except Exception as failure:
@@ -261,18 +353,15 @@ class CompileWorker:
         """A process that was killed by mistake, or by the system, gets a second chance."""
         try:
             return self._compile(saved)
-        except CompilerDiedError:
+        except CompilerDiedError as failure:
             if self._ended:
                 return None
+            self._replace(str(failure))
             return self._compile(saved)
 
     def _compile(self, saved: Saved) -> Outcome | None:
-        # Of two texts in a row one is finished, or saves in quick succession would never be seen.
-        impatient = not self._gave_up
-        self._gave_up = True
-
         def give_up() -> bool:
-            return self._ended or (impatient and self._waiting is not None and self._process.seconds > _PATIENCE)
+            return self._ended or (self._waiting is not None and self._patience.runs_out(self._process.spent))
 
         running = self._running()
         codes = running.playable.codes if running is not None and running is not self._outdated else {}
@@ -282,11 +371,18 @@ class CompileWorker:
             return None
         made = made.with_codes(codes)
         outcome = load(saved, made, self._stage, running)
+        if made.playable is None:
+            return outcome
         # Tried out there while it was loaded here.
-        mistakes = self._process.verdict(give_up) if made.playable is not None else ()
+        mistakes = self._process.verdict(give_up)
         if mistakes is None:
             return None
-        self._gave_up = False
+        self._patience.finished(self._process.spent)
+        if saved.is_first:
+            # There is nothing else to play, and what is no number at the first moment may become one.
+            mild = tuple(replace(d, severity="warning") if d.code == NOT_A_NUMBER else d for d in mistakes)
+            if mild != mistakes and not any(mistake.severity == "error" for mistake in mild):
+                return replace(outcome, diagnostics=(*outcome.diagnostics, *mild))
         if any(mistake.severity == "error" for mistake in mistakes):
             return Outcome(saved, None, mistakes, made.files)
         self._remembered.add(saved, replace(made, diagnostics=(*made.diagnostics, *mistakes)))

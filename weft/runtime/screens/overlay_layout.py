@@ -14,6 +14,7 @@ from typing import Literal
 from weft.errors import Diagnostic, Span
 from weft.runtime.screens.frame import Rect
 from weft.runtime.screens.screen import Overlay
+from weft.wording import visible
 
 Ink = Literal["text", "dim", "hint", "error", "warning"]
 
@@ -119,8 +120,8 @@ def lay_out(overlay: Overlay, frame: tuple[int, int], grid: Grid) -> tuple[Panel
         limit = _limit(room - taken, frame, grid)
         if overlay.errors:
             last = not (shown_note or shown_figures)
-            fits = last or _first_fits(overlay.errors, columns, limit, grid)
-            errors = _fitting(overlay.errors, columns, limit, grid) if fits else []
+            fits = last or _first_fits(overlay, columns, limit, grid)
+            errors = _fitting(overlay, columns, limit, grid) if fits else []
         else:
             fits = taken <= room + grid.margin
         if fits:
@@ -155,24 +156,26 @@ def _panel(lines: list[Line], grid: Grid, left: int, top: int) -> Panel:
     return Panel(Rect(left, top, _width(lines, grid), _height(lines, grid)), tuple(lines))
 
 
-def _first_fits(errors: tuple[Diagnostic, ...], columns: int, room: int, grid: Grid) -> bool:
-    return _tall(_block(errors[0], columns) + _more(len(errors) - 1, columns), grid) <= room
+def _first_fits(overlay: Overlay, columns: int, room: int, grid: Grid) -> bool:
+    more = _more(len(overlay.errors) - 1 + overlay.left_out, columns)
+    return _tall(_block(overlay.errors[0], columns) + more, grid) <= room
 
 
-def _fitting(errors: tuple[Diagnostic, ...], columns: int, room: int, grid: Grid) -> list[Line]:
+def _fitting(overlay: Overlay, columns: int, room: int, grid: Grid) -> list[Line]:
     """As many errors as fit into so many pixels, and how many more there are. Of the first, at least its beginning."""
     lines: list[Line] = []
-    for shown, diagnostic in enumerate(errors):
+    for shown, diagnostic in enumerate(overlay.errors):
+        left = len(overlay.errors) - shown + overlay.left_out
         block = [Line()] * bool(lines) + _block(diagnostic, columns)
-        if _tall(lines + block + _more(len(errors) - shown - 1, columns), grid) > room:
+        if _tall(lines + block + _more(left - 1, columns), grid) > room:
             if lines:
-                return lines + _more(len(errors) - shown, columns)
-            more = _more(len(errors) - 1, columns)
+                return lines + _more(left, columns)
+            more = _more(left - 1, columns)
             if _tall(block[:1] + more, grid) > room:
                 more = []
             return block[: max(0, room - _tall(more, grid)) // grid.row] + more
         lines += block
-    return lines
+    return lines + _more(overlay.left_out, columns)
 
 
 def _more(number: int, columns: int) -> list[Line]:
@@ -200,7 +203,7 @@ def _block(diagnostic: Diagnostic, columns: int) -> list[Line]:
 
 
 def _words(text: str, ink: Ink) -> Iterator[Run]:
-    return (Run(word, ink) for word in text.split())
+    return (Run(visible(word), ink) for word in text.split())
 
 
 def _wrapped(words: list[Run], columns: int, indent: str) -> list[Line]:
@@ -238,7 +241,7 @@ def _excerpt(span: Span, columns: int, ink: Ink) -> Line:
 
 
 def _untabbed(text: str) -> str:
-    return text.replace("\r", "\N{REPLACEMENT CHARACTER}").expandtabs(_TAB)
+    return "".join(c if c == "\t" else visible(c) for c in text).expandtabs(_TAB)
 
 
 def cut_out(text: str, first: int, last: int, columns: int) -> tuple[str, int, int]:
@@ -263,5 +266,5 @@ def cut_out(text: str, first: int, last: int, columns: int) -> tuple[str, int, i
 
 
 def _shortened(text: str, columns: int) -> str:
-    text = " ".join(text.split())
+    text = visible(" ".join(text.split()))
     return text if len(text) <= columns else text[: columns - 1] + "…"

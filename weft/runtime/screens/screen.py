@@ -23,12 +23,13 @@ class Overlay:
     """What is written over the picture, or below it where that reads better.
 
     `errors` are shown until the text is mended, `note` is one line about what happened just now, `figures` are short
-    lines about how well it runs. What is empty is not shown.
+    lines about how well it runs. What is empty is not shown. `left_out` counts further errors and warnings.
     """
 
     errors: tuple[Diagnostic, ...] = ()
     note: str = ""
     figures: tuple[str, ...] = ()
+    left_out: int = 0
 
 
 class Screen(Protocol):

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from rich.cells import get_character_cell_size
-
 from weft.errors import Diagnostic, Severity
 from weft.runtime.screens.screen import Overlay
+from weft.wording import columns, mended
 
 Ink = Literal["text", "dim", "error", "warning", "error mark", "warning mark"]
 
@@ -28,6 +27,8 @@ _STYLES: dict[Ink, bytes] = {
 }
 _MARKS: dict[Severity, Ink] = {"error": "error mark", "warning": "warning mark"}
 _TAB = 4
+# What stands between figures.
+_BETWEEN = " · "
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,16 @@ Row = list[Column]
 
 def rows_of(overlay: Overlay, width: int, most: int) -> list[Row]:
     """The rows for a terminal of this width, at most `most` of them: the errors, then the note with the figures."""
-    status = _status(overlay, width)
-    below = [status] if status else []
+    below = _status(overlay, width)
+    if overlay.errors:
+        below = below[: max(1, most // 3)]
     errors = [row for diagnostic in overlay.errors for row in _block(diagnostic, width)]
     room = most - len(below)
-    if len(errors) > room:
-        kept = max(room - 1, 0)
-        more = columns_of(f"… {len(errors) - kept} more lines", "dim")
+    if len(errors) > room or (overlay.left_out and errors):
+        kept = min(max(room - 1, 0), len(errors))
+        hidden = [f"{len(errors) - kept} more lines"] if kept < len(errors) else []
+        hidden += [f"{overlay.left_out} more errors and warnings"] if overlay.left_out else []
+        more = columns_of(f"… {' and '.join(hidden)}", "dim")
         errors = [*errors[:kept], cut_out(more, 0, width)][: max(room, 0)]
     return [*errors, *below][:most]
 
@@ -58,30 +62,16 @@ def rows_of(overlay: Overlay, width: int, most: int) -> list[Row]:
 def painted(row: Row, colourful: bool) -> bytes:
     """The row as a terminal takes it, in UTF-8. Colours are left out if it is not to be colourful."""
     parts = []
-    for ink, columns in groupby(row, key=lambda column: column.ink):
-        text = "".join(column.text for column in columns).encode(errors="replace")
+    for ink, same in groupby(row, key=lambda column: column.ink):
+        text = "".join(column.text for column in same).encode(errors="replace")
         style = _STYLES[ink] if colourful else b""
         parts.append(b"\x1b[%bm%b\x1b[0m" % (style, text) if style else text)
     return b"".join(parts)
 
 
 def columns_of(text: str, ink: Ink = "text") -> Row:
-    """One entry for each column that a text takes from the left edge on. What cannot be printed becomes �."""
-    columns: Row = []
-    for letter in text:
-        if letter == "\t":
-            columns += [Column(" ", ink)] * (_TAB - len(columns) % _TAB)
-            continue
-        shown = letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}"
-        size = get_character_cell_size(shown)
-        if size == 0 and columns:
-            at = -2 if columns[-1].text == "" else -1
-            columns[at] = Column(columns[at].text + shown, ink)
-        elif size == 0:
-            columns.append(Column(" " + shown, ink))
-        else:
-            columns += [Column(shown, ink), Column("", ink)][:size]
-    return columns
+    """One entry for each column that a text takes from the left edge on. What cannot be seen is shown as its escape."""
+    return [Column(shown, ink) for shown in columns(text, _TAB)]
 
 
 def cut_out(row: Row, first: int, width: int) -> Row:
@@ -96,24 +86,22 @@ def cut_out(row: Row, first: int, width: int) -> Row:
 
 def _mended(row: Row) -> Row:
     """The row with a space for each half that is left of a wide character."""
-
-    def is_left_half(column: Column) -> bool:
-        return column.text != "" and get_character_cell_size(column.text[0]) == 2
-
-    mended = list(row)
-    for at, column in enumerate(row):
-        orphan = column.text == "" and (at == 0 or not is_left_half(row[at - 1]))
-        halved = is_left_half(column) and (at + 1 == len(row) or row[at + 1].text != "")
-        if orphan or halved:
-            mended[at] = Column(" ", column.ink)
-    return mended
+    whole = mended([column.text for column in row])
+    return [Column(text, column.ink) for column, text in zip(row, whole, strict=True)]
 
 
-def _status(overlay: Overlay, width: int) -> Row:
-    note = columns_of(overlay.note)
-    for figure in filter(None, overlay.figures):
-        note += columns_of(f"{' · ' if note else ''}{figure}", "dim")
-    return cut_out(note, 0, width)
+def _status(overlay: Overlay, width: int) -> list[Row]:
+    """The note and the figures in as many rows as they need, broken only between figures."""
+    pieces = [columns_of(overlay.note)] if overlay.note else []
+    pieces += [columns_of(part, "dim") for figure in overlay.figures if figure for part in figure.split(_BETWEEN)]
+    rows: list[Row] = []
+    for piece in pieces:
+        between = columns_of(_BETWEEN, "dim")
+        if rows and len(rows[-1]) + len(between) + len(piece) <= width:
+            rows[-1] += between + piece
+        else:
+            rows.append(cut_out(piece, 0, width))
+    return rows
 
 
 def _block(diagnostic: Diagnostic, width: int) -> Iterator[Row]:
@@ -143,18 +131,16 @@ def _is_mark(line: str) -> bool:
 def _excerpt(line: str, marks: str, width: int, ink: Ink) -> Iterator[Row]:
     """A line of the patch and the carets below it, both cut such that the first caret is seen."""
     body = marks.index(" | ") + len(" | ")
-    text = line[body:]
     gutter = columns_of(line[:body])
     if len(gutter) + 8 > width:
         gutter = []
     room = width - len(gutter)
-    first, last = marks.index("^") - body, len(marks) - body
-    columns = columns_of(text)
-    start, end = (len(columns_of(text[:at])) for at in (first, last))
-    columns += [Column(" ")] * (start + 1 - len(columns))
-    cut = max(0, min(start - room // 3, len(columns) - room))
-    length = max(1, min(end - start, room - (start - cut)))
-    yield gutter + cut_out(columns, cut, room)
+    row = columns_of(line[body:])
+    start, count = len(columns_of(marks[body : marks.index("^")])), marks.count("^")
+    row += [Column(" ")] * (start + 1 - len(row))
+    cut = max(0, min(start - room // 3, len(row) - room))
+    length = max(1, min(count, room - (start - cut)))
+    yield gutter + cut_out(row, cut, room)
     yield [Column(" ")] * (len(gutter) + start - cut) + [Column("^", ink)] * length
 
 

@@ -8,16 +8,9 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+from weft import child
 from weft.errors import WeftError
 from weft.runtime.sound.device import Devices, SoundDevice, problem
-
-# The path to weft is handed over, as to every process of a performance.
-_START = """\
-import sys
-sys.path[:] = sys.argv[1:]
-from weft.runtime.sound.lookup import main
-main()
-"""
 
 # How long a sound server may take to answer, in seconds.
 _PATIENCE = 10.0
@@ -38,10 +31,8 @@ def look(patience: float = _PATIENCE) -> SoundDevices:
     if reason is not None:
         return SoundDevices(problem=reason)
     try:
-        asked = subprocess.run(
-            [sys.executable, "-c", _START, *sys.path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, timeout=patience, check=True,
-        )  # fmt: skip
+        asked = child.run("weft.runtime.sound.lookup:main", timeout=patience)
+        asked.check_returncode()
         found: SoundDevices = pickle.loads(asked.stdout)
     except subprocess.TimeoutExpired:
         return SoundDevices(problem="the sound server does not answer: start it anew")

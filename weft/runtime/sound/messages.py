@@ -23,7 +23,9 @@ class SoundSetup:
     """Whether no device is asked for."""
 
 
-Kind: TypeAlias = Literal["playing", "lost", "failure", "back", "died", "restarted", "ready", "moved", "placed"]
+Kind: TypeAlias = Literal[
+    "playing", "lost", "failure", "back", "died", "restarted", "ready", "moved", "placed", "loop"
+]
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class SoundEvent:
     `died`: the process has ended. `restarted`: it plays again. `ready`: what was sent at first is loaded, and a device
     has been asked for; only the process that this one belongs to is told. `moved`: what computes sounds, `origin`, has
     failed, for the reason in `words`, and they go on with what comes behind it; `code` is their context. `placed`: a
-    subgraph runs elsewhere than it was meant to.
+    subgraph runs elsewhere than it was meant to. `loop`: a loop of the kernel that `words` names met its limit of
+    steps.
     """
 
     kind: Kind

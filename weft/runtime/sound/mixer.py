@@ -4,8 +4,8 @@ and renders to files."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -39,6 +39,44 @@ def _channel(label: str) -> int | None:
     """The only channel that an output goes to; None if it goes to all."""
     place = label.rpartition(".")[2]
     return CHANNELS.index(place) if place in CHANNELS else None
+
+
+@dataclass
+class Levels:
+    """What is remarkable about samples, as they are before they are clipped: those from number `first` to the one
+    before `end`."""
+
+    first: int
+    end: int
+    samples: int = 0
+    """How many there were, in all channels together."""
+    peak: float = 0.0
+    too_loud: int = 0
+    """How many are beyond −1…1, and the number of the first one in time."""
+    first_too_loud: int | None = None
+    not_numbers: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """For each output that is not a number at some samples: at how many, and the number of the first."""
+
+    def add(self, total: Reals, first: int) -> None:
+        """The sum of all that sounds, [channels, samples], from the sample of this number on."""
+        skipped = max(0, self.first - first)
+        sizes = np.abs(total[:, skipped : max(skipped, self.end - first)])
+        self.samples += sizes.size
+        self.peak = max(self.peak, float(np.max(sizes, initial=0.0, where=np.isfinite(sizes))))
+        loud = sizes > 1.0
+        if loud.any():
+            self.too_loud += int(loud.sum())
+            if self.first_too_loud is None:
+                self.first_too_loud = first + skipped + int(loud.any(axis=0).argmax())
+
+    def look_for_nan(self, labels: Sequence[str], values: Reals, first: int) -> None:
+        """The outputs of a subgraph, [channels, outputs, samples]."""
+        skipped = max(0, self.first - first)
+        lost = np.isnan(values[:, :, skipped : max(skipped, self.end - first)]).any(axis=0)
+        for label, missing in zip(labels, np.atleast_2d(lost), strict=True):
+            if missing.any():
+                count, begun = self.not_numbers.get(label, (0, first + skipped + int(missing.argmax())))
+                self.not_numbers[label] = (count + int(missing.sum()), begun)
 
 
 @dataclass(frozen=True)
@@ -81,6 +119,10 @@ class Mixer:
         """Those that can be heard, the one that plays last."""
         self._fade = Fade(0, {}, ())
         self._rescue = Rescue()
+        self.levels: Levels | None = None
+        """Watches what is rendered, if it is wanted."""
+        self.loops_stopped: set[str] = set()
+        """The kernels of which a loop met its limit."""
         self.not_numbers: list[str] = []
         """The outputs that were no number at any sample of the last stretch; looked for only where nothing clips."""
 
@@ -125,9 +167,14 @@ class Mixer:
 
     def render(self, out: npt.NDArray[np.float32], seconds: float) -> None:
         """Fills `out` [samples, channels] with what is heard from `seconds` of the performance on, −1…1."""
-        first = round(seconds * self._rate)
         if self._coming:
             self._next = self._coming.popleft()
+        # Sums may be infinite, or too large for single precision.
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._fill(out, round(seconds * self._rate))
+
+    def _fill(self, out: npt.NDArray[np.float32], first: int) -> None:
+        """Fills `out` from a sample of the performance on. The program that waits enters where it is due."""
         entry = self._next
         if entry is None:
             self._stretch(out, first, len(out))
@@ -159,6 +206,8 @@ class Mixer:
         total = np.zeros((self._channels, len(out)))
         self._fade.mix(self._voices(len(out), first, left), total)
         del self._programs[:-_MOST_PROGRAMS]
+        if self.levels is not None:
+            self.levels.add(total, first)
         out[:] = (np.clip(total, -1.0, 1.0) if self._clips else total).T
 
     def _voices(self, samples: int, first: int, left: int) -> dict[Hashable, Reals]:
@@ -175,6 +224,7 @@ class Mixer:
                 *entry.swap.size, abstime=first / self._rate, dt=1 / self._rate,
                 inputs=entry.swap.playable.parameters, pictures=entry.pictures,
                 block=Block(first, samples, self._rate, self._channels, heard),
+                loop_stopped=self.loops_stopped.add,
             )  # fmt: skip
             for part in entry.swap.runner.parts:
                 voice = _voice(part)
@@ -182,7 +232,7 @@ class Mixer:
                     continue
                 if voice not in values:
                     values[voice] = self._rescue.values(entry.stage, entry.swap, part, env)
-                    sounds[voice] = self._sum(part, values[voice])
+                    sounds[voice] = self._sum(part, values[voice], first)
                 for number, label in enumerate(part.unit.kernel.outputs):
                     if is_led(label):
                         rows = values[voice][:, number]
@@ -192,10 +242,12 @@ class Mixer:
                             write(self._rings[entry.rows[label]], first, rows[0])
         return sounds
 
-    def _sum(self, part: Part, values: Reals) -> Reals:
+    def _sum(self, part: Part, values: Reals, first: int) -> Reals:
         """The outputs of a subgraph in the channels that they go to. `values` is [channels, outputs, samples], with one
         channel where all sound the same."""
         total = np.zeros((self._channels, values.shape[2]))
+        if self.levels is not None:
+            self.levels.look_for_nan(part.unit.kernel.outputs, values, first)
         if self._clips:
             # Before they meet: what is no number must not silence the others.
             values = np.nan_to_num(values, nan=0.0, posinf=1.0, neginf=-1.0)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -15,17 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 
+from weft.child import Child
 from weft.errors import Diagnostic, fault
 from weft.runtime.sound.messages import Kind, SoundEvent, SoundSetup
 from weft.runtime.sound.shared import Controls, ControlsWriter, Figures, FiguresReader, Memory, Rings, State
-
-# The path to weft is handed over: it need not be that of a plain `python`, nor be led astray by files beside a patch.
-_START = """\
-import sys
-sys.path[:] = sys.argv[3:]
-from weft.runtime.sound.server import main
-main(int(sys.argv[1]), sys.argv[2])
-"""
 
 # Seconds between two starts, for which figures stay true, and that the process may take to end.
 _AGAIN = 1.0
@@ -74,8 +65,7 @@ class SoundProcess:
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
         self._thread = threading.Thread(target=self._run, name="weft-sound", daemon=True)
-        self._process: subprocess.Popen[bytes] | None = None
-        self._connection: Connection | None = None
+        self._process: Child | None = None
         self._started = 0.0
         self._has_died = self._is_lost = False
         self._is_used = self._is_ready = False
@@ -198,18 +188,13 @@ class SoundProcess:
     def _begin(self) -> Connection:
         self._started = time.monotonic()
         setup = self._setup
-        ours, theirs = socket.socketpair()
-        self._connection = Connection(ours.detach())
-        with theirs:
-            # Neither a fork, which would share the window, nor multiprocessing, which would run the main script
-            # anew. A session of its own, since Ctrl-C is for the player alone. It starts no sound server.
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, str(theirs.fileno()), self._renderer, *sys.path],
-                pass_fds=[theirs.fileno(), setup.controls, setup.figures, setup.rings],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,
-                env={**os.environ, "JACK_NO_START_SERVER": "1"},
-            )  # fmt: skip
-        return self._connection
+        # It starts no sound server. Its main thread may stand still while blocks are filled.
+        self._process = Child(
+            "weft.runtime.sound.server:main", self._renderer,
+            descriptors=[setup.controls, setup.figures, setup.rings],
+            environment={**os.environ, "JACK_NO_START_SERVER": "1"}, main_thread_works=True,
+        )  # fmt: skip
+        return self._process.connection
 
     def _serve(self, connection: Connection) -> None:
         """Passes messages on in both directions. Returns at the end of the performance; raises EOFError or OSError
@@ -263,24 +248,22 @@ class SoundProcess:
 
     def _end(self) -> None:
         """Waits for the end of the process; unless that was wanted, it is told, and what is kept is to be sent anew."""
-        process, connection = self._process, self._connection
-        if connection is not None:
-            connection.close()
+        process = self._process
         if process is not None:
-            try:
+            process.connection.close()
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(_LEAVE)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.end()
         if process is None or self._ending.is_set():
             return
-        self._process = self._connection = None
+        self._process = None
         with self._lock:
             waiting = [(key, message) for key, message in self._outgoing if key is None]
             self._outgoing = deque([*self._kept.items(), *waiting])
         # Where there was no sound before, nothing has changed.
         if not (self._has_died or self._is_lost):
-            words = f"the sound process ended ({_how(process.returncode)}) and is started again"
+            reason = "stood still" if process.stood_still else f"ended ({_how(process.returncode)})"
+            words = f"the sound process {reason} and is started again"
             self._events.append(SoundEvent("died", "sound-died", words))
         self._has_died = True
 

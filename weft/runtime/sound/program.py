@@ -71,6 +71,7 @@ class Player:
         """What the mixer has, and enters at its moment."""
         self._playing: _Numbered | None = None
         self._before: _Numbered | None = None
+        self._loops_told: set[str] = set()
         self._has_gone_back = False
         """Whether the mixer has one to take that plays again, so that another one has to wait for a block."""
 
@@ -102,7 +103,10 @@ class Player:
     def news(self) -> list[SoundEvent]:
         """See `Renderer.news`."""
         changes = self._stage.cast.changes() if self._stage is not None else []
-        return [
+        stopped = [kernel for kernel in tuple(self._mixer.loops_stopped) if kernel not in self._loops_told]
+        self._loops_told.update(stopped)
+        playing = self._playing.number if self._playing is not None else 0
+        return [SoundEvent("loop", "", kernel, playing) for kernel in stopped] + [
             SoundEvent("moved", change.context, change.reason, origin=change.origin) if change.subgraph is None
             else SoundEvent("placed", "", str(change))
             for change in changes
@@ -115,6 +119,8 @@ class Player:
             ready = replace(ready, entry=replace(ready.entry, fade=play.fade, at=play.at))
         else:
             ready = self._ready(play)
+            self._loops_told.clear()
+            self._mixer.loops_stopped.clear()
         if play.held:
             self._held = ready
             return

@@ -11,7 +11,7 @@ from weft.backends.launch import Getter, Reals, blank_view
 from weft.names import StrandRef
 from weft.runtime.playable import Playable
 from weft.runtime.program import Stage
-from weft.runtime.sound.mixer import Mixer, channels_of
+from weft.runtime.sound.mixer import Levels, Mixer, channels_of
 from weft.runtime.sound.places import places_of_views
 from weft.runtime.sound.recent import Recent
 from weft.runtime.sound.shared import MOST_RINGS, MOST_VIEWS, RING
@@ -39,6 +39,16 @@ class Rendering:
         self._views = {name: blank_view() for name in places_of_views(MOST_VIEWS).take(playable.views)}
         rows = self._recent.rows(playable)
         self._mixer.enter(self._mixer.prepare(stage, playable, 0.0, None, rows, self._views))
+
+    def watch(self, first: int, end: int) -> Levels:
+        """Watches the samples from one number to the one before another, as they are rendered."""
+        self._mixer.levels = Levels(first, end)
+        return self._mixer.levels
+
+    @property
+    def loops_stopped(self) -> frozenset[str]:
+        """The kernels of which a loop met its limit."""
+        return frozenset(self._mixer.loops_stopped)
 
     @property
     def not_numbers(self) -> list[str]:

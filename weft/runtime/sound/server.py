@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.child import BEAT, Pulse
 from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.hush import hushed
 from weft.runtime.sound.blocks import Blocks, what_failed
@@ -35,6 +36,8 @@ _AGAIN = 1.0
 # How long a device may take, in whole seconds.
 _TO_OPEN = 10
 _TO_CLOSE = 2
+# How long a program may take to be loaded, in seconds.
+_TO_TAKE = 10.0
 # How long the first block of a stream is waited for, and how often it is looked for, in seconds.
 _TO_PLACE, _STEP = 0.3, 0.002
 # At the end: the blocks in which sound fades away, and the most that it may take, in seconds.
@@ -45,17 +48,19 @@ _NICER = -10
 _URGENCY, _URGENCY_OF_OTHERS = 5, 2
 
 
-def main(descriptor: int, renderer: str) -> None:
+def main(descriptor: str, lifeline: str, renderer: str) -> None:
     """Serves the socket of this number. The first message is the `SoundSetup`, which may be long in coming: until then,
-    `renderer` is imported, the `module:name` of what makes the renderer."""
+    `renderer` is imported, the `module:name` of what makes the renderer. For the `lifeline` see `Child`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    player = Connection(descriptor)
+    player, pulse = Connection(int(descriptor)), Pulse(int(lifeline))
     # PortAudio and ALSA talk to stderr whenever they like.
     with hushed(), suppress(EOFError, OSError):
         try:
             make = _factory(renderer)
+            while not player.poll(BEAT):
+                pulse.beat()
             setup: SoundSetup = player.recv()
-            Server(player, setup, make).serve()
+            Server(player, setup, make, pulse).serve()
         except (EOFError, OSError):
             raise
         except Exception as failure:
@@ -81,8 +86,9 @@ def _factory(renderer: str) -> RendererFactory:
 class Server:
     """The main thread of the sound process."""
 
-    def __init__(self, player: Connection, setup: SoundSetup, make: RendererFactory) -> None:
+    def __init__(self, player: Connection, setup: SoundSetup, make: RendererFactory, pulse: Pulse) -> None:
         self._player = player
+        self._pulse = pulse
         self._setup = setup
         controls = Controls(inherited(setup.controls, Controls.SIZE))
         figures = inherited(setup.figures, FiguresReader.SIZE)
@@ -109,6 +115,7 @@ class Server:
             self._look_after()
             self._player.send(SoundEvent("ready", "", ""))
             while True:
+                self._pulse.beat()
                 self._look_after()
                 if self._player.poll(_GLANCE):
                     self._take(self._player.recv())
@@ -123,10 +130,13 @@ class Server:
             return _Silence()
 
     def _take(self, message: object) -> None:
+        # What it takes may be waited for, a driver for example, and there is sound meanwhile.
+        self._pulse.allow(_TO_TAKE)
         try:
             self._renderer.take(message)
         except Exception as failure:
             self._tell_failure(failure)
+        self._pulse.beat()
         self._blocks.forgive()
         gc.collect()
 
@@ -164,7 +174,7 @@ class Server:
     def _open(self) -> None:
         setup = self._setup
         try:
-            with _patience(_TO_OPEN), _urgently():
+            with self._patience(_TO_OPEN), _urgently():
                 self._devices = Devices()
                 device = self._devices.find_output(setup.device)
                 channels = min(setup.channels, device.channels)
@@ -182,6 +192,18 @@ class Server:
         self._is_lost = False
         self._player.send(SoundEvent("playing", "", device.name))
 
+    @contextmanager
+    def _patience(self, seconds: int) -> Iterator[None]:
+        """Ends this process, to be started anew, if what is done takes longer: a sound server that is gone may let its
+        clients wait for good. The system's alarm does it, whoever has Python's lock."""
+        self._pulse.allow(seconds + 1.0)
+        signal.alarm(seconds)
+        try:
+            yield
+        finally:
+            signal.alarm(0)
+            self._pulse.beat()
+
     def _await_place(self) -> None:
         """A performance that is told that sound is there goes on at once: its first sample has to have its place by
         then."""
@@ -194,7 +216,7 @@ class Server:
         if not self._is_lost:
             self._is_lost = True
             self._tell("lost", reason)
-        with _patience(_TO_CLOSE):
+        with self._patience(_TO_CLOSE):
             if self._stream is not None:
                 self._stream.close()
             if self._devices is not None:
@@ -240,17 +262,6 @@ class _Silence:
 def _event(kind: Kind, diagnostic: Diagnostic, number: int = 0) -> SoundEvent:
     hint = f" ({diagnostic.hint})" if diagnostic.hint else ""
     return SoundEvent(kind, diagnostic.code, diagnostic.message + hint, number)
-
-
-@contextmanager
-def _patience(seconds: int) -> Iterator[None]:
-    """Ends this process, to be started anew, if what is done takes longer: a sound server that is gone may let its
-    clients wait for good. The system's alarm does it, whoever has Python's lock."""
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
 
 
 def _prefer_this_process() -> None:

@@ -1,0 +1,131 @@
+"""`%` and `fract` on every machine, for operands of all magnitudes: what is left is less than a turn, and exact on the
+processor. And of two zeros, a minimum and a maximum are the second one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from tests.ops.operands import exact_remainder, outside_of_period, remainder_operands
+from tests.support.exprs import Exprs, image_slot, lowered
+from tests.support.gl import GlExecutor, graphics
+from tests.support.kernels import compiled, kernel, launch_of
+from tests.support.metal.executor import MetalExecutor, device
+from weft.backends import llvm
+from weft.backends.executor import Executor
+from weft.backends.launch import Launch
+from weft.backends.memory import StateMemory
+from weft.backends.native import NativeExecutor
+from weft.backends.vector import VectorExecutor
+from weft.backends.vm import ReferenceExecutor
+from weft.codegen.native.target import ISAS
+from weft.ir.rates import Rate
+
+__all__ = ["device", "graphics"]
+
+HERE = {f"native-{isa.name}": isa for isa in ISAS.values() if llvm.runs_here(isa)}
+CARDS = ("glsl", "msl")
+PERIODS = (1, 2, 4, 2.0**40, 7, 3, 100, 0.5, 0.1, 1e-3, 2.0**-20, 1e-30, 1e30, -1, -4, -7, -0.3)
+
+
+@pytest.fixture(scope="module", params=["vm", "vector", *HERE, *CARDS])
+def machine(request: pytest.FixtureRequest) -> tuple[str, Executor]:
+    match request.param:
+        case "vm":
+            return "vm", ReferenceExecutor()
+        case "vector":
+            return "vector", VectorExecutor()
+        case "glsl":
+            return "glsl", GlExecutor(request.getfixturevalue("graphics"))
+        case "msl":
+            return "msl", MetalExecutor(request.getfixturevalue("device"))
+    return request.param, NativeExecutor(llvm.plainest(HERE[request.param]))
+
+
+def computed(executor: Executor, name: str, operands: Sequence[np.ndarray | float]) -> np.ndarray:
+    """A row, applied to numbers and arrays of singles, which are what the state of each pixel was."""
+    e = Exprs()
+    arrays = {f"v/{at}": each for at, each in enumerate(operands) if isinstance(each, np.ndarray)}
+    values = {key: e.state(key, 1) for key in arrays}
+    terms = [values.get(f"v/{at}", each) for at, each in enumerate(operands)]
+    made = compiled(lowered(e(name, *terms), slots=[image_slot(key) for key in values], updates=values))
+    shape = (1, len(next(iter(arrays.values()))))
+    memory = StateMemory(made.slots, shape)
+    for key, array in arrays.items():
+        memory.ring(key)[memory.cell(key, 1)] = array
+    # The vm computes in double precision what machines write as singles.
+    return np.asarray(executor.load(made).planes(memory, launch_of(shape))[0, 0])
+
+
+def in_doubles(name: str, operands: Sequence[np.ndarray | float], executor: Executor) -> np.ndarray:
+    """The same of doubles, which are what coordinates of a sound are."""
+    names = [f"operand{at}" for at, each in enumerate(operands) if isinstance(each, np.ndarray)]
+    code = [
+        ("LOAD_COORD", f"operand{at}") if isinstance(each, np.ndarray) else ("PUSH", float(each))
+        for at, each in enumerate(operands)
+    ]
+    coords = tuple((each, Rate.ELEMENT) for each in names)
+    made = kernel([*code, (name.upper(),), ("RETURN",)], tick="element", coords=coords, context="audio")
+    given = {f"operand{at}": each for at, each in enumerate(operands) if isinstance(each, np.ndarray)}
+    count = len(next(iter(given.values())))
+    return np.asarray(executor.load(made).planes(StateMemory(()), Launch((1, count), given))[0, 0])
+
+
+def check(name: str, a: np.ndarray, b: np.ndarray, got: np.ndarray) -> None:
+    __tracebackhide__ = True
+    assert outside_of_period(a, b, got)[:3] == []
+    expected = exact_remainder(a, b)
+    if name == "vm":
+        expected = exact_remainder(a.astype(np.float64), b.astype(np.float64))
+    off = got != expected
+    if name in CARDS:
+        whole = (np.floor(a) == a) & (np.floor(b) == b) & (np.abs(a) < 2**24)
+        assert [*zip(a[off & whole], b[off & whole], got[off & whole], strict=True)][:3] == []
+    else:
+        if name == "native-sse2":  # without fused products, the halves of the largest numbers overflow
+            off &= np.abs(a) < np.finfo(a.dtype).max * 2.0**-32
+        assert [*zip(a[off], b[off], got[off], expected[off], strict=True)][:3] == []
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(b))
+
+
+def rests(compute: Callable[[Sequence[np.ndarray | float]], np.ndarray], name: str, real: type[np.floating]) -> None:
+    a, b = remainder_operands(real, 150 if name == "vm" else 500)
+    check(name, a, b, compute([a, b]))
+    some = a[::10]
+    for period in map(real, PERIODS):
+        check(name, some, np.full_like(some, period), compute([some, float(period)]))
+
+
+def test_rests_of_singles_are_less_than_a_turn(machine: tuple[str, Executor]) -> None:
+    name, executor = machine
+    rests(lambda operands: computed(executor, "mod", operands), name, np.float32)
+    a, _ = remainder_operands(np.float32, 200)
+    check(name, a, np.ones_like(a), computed(executor, "fract", [a]))
+
+
+@pytest.mark.parametrize("name", ["vm", "vector", *HERE])
+def test_rests_of_doubles_are_less_than_a_turn(name: str) -> None:
+    executor = {"vm": ReferenceExecutor(), "vector": VectorExecutor()}.get(name)
+    executor = executor or NativeExecutor(llvm.plainest(HERE[name]))
+    rests(lambda operands: in_doubles("mod", operands, executor), name, np.float64)
+
+
+ZEROS = np.array([*itertools.product((0.0, -0.0), repeat=2)] * 9, np.float32).T
+
+
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_of_two_zeros_the_second_is_given(machine: tuple[str, Executor], name: str) -> None:
+    """Whether they are known or not; 1 divided by what is given tells them apart. Metal promises nothing of this."""
+    if machine[0] == "msl":
+        return
+    executor = machine[1]
+    first, second = ZEROS
+    np.testing.assert_array_equal(np.signbit(computed(executor, name, [first, second])), np.signbit(second))
+    for known in (0.0, -0.0):
+        of_known = computed(executor, name, [known, second])
+        np.testing.assert_array_equal(np.signbit(of_known), np.signbit(second), str(known))
+        by_known = computed(executor, name, [first, known])
+        np.testing.assert_array_equal(np.signbit(by_known), np.signbit(known), str(known))

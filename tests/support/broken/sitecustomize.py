@@ -1,0 +1,41 @@
+"""Code generators that fail: Python imports this by itself at the start of a process that has the folder on its path.
+
+`WEFT_BROKEN` names them: `native`, `better` (machine code of the second tier), `numpy`.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import os
+import sys
+from typing import Any, NoReturn
+
+BROKEN = os.environ.get("WEFT_BROKEN", "native").split(",")
+
+
+def fail(*args: Any) -> NoReturn:
+    raise KeyError("it was broken on purpose")
+
+
+class Breaker(importlib.abc.MetaPathFinder):
+    """Breaks the code generators when the module is imported that calls them."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> None:
+        if name == "weft.backends.vector" and "numpy" in BROKEN:
+            from weft.backends import vector_series, vector_translate
+
+            vector_translate.translate = vector_series.series_of = fail
+        if name == "weft.backends.native":
+            self.break_machine_code()
+
+    def break_machine_code(self) -> None:
+        from weft.codegen.native import module, series
+
+        emit_series = series.emit_series
+        if "native" in BROKEN:
+            module.emit = series.emit_series = fail
+        elif "better" in BROKEN:
+            series.emit_series = lambda *args: emit_series(*args) if args[-1] else fail()
+
+
+sys.meta_path.insert(0, Breaker())

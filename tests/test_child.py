@@ -1,0 +1,166 @@
+"""Children: they end with their parent, and are missed when they stand still, but not when they work."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.support import children
+from weft import child
+from weft.child import Child
+
+# Long enough for a machine with other work; a test that waits this long has failed.
+PATIENCE = 30.0
+ROOT = Path(__file__).parents[1]
+LINUX = sys.platform == "linux"
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Child]]:
+    """Starts what a child does, and waits until it does it."""
+    with ExitStack() as stack:
+
+        def start(does: Callable[..., None], main_thread_works: bool = False) -> Child:
+            started = Child(f"{children.__name__}:{does.__name__}", main_thread_works=main_thread_works)
+            stack.callback(started.end)
+            assert started.connection.poll(PATIENCE)
+            assert started.connection.recv() == started.pid
+            return started
+
+        yield start
+
+
+def eventually(happens: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not happens():
+        assert time.monotonic() < deadline, f"{what} does not happen"
+        time.sleep(0.01)
+
+
+def is_gone(pid: int) -> bool:
+    """Whether no process of this number runs any more; one that nobody waits for does not run."""
+    told = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], stdout=subprocess.PIPE, check=False).stdout
+    return told.strip()[:1] in {b"", b"Z"}
+
+
+def test_what_stands_still_is_killed_and_what_works_is_not(start: Callable[..., Child]) -> None:
+    # Those that go on are watched for longer than those that do not.
+    going = [start(does) for does in (children.idle, children.busy, children.allowed)]
+    going += [start(children.idle, main_thread_works=True), start(children.locked_but_for_a_thread)]
+    stopped, allowed = start(children.idle), start(children.allowed)
+    standing = [start(children.locked), start(children.locked_for_all), stopped]
+    if LINUX:
+        standing += [start(children.locked_but_for_a_thread, main_thread_works=True), allowed]
+    for each in (stopped, allowed):
+        each.send_signal(signal.SIGSTOP)
+    eventually(lambda: all(each.poll() is not None for each in standing), "the end of those that stand still")
+    assert all(each.stood_still for each in standing)
+    assert [each.poll() for each in going] == [None] * len(going)
+    going[0].connection.send("there")
+    assert going[0].connection.recv() == "there"
+
+
+def test_whoever_starts_a_child_learns_of_its_end(start: Callable[..., Child]) -> None:
+    told: list[int] = []
+    idle = start(children.idle)
+    idle.ended = lambda: told.append(idle.pid)
+    idle.kill()
+    eventually(lambda: told == [idle.pid], "word of the end")
+    assert not idle.stood_still
+
+
+def test_a_machine_that_was_suspended_misses_nobody() -> None:
+    with _parent("idle", "idle") as (parent, pids):
+        for pid in (parent.pid, *pids):
+            os.kill(pid, signal.SIGSTOP)
+        # Longer than it takes until one that stands still is killed.
+        time.sleep(child._STILL + child._GLANCE)
+        for pid in (parent.pid, *pids):
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(child._GLANCE)
+        assert _all_there(parent)
+        assert not any(is_gone(pid) for pid in pids)
+
+
+@pytest.mark.skipif(not LINUX, reason="elsewhere, what is stopped or holds Python's lock ends when it goes on")
+def test_none_outlives_its_parent() -> None:
+    with _parent("idle", "busy", "locked_for_all", "allowed") as (parent, pids):
+        os.kill(pids[0], signal.SIGSTOP)
+        parent.kill()
+        eventually(lambda: all(is_gone(pid) for pid in pids), "the end of its children")
+
+
+def test_what_is_asked_does_not_outlive_who_asks(tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    code = "from tests.support.children import asking; asking()"
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env={**os.environ, "TOLD": str(told)}) as parent:
+        eventually(told.exists, "the start of its child")
+        parent.kill()
+    eventually(lambda: is_gone(int(told.read_text())), "the end of its child")
+
+
+def test_one_whose_parent_was_gone_before_ends_at_once() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        command = child._command(f"{children.__name__}:idle", theirs, ("0", "0"))
+        command[command.index(str(os.getpid()))] = "1"
+        ended = subprocess.run(command, pass_fds=[theirs.fileno()], timeout=PATIENCE, check=False)
+    assert ended.returncode == 1
+
+
+def test_one_whose_lifeline_is_cut_ends() -> None:
+    ours, theirs = socket.socketpair()
+    told, tell = socket.socketpair()
+    with told, tell, theirs:
+        numbers = str(tell.fileno()), str(theirs.fileno())
+        command = child._command(f"{children.__name__}:allowed", theirs, numbers)
+        with subprocess.Popen(command, pass_fds=[tell.fileno(), theirs.fileno()]) as lost:
+            assert told.recv(1)
+            ours.close()
+            assert lost.wait(PATIENCE) == -signal.SIGKILL
+
+
+class _parent:  # noqa: N801 -- used like a function
+    """A parent of children that do something, in a process of its own, and their numbers."""
+
+    def __init__(self, *does: str) -> None:
+        code = f"from tests.support.children import parent; parent(*{does})"
+        self._count = len(does)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __enter__(self) -> tuple[subprocess.Popen[str], list[int]]:
+        assert self._process.stdout is not None
+        return self._process, [int(self._process.stdout.readline()) for _ in range(self._count)]
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+def _all_there(parent: subprocess.Popen[str]) -> bool:
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    parent.stdin.write("\n")
+    parent.stdin.flush()
+    return parent.stdout.readline() == "True\n"
+
+
+@pytest.mark.skipif(not LINUX, reason="what Linux shows otherwise is shown by ps alone")
+@pytest.mark.parametrize("does", [children.busy, children.locked])
+def test_ps_tells_the_same(start: Callable[..., Child], does: Callable[..., None]) -> None:
+    started = start(does)
+    eventually(lambda: child._told_by_ps(started.pid).is_busy == (does is children.busy), "that")
+    assert not child._told_by_ps(started.pid).is_stopped
+    started.send_signal(signal.SIGSTOP)
+    eventually(lambda: child._told_by_ps(started.pid).is_stopped, "the stop")

@@ -1,0 +1,156 @@
+"""Expressions evaluated at a few elements, in plain Python: enough to say something about a program without running it.
+
+What is not known here, such as a picture or a strand of another subgraph, is None, and so is all that depends on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import TypeAlias
+
+from weft.ir.expr import Expr, LoopShape, LoopValue, SlotPlane, topological
+from weft.ir.program import Lowered
+from weft.ops import OPS, OpSpec, ieee
+
+Value: TypeAlias = float | int | None
+
+
+class AllowanceSpentError(Exception):
+    """The evaluation would take longer than it may."""
+
+
+@dataclass
+class Allowance:
+    """How many operations may still be evaluated."""
+
+    left: int
+
+    def spend(self, count: int) -> None:
+        """Raises AllowanceSpentError when there is nothing left."""
+        self.left -= count
+        if self.left < 0:
+            raise AllowanceSpentError
+
+
+@dataclass
+class Element:
+    """One element of a subgraph, with a memory of its own, tick by tick. `steps` and `nest` are the limits of a loop
+    and of a nest of loops; `stopped` collects the loops that met them."""
+
+    lowered: Lowered
+    allowance: Allowance
+    steps: int
+    nest: int
+    stopped: dict[Expr, None] = field(default_factory=dict)
+    _past: dict[SlotPlane, list[Value]] = field(default_factory=dict)
+    """What each plane of a slot was, tick by tick; the last one first."""
+    _given: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    _values: dict[Expr, Value] = field(default_factory=dict)
+    _results: dict[Expr, list[Value]] = field(default_factory=dict)
+    """What each loop carried at its end."""
+    _bodies: dict[Expr, list[Expr]] = field(default_factory=dict)
+    _depth: int = 0
+    """How many loops are running."""
+    _left: int = 0
+    """How many steps the nest of loops may still make."""
+    _is_cut: bool = False
+    """Whether a loop of this nest was stopped: so are those around it, which need no word of their own."""
+
+    def __post_init__(self) -> None:
+        self._nodes = [node for node in topological(self.lowered.swept) if not node.free]
+        self._slots = {slot.key: slot for slot in self.lowered.slots}
+
+    def tick(self, coords: Mapping[str, float], uniforms: Mapping[str, float]) -> dict[str, Value]:
+        """What the outputs are in the next tick, by their labels. Raises AllowanceSpentError."""
+        self._given = {"coord": coords, "uniform": uniforms}
+        self._run(self._nodes)
+        for update in self.lowered.updates:
+            self._past.setdefault(SlotPlane(update.slot, update.plane), []).insert(0, self._values[update.value])
+        return {output.label: self._values[output.value] for output in self.lowered.outputs}
+
+    def _run(self, nodes: Sequence[Expr]) -> None:
+        self.allowance.spend(len(nodes))
+        values = self._values
+        for node in nodes:
+            row = OPS.get(node.op)
+            values[node] = self._structural(node) if row is None else _folded(row, [values[a] for a in node.args])
+
+    def _structural(self, node: Expr) -> Value:
+        match node.op, node.attr:
+            case ("const" | "bits"), (float() | int()) as number:
+                return number
+            case ("coord" | "uniform"), str(name):
+                return self._given[node.op].get(name)
+            case "state", SlotPlane() as place:
+                return self._state(node, place)
+            case "loop", LoopShape() as shape:
+                self._results[node] = self._loop(node, shape)
+            case "loop_out", int(k):
+                return self._results[node.args[0]][k]
+        return None
+
+    def _state(self, node: Expr, place: SlotPlane) -> Value:
+        k = self._values[node.args[0]]
+        if len(node.args) > 1 or k is None:
+            return None  # it may have been computed at another element
+        back = min(int(k), self._slots[place.slot].depth) if 1 <= k < math.inf else 1
+        past = self._past.get(place, [])
+        return past[back - 1] if back <= len(past) else 0.0
+
+    def _loop(self, loop: Expr, shape: LoopShape) -> list[Value]:
+        first, last, *carried = (self._values[arg] for arg in loop.args[: 2 + shape.carried])
+        if first is None or last is None:
+            return [None] * shape.carried
+        count = ieee.steps(first, last)
+        if not self._depth:
+            self._left, self._is_cut = self.nest, False
+        if count > min(self.steps, self._left):
+            if not self._is_cut:
+                self.stopped[loop] = None
+            self._is_cut = True
+            return [None] * shape.carried
+        nexts = loop.args[2 + shape.carried :]
+        if loop not in self._bodies:
+            self._bodies[loop] = _body(nexts, shape.level)
+        body = self._bodies[loop]
+        variables = [node for node in body if node.op in _VARIABLES]
+        others = [node for node in body if node.op not in _VARIABLES]
+        self._depth += 1
+        for step in range(int(count)):
+            self._left -= 1
+            for node in variables:
+                self._values[node] = carried[node.attr.k] if isinstance(node.attr, LoopValue) else first + step
+            self._run(others)
+            carried = [self._values[node] for node in nexts]
+        self._depth -= 1
+        return carried
+
+
+_VARIABLES = frozenset({"loop_index", "loop_value"})
+
+
+def _folded(row: OpSpec, args: list[Value]) -> Value:
+    if None in args:
+        return None
+    if row.takes != "real":
+        args = [_truth(arg) if row.type_of_operand(at) == "truth" else arg for at, arg in enumerate(args)]
+    return row.fold(*args)
+
+
+def _truth(value: Value) -> float:
+    return 1.0 if value != 0 else 0.0
+
+
+def _body(nexts: Sequence[Expr], level: int) -> list[Expr]:
+    """What has to be evaluated in each step of a loop of a level, operands first; without what loops in it evaluate."""
+    found: set[Expr] = set()
+    todo = list(nexts)
+    while todo:
+        node = todo.pop()
+        if node not in found and node.free >> level & 1:
+            found.add(node)
+            todo += node.args
+    return sorted((node for node in found if node.free.bit_length() == level + 1), key=attrgetter("index"))

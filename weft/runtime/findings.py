@@ -1,0 +1,115 @@
+"""What there is to say about a program that compiles: found before it runs, when it is tried out, or while it runs.
+
+`check`, `run`, `render` and `eval` find these things by different means, and say the same about them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from weft.codegen.unit import Unit
+from weft.contexts import ContextTable
+from weft.errors import Diagnostic, Span
+from weft.graph.patch import Patch
+
+NOT_A_NUMBER: Final = "not-a-number"
+"""The code of the diagnostic about an output that is not a number anywhere."""
+
+_WHERE_NOT: Final = "look for 0/0, or a root or logarithm of what is below 0"
+
+IN_PICTURE: Final = "pixel, so it would be black"
+IN_SOUND: Final = "sample, so it would be silent"
+
+
+def nothing_to_show(contexts: ContextTable) -> Diagnostic:
+    """The error about a patch without an output statement."""
+    words = "this patch has no output statement, so there is nothing to show or play"
+    return Diagnostic("error", "no-output", words, None, f"for example {next(iter(contexts)).example}")
+
+
+def other_windows(patch: Patch) -> list[Diagnostic]:
+    """A warning for each picture that the one window does not show."""
+    words = "this version opens one window, so this picture is not shown"
+    others = patch.pictures()[1:]
+    return [Diagnostic("warning", "target-not-available", words, sink.statement.head) for sink in others]
+
+
+def places_of(patch: Patch) -> dict[str, Span]:
+    """Where the output statements stand, by their labels."""
+    return {sink.label: sink.statement.head for sink in patch.sinks}
+
+
+def as_warnings(problems: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Errors, told where nothing is refused for them."""
+    return [replace(problem, severity="warning") for problem in problems]
+
+
+def not_numbers(labels: Iterable[str], places: Mapping[str, Span], where: str) -> tuple[Diagnostic, ...]:
+    """What to say about outputs that are not numbers, given by their labels: one error for each statement."""
+    outputs: dict[str, list[str]] = {}
+    for label in labels:
+        statement, _, output = label.rpartition(".")
+        outputs.setdefault(statement, []).append(output)
+    return tuple(
+        Diagnostic("error", NOT_A_NUMBER, _no_number(statement, names, where), places.get(statement), _WHERE_NOT)
+        for statement, names in outputs.items()
+        if statement
+    )
+
+
+def _no_number(statement: str, outputs: list[str], where: str) -> str:
+    *others, last = outputs
+    listed = f"{', '.join(others)} and {last} of {{}} are" if others else f"{last} of {{}} is"
+    where = where.replace("so it", "so they") if others else where
+    # Neither a target nor the number among its like: the place is shown.
+    name = statement.partition(":")[0].partition(".")[0]
+    return f"{listed.format(name)} not a number at any {where}"
+
+
+def loop_stopped(kernel: str, places: Sequence[Span]) -> Diagnostic:
+    """The warning about a loop of a kernel that met its limit: the first of these, or another."""
+    words = f"a loop in {kernel} stops at its limit of steps"
+    first, *others = places or (None,)
+    related = tuple((span, "or this one") for span in others if span is not None)
+    return Diagnostic("warning", "loop-stopped", words, first, "the rest of its steps is left out", related)
+
+
+def loop_of(units: Iterable[Unit], kernel: str) -> Diagnostic:
+    """The same, of a program of these units."""
+    found = next((unit for unit in units if any(each.name == kernel for each in unit.kernels)), None)
+    return loop_stopped(kernel, found.loops if found is not None else ())
+
+
+def not_numbers_for_a_while(label: str, share: float, time: float, what: str, places: Mapping[str, Span]) -> Diagnostic:
+    """The warning about an output that is not a number at a share of `what` (samples, pixels), at `time` first."""
+    statement, _, output = label.rpartition(".")
+    name = statement.partition(":")[0].partition(".")[0]
+    words = f"{output} of {name} is not a number at {_percent(share)} of the {what}, first at {_seconds(time)}"
+    return Diagnostic("warning", NOT_A_NUMBER, words, places.get(statement), _WHERE_NOT)
+
+
+def clipped(share: float, peak: float, time: float, place: Span | None) -> Diagnostic:
+    """The warning about a sound that is too loud for a share of its samples, at `time` first."""
+    decibels = 20 * math.log10(peak)
+    hint = f"multiplied by {math.floor(100 / peak) / 100:g}, it would fit"
+    words = (
+        f"this sound is too loud at {_percent(share)} of its samples, which are clipped: first at {_seconds(time)}, "
+        f"and by {decibels:.1f} dB at most"
+    )
+    return Diagnostic("warning", "clipped", words, place, hint)
+
+
+def silent(place: Span | None) -> Diagnostic:
+    """The warning about a sound that is never heard."""
+    return Diagnostic("warning", "silent", "this sound is silent from beginning to end", place)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.995 else "99 %" if share < 1 else "100 %"
+
+
+def _seconds(time: float) -> str:
+    return f"{time:.3f}".rstrip("0").rstrip(".") + " s"
