@@ -43,7 +43,7 @@ def _remainder_of_singles(np: Any, out: Any, a: Any, b: Any) -> bool:
     """Computes the remainder in double precision, where each step is exact; several times as fast as numpy's own. False
     where that would not be exact: for too many turns, or operands that are not finite."""
     a, b = (np.asarray(x, np.float32).astype(np.float64) for x in (a, b))
-    turns = np.floor(np.divide(a, b))
+    turns = np.asarray(np.floor(np.divide(a, b)))
     if not (np.min(turns, initial=0) > -_MOST_TURNS and np.max(turns, initial=0) < _MOST_TURNS):
         return False
     rest = np.subtract(a, np.multiply(turns, b, out=turns), out=turns)
