@@ -22,6 +22,7 @@ test: $(VENV)/.ready ## run the tests, without a display where there is none
 
 lint: $(VENV)/.ready ## check style and common mistakes
 	$(VENV)/bin/ruff check
+	$(VENV)/bin/isort --check --quiet benchmarks scripts tests weft
 
 type: $(VENV)/.ready ## check types
 	$(VENV)/bin/mypy

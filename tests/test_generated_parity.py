@@ -18,15 +18,9 @@ import numpy.typing as npt
 import pytest
 
 from tests.support.parity.author import program, sound, voice
-from tests.support.parity.cases import (
-    EACH_LONG,
-    SHORT_MOMENTS,
-    Case,
-    case_of,
-    case_of_seed,
-    sound_case_of,
-    sound_case_of_seed,
-)  # fmt: skip
+from tests.support.parity.cases import (  # fmt: skip
+    EACH_LONG, SHORT_MOMENTS, Case, case_of, case_of_seed, sound_case_of, sound_case_of_seed
+)
 from tests.support.parity.moved import DoubleMovement, MovedReference, Movement
 from tests.support.parity.pieces import FIELDS, INPUTS, PLACES
 from tests.support.parity.recipes import RECIPES, STATE_RECIPES, WRITTEN, check_complete

@@ -10,14 +10,7 @@ from pathlib import Path
 from benchmarks.beside.sine import SINE
 from benchmarks.beside.tools import C_FLAGS, library, missing_program, program_version
 from benchmarks.peers.figures import (
-    AXES,
-    CLOUD_TURNS,
-    FIRST_MULTIPLIER,
-    FIRST_SHIFT,
-    OCTAVES,
-    PLASMA_ANGLES,
-    SECOND_MULTIPLIER,
-    SECOND_SHIFT,
+    AXES, CLOUD_TURNS, FIRST_MULTIPLIER, FIRST_SHIFT, OCTAVES, PLASMA_ANGLES, SECOND_MULTIPLIER, SECOND_SHIFT
 )
 from benchmarks.peers.peer import Prepared, blank
 

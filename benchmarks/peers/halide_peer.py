@@ -17,16 +17,8 @@ import numpy as np
 from benchmarks.beside.sine import SINE
 from benchmarks.beside.tools import missing, versions
 from benchmarks.peers.figures import (
-    AXES,
-    CLOUD_TURNS,
-    FIRST_MULTIPLIER,
-    FIRST_SHIFT,
-    OCTAVES,
-    PLASMA_ANGLES,
-    SECOND_MULTIPLIER,
-    SECOND_SHIFT,
-    depth,
-    turns,
+    AXES, CLOUD_TURNS, FIRST_MULTIPLIER, FIRST_SHIFT, OCTAVES, PLASMA_ANGLES, SECOND_MULTIPLIER, SECOND_SHIFT, depth,
+    turns
 )
 from benchmarks.peers.peer import Prepared, blank
 

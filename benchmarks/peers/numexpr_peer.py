@@ -16,13 +16,7 @@ import numpy as np
 
 from benchmarks.beside.tools import missing, versions
 from benchmarks.peers.figures import (
-    CLOUD_TURNS,
-    FIRST_MULTIPLIER,
-    OCTAVES,
-    PLASMA_ANGLES,
-    SECOND_MULTIPLIER,
-    SECOND_SHIFT,
-    depth,
+    CLOUD_TURNS, FIRST_MULTIPLIER, OCTAVES, PLASMA_ANGLES, SECOND_MULTIPLIER, SECOND_SHIFT, depth
 )
 from benchmarks.peers.numpy_peer import Band, Grid, grid, lattice
 from benchmarks.peers.peer import Prepared

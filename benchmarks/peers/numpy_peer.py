@@ -14,15 +14,7 @@ import numpy.typing as npt
 
 from benchmarks.beside.tools import versions
 from benchmarks.peers.figures import (
-    AXES,
-    CLOUD_TURNS,
-    FIRST_MULTIPLIER,
-    FIRST_SHIFT,
-    OCTAVES,
-    PLASMA_ANGLES,
-    SECOND_MULTIPLIER,
-    SECOND_SHIFT,
-    depth,
+    AXES, CLOUD_TURNS, FIRST_MULTIPLIER, FIRST_SHIFT, OCTAVES, PLASMA_ANGLES, SECOND_MULTIPLIER, SECOND_SHIFT, depth
 )
 from benchmarks.peers.peer import Picture, Prepared, blank
 

@@ -17,15 +17,7 @@ import numpy as np
 
 from benchmarks.beside.tools import missing, versions
 from benchmarks.peers.figures import (
-    AXES,
-    CLOUD_TURNS,
-    FIRST_MULTIPLIER,
-    FIRST_SHIFT,
-    OCTAVES,
-    PLASMA_ANGLES,
-    SECOND_MULTIPLIER,
-    SECOND_SHIFT,
-    depth,
+    AXES, CLOUD_TURNS, FIRST_MULTIPLIER, FIRST_SHIFT, OCTAVES, PLASMA_ANGLES, SECOND_MULTIPLIER, SECOND_SHIFT, depth
 )
 from benchmarks.peers.peer import Picture, Prepared
 

@@ -8,14 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.peers.figures import (
-    AXES,
-    CLOUD_TURNS,
-    FIRST_MULTIPLIER,
-    FIRST_SHIFT,
-    OCTAVES,
-    PLASMA_ANGLES,
-    SECOND_MULTIPLIER,
-    SECOND_SHIFT,
+    AXES, CLOUD_TURNS, FIRST_MULTIPLIER, FIRST_SHIFT, OCTAVES, PLASMA_ANGLES, SECOND_MULTIPLIER, SECOND_SHIFT
 )
 from benchmarks.peers.peer import Picture
 

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.peers import (
-    c_peer,
-    halide_peer,
-    numba_peer,
-    numexpr_peer,
-    numpy_peer,
-    opengl_peer,
-    taichi_peer,
-    weft_gl_peer,
-    weft_peer,
+    c_peer, halide_peer, numba_peer, numexpr_peer, numpy_peer, opengl_peer, taichi_peer, weft_gl_peer, weft_peer
 )
 from benchmarks.peers.peer import Peer
 

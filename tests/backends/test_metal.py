@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.backends.test_card_audio import CUTS, SINE, Player
-from tests.backends.test_card_audio import unit_of as sound_of
+from tests.backends.test_card_audio import CUTS, SINE, Player, unit_of as sound_of
 from tests.support.metal.device import CpuDevice
 from tests.support.metal.executor import device
 from tests.support.metal.library import DEVICE, either, hide

@@ -15,18 +15,9 @@ import pytest
 
 from tests.support.exprs import Exprs, lowered, number_slot
 from tests.support.kernels import compiled, kernel
-from tests.support.series import (
-    LOOPS,
-    LOOPS_OF_SEVERAL,
-    PROGRAMS,
-    RATE,
-    SIZES,
-    assert_same,
-    kernel_of,
-    launch,
-    looping,
-    played,
-)  # fmt: skip
+from tests.support.series import (  # fmt: skip
+    LOOPS, LOOPS_OF_SEVERAL, PROGRAMS, RATE, SIZES, assert_same, kernel_of, launch, looping, played
+)
 from tests.support.tolerances import SERIES, WAVES
 from weft.backends import llvm
 from weft.backends.launch import Even, Launch, StreamCoords

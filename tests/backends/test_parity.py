@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.support.kernels import compiled, launch_of
 from tests.support.random_exprs import EXACT_OPS, SMOOTH_OPS, programs

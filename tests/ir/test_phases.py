@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.support.chosen_passes import AS_WRITTEN, UP_TO_PHASES, WITHOUT_PHASES, kernel_by
 from tests.support.exprs import Exprs, lowered, number_slot

@@ -7,8 +7,7 @@ import math
 import struct
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from weft.contexts import VISUAL

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.ops.operands import NOISES, expansion_tolerance, is_about_bits, tuples_for
 from weft.ops import OPS

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.ops import OPS
-from weft.ops import formula as f
+from weft.ops import OPS, formula as f
 from weft.ops.formula import Term
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from weft.ops import OPS
 from weft.ops.intervals import ANYWHERE, Interval, number, product, total

@@ -6,8 +6,7 @@ import re
 from itertools import combinations
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from weft.errors import Diagnostic, Source, Span
 from weft.media.lettering import Face

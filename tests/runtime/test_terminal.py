@@ -7,8 +7,7 @@ import re
 import numpy as np
 import pyte
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.support.pseudo_terminal import SEQUENCE, diagnostic, noise
 from weft.errors import Diagnostic, Source, Span

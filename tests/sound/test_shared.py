@@ -12,17 +12,8 @@ import pytest
 
 from weft.errors import WeftError
 from weft.runtime.sound.shared import (
-    MOST_CONTROLS,
-    MOST_RINGS,
-    RING,
-    Controls,
-    ControlsWriter,
-    Figures,
-    FiguresReader,
-    FiguresWriter,
-    Memory,
-    Rings,
-    State,
+    MOST_CONTROLS, MOST_RINGS, RING, Controls, ControlsWriter, Figures, FiguresReader, FiguresWriter, Memory, Rings,
+    State
 )
 
 

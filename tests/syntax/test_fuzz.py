@@ -2,8 +2,7 @@
 
 import random
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.support.mutations import OTHER, PHRASES, SYMBOLS, WORDS, mutated, programs
 from weft.errors import Report, Source

@@ -10,17 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.base import (
-    Backend,
-    Compiled,
-    Coordinator,
-    DeviceLostError,
-    Env,
-    Handle,
-    NoHandle,
-    Reading,
-    Values,
-)
+from weft.backends.base import Backend, Compiled, Coordinator, DeviceLostError, Env, Handle, NoHandle, Reading, Values
 from weft.backends.card_compiled import CardCompiled
 from weft.backends.launch import Launch, Value
 from weft.backends.launching import at_points, nowhere, tick

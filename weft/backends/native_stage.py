@@ -20,17 +20,7 @@ from weft.codegen.base import Kernel
 from weft.codegen.native.frame import FRAME
 from weft.codegen.native.functions import COLUMNS, ELEMENTS, ROWS
 from weft.codegen.native.layout import (
-    CHANNELS,
-    Cell,
-    Field,
-    Head,
-    History,
-    Layout,
-    Line,
-    PictureWord,
-    Ring,
-    Scalar,
-    Word,
+    CHANNELS, Cell, Field, Head, History, Layout, Line, PictureWord, Ring, Scalar, Word
 )
 from weft.ir.rates import Rate
 

@@ -6,18 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from weft.backends.vector_program import (
-    Body,
-    Extent,
-    Group,
-    Kind,
-    Number,
-    Operand,
-    Program,
-    Register,
-    Step,
-    Value,
-)
+from weft.backends.vector_program import Body, Extent, Group, Kind, Number, Operand, Program, Register, Step, Value
 from weft.ops.spec import ValueType
 
 _ZERO = Number(0.0)

@@ -16,17 +16,7 @@ from weft.backends import vector_steps as steps
 from weft.backends.pixels import OPAQUE, channels, level
 from weft.backends.vector_emit import Emitter
 from weft.backends.vector_program import (
-    HERE,
-    Array,
-    Extent,
-    Filled,
-    Line,
-    Number,
-    Operand,
-    Register,
-    Scalar,
-    Value,
-    joined,
+    HERE, Array, Extent, Filled, Line, Number, Operand, Register, Scalar, Value, joined
 )
 
 # Where each channel lies in a pixel of 32 bits, which is in memory red first.

@@ -12,19 +12,7 @@ import numpy as np
 from weft.backends import vector_steps as steps
 from weft.backends.vector_emit import Emitter
 from weft.backends.vector_program import (
-    HERE,
-    NUMPY,
-    Extent,
-    Kept,
-    Kind,
-    Line,
-    Number,
-    Operand,
-    Program,
-    Register,
-    Scalar,
-    Value,
-    joined,
+    HERE, NUMPY, Extent, Kept, Kind, Line, Number, Operand, Program, Register, Scalar, Value, joined
 )
 from weft.codegen.base import Instruction, Kernel, StrandCall
 from weft.codegen.liveness import expiring_locals, loop_spans

@@ -12,11 +12,7 @@ from types import MappingProxyType
 
 import click
 from click.shell_completion import (
-    BashComplete,
-    CompletionItem,
-    add_completion_class,
-    get_completion_class,
-    split_arg_string,
+    BashComplete, CompletionItem, add_completion_class, get_completion_class, split_arg_string
 )
 
 from weft.syntax.texts import ENDING

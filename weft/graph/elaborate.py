@@ -25,38 +25,13 @@ from weft.graph.mistakes import along_time, short, time_map, under_map
 from weft.graph.patch import Expanded, FromCache, FromParameter, FromSource, Part, Patch
 from weft.graph.resolve import Resolver, too_many_outputs
 from weft.graph.scope import (
-    CacheMember,
-    Closure,
-    Fixed,
-    LoopResult,
-    LoopSite,
-    Member,
-    Opaque,
-    PoisonedError,
-    PositionallyRemapped,
-    Remapped,
-    Scope,
-    SourceMember,
-    StrandMember,
+    CacheMember, Closure, Fixed, LoopResult, LoopSite, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped,
+    Scope, SourceMember, StrandMember
 )
 from weft.names import StrandRef
 from weft.ops import BINARY, BUILTINS, UNARY
 from weft.sources import SOURCES
-from weft.syntax.ast import (
-    Access,
-    Binary,
-    Bundle,
-    Call,
-    Expression,
-    If,
-    Index,
-    Map,
-    Name,
-    Number,
-    Remap,
-    Text,
-    Unary,
-)
+from weft.syntax.ast import Access, Binary, Bundle, Call, Expression, If, Index, Map, Name, Number, Remap, Text, Unary
 from weft.trampoline import Task, run
 from weft.wording import steps_of
 

@@ -8,17 +8,8 @@ from typing import TypeVar
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, did_you_mean, error
 from weft.graph.patch import (
-    Definition,
-    Expanded,
-    FromCache,
-    FromParameter,
-    FromSource,
-    Instance,
-    OutputDefinition,
-    Part,
-    Patch,
-    SinkStatement,
-    Spread,
+    Definition, Expanded, FromCache, FromParameter, FromSource, Instance, OutputDefinition, Part, Patch, SinkStatement,
+    Spread
 )
 from weft.graph.resolve import RESERVED, check_bound, check_copies
 from weft.graph.settings import DEFAULTS, SETTINGS
@@ -27,25 +18,8 @@ from weft.ops import BUILTINS
 from weft.ops.state import STATE
 from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Assignment,
-    Binding,
-    BodyStatement,
-    Call,
-    CallBinding,
-    Expression,
-    Fade,
-    For,
-    Ident,
-    Include,
-    Name,
-    OutputStatement,
-    Parameter,
-    Program,
-    Quantize,
-    Setting,
-    SpindleDefinition,
-    Text,
-    Use,
+    Assignment, Binding, BodyStatement, Call, CallBinding, Expression, Fade, For, Ident, Include, Name, OutputStatement,
+    Parameter, Program, Quantize, Setting, SpindleDefinition, Text, Use
 )
 
 S = TypeVar("S")

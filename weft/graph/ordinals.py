@@ -11,21 +11,8 @@ from weft.graph.patch import Expanded, FromCache, FromSource, Part, Patch
 from weft.ops import BUILTINS, ieee
 from weft.ops.state import STATE
 from weft.syntax.ast import (
-    Assignment,
-    Binary,
-    BodyStatement,
-    Bundle,
-    Call,
-    CallBinding,
-    Expression,
-    For,
-    If,
-    Index,
-    Name,
-    Number,
-    Remap,
-    SpindleDefinition,
-    Unary,
+    Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Expression, For, If, Index, Name, Number, Remap,
+    SpindleDefinition, Unary
 )
 from weft.syntax.walk import Walkable, children, walk
 

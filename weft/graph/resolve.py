@@ -15,40 +15,15 @@ from weft.graph.groups import as_member, instance_group, pick_hint, remapped, st
 from weft.graph.ordinals import ordinals_of
 from weft.graph.patch import Patch, Spread
 from weft.graph.scope import (
-    Body,
-    CacheMember,
-    Closure,
-    Group,
-    Local,
-    LoopResult,
-    LoopSite,
-    Member,
-    Opaque,
-    PoisonedError,
-    Scope,
-    SourceMember,
+    Body, CacheMember, Closure, Group, Local, LoopResult, LoopSite, Member, Opaque, PoisonedError, Scope, SourceMember
 )
 from weft.graph.source_calls import source_shape
 from weft.ops import BUILTINS, CONSTANTS
 from weft.ops.state import STATE
 from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Access,
-    Assignment,
-    Binary,
-    BodyStatement,
-    Bundle,
-    Call,
-    CallBinding,
-    Expression,
-    For,
-    If,
-    Index,
-    Name,
-    Number,
-    Remap,
-    SpindleDefinition,
-    Unary,
+    Access, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Expression, For, If, Index, Name, Number,
+    Remap, SpindleDefinition, Unary
 )
 from weft.wording import steps_of
 

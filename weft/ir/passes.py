@@ -12,8 +12,7 @@ from weft.ir.builder import Builder, in_order
 from weft.ir.expr import Expr, Pool, SlotPlane
 from weft.ir.program import Lowered
 from weft.ir.rates import Rate, planar_slots, rates
-from weft.ops import OPS
-from weft.ops import formula as f
+from weft.ops import OPS, formula as f
 from weft.ops.formula import Term
 from weft.ops.ieee import below_in_single
 

@@ -8,17 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from weft.contexts import ContextSpec
-from weft.ir.expr import (
-    Attribute,
-    Expr,
-    LoopShape,
-    LoopValue,
-    PicturePlane,
-    Pool,
-    SlotPlane,
-    StrandRef,
-    topological,
-)
+from weft.ir.expr import Attribute, Expr, LoopShape, LoopValue, PicturePlane, Pool, SlotPlane, StrandRef, topological
 from weft.ir.program import Lowered, Output, StateSlot, Update
 from weft.ir.rates import Rate, rates
 

@@ -6,8 +6,7 @@ import math
 from functools import reduce
 from typing import Any
 
-from weft.ops import double, ieee, intervals, single
-from weft.ops import formula as f
+from weft.ops import double, formula as f, ieee, intervals, single
 from weft.ops.formula import Term
 from weft.ops.spec import OpSpec, params
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from weft.ops import formula as f
-from weft.ops import ieee
+from weft.ops import formula as f, ieee
 from weft.ops.formula import Term
 from weft.ops.spec import OpSpec, params
 

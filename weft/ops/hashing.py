@@ -7,8 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from weft.ops import double, ieee, single
-from weft.ops import formula as f
+from weft.ops import double, formula as f, ieee, single
 from weft.ops.formula import Term
 from weft.ops.spec import OpSpec, params
 

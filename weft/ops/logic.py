@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ops import formula as f
-from weft.ops import ieee, intervals, single
+from weft.ops import formula as f, ieee, intervals, single
 from weft.ops.spec import OpSpec, params
 
 

@@ -6,18 +6,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from weft.ops import formula as f
-from weft.ops import noise_fold
+from weft.ops import formula as f, noise_fold
 from weft.ops.formula import Operand, Term
 from weft.ops.hashing import UNIT, Axis, X, Y, Z, axis_part, finish
 from weft.ops.noise_fold import (
-    CELL_MARGIN,
-    LACUNARITY_Z,
-    OCTAVE_PLANES,
-    OCTAVE_SHIFT,
-    OCTAVES_MAX,
-    SECOND_DRIFT,
-    SIMPLEX_SCALE,
+    CELL_MARGIN, LACUNARITY_Z, OCTAVE_PLANES, OCTAVE_SHIFT, OCTAVES_MAX, SECOND_DRIFT, SIMPLEX_SCALE
 )
 from weft.ops.shaping import clamp, fade, mix
 from weft.ops.spec import OpSpec, params

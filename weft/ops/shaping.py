@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from weft.ops import formula as f
-from weft.ops import ieee
+from weft.ops import formula as f, ieee
 from weft.ops.formula import Operand, Term
 from weft.ops.spec import OpSpec, params
 

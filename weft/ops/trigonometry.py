@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from weft.ops import double, ieee, intervals, single
-from weft.ops import formula as f
+from weft.ops import double, formula as f, ieee, intervals, single
 from weft.ops.spec import OpSpec, params
 
 

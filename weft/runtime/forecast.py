@@ -21,14 +21,7 @@ from weft.ir.program import Lowered
 from weft.ir.ranges import long_loops
 from weft.runtime.analysis import Analysis, Probe, analyse, each_subgraph, without_collection
 from weft.runtime.findings import (
-    IN_PICTURE,
-    IN_SOUND,
-    as_warnings,
-    loop_stopped,
-    not_numbers,
-    nothing_to_show,
-    other_windows,
-    places_of,
+    IN_PICTURE, IN_SOUND, as_warnings, loop_stopped, not_numbers, nothing_to_show, other_windows, places_of
 )
 from weft.runtime.inputs import InputState
 from weft.syntax.ast import SpindleDefinition

@@ -26,16 +26,8 @@ from weft.runtime.cast import Change
 from weft.runtime.compiling.trial import Moment, dark_outputs
 from weft.runtime.coordinator import Result, main_picture
 from weft.runtime.findings import (
-    IN_PICTURE,
-    IN_SOUND,
-    as_warnings,
-    clipped,
-    loop_of,
-    not_numbers,
-    not_numbers_for_a_while,
-    other_windows,
-    places_of,
-    silent,
+    IN_PICTURE, IN_SOUND, as_warnings, clipped, loop_of, not_numbers, not_numbers_for_a_while, other_windows, places_of,
+    silent
 )
 from weft.runtime.inputs import InputState
 from weft.runtime.playable import Playable

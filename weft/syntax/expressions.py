@@ -10,19 +10,7 @@ from parsimonious.nodes import Node
 
 from weft.errors import Diagnostic, Report, Span
 from weft.syntax import hints
-from weft.syntax.ast import (
-    Access,
-    Argument,
-    Bundle,
-    Call,
-    Expression,
-    Index,
-    Map,
-    Name,
-    Number,
-    Remap,
-    Text,
-)
+from weft.syntax.ast import Access, Argument, Bundle, Call, Expression, Index, Map, Name, Number, Remap, Text
 from weft.syntax.precedence import Operand, Row
 from weft.syntax.scanner import text_value
 from weft.syntax.tokens import GLUED, NUMBER, TEXT, Tokens, shorten

@@ -9,18 +9,7 @@ from typing import Final, TypeAlias
 
 from weft.errors import Diagnostic, Span
 from weft.syntax.tokens import (
-    BINDS,
-    END,
-    GLUED,
-    KEYWORDS,
-    NAME,
-    NUMBER,
-    OPERAND_ENDS,
-    OPERATOR,
-    PRAGMA,
-    TEXT,
-    Tokens,
-    shorten,
+    BINDS, END, GLUED, KEYWORDS, NAME, NUMBER, OPERAND_ENDS, OPERATOR, PRAGMA, TEXT, Tokens, shorten
 )
 
 # What a value must follow. A > may also close a bundle; there, `Failure.expected` decides.

@@ -14,18 +14,7 @@ from weft.syntax import hints, lookalikes
 from weft.syntax.operators import BINARY
 from weft.syntax.texts import MAX_CHARACTERS
 from weft.syntax.tokens import (
-    BECOMES,
-    BINDS,
-    BROKEN,
-    GLUED,
-    KEYWORDS,
-    NAME,
-    NUMBER,
-    OPERATOR,
-    PRAGMA,
-    PRAGMA_END,
-    TEXT,
-    shorten,
+    BECOMES, BINDS, BROKEN, GLUED, KEYWORDS, NAME, NUMBER, OPERATOR, PRAGMA, PRAGMA_END, TEXT, shorten
 )
 
 # Operators of other languages, and how they are written here.

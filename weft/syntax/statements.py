@@ -10,17 +10,7 @@ from parsimonious.nodes import Node
 
 from weft.errors import Diagnostic, Report, Span
 from weft.syntax import hints
-from weft.syntax.ast import (
-    Assignment,
-    Binding,
-    CallBinding,
-    Expression,
-    Ident,
-    Number,
-    OutputStatement,
-    Setting,
-    Unary,
-)
+from weft.syntax.ast import Assignment, Binding, CallBinding, Expression, Ident, Number, OutputStatement, Setting, Unary
 from weft.syntax.expressions import ExpressionBuilder
 from weft.syntax.tokens import NUMBER, Tokens, shorten
 

@@ -6,26 +6,8 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from weft.syntax.ast import (
-    Access,
-    Assignment,
-    Binary,
-    Binding,
-    BodyStatement,
-    Bundle,
-    Call,
-    CallBinding,
-    Expression,
-    For,
-    If,
-    Index,
-    Name,
-    Number,
-    OutputStatement,
-    Remap,
-    SpindleDefinition,
-    Statement,
-    Text,
-    Unary,
+    Access, Assignment, Binary, Binding, BodyStatement, Bundle, Call, CallBinding, Expression, For, If, Index, Name,
+    Number, OutputStatement, Remap, SpindleDefinition, Statement, Text, Unary
 )
 
 Walkable: TypeAlias = Expression | BodyStatement

@@ -20,17 +20,7 @@ from tests.support.metal.device import CpuDevice, error
 from tests.support.metal.layer import CAMetalLayer, NSWindow
 from tests.support.metal.shading import Shading
 from tests.support.metal.things import (
-    Alloc,
-    Attachments,
-    Buffer,
-    MTLClearColor,
-    MTLOrigin,
-    MTLSize,
-    MTLViewport,
-    NSError,
-    Pools,
-    Settings,
-    Texture,
+    Alloc, Attachments, Buffer, MTLClearColor, MTLOrigin, MTLSize, MTLViewport, NSError, Pools, Settings, Texture
 )
 
 NAME, WORKING_SET = "a processor", 2**30

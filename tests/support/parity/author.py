@@ -12,21 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from tests.support.parity.pieces import (
-    CONSTANTS,
-    FIELDS,
-    INPUTS,
-    MAPPED,
-    MAPS_OF_PLACES,
-    MAPS_OF_TIME,
-    PARAMETERS,
-    PICTURE,
-    PLACES,
-    SETTINGS,
-    Piece,
-    Spindle,
-    Surroundings,
-)  # fmt: skip
+from tests.support.parity.pieces import (  # fmt: skip
+    CONSTANTS, FIELDS, INPUTS, MAPPED, MAPS_OF_PLACES, MAPS_OF_TIME, PARAMETERS, PICTURE, PLACES, SETTINGS, Piece,
+    Spindle, Surroundings
+)
 from tests.support.parity.recipes import RECIPES, RESULTS, STATE_RECIPES, UNIT, WRITTEN, Interval, Recipe
 from weft.ops import OpSpec
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import numpy.typing as npt
+from weft_remote.wire import Arrays, Head, pack, unpack
 
 import weft
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, DeviceLostError, Env
@@ -25,7 +26,6 @@ from weft.codegen.serialize import to_json
 from weft.codegen.unit import Unit
 from weft.errors import error
 from weft.names import StrandRef
-from weft_remote.wire import Arrays, Head, pack, unpack
 
 VARIABLE = "WEFT_REMOTE"
 

@@ -21,6 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 
 import numpy as np
+from weft_remote.wire import Arrays, Head, pack, unpack
 
 import weft
 from weft.backends import hardware
@@ -33,7 +34,6 @@ from weft.codegen.serialize import from_json
 from weft.codegen.verify import verify
 from weft.errors import WeftError, error
 from weft.names import StrandRef
-from weft_remote.wire import Arrays, Head, pack, unpack
 
 # How many units are kept: those asked for last. Programs come and go, and nobody says when one is done with.
 _KEPT = 64

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.metal.device import CpuDevice as Device
-from tests.support.metal.device import error
+from tests.support.metal.device import CpuDevice as Device, error
 from tests.support.metal.library import DEVICE, About
 
 __all__ = ["Device", "error", "get_devices"]
