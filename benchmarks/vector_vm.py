@@ -26,8 +26,8 @@ from weft.backends.memory import StateMemory
 from weft.backends.vector import VectorExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.ops import hashing
-from weft.ops.noise_fold import LACUNARITY_Z, OCTAVE_PLANES, OCTAVE_SHIFT
+from weft.ops import noise
+from weft.ops.noise import LACUNARITY_Z, OCTAVE_PLANES, OCTAVE_SHIFT
 from weft.runtime.build import build
 
 F = np.float32
@@ -131,7 +131,7 @@ def plasma_by_hand(width: int, height: int) -> Draw:
     return draw
 
 
-def _parts(coordinate: Any, axis: hashing.Axis) -> tuple[list[Bits], Reals]:
+def _parts(coordinate: Any, axis: noise.Axis) -> tuple[list[Bits], Reals]:
     """What a coordinate contributes to the hash of the lattice points around it, and how they are blended."""
     below = np.floor(coordinate)
     whole = below.astype(np.int32).view(np.uint32)
@@ -149,9 +149,9 @@ def clouds_by_hand(width: int, height: int) -> Draw:
             shift = F(OCTAVE_SHIFT if i else 0)
             z = np.full((1, 1), time * 0.5 * LACUNARITY_Z**i + OCTAVE_PLANES * i, F)
             x, y = (
-                _parts(line * F(4 * 2**i) + shift, axis) for line, axis in ((hand.x, hashing.X), (hand.y, hashing.Y))
+                _parts(line * F(4 * 2**i) + shift, axis) for line, axis in ((hand.x, noise.X), (hand.y, noise.Y))
             )
-            octaves.append((x, y, _parts(z, hashing.Z), F(0.5**i / 1.9375 * hashing.UNIT)))
+            octaves.append((x, y, _parts(z, noise.Z), F(0.5**i / 1.9375 * noise.UNIT)))
 
         def tile(number: int, rows: slice) -> None:
             out = picture[rows]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Computes the polynomials of weft/ops/polynomials.py and prints them: .venv/bin/python scripts/polynomials.py
+"""Computes the polynomials of weft/ops/lanes.py and prints them: .venv/bin/python scripts/polynomials.py
 
 Each is the best of its length for a function on an interval: no other has a smaller largest error. It is found by
 Remez's exchange: where the errors at one point more than there are coefficients alternate in sign and are equal in

@@ -17,9 +17,8 @@ import pytest
 from tests.support.expectations import expectations
 from tests.support.mutations import exchanged, mutated, programs
 from weft.errors import Diagnostic
-from weft.runtime.compiling.compiler import Compiler, Saved
-from weft.runtime.compiling.trial import Moment, mistakes
-from weft.runtime.setup import Setup
+from weft.runtime.compiling.compiler import Compiler, Moment, Saved, mistakes
+from weft.runtime.program import Setup
 
 ASKED = int(os.environ.get("WEFT_MUTATIONS", "0"))
 FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 300)

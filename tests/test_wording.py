@@ -9,9 +9,9 @@ import pyte
 import pytest
 from hypothesis import given, strategies as st
 
-from weft.errors import MOST_SHOWN, Diagnostic, Report, Source, Span, WeftError, did_you_mean, event_fields, foremost
-from weft.wording import (
-    LONGEST_LINE, LONGEST_MESSAGE, LONGEST_WORD, columns, excerpt, fitting, path_of, steps_of, visible
+from weft.errors import (
+    LONGEST_LINE, LONGEST_MESSAGE, LONGEST_WORD, MOST_SHOWN, Diagnostic, Report, Source, Span, WeftError, columns,
+    did_you_mean, event_fields, excerpt, fitting, foremost, path_of, steps_of, visible
 )
 
 EVIL = "\x1b[2J\x9b31m\r\x7f\u202e\u2066\u200b\ufeff\u2028\ud800\0"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from weft.ops.hashing import MASK, UNIT, X, Y, Z
-from weft.ops.noise_fold import LACUNARITY_Z, OCTAVE_PLANES, OCTAVE_SHIFT
+from weft.ops.noise import LACUNARITY_Z, MASK, OCTAVE_PLANES, OCTAVE_SHIFT, UNIT, X, Y, Z
 
 # What patches/bench/v2.weft and v3.weft add to the phases of red, green and blue: as angles, and in turns.
 PLASMA_ANGLES = (0.0, 2.094, 4.188)

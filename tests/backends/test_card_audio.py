@@ -36,11 +36,10 @@ from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
 from weft.names import view_of
 from weft.runtime.build import build
-from weft.runtime.compiling.compiler import Compiler, Saved
-from weft.runtime.compiling.trial import Moment, mistakes
+from weft.runtime.compiling.compiler import Compiler, Moment, Saved, mistakes
 from weft.runtime.coordinator import ProgramRunner
 from weft.runtime.findings import NOT_A_NUMBER
-from weft.runtime.setup import Setup
+from weft.runtime.program import Setup
 
 __all__ = ["device", "graphics"]
 

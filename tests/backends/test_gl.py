@@ -385,8 +385,8 @@ def test_without_libraries_the_device_says_what_is_missing(tmp_path: Path) -> No
 def test_nothing_is_opened_where_programs_are_tried_out() -> None:
     code = (
         "import sys\n"
-        "from weft.runtime.setup import Setup\nfrom weft.runtime.compiling.compiler import Compiler\n"
-        "from weft.runtime.compiling.trial import Moment, mistakes\n"
+        "from weft.runtime.program import Setup\nfrom weft.runtime.compiling.compiler import Compiler\n"
+        "from weft.runtime.compiling.compiler import Moment, mistakes\n"
         "from weft.runtime.compiling.worker import Saved\n"
         "from weft.backends.registry import load_registry\nfrom weft.backends.select import choose\n"
         "names = [spec.name for spec in load_registry().contexts]\n"

@@ -38,7 +38,7 @@ from weft.errors import Source, WeftError
 from weft.names import StrandRef
 from weft.runtime.build import Build, build
 from weft.runtime.coordinator import ProgramRunner
-from weft.runtime.measure_cards import find_cards, measure_card
+from weft.runtime.measure import find_cards, measure_card
 from weft.runtime.offline import Offline
 
 __all__ = ["device", "either"]

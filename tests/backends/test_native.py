@@ -29,7 +29,7 @@ from weft.codegen.native.layout import Word
 from weft.codegen.native.target import ISAS, TIERS
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.ir.program import Lowered
+from weft.ir.expr import Lowered
 from weft.runtime.build import build
 
 HERE = [isa for isa in ISAS.values() if llvm.runs_here(isa)]

@@ -17,7 +17,7 @@ from weft.cli import main
 from weft.cli.patch import shipped_patches
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.graph.serialize import from_json
+from weft.graph.draw import from_json
 from weft.runtime.forecast import check
 
 __all__ = ["graphics"]

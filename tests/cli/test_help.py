@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from weft.cli import COMMANDS, main
-from weft.cli.topics import KINDS, Topic, all_names, all_topics, find
+from weft.cli.help import KINDS, Topic, all_names, all_topics, find
 from weft.contexts import ContextTable
 from weft.errors import Report, Source
-from weft.graph.fields import ALL_FIELDS
+from weft.graph.domain import ALL_FIELDS
 from weft.keys import KEYS
 from weft.ops import BINARY, BUILTINS, CONSTANTS, UNARY
 from weft.ops.state import STATE
@@ -27,7 +27,7 @@ from weft.syntax.ast import OutputStatement
 from weft.syntax.includes import libraries
 from weft.syntax.parser import parse
 from weft.syntax.pragmas import PRAGMAS
-from weft.syntax.tokens import KEYWORDS
+from weft.syntax.scanner import KEYWORDS
 
 TOPICS = all_topics()
 ROOT = Path(__file__).parents[2]

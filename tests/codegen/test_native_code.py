@@ -11,7 +11,7 @@ from tests.support.kernels import compiled
 from weft.backends import llvm
 from weft.codegen.native.module import emit, suits
 from weft.codegen.native.target import ISAS, TIERS, Isa
-from weft.ir.program import Lowered
+from weft.ir.expr import Lowered
 from weft.ops import OPS
 from weft.ops.formula import Term
 

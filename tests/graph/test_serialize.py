@@ -3,8 +3,7 @@
 import json
 
 from tests.support.graphs import graph_of
-from weft.graph.draw import to_dot, to_mermaid, to_text
-from weft.graph.serialize import from_json, to_json
+from weft.graph.draw import from_json, to_dot, to_json, to_mermaid, to_text
 
 TEXT = """
 trail<v> = max(stripes, prev(trail@v) * 0.9)

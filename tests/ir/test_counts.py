@@ -13,10 +13,9 @@ from weft.contexts import ContextTable
 from weft.errors import Report, Source, WeftError
 from weft.graph.build import build_graph
 from weft.graph.names import collect
-from weft.ir.expr import Pool
+from weft.ir.expr import Lowered, Pool
 from weft.ir.lower import lower
 from weft.ir.passes import PASSES, PassContext, run_passes
-from weft.ir.program import Lowered
 from weft.ir.rates import Rate, rates
 from weft.ir.verify import verify
 from weft.runtime.build import Build, build

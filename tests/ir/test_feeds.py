@@ -12,7 +12,7 @@ from weft.codegen.unit import Unit
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
 from weft.ir import passes
-from weft.ir.program import Lowered, Output
+from weft.ir.expr import Lowered, Output
 from weft.ir.serialize import from_json, to_json, to_text
 from weft.ir.verify import MalformedError, verify
 from weft.names import StrandRef, is_view, view_of, viewed

@@ -21,12 +21,11 @@ from weft.backends.vector import VectorExecutor
 from weft.codegen.base import Kernel
 from weft.codegen.bytecode import compile_points
 from weft.contexts import COMPUTE, VISUAL
-from weft.ir.expr import StrandRef
+from weft.ir.expr import Lowered, StrandRef
 from weft.ir.passes import PassContext, run_passes
-from weft.ir.program import Lowered
 from weft.ir.verify import verify
 from weft.ops.formula import Term
-from weft.ops.hashing import UNIT, lattice_hash
+from weft.ops.noise import UNIT, lattice_hash
 
 # A day and a frame.
 LATE = 86_400 + 1 / 60

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.support.exprs import Exprs, lowered
 from tests.support.kernels import compiled, run
 from tests.support.random_exprs import EXACT_OPS, SMOOTH_OPS, Garden
-from weft.ir.ranges import Finiteness, bound, remainder_of, remainders_among
+from weft.ir.rates import Finiteness, bound, remainder_of, remainders_among
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
-from weft.ir.expr import Expr, LoopShape, LoopValue, SlotPlane
-from weft.ir.program import Update
+from weft.ir.expr import Expr, LoopShape, LoopValue, SlotPlane, Update
 from weft.ir.verify import MalformedError, verify
 
 

@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 
 from tests.live.performance import PATIENCE, Performance
-from weft.runtime.compiling.compiler import Compiler, Saved
+from weft.runtime.compiling.compiler import Compiler, Moment, Saved
 from weft.runtime.compiling.process import CompileProcess
-from weft.runtime.compiling.trial import Moment
 from weft.runtime.compiling.worker import Patience
-from weft.runtime.setup import Setup
+from weft.runtime.program import Setup
 
 SIZE = "me<width> = 32\nme<height> = 18\n"
 COUNTING = SIZE + "count = prev(count) + 1\ndisplay(fract(count / 100), me@x, 0)\ncompute(count, me@bpm)\n"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.arrays import ArrayBuilder
 from weft.ops import OPS
-from weft.ops.hashing import MASK, X, Y, Z, lattice_hash
+from weft.ops.noise import MASK, X, Y, Z, lattice_hash
 
 SIZE = 512
 CORNERS = [(0, 0), (-256, -256), (100_000, 7), (2**31 - 100, -(2**31))]

@@ -12,8 +12,7 @@ from hypothesis import given, strategies as st
 
 from tests.support.arrays import ArrayBuilder
 from weft.ops import OPS
-from weft.ops.hashing import MASK, lattice_hash
-from weft.ops.noise_fold import CELL_MARGIN, LACUNARITY_Z, OCTAVE_SHIFT, OCTAVES_MAX, SECOND_DRIFT
+from weft.ops.noise import CELL_MARGIN, LACUNARITY_Z, MASK, OCTAVE_SHIFT, OCTAVES_MAX, SECOND_DRIFT, lattice_hash
 
 COORDINATE = st.floats(-1000, 1000)
 NOISE, SIMPLEX, FBM, VORONOI = (OPS[name].fold for name in ("noise", "simplex", "fbm", "voronoi"))

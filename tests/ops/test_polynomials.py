@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scripts.polynomials import DOUBLE_POLYNOMIALS, POLYNOMIALS, best, double_error, double_table, table
-from weft.ops import polynomials
+from weft.ops import lanes
 
 NAMES = list(POLYNOMIALS)
 
@@ -15,11 +15,11 @@ ULPS = 16
 
 
 def packaged(name: str) -> tuple[float, ...]:
-    return tuple(float(np.float32(c)) for c in getattr(polynomials, name))
+    return tuple(float(np.float32(c)) for c in getattr(lanes, name))
 
 
 def test_every_table_has_its_polynomial():
-    tables = {name for name, value in vars(polynomials).items() if isinstance(value, tuple)}
+    tables = {name for name, value in vars(lanes).items() if isinstance(value, tuple)}
     assert tables == {*NAMES, *DOUBLE_POLYNOMIALS}
 
 
@@ -39,7 +39,7 @@ def test_error_is_within_its_bound(name):
 @pytest.mark.parametrize("name", DOUBLE_POLYNOMIALS)
 def test_table_in_double_precision(name):
     polynomial = DOUBLE_POLYNOMIALS[name]
-    np.testing.assert_array_max_ulp(np.array(getattr(polynomials, name)), np.array(double_table(polynomial)), ULPS)
+    np.testing.assert_array_max_ulp(np.array(getattr(lanes, name)), np.array(double_table(polynomial)), ULPS)
     assert double_error(polynomial) < polynomial.bound
 
 

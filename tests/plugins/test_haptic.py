@@ -27,11 +27,10 @@ from weft.backends.base import Env
 from weft.backends.haptic import HAPTIC, RATE, VARIABLE, Stretch, datagrams, find_outlet, ticks_of_frame
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
-from weft.errors import Diagnostic, Source
+from weft.errors import Diagnostic, Source, fitting
 from weft.runtime.build import build
 from weft.runtime.playable import Playable
 from weft.runtime.program import Stage, Swap
-from weft.wording import fitting
 
 SIZE = (16, 8)
 

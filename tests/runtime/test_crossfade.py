@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weft.runtime.crossfade import PictureFade
+from weft.runtime.transition import PictureFade
 
 
 def pictures(*shape: int) -> tuple[np.ndarray, np.ndarray]:

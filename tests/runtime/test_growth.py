@@ -6,14 +6,13 @@ import gc
 from collections import Counter
 from pathlib import Path
 
-from weft.runtime.compiling.compiler import Compiler, Saved
-from weft.runtime.compiling.trial import Moment, mistakes
+from weft.runtime.compiling.compiler import Compiler, Moment, Saved, mistakes
 from weft.runtime.compiling.worker import REMEMBERED
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
+from weft.runtime.program import Setup
 from weft.runtime.screens.screen import NoScreen
 from weft.runtime.session import Session
-from weft.runtime.setup import Setup
 
 TEXT = """\
 me<width> = 32

@@ -17,10 +17,8 @@ from tests.support.windows import on_x11, resize, screen
 from tests.support.x11 import set_property
 from weft.errors import Diagnostic, Source, Span
 from weft.media.lettering import Face
-from weft.runtime.screens.frame import Label, Rect
-from weft.runtime.screens.overlay import Annotator
-from weft.runtime.screens.overlay_layout import face_size
-from weft.runtime.screens.screen import Overlay, Picture
+from weft.runtime.screens.overlay import Annotator, face_size
+from weft.runtime.screens.screen import Label, Overlay, Picture, Rect
 
 if TYPE_CHECKING:
     from weft.runtime.screens.window import Window

@@ -10,10 +10,8 @@ from hypothesis import example, given, strategies as st
 
 from weft.errors import Diagnostic, Source, Span
 from weft.media.lettering import Face
-from weft.runtime.screens.frame import Rect, shared
-from weft.runtime.screens.overlay import grid_of
-from weft.runtime.screens.overlay_layout import Grid, Line, Panel, cut_out, face_size, lay_out
-from weft.runtime.screens.screen import Overlay
+from weft.runtime.screens.overlay import Grid, Line, Panel, cut_out, face_size, grid_of, lay_out
+from weft.runtime.screens.screen import Overlay, Rect, shared
 
 GRID = grid_of(Face(15))
 HD = (1280, 720)

@@ -64,8 +64,8 @@ def test_the_array_may_change_as_soon_as_it_is_handed_over(window: Window, way: 
 
 @pytest.mark.parametrize("way", ["direct", "buffers"])
 def test_labels_lie_over_the_picture_whichever_way_it_came(window: Window, way: Literal["direct", "buffers"]) -> None:
-    from weft.runtime.screens.frame import Label, Rect
     from weft.runtime.screens.painter import Painter
+    from weft.runtime.screens.screen import Label, Rect
 
     painter = Painter("linear", way)
     picture = noise(1, 320, 180)

@@ -9,8 +9,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source
 from weft.runtime.build import build
-from weft.runtime.program import Stage, Swap
-from weft.runtime.programs import Programs
+from weft.runtime.program import Programs, Stage, Swap
 
 SIZE = (8, 4)
 COUNTING = "n = prev(n) + {step}\ndisplay(me@x)\ncompute(n)\n"

@@ -17,10 +17,9 @@ from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.coordinator import ProgramRunner, Result
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
-from weft.runtime.program import Stage, Swap
+from weft.runtime.program import Setup, Stage, Swap
 from weft.runtime.screens.screen import NoScreen, Picture
 from weft.runtime.session import Limits, Session
-from weft.runtime.setup import Setup
 
 TEXT = "me<width> = 8\nme<height> = 4\ncount = prev(count) + 1\ncompute(count)\n"
 

@@ -20,10 +20,8 @@ from weft.runtime.compiling.compiler import Saved
 from weft.runtime.compiling.worker import Outcome
 from weft.runtime.coordinator import main_picture
 from weft.runtime.playable import Playable
-from weft.runtime.program import Stage, Swap
-from weft.runtime.programs import Programs
-from weft.runtime.succession import Succession
-from weft.runtime.takeover import Takeover
+from weft.runtime.program import Programs, Stage, Swap
+from weft.runtime.transition import Succession, Takeover
 
 WIDTH, HEIGHT, FPS = 8, 4, 50
 

@@ -11,10 +11,8 @@ from hypothesis import given, strategies as st
 
 from tests.support.pseudo_terminal import SEQUENCE, diagnostic, noise
 from weft.errors import Diagnostic, Source, Span
-from weft.runtime.screens.frame import letterbox
-from weft.runtime.screens.screen import Overlay
-from weft.runtime.screens.terminal_cells import nearest_in_table, scaled
-from weft.runtime.screens.terminal_text import columns_of, painted, rows_of
+from weft.runtime.screens.screen import Overlay, letterbox
+from weft.runtime.screens.terminal import columns_of, nearest_in_table, painted, rows_of, scaled
 
 
 def test_every_pixel_has_its_half_of_a_cell(start):

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from weft.errors import Diagnostic
-from weft.runtime.compiling.compiler import Compiler, Saved
-from weft.runtime.compiling.trial import Moment, Timing, mistakes
-from weft.runtime.setup import Setup
+from weft.runtime.compiling.compiler import Compiler, Moment, Saved, Timing, mistakes
+from weft.runtime.program import Setup
 from weft.runtime.sound.rendering import BLOCK
 from weft.runtime.sound.shared import MOST_RINGS, MOST_VIEWS
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-import weft.runtime.watcher
+import weft.runtime.saves
 from weft.runtime.files import TEXT_LIMIT, FileState, read_text, stat_media
-from weft.runtime.watcher import Watcher
+from weft.runtime.saves import Watcher
 
 Eventually = Callable[..., None]
 
@@ -154,7 +154,7 @@ def test_a_save_is_reported_without_waiting_for_a_poll(
     way: Callable[[Path, bytes], None], reports: Reports, patch: Path, eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(weft.runtime.watcher, "_POLL", 3600.0)
+    monkeypatch.setattr(weft.runtime.saves, "_POLL", 3600.0)
     with Watcher(reports) as watcher:
         watcher.watch({patch: read_text(patch)})
         for number in range(1, 6):
@@ -318,7 +318,7 @@ def test_a_directory_that_was_replaced_is_watched_by_events_again(
     file.write_bytes(contents(1))
     eventually(lambda: reports.texts() == [contents(1)])
     # From now on, looks without an event are out of the question.
-    monkeypatch.setattr(weft.runtime.watcher, "_POLL", 3600.0)
+    monkeypatch.setattr(weft.runtime.saves, "_POLL", 3600.0)
     eventually(lambda: watcher._next_poll > time.monotonic() + 60)
     file.write_bytes(contents(2))
     eventually(lambda: reports.texts() == [contents(1), contents(2)])
@@ -419,7 +419,7 @@ def test_without_events_polling_still_finds_changes(
     def no_more_watches() -> None:
         raise OSError("inotify instance limit reached")
 
-    monkeypatch.setattr("weft.runtime.watcher.Observer", no_more_watches)
+    monkeypatch.setattr("weft.runtime.saves.Observer", no_more_watches)
     with Watcher(reports) as watcher:
         watcher.watch({patch: read_text(patch)})
         for number, way in enumerate([save_by_rename, save_in_chunks, save_by_link], 1):

@@ -61,8 +61,7 @@ def stage(layer: object) -> Stage:
 @pytest.fixture
 def opened(stage: Stage) -> Iterator[Callable[..., Window]]:
     """Opens windows that the device draws."""
-    from weft.runtime.screens.surface import display_on
-    from weft.runtime.screens.window import Window
+    from weft.runtime.screens.window import Window, display_on
 
     shared = display_on(stage.window_device())
     windows: list[Window] = []
@@ -192,7 +191,7 @@ def test_the_pace_is_that_of_the_screen_if_it_is_asked_for(
 
 def test_where_the_device_cannot_draw_pictures_are_uploaded(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     from weft.runtime.screens import metal_painter
-    from weft.runtime.screens.surface import display_on
+    from weft.runtime.screens.window import display_on
 
     monkeypatch.setattr(metal_painter, "SHADERS", metal_painter.SHADERS.replace("mix(", "nowhere(", 1))
     with pytest.raises(GraphicsError, match="nowhere"):
@@ -202,7 +201,7 @@ def test_where_the_device_cannot_draw_pictures_are_uploaded(stage: Stage, monkey
 def test_what_pyobjc_does_not_know_is_a_reason(
     stage: Stage, layer: CAMetalLayer | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from weft.runtime.screens.surface import display_on
+    from weft.runtime.screens.window import display_on
 
     if layer is None:
         pytest.skip("the real one knows all of it")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from weft.runtime.sound.blocks import Blocks, what_failed
 from weft.runtime.sound.messages import SoundSetup
+from weft.runtime.sound.server import Blocks, what_failed
 from weft.runtime.sound.shared import Controls, ControlsWriter, Figures, FiguresReader, Memory, State
 
 RATE, FRAMES, LATENCY = 48000, 512, 0.02

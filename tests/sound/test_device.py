@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from tests.support.sound import SoundServer, eventually
 from weft.errors import WeftError
-from weft.runtime.sound.device import Devices, SoundDevice, folded
-from weft.runtime.sound.lookup import SoundDevices, look
+from weft.runtime.sound.device import Devices, SoundDevice, SoundDevices, folded, look
 
 
 def find_output(wanted: str | int | None) -> SoundDevice:

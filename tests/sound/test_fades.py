@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.hall import BLOCK, RATE, Hall, Samples, level, moments
-from weft.runtime.sound.fades import Fade
-from weft.runtime.sound.mixer import _MOST_PROGRAMS
+from weft.runtime.sound.mixer import _MOST_PROGRAMS, Fade
 
 FADE = 0.03
 # White, and different for each seed.

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.hall import BLOCK, RATE, Hall, moments
 from weft.names import StrandRef
-from weft.runtime.sound.leading import LED
+from weft.runtime.sound.mixer import LED
 
 SINGLE = 2e-7
 

@@ -18,9 +18,9 @@ from tests.support.sound import RATE, Samples, SoundServer, eventually, frequenc
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
+from weft.runtime.program import Setup
 from weft.runtime.screens.screen import NoScreen
 from weft.runtime.session import Limits, Session
-from weft.runtime.setup import Setup
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.process import SoundOptions
 

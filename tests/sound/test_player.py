@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.hall import BLOCK, RATE, Samples, playable
-from weft.runtime.setup import Setup
+from weft.runtime.program import Setup
 from weft.runtime.sound.messages import ProgramFailure, SoundSetup
 from weft.runtime.sound.program import Play, Player
 from weft.runtime.sound.shared import Controls, Memory, Rings

@@ -8,7 +8,7 @@ import pytest
 from tests.support.hall import playable
 from weft.errors import WeftError
 from weft.names import StrandRef
-from weft.runtime.sound.recent import Recent, write
+from weft.runtime.sound.mixer import Recent, write
 
 RATE = 1000.0
 LENGTH = 100

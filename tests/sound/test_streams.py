@@ -16,14 +16,14 @@ import pytest
 from tests.live.performance import Performance
 from tests.support.hall import playable
 from tests.support.sound import RATE, Samples, SoundServer, eventually, read
-from weft.runtime import succession
+from weft.runtime import transition
 from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
+from weft.runtime.program import Setup
 from weft.runtime.screens.screen import NoScreen
 from weft.runtime.session import Session
-from weft.runtime.setup import Setup
 from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.process import SoundOptions
@@ -257,7 +257,7 @@ def test_the_first_sample_of_a_performance_is_heard(
     loudspeaker: SoundServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However busy the machine is.
-    monkeypatch.setattr(succession, "_HELD", 60.0)
+    monkeypatch.setattr(transition, "_HELD", 60.0)
     patch = tmp_path / "patch.weft"
     patch.write_text(PICTURE + f"audio({CLOCK})\n")
     setup = Setup(str(patch))

@@ -8,7 +8,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.runtime.sound.unheard import Unheard
+from weft.runtime.sound.server import Unheard
 
 RATE, FRAMES = 48000, 480
 

@@ -10,10 +10,9 @@ from weft.contexts import ContextTable
 from weft.errors import Report, Source
 from weft.graph.build import build_graph
 from weft.graph.names import collect
-from weft.ir.expr import Pool
+from weft.ir.expr import Lowered, Pool
 from weft.ir.lower import lower
 from weft.ir.passes import PASSES, Pass, PassContext, run_passes
-from weft.ir.program import Lowered
 from weft.syntax.parser import parse
 
 UP_TO_PHASES = [step for step in PASSES if step.name != "waves"]

@@ -28,7 +28,7 @@ from weft.codegen.base import Kernel
 from weft.codegen.verify import verify as verify_kernel
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.graph.patch import Patch
+from weft.graph.nodes import Patch
 from weft.ir.verify import verify as verify_ir
 from weft.runtime.build import Build, build
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.ir.builder import Builder
-from weft.ir.expr import Expr, LoopShape, LoopValue, PicturePlane, Pool, SlotPlane, StrandRef
-from weft.ir.program import Lowered, Output, StateSlot, Update
+from weft.ir.expr import (
+    Builder, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot, StrandRef, Update
+)
 from weft.ops.formula import Term
 
 

@@ -13,8 +13,7 @@ from weft.errors import Source
 from weft.runtime.build import build
 from weft.runtime.playable import Playable
 from weft.runtime.program import Stage
-from weft.runtime.sound.mixer import Entry, Mixer
-from weft.runtime.sound.recent import Recent
+from weft.runtime.sound.mixer import Entry, Mixer, Recent
 
 RATE = 48000
 BLOCK = 512

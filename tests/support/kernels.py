@@ -19,7 +19,7 @@ from weft.codegen.base import Allocation, Instruction, Kernel, Section
 from weft.codegen.bytecode import compile_kernel
 from weft.codegen.verify import verify
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec
-from weft.ir.program import Lowered
+from weft.ir.expr import Lowered
 from weft.ir.rates import Rate
 from weft.ir.verify import verify as verify_ir
 

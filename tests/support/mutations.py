@@ -6,7 +6,7 @@ import random
 import re
 from pathlib import Path
 
-from weft.syntax.tokens import KEYWORDS
+from weft.syntax.scanner import KEYWORDS
 
 _ROOT = Path(__file__).parents[2]
 

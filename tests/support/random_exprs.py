@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
-from weft.ir.program import Lowered
+from weft.ir.expr import Lowered
 from weft.ops.formula import Term
 
 # Operations with one right answer: whatever is made of them is the same to the bit in every order of evaluation.

@@ -4,7 +4,7 @@ import pytest
 
 from tests.syntax.trees import errors, expression, statement
 from weft.syntax.ast import Access, Binary, Binding, Bundle, Call, If, Index, Number, Remap, Text
-from weft.syntax.tokens import KEYWORDS
+from weft.syntax.scanner import KEYWORDS
 
 
 @pytest.mark.parametrize(

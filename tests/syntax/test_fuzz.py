@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 
 from tests.support.mutations import OTHER, PHRASES, SYMBOLS, WORDS, mutated, programs
 from weft.errors import Report, Source
-from weft.syntax.dump import dump
+from weft.syntax.ast import dump
 from weft.syntax.parser import MAX_ERRORS, parse
 
 TEXTS = list(programs("tests/programs").values())

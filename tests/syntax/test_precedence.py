@@ -4,7 +4,7 @@ import pytest
 
 from tests.syntax.trees import errors, expression
 from weft.ops import OPS
-from weft.syntax.operators import BINARY, COMPARISON_LEVEL, PREFIX
+from weft.syntax.scanner import BINARY, COMPARISON_LEVEL, PREFIX
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from tests.syntax.trees import errors
 from weft.errors import Report, Source
-from weft.syntax.dump import dump
+from weft.syntax.ast import dump
 from weft.syntax.parser import parse
 
 BROKEN = [

@@ -4,10 +4,8 @@ from pathlib import Path
 
 from tests.syntax.trees import program, statement
 from weft.errors import Report, Source
-from weft.syntax.ast import Binding, Call, Name, Program, SpindleDefinition
-from weft.syntax.dump import dump
+from weft.syntax.ast import Binding, Call, Name, Program, SpindleDefinition, children, dump, walk
 from weft.syntax.parser import parse
-from weft.syntax.walk import children, walk
 
 FIFTY = Path(__file__).parent / "fifty.weft"
 

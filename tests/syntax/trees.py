@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from weft.errors import Report, Source
-from weft.syntax.ast import Binding, Program, Statement
-from weft.syntax.dump import dump, expression_text
+from weft.syntax.ast import Binding, Program, Statement, dump, expression_text
 from weft.syntax.parser import OUTPUT_STATEMENTS, parse
 
 

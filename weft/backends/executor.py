@@ -16,7 +16,7 @@ from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
 from weft.backends.pixels import channels, check_picture, pack
 from weft.codegen.base import Kernel
-from weft.ir.program import StateSlot
+from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
 
 

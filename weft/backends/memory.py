@@ -12,7 +12,7 @@ import numpy.typing as npt
 from weft.backends.launch import Reals
 from weft.backends.sampling import resample
 from weft.codegen.base import Kernel
-from weft.ir.program import StateSlot
+from weft.ir.expr import StateSlot
 
 # What remembers one number a tick is integrated over hours: always in double precision.
 _NUMBER = np.float64

@@ -13,8 +13,7 @@ from weft.backends.memory import StateMemory, ticks_back
 from weft.backends.sampling import Located, gather, locate
 from weft.backends.vector_program import Array, Bound, run
 from weft.codegen.base import LOOP_STEPS, NEST_STEPS
-from weft.ir.expr import PicturePlane, SlotPlane, StrandRef
-from weft.ir.program import StateSlot
+from weft.ir.expr import PicturePlane, SlotPlane, StateSlot, StrandRef
 
 
 @dataclass(slots=True)

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 import click
 
 from weft.cli.console import ERRORS, exit_code_of, output, show, summary
-from weft.cli.options import probe
-from weft.errors import Diagnostic, WeftError
+from weft.cli.patch import probe
+from weft.errors import Diagnostic, WeftError, path_of
 from weft.plugins import context_table
 from weft.runtime.forecast import check
 from weft.syntax.includes import open_source, stdin_source
-from weft.wording import path_of
 
 # What stands for the standard input where a file is named.
 _STDIN = "-"

@@ -11,10 +11,8 @@ import click
 
 from weft.backends.cpu import executor_problem
 from weft.backends.native import Listing, NativeExecutor
-from weft.cli import files
-from weft.cli.console import Missing, output, say, show
-from weft.cli.options import FILE
-from weft.cli.patch import compile_file
+from weft.cli.console import Missing, make_folder, output, say, show, write_file
+from weft.cli.patch import FILE, compile_file
 from weft.codegen import glsl, msl
 from weft.codegen.base import Kernel
 from weft.codegen.clike.names import remark
@@ -26,7 +24,7 @@ from weft.graph.draw import to_text as graph_text
 from weft.ir.serialize import to_text as ir_text
 from weft.plugins import context_table
 from weft.runtime.build import Build
-from weft.syntax.dump import dump
+from weft.syntax.ast import dump
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,13 +210,13 @@ def _headed(name: str, compiled: _Compiled, with_head: bool) -> str:
 
 
 def _write(compiled: _Compiled, names: list[str], folder: Path, stem: str) -> None:
-    files.make_folder(folder)
+    make_folder(folder)
     for name in names:
         texts = {f"{stem}.{name}": _STAGES[name](compiled)}
         if name == "glsl":
             texts |= {f"{stem}.{kernel}.{name}": text for kernel, text in _glsl_files(compiled).items()}
         for file_name, text in texts.items():
-            files.write(folder / file_name, text.encode())
+            write_file(folder / file_name, text.encode())
             output(str(folder / file_name))
 
 

@@ -15,7 +15,7 @@ from click.shell_completion import (
     BashComplete, CompletionItem, add_completion_class, get_completion_class, split_arg_string
 )
 
-from weft.syntax.texts import ENDING
+from weft.syntax.scanner import ENDING
 
 VARIABLE = "_WEFT_COMPLETE"
 

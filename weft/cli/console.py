@@ -1,15 +1,41 @@
-"""What the commands say to people, and the codes with which they end."""
+"""What commands say to people, the codes with which they end, and files that are written whole or not at all."""
 
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import sys
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import click
 
-from weft.errors import Diagnostic, foremost
-from weft.wording import visible, visible_lines
+from weft.errors import Diagnostic, foremost, visible, visible_lines
+
+# How the user calls weft, so that what a message tells to type next works as it stands.
+
+
+def call(*args: str | os.PathLike[str]) -> str:
+    """A command line of weft for the user's shell: `weft run hello.weft`."""
+    return " ".join([_program(), *(shlex.quote(str(arg)) for arg in args)])
+
+
+def _program() -> str:
+    typed = sys.argv[0]
+    name = os.path.basename(typed)
+    if name == "__main__.py":
+        python = os.path.basename(sys.executable)
+        return f"{python if shutil.which(python) == sys.executable else shlex.quote(sys.executable)} -m weft"
+    found = shutil.which(name)
+    if found is not None and os.path.realpath(found) == os.path.realpath(typed):
+        return name
+    return shlex.quote(typed)
+
+
+# What the commands say to people, and the codes with which they end.
 
 # What scripts rely on; see INTERFACES. An error of weft itself is none of the user's, and has a code of its own.
 ERRORS = 1
@@ -108,3 +134,51 @@ def _painted(diagnostic: Diagnostic) -> str:
         is_caret = bar and not gutter.strip() and set(marks.strip()) == {"^"}
         lines.append(gutter + bar + click.style(marks, fg=colour) if is_caret else line)
     return "\n".join(lines)
+
+
+# Files that are there as a whole or not at all.
+
+
+@contextmanager
+def replacing_file(path: Path) -> Iterator[Path]:
+    """A file beside `path` to write to, which takes its place when the block ends, and is gone if the block fails.
+
+    Raises Missing if the folder cannot be written to.
+    """
+    try:
+        # Of the same ending, which says to a writer what to write.
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}-", suffix=path.suffix, dir=path.parent)
+        os.close(descriptor)
+    except OSError as problem:
+        raise Missing(f"{path} cannot be written: {problem.strerror}") from problem
+    beside = Path(name)
+    try:
+        yield beside
+        # As a file made the usual way would have it; a temporary one is closed to others.
+        os.chmod(beside, 0o666 & ~_umask())
+        os.replace(beside, path)
+    except OSError as problem:
+        raise Missing(f"{path} cannot be written: {problem.strerror}") from problem
+    finally:
+        with suppress(FileNotFoundError):
+            beside.unlink()
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Writes a file as a whole. Raises Missing if that cannot be done."""
+    with replacing_file(path) as beside:
+        beside.write_bytes(data)
+
+
+def make_folder(path: Path) -> None:
+    """A folder, with those above it. Raises Missing if it cannot be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise Missing(f"{path} cannot be made: {problem.strerror}") from problem
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -18,8 +18,7 @@ from weft.cli.console import output, say, show
 from weft.cli.patch import compile_file
 from weft.runtime.build import Build
 from weft.runtime.program import Stage
-from weft.runtime.sound.device import NO_DEVICE
-from weft.runtime.sound.lookup import SoundDevices, look
+from weft.runtime.sound.device import NO_DEVICE, SoundDevices, look
 from weft.runtime.sound.mixer import channels_of
 
 # How many of the largest things that take memory are listed.

@@ -12,18 +12,15 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from weft.cli.calling import call
-from weft.cli.console import Missing, output, say
-from weft.cli.files import make_folder, write
+from weft.cli.console import Missing, call, make_folder, output, say, write_file
 from weft.cli.help import width
 from weft.cli.new import new_path
 from weft.cli.patch import shipped_patches
-from weft.errors import did_you_mean
+from weft.errors import did_you_mean, visible, visible_lines
 from weft.plugins import context_table
 from weft.syntax.docs import first_sentence, opening_line
 from weft.syntax.includes import open_source
-from weft.syntax.texts import ENDING
-from weft.wording import visible, visible_lines
+from weft.syntax.scanner import ENDING
 
 # What these folders hold is there to be measured and to be included, not to be looked at.
 _NOT_TO_PLAY = ("bench", "lib")
@@ -104,7 +101,7 @@ def _shortest(path: Path) -> str:
 def _copy(path: Path, target: Path) -> None:
     """Copies a patch and the files that it reads, which then lie about it as they do here. Raises Missing if that would
     overwrite a file."""
-    from weft.runtime.analysis import analyse  # the compiler, which a list does not need
+    from weft.runtime.build import analyse  # the compiler, which a list does not need
 
     contents = {target: path.read_bytes()}
     found = analyse(open_source(str(path)), context_table())
@@ -117,7 +114,7 @@ def _copy(path: Path, target: Path) -> None:
             raise Missing(f"{place} is there already, and is another file (copy into a folder of its own)")
     for place in reversed(contents):  # the patch last: it is never there without what it reads
         make_folder(place.parent)
-        write(place, contents[place])
+        write_file(place, contents[place])
     read = [str(place) for place in contents if place != target]
     beside = f", with {', '.join(read)}" if read else ""
     output(visible_lines(f"{target} is copied{beside}. Now play it:\n\n    {call('run', target)}\n"))

@@ -9,11 +9,9 @@ from types import MappingProxyType
 import click
 
 from weft.cli.console import output, show
-from weft.cli.options import FILE
-from weft.cli.patch import compile_file
-from weft.graph.draw import to_dot, to_mermaid, to_text
+from weft.cli.patch import FILE, compile_file
+from weft.graph.draw import to_dot, to_json, to_mermaid, to_text
 from weft.graph.nodes import RenderGraph
-from weft.graph.serialize import to_json
 
 
 def _json(graph: RenderGraph) -> str:

@@ -9,11 +9,9 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from weft.cli.calling import call
-from weft.cli.console import Missing, output
-from weft.cli.files import write
-from weft.syntax.texts import ENDING
-from weft.wording import visible_lines
+from weft.cli.console import Missing, call, output, write_file
+from weft.errors import visible_lines
+from weft.syntax.scanner import ENDING
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
@@ -26,7 +24,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 def command(wanted: str) -> None:
     """Write FILE, a commented patch to begin with. The ending .weft may be left out."""
     path = new_path(wanted)
-    write(path, starter())
+    write_file(path, starter())
     words = f"{path} is written. Now play it, and change it while it plays:\n\n    {call('run', path)}\n"
     output(visible_lines(words))
 

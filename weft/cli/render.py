@@ -20,10 +20,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 from weft.backends.hardware import cores
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, passed
-from weft.cli import files
-from weft.cli.console import Missing, say, show
-from weft.cli.options import FILE, SIZE, NumberRange
-from weft.cli.patch import compile_file
+from weft.cli.console import Missing, replacing_file, say, show
+from weft.cli.patch import FILE, SIZE, NumberRange, compile_file
 from weft.media import sounds
 from weft.media.pictures import PictureError, origin_of, save_picture
 from weft.runtime.build import Build
@@ -237,7 +235,7 @@ def _write_array(offline: Offline, span: _Span, fps: float, path: Path) -> None:
         steps = offline.steps(wanted)
         count = len(wanted)
         frames = (picture for number, picture in _progress(offline.play(steps), len(steps)) if number in wanted)
-    with _writing(path), files.replacing(path) as beside, open(beside, "wb") as file:
+    with _writing(path), replacing_file(path) as beside, open(beside, "wb") as file:
         for at, picture in enumerate(frames):
             values = np.ascontiguousarray(picture, "<f4")
             if at == 0:
@@ -249,7 +247,7 @@ def _write_array(offline: Offline, span: _Span, fps: float, path: Path) -> None:
 def _write_sound(offline: Offline, span: _Span, rate: float, path: Path) -> None:
     """Writes what is heard, clipped to −1…1."""
     try:
-        with _writing(path), files.replacing(path) as beside:
+        with _writing(path), replacing_file(path) as beside:
             sounds.save(beside, path.suffix, rate, _heard(offline, span, rate))
     except sounds.SoundError as failure:
         raise Missing(str(failure)) from failure
@@ -260,7 +258,7 @@ def _write_samples(offline: Offline, span: _Span, rate: float, path: Path) -> No
     if span.time is not None:
         raise click.UsageError("a sound needs --to or --duration")
     samples = np.concatenate(list(_heard(offline, span, rate)))
-    with _writing(path), files.replacing(path) as beside, open(beside, "wb") as file:
+    with _writing(path), replacing_file(path) as beside, open(beside, "wb") as file:
         np.save(file, samples)
 
 

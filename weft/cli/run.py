@@ -19,25 +19,21 @@ from weft.backends.hardware import cores
 from weft.backends.registry import load_registry
 from weft.backends.select import passed
 from weft.child import Child
-from weft.cli.calling import call
-from weft.cli.console import INTERRUPTED, exit_code_of, say, show
-from weft.cli.options import SIZE, NumberRange
-from weft.cli.patch import comes_with_weft, shipped_patches
-from weft.errors import Diagnostic, WeftError, error, event_fields
+from weft.cli.console import INTERRUPTED, call, exit_code_of, say, show
+from weft.cli.patch import SIZE, NumberRange, comes_with_weft, shipped_patches
+from weft.errors import Diagnostic, WeftError, error, event_fields, visible
 from weft.keys import TOOL_KEYS
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.compiling.worker import Outcome
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
+from weft.runtime.program import Setup
 from weft.runtime.screens.screen import NoScreen
 from weft.runtime.session import LONG, NOTHING_YET, Limits, Session
-from weft.runtime.setup import Setup
-from weft.runtime.sound.device import chosen
-from weft.runtime.sound.lookup import look
+from weft.runtime.sound.device import chosen, look
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.process import SoundOptions
-from weft.runtime.takeover import Takeover
-from weft.wording import visible
+from weft.runtime.transition import Takeover
 
 if TYPE_CHECKING:
     from weft.runtime.screens.display import Display
@@ -184,7 +180,7 @@ class _Run:
         with suppress(WeftError):
             # As below.
             from weft.runtime.screens.display import GraphicsError
-            from weft.runtime.screens.surface import display_on
+            from weft.runtime.screens.window import display_on
 
             try:
                 display = display_on(device)

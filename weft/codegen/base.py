@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StrandRef
-from weft.ir.program import StateSlot
+from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StateSlot, StrandRef
 from weft.ir.rates import Rate
 from weft.ops.spec import ValueType
 

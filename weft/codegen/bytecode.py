@@ -11,8 +11,7 @@ from weft.codegen.names import Namer
 from weft.codegen.opcodes import opcode_of
 from weft.codegen.placement import LEAVES, Placement, Region, Root, Value
 from weft.contexts import COMPUTE, ContextSpec
-from weft.ir.expr import Expr, LoopShape, PicturePlane, Pool, SlotPlane, StrandRef
-from weft.ir.program import Lowered, StateSlot
+from weft.ir.expr import Expr, LoopShape, Lowered, PicturePlane, Pool, SlotPlane, StateSlot, StrandRef
 from weft.ir.rates import Rate, rates
 from weft.ir.verify import MalformedError, type_of
 from weft.ops import OPS

@@ -10,13 +10,11 @@ from weft.codegen.serialize import content_hash
 from weft.codegen.unit import Unit
 from weft.contexts import ContextTable
 from weft.graph.budget import Budget
-from weft.graph.nodes import RenderGraph, Subgraph
-from weft.graph.patch import Patch
-from weft.ir.expr import Pool
+from weft.graph.nodes import Patch, RenderGraph, Subgraph
+from weft.ir.expr import Lowered, Pool
 from weft.ir.lower import lower
 from weft.ir.passes import PassContext, run_passes
-from weft.ir.program import Lowered
-from weft.ir.ranges import long_loops
+from weft.ir.rates import long_loops
 
 
 def compile_unit(

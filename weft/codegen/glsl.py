@@ -19,8 +19,7 @@ from weft.codegen.clike.names import Names, identifier, remark
 from weft.codegen.clike.prelude import Helper
 from weft.codegen.clike.shader import Bound, Extent, Shader, UnsuitableError, image_to_write
 from weft.codegen.native.layout import Head
-from weft.ir.expr import SlotPlane
-from weft.ir.program import StateSlot
+from weft.ir.expr import SlotPlane, StateSlot
 from weft.ir.rates import Rate
 
 TARGETS = 8

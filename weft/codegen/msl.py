@@ -22,7 +22,7 @@ from weft.codegen.clike.names import Names, identifier, remark
 from weft.codegen.clike.prelude import FUSED, Helper
 from weft.codegen.clike.shader import Bound, Buffer, Extent, Shader, UnsuitableError, Use
 from weft.codegen.native.layout import Head, PictureWord
-from weft.ir.program import StateSlot
+from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
 
 _TOP = ("#include <metal_stdlib>", "using namespace metal;")

@@ -1,31 +1,193 @@
-"""The render graph of a patch: every statement is checked, every strand learns what it reads and remembers."""
+"""From a patch to its render graph."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from weft.contexts import ContextTable
-from weft.errors import Report, Span, WeftError
-from weft.graph.blame import at_the_call, value_of
+from weft.contexts import ContextSpec, ContextTable
+from weft.errors import Diagnostic, Report, Span, WeftError, error
 from weft.graph.budget import Budget
+from weft.graph.domain import OWN, PLANE, Environment, Shape, ShapeDomain
 from weft.graph.elaborate import Elaborator
-from weft.graph.fields import Environment
-from weft.graph.nodes import Edge, Node, RenderGraph, Sink, Strand
-from weft.graph.order import reachable
-from weft.graph.partition import partition
-from weft.graph.patch import FromCache, FromParameter, FromSource, Instance, OutputDefinition, Patch
+from weft.graph.nodes import (
+    Edge, Expanded, FromCache, FromParameter, FromSource, Instance, Node, OutputDefinition, Part, Patch, RenderGraph,
+    Sink, SinkStatement, Spread, Strand
+)
+from weft.graph.partition import Fact, partition, reachable, tag
 from weft.graph.resolve import Resolver
 from weft.graph.scope import Closure, Group, Local, Member, Opaque, PoisonedError, Scope
-from weft.graph.shape import OWN, PLANE, Shape, ShapeDomain
-from weft.graph.sinks import SinkPart, sink_parts
-from weft.graph.tag import Fact, tag
 from weft.names import StrandRef
 from weft.sources import SOURCES
-from weft.syntax.ast import BodyStatement, SpindleDefinition
-from weft.syntax.walk import Walkable
+from weft.syntax.ast import (
+    Argument, BodyStatement, Bundle, Call, Expression, Name, SpindleDefinition, Text, Walkable, walk
+)
+
+# Mistakes that come to light within a spindle of the library are told at the call that made them: nobody can mend the
+# library, and few want to read it.
+
+
+def at_the_call(found: Diagnostic, patch: Patch, within: Walkable | None) -> Diagnostic:
+    """The same diagnostic at the call that led there, which is looked for `within` an expression or statement, or at
+    all of that where it may be one of several; as it is if it does not lie in the library, or no call is found."""
+    if found.span is None or not found.span.source.library or within is None:
+        return found
+    blamed = _around(found.span, patch)
+    calls = [
+        (node, spindle)
+        for node in walk(within)
+        if isinstance(node, Call) and isinstance(node.callee, Name)
+        if (spindle := patch.spindles.get(node.callee.id)) is not None and spindle.span.source.library
+    ]
+    suspects = [(call, spindle) for call, spindle in calls if spindle is blamed] or calls
+    if not suspects:
+        return found
+    span = suspects[0][0].span if len(suspects) == 1 else within.span
+    names = dict.fromkeys(spindle.name.name for _, spindle in suspects)
+    words = f"{' or '.join(names)} cannot be called like this: {found.message}"
+    return replace(found, message=words, span=span, hint=f"weft help {next(iter(names))} says what it takes")
+
+
+def value_of(output: OutputDefinition) -> Walkable | None:
+    """The expression that an output is defined by; None for a parameter."""
+    match output.definition:
+        case Expanded(value=value) | Part(value=value) | FromSource(call=value) | FromCache(call=value):
+            return value
+    return None
+
+
+def _around(span: Span, patch: Patch) -> SpindleDefinition | None:
+    """The spindle whose definition a place lies in."""
+    for spindle in patch.spindles.values():
+        whole = spindle.span
+        if whole.source is span.source and whole.start <= span.start and span.end <= whole.end:
+            return spindle
+    return None
+
+
+# What an output statement consumes: one strand for each place that its context has.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SinkPart:
+    """One strand that an output statement consumes. `label` names it among all of them: `display.r`."""
+
+    label: str
+    value: Expression
+    scope: Scope
+
+    @property
+    def span(self) -> Span:
+        return self.value.span
+
+
+def sink_parts(sink: SinkStatement, resolver: Resolver) -> list[SinkPart]:
+    """The strands of an output statement, in the order of its context's places. Raises WeftError for what it cannot
+    take."""
+    args = [a for a in sink.statement.args if not (a.label == "to" and sink.spec.targets)]
+    for arg in args:
+        if isinstance(arg.value, Text):
+            raise error("text-as-number", "text cannot be used as a number", arg.value.span)
+    if not args:
+        raise error("missing-argument", f"{sink.statement.name} needs at least one strand", sink.statement.span,
+                    f"for example {sink.spec.example}")  # fmt: skip
+    spec = sink.spec
+    places = _free_places(sink, args, resolver) if not spec.layouts else _laid_out(sink, args, resolver)
+    return [SinkPart(f"{sink.label}.{name}", value, _scope(sink, name, spread)) for name, value, spread in places]
+
+
+def _scope(sink: SinkStatement, name: str, spread: Spread | None) -> Scope:
+    return Scope(f"{sink.label}@{name}", spread=spread)
+
+
+_Place = tuple[str, Expression, "Spread | None"]
+
+
+def _free_places(sink: SinkStatement, args: list[Argument], resolver: Resolver) -> list[_Place]:
+    """Any number of strands; a group gives one for each of its members."""
+    places: list[_Place] = []
+    for arg in args:
+        shape = resolver.spread_shape(arg.value, _scope(sink, "", None))
+        if shape is None:
+            places.append((arg.label or str(len(places)), arg.value, None))
+            continue
+        names = tuple(n or str(i) for i, n in enumerate(shape.names))
+        prefix = f"{arg.label}." if arg.label else ""
+        places += [(prefix + name, arg.value, Spread(names, i)) for i, name in enumerate(names)]
+    return places
+
+
+def _laid_out(sink: SinkStatement, args: list[Argument], resolver: Resolver) -> list[_Place]:
+    """The places of one of the context's layouts."""
+    if len(args) == 1 and args[0].label is None:
+        return _single(sink, args[0], resolver)
+    filled: dict[str, _Place] = {}
+    positional = _layout_of(sink, sum(a.label is None for a in args), args)
+    for position, arg in enumerate(args):
+        names = (positional[position],) if arg.label is None else _labelled(sink.spec, arg)
+        for i, name in enumerate(names):
+            if name in filled and [a.label for a in args].count(arg.label) > 1:
+                continue  # the parser has said so
+            if name in filled:
+                raise error("duplicate-argument", f'"{name}" is given twice', arg.span)
+            filled[name] = (name, arg.value, Spread(names, i) if len(names) > 1 else None)
+    for layout in sink.spec.layouts:
+        if set(layout) == set(filled):
+            return [filled[name] for name in layout]
+    raise error("wrong-arguments", f"{sink.statement.name} takes {_layouts(sink.spec)}", sink.statement.span,
+                f"for example {sink.spec.example}")  # fmt: skip
+
+
+def _single(sink: SinkStatement, arg: Argument, resolver: Resolver) -> list[_Place]:
+    """One argument may be several strands: a bundle, an instance, or an expression over one."""
+    spec = sink.spec
+    shape = resolver.spread_shape(arg.value, _scope(sink, "", None))
+    if shape is None:
+        name = next((layout[0] for layout in spec.layouts if len(layout) == 1), None)
+        if name is None:
+            raise error("wrong-arguments", f"{sink.statement.name} takes {_layouts(spec)}", arg.span)
+        return [(name, arg.value, None)]
+    longest_first = sorted(spec.layouts, key=len, reverse=True)
+    named = next((lay for lay in longest_first if len(lay) > 1 and set(lay) <= set(shape.names)
+                  and set(lay) <= set(spec.spread)), None)  # fmt: skip
+    layout = named or next((lay for lay in spec.layouts if len(lay) == len(shape)), None)
+    if layout is None:
+        what = "this bundle has" if isinstance(arg.value, Bundle) else "this is"
+        raise error("wrong-arguments", f"{what} {len(shape)} strands, and {sink.statement.name} takes {_layouts(spec)}",
+                    arg.span)  # fmt: skip
+    return [(name, arg.value, Spread(layout, i)) for i, name in enumerate(layout)]
+
+
+def _layout_of(sink: SinkStatement, count: int, args: list[Argument]) -> tuple[str, ...]:
+    """The places that positional arguments fill: those of the layout with as many places as strands are given."""
+    labelled = sum(len(_labelled(sink.spec, a)) for a in args if a.label is not None)
+    layout = next((lay for lay in sink.spec.layouts if len(lay) == count + labelled), None)
+    if layout is None:
+        longest = max(len(lay) for lay in sink.spec.layouts)
+        span = args[longest].span if len(args) > longest else sink.statement.span
+        raise error("wrong-arguments", f"{sink.statement.name} takes {_layouts(sink.spec)}, and this is "
+                    f"{count + labelled}", span, f"for example {sink.spec.example}")  # fmt: skip
+    return layout
+
+
+def _labelled(spec: ContextSpec, arg: Argument) -> tuple[str, ...]:
+    label = arg.label or ""
+    names = (spec.label_groups or {}).get(label) or ((label,) if any(label in lay for lay in spec.layouts) else None)
+    if names is None:
+        known = [*dict.fromkeys(n for lay in spec.layouts for n in lay), *(spec.label_groups or {})]
+        raise error("unknown-argument", f'{spec.statements[0]} has no argument "{label}"', arg.label_span or arg.span,
+                    f"it has {', '.join(known)}")  # fmt: skip
+    return names
+
+
+def _layouts(spec: ContextSpec) -> str:
+    counts = [str(len(layout)) for layout in spec.layouts]
+    return f"{', '.join(counts[:-1])} or {counts[-1]} strands" if len(counts) > 1 else f"{counts[0]} strands"
+
+
+# The render graph of a patch: every statement is checked, every strand learns what it reads and remembers.
 
 T = TypeVar("T")
 

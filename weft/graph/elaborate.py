@@ -1,42 +1,214 @@
-"""The meaning of expressions, over any domain of values: names, remaps, spreading, calls and instances.
-
-Everything is a function of coordinates, so an expression is evaluated *at* coordinates, which are values of the
-domain themselves. A remap evaluates what is below it at other coordinates; nothing is rewritten.
-"""
+"""Elaboration: the meaning of every construct of the language, over any domain of values."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from typing import Generic, TypeAlias, TypeVar
 
-from weft.errors import Span, WeftError, error
+from weft.errors import Span, WeftError, did_you_mean, error, steps_of
 from weft.graph import memory
-from weft.graph.access import map_target, meant
-from weft.graph.arguments import match_arguments
 from weft.graph.budget import Budget
-from weft.graph.domain import Domain, SlotRequest
-from weft.graph.fields import BASES, FIELDS, Coordinates, Environment
-from weft.graph.groups import positional_axes
-from weft.graph.indexing import indexed
-from weft.graph.loops import run_loop
-from weft.graph.mistakes import along_time, short, time_map, under_map
-from weft.graph.patch import Expanded, FromCache, FromParameter, FromSource, Part, Patch
-from weft.graph.resolve import Resolver, too_many_outputs
+from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinates, Domain, Environment, SlotRequest
+from weft.graph.memory import Evaluation, run_loop
+from weft.graph.nodes import Expanded, FromCache, FromParameter, FromSource, Part, Patch, Spread
+from weft.graph.resolve import RESERVED, Resolver, too_many_outputs
 from weft.graph.scope import (
-    CacheMember, Closure, Fixed, LoopResult, LoopSite, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped,
-    Scope, SourceMember, StrandMember
+    CacheMember, Closure, Fixed, Group, LoopResult, LoopSite, Member, Opaque, PoisonedError, PositionallyRemapped,
+    Remapped, Scope, SourceMember, StrandMember, match_arguments, positional_axes
 )
+from weft.keys import KEYS, MOUSE
 from weft.names import StrandRef
 from weft.ops import BINARY, BUILTINS, UNARY
 from weft.sources import SOURCES
 from weft.syntax.ast import Access, Binary, Bundle, Call, Expression, If, Index, Map, Name, Number, Remap, Text, Unary
 from weft.trampoline import Task, run
-from weft.wording import steps_of
+
+# What to say about names that do not exist, and about remaps that reach what cannot be moved in time.
 
 V = TypeVar("V")
 
+# More names than this are no help.
+_MOST_LISTED = 24
+
+
+def check_field(owner: str, node: Access, known: Sequence[str]) -> None:
+    """Raises WeftError if `owner` has no output of the name that is accessed."""
+    if node.output not in known:
+        raise no_output(owner, node, known)
+
+
+def no_output(owner: str, node: Access, known: Sequence[str]) -> WeftError:
+    """What to say about an access to something that is not among the known outputs."""
+    listed = (*BASES, *FIELDS) if owner == "me" else known
+    shown = f"it has {', '.join(listed)}" if len(listed) <= _MOST_LISTED else None
+    what = f"there is no {owner}@{node.output}" if owner in RESERVED else f'{owner} has no output "{node.output}"'
+    return error("unknown-output", what, node.output_span, did_you_mean(node.output, known) or shown)
+
+
+def short(ref: StrandRef) -> str:
+    """A strand as it is usually typed."""
+    return str(ref).removesuffix("@val")
+
+
+def time_map(maps: Sequence[Map]) -> Span | None:
+    """Where a list of maps moves the time."""
+    return next((m.target.span.to(m.value.span) for m in maps if _moves_time(m.target)), None)
+
+
+def _moves_time(target: Access) -> bool:
+    field = FIELDS.get(target.output)
+    return target.output == "abstime" or (field is not None and field.base == "abstime")
+
+
+def along_time(axes: Sequence[tuple[str, Expression]]) -> bool:
+    """Whether a positional remap moves the time."""
+    return any(axis == "time" for axis, _ in axes)
+
+
+# Errors that lie in a map of the time, but are found in what it reaches.
+_ABOUT_MAPS = frozenset({"map-reaches-state", "cannot-read-across"})
+
+
+def under_map(task: Task[V], moves_time: Span | None) -> Task[V]:
+    """What lies under a remap. If that cannot be read at another time, the map is what a performer has to change, so
+    that it is shown first."""
+    if moves_time is None:
+        return task
+    return _under_time_map(task, moves_time)
+
+
+def _under_time_map(task: Task[V], moved_at: Span) -> Task[V]:
+    try:
+        value: V = yield task
+    except WeftError as failure:
+        found = failure.diagnostics[0]
+        if found.code not in _ABOUT_MAPS or found.related or found.span is None:
+            raise
+        related = ((found.span, "this is what it reaches"),)
+        raise WeftError(replace(found, span=moved_at, related=related)) from None
+    return value
+
+
+# Indexing: `bundle[i]`, where `i` is a constant or varies.
+
+# What the choice of an element takes of the budget, besides its evaluation.
+_STEPS_OF_A_CHOICE = 6
+
+
+def indexed(e: Evaluation[V], node: Index, scope: Scope, at: Coordinates[V]) -> Task[V]:
+    """The element at an index: the only one asked for, or a choice among all."""
+    index: V = yield e.value(node.index, scope, at)
+    if e.resolver.is_open(node.base, scope):
+        return e.domain.unknown()
+    group, spreads = e.resolver.index_range(node.base, scope)
+    constant = e.domain.constant(index)
+    if constant is not None:
+        place = _constant_place(node, constant, len(group))
+        value: V = yield _element(e, node, group, spreads, place, scope, at)
+        return value
+    chosen: V = yield _element(e, node, group, spreads, 0, scope, at)
+    for place in range(1, len(group)):
+        e.budget.spend(_STEPS_OF_A_CHOICE)
+        element: V = yield _element(e, node, group, spreads, place, scope, at)
+        reached = e.domain.op("ge", index, e.domain.const(float(place)), span=node.span)
+        chosen = e.domain.op("select", reached, element, chosen, span=node.span)
+    return chosen
+
+
+def _constant_place(node: Index, index: float, count: int) -> int:
+    if math.isnan(index):
+        return 0
+    if not 0 <= index < count:
+        raise error("index-out-of-range", f"there is no [{index:g}] in {count} "
+                    f"element{'s' * (count != 1)}", node.index.span, f"0 to {count - 1} exist")  # fmt: skip
+    return int(index)
+
+
+def _element(
+    e: Evaluation[V], node: Index, group: Group, spreads: Sequence[Spread] | None, place: int, scope: Scope,
+    at: Coordinates[V],
+) -> Task[V]:  # fmt: skip
+    if spreads is None:
+        return e.member(group.members[place], at, node.span)
+    # What remembers does so for each place on its own.
+    return e.value(node.base, replace(scope, path=f"{scope.path}[{place}]", spread=spreads[place]), at)
+
+
+# What names and accesses (`name@output`) stand for, as values and as the targets of maps.
+
+
+def meant(e: Evaluation[V], node: Name | Access, scope: Scope, at: Coordinates[V]) -> Member:
+    """What a name or an access stands for, at coordinates. Raises WeftError if there is no such thing, or several."""
+    if isinstance(node, Access):
+        return _accessed(e, node, scope, at)
+    found = e.resolver.strand(node, scope)
+    match found:
+        case float():
+            return Fixed(e.domain.const(found, node.span))
+        case Group():
+            return e.resolver.pick(found, scope, node.span)
+        case _:
+            return found
+
+
+def _accessed(e: Evaluation[V], node: Access, scope: Scope, at: Coordinates[V]) -> Member:
+    if isinstance(node.base, Name) and node.base.id not in scope.locals:
+        match node.base.id:
+            case "me":
+                check_field("me", node, ALL_FIELDS)
+                return Fixed(e.env.field(node.output, at))
+            case "mouse":
+                check_field("mouse", node, tuple(MOUSE))
+                return Fixed(e.domain.uniform(f"mouse@{node.output}"))
+            case "key":
+                check_field("key", node, tuple(KEYS))
+                return Fixed(e.domain.uniform(f"key@{node.output}"))
+    if e.resolver.is_open(node.base, scope):
+        return Opaque()
+    group = _group(e.resolver, node, scope)
+    if node.output in group.axes:
+        return Fixed(at.axis(group.axes[node.output]) or e.domain.const(0.0))
+    member = group.member(node.output)
+    if member is None:
+        raise no_output(node.base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
+    return member
+
+
+def _group(resolver: Resolver, node: Access, scope: Scope) -> Group:
+    group = resolver.group(node.base, scope)
+    if group is not None and any(group.names):
+        return group
+    raise error("no-outputs", f'this has no output "{node.output}", it is a single value', node.span,
+                "outputs belong to instances and calls: name@output")  # fmt: skip
+
+
+def map_target(resolver: Resolver, target: Access, scope: Scope) -> tuple[str, str]:
+    """The field that a map names, and the base coordinate or axis that it moves."""
+    owner = target.base.id if isinstance(target.base, Name) else ""
+    if owner == "me":
+        check_field("me", target, ALL_FIELDS)
+        if target.output in FIXED_FIELDS:
+            raise error("not-a-coordinate", f"me@{target.output} is the same everywhere, so it cannot be mapped",
+                        target.span, "coordinates are x, y, time and what derives from them")  # fmt: skip
+        return target.output, FIELDS[target.output].base if target.output in FIELDS else target.output
+    if owner in ("mouse", "key"):
+        raise error("not-a-coordinate", f"{owner}@{target.output} is the same everywhere, so it cannot be mapped",
+                    target.span, "coordinates are x, y, time and what derives from them")  # fmt: skip
+    group = resolver.group(target.base, scope)
+    if group is None or target.output not in group.axes:
+        raise error("not-a-coordinate", f"{target.span.text} is a strand, not a coordinate", target.span,
+                    "a map moves a coordinate: me@x ~ …")  # fmt: skip
+    return target.output, group.axes[target.output]
+
+
+# The meaning of expressions, over any domain of values: names, remaps, spreading, calls and instances.
+#
+# Everything is a function of coordinates, so an expression is evaluated *at* coordinates, which are values of the
+# domain themselves. A remap evaluates what is below it at other coordinates; nothing is rewritten.
 
 # How one plane of a slot advances: what evaluates the value that it keeps of a tick, and the loops that asked for it.
 _Advance: TypeAlias = tuple[SlotRequest, int, Callable[[], Task[V]], tuple[Span, ...]]

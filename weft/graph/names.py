@@ -7,13 +7,13 @@ from typing import TypeVar
 
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, did_you_mean, error
-from weft.graph.patch import (
+from weft.graph.domain import DEFAULTS, SETTINGS
+from weft.graph.nodes import (
     Definition, Expanded, FromCache, FromParameter, FromSource, Instance, OutputDefinition, Part, Patch, SinkStatement,
     Spread
 )
 from weft.graph.resolve import RESERVED, check_bound, check_copies
-from weft.graph.settings import DEFAULTS, SETTINGS
-from weft.graph.source_calls import source_shape
+from weft.graph.scope import source_shape
 from weft.ops import BUILTINS
 from weft.ops.state import STATE
 from weft.sources import SOURCES

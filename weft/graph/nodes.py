@@ -1,10 +1,18 @@
-"""The render graph: strands with the contexts that evaluate them, and the subgraphs they are cut into."""
+"""The render graph and the patch that it is made from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from weft.contexts import ContextSpec
+from weft.errors import Span
 from weft.names import StrandRef
+from weft.sources import SourceSpec
+from weft.syntax.ast import Call, Expression, OutputStatement, Parameter, SpindleDefinition
+
+# The render graph: strands with the contexts that evaluate them, and the subgraphs they are cut into.
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +95,124 @@ class RenderGraph:
     def owner_of(self, ref: StrandRef) -> Subgraph | None:
         """The subgraph that a tied strand is evaluated in."""
         return next((s for s in self.subgraphs if ref in s.tied), None)
+
+
+# A patch by its names: which instances, spindles, settings and output statements a program has.
+#
+# Nothing is evaluated yet; definitions keep the syntax they were written in.
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One place of several that an expression is evaluated for: in `out<r, g> = img * 0.5`, a bare `img` means its
+    output named `names[index]`, or the one at that position."""
+
+    names: tuple[str, ...]
+    index: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expanded:
+    """`name<a, b> = value`, and each copy of a multi-call: the value, spread over the outputs."""
+
+    value: Expression
+    spread: Spread
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """`value::name<a, b>`: what the value has at a position. `path` is where its state lives: one for all outputs
+    that are bound together."""
+
+    value: Expression
+    index: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FromSource:
+    """An output of `load`, `camera`, …; `plane` is its position among the source's outputs."""
+
+    call: Call
+    spec: SourceSpec
+    plane: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FromCache:
+    """An output of `cache(instance, n)`: its position among the instance's outputs."""
+
+    call: Call
+    plane: int
+    planes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FromParameter:
+    """An output of `#slider`, `#toggle`, `#xy` or `#color`."""
+
+    parameter: Parameter
+    index: int
+
+
+Definition: TypeAlias = Expanded | Part | FromSource | FromCache | FromParameter
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutputDefinition:
+    """One output of an instance; `span` is where its name is bound."""
+
+    instance: str
+    name: str
+    definition: Definition
+    span: Span
+
+
+@dataclass(slots=True, eq=False)
+class Instance:
+    """A named group of strands. `axes` are the coordinates that it brings along (`k` of a cache)."""
+
+    name: str
+    span: Span
+    outputs: dict[str, OutputDefinition] = field(default_factory=dict)
+    axes: tuple[str, ...] = ()
+    doc: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SinkStatement:
+    """An output statement with the context that it belongs to; `label` tells it from the others (`display`,
+    `display:left`, `compute`, `compute.2`)."""
+
+    label: str
+    spec: ContextSpec
+    statement: OutputStatement
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Patch:
+    """The names of a program. `settings` holds every setting, defaults included; `fade` is in seconds and `quantize`
+    in beats, None where the patch does not say."""
+
+    instances: Mapping[str, Instance]
+    spindles: Mapping[str, SpindleDefinition]
+    sinks: tuple[SinkStatement, ...]
+    settings: Mapping[str, float]
+    parameters: tuple[Parameter, ...]
+    fade: float | None = None
+    quantize: float | None = None
+
+    def pictures(self, labels: Container[str] | None = None) -> tuple[SinkStatement, ...]:
+        """The output statements that draw pictures, of those with these labels if any are given. The first is the one
+        that a single window shows."""
+        found = [s for s in self.sinks if s.spec.targets and (labels is None or s.label in labels)]
+        return tuple(sorted(found, key=lambda sink: sink.target is not None))
+
+    def parameter_values(self) -> dict[str, float]:
+        """The start value of every output of a parameter, by the name kernels read it by: `name@output`."""
+        return {
+            f"{parameter.name.name}@{output.name}": value
+            for parameter in self.parameters
+            for output, value in zip(parameter.outputs, parameter.start, strict=True)
+        }

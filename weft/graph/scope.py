@@ -1,15 +1,111 @@
-"""Where an expression is evaluated: the names it sees, and what these stand for."""
+"""Scopes: what names mean at a place, and how arguments meet parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from weft.errors import Span
-from weft.graph.patch import Spread
+from weft.errors import Span, did_you_mean, error
+from weft.graph.nodes import FromCache, FromSource, Instance, Spread
 from weft.names import StrandRef
-from weft.syntax.ast import Call, Expression, For, Map, SpindleDefinition
+from weft.sources import MediaKind, SourceSpec
+from weft.syntax.ast import Argument, Call, Expression, For, Map, Remap, SpindleDefinition, Text
+
+# Matching the arguments of a call with parameters, for builtins, spindles and sources alike.
+
+
+class Parameterlike(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def default(self) -> float | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """A parameter without a default, for those who have only names."""
+
+    name: str
+    default: float | None = None
+
+
+def signature(name: str, params: Sequence[Parameterlike], variadic: bool = False) -> str:
+    """How a call is typed: `clamp(x, lo: 0, hi: 1)`."""
+    shown = [p.name if p.default is None else f"{p.name}: {p.default:g}" for p in params]
+    return f"{name}({', '.join(shown + ['…'] * variadic)})"
+
+
+def match_arguments(
+    name: str, params: Sequence[Parameterlike], args: Sequence[Argument], span: Span, variadic: bool = False
+) -> list[Expression | None]:
+    """The argument of each parameter, in order; None where its default holds. Those of a variadic callable that go
+    beyond its parameters follow. Raises WeftError for what does not fit."""
+    if len(args) == len(params) and all(arg.label is None for arg in args):
+        return [arg.value for arg in args]
+    given: dict[str, Argument] = {}
+    extra: list[Expression | None] = []
+    for position, arg in enumerate(args):
+        if arg.label is None and position >= len(params):
+            if not variadic:
+                many = f"{len(params)} argument{'s' * (len(params) != 1)}" if params else "no arguments"
+                raise error("too-many-arguments", f"{name} takes {many}, and this is one more", arg.span,
+                            signature(name, params, variadic))  # fmt: skip
+            extra.append(arg.value)
+            continue
+        label = params[position].name if arg.label is None else arg.label
+        if not any(p.name == label for p in params):
+            hint = did_you_mean(label, [p.name for p in params]) or signature(name, params, variadic)
+            raise error("unknown-argument", f'{name} has no argument "{label}"', arg.label_span or arg.span, hint)
+        if label in given and arg.label is not None and given[label].label is not None:
+            continue  # the parser has said so
+        if label in given:
+            raise error("duplicate-argument", f'{name} is given "{label}" twice', arg.span,
+                        signature(name, params, variadic))  # fmt: skip
+        given[label] = arg
+    missing = [p.name for p in params if p.default is None and p.name not in given]
+    if missing:
+        names = " and ".join(f'"{m}"' for m in missing)
+        raise error("missing-argument", f"{name} also needs {names}", span, signature(name, params, variadic))
+    return [given[p.name].value if p.name in given else None for p in params] + extra
+
+
+# Calls of sources: what they give, over which axes, and of which file.
+
+
+def source_shape(call: Call, spec: SourceSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Outputs and axes of a source call; for `load` these depend on the kind of file."""
+    if not spec.media:
+        return spec.outputs, spec.axes
+    path = source_text(call, spec)
+    kind = media_kind(path.value, spec)
+    if kind is None:
+        endings = ", ".join(e for m in spec.media for e in m.endings)
+        raise error("unknown-media", f'"{path.value}" does not end like a picture, film or sound', path.span,
+                    f"known endings: {endings}")  # fmt: skip
+    return kind.outputs, kind.axes
+
+
+def media_kind(path: str, spec: SourceSpec) -> MediaKind | None:
+    """The kind of file that a path names, by its ending."""
+    ending = path.rpartition(".")[2].lower()
+    return next((m for m in spec.media if ending in m.endings), None)
+
+
+def source_text(call: Call, spec: SourceSpec) -> Text:
+    """The string that a source is called with. Raises WeftError if it is not a string literal."""
+    values = match_arguments(spec.name, spec.params, call.args, call.span)
+    for param, value in zip(spec.params, values, strict=True):
+        if param.kind == "text" and value is not None:
+            if isinstance(value, Text):
+                return value
+            raise error("needs-a-string", f'{spec.name} needs "{param.name}" as text in quotes', value.span,
+                        f"for example {spec.example}")  # fmt: skip
+    raise TypeError(f"{spec.name} takes no string")
+
+
+# Where an expression is evaluated: the names it sees, and what these stand for.
 
 
 class PoisonedError(Exception):
@@ -194,3 +290,65 @@ class PositionallyRemapped:
 Member: TypeAlias = (
     StrandMember | SourceMember | CacheMember | Remapped | PositionallyRemapped | Closure | Fixed | LoopResult | Opaque
 )
+
+
+# Groups: what an instance, a remap or a call stands for, as the strands that it is.
+
+
+def instance_group(instance: Instance) -> Group:
+    """The outputs of an instance, with its own axes."""
+    names = tuple(instance.outputs)
+    members = tuple(StrandMember(StrandRef(instance.name, name)) for name in names)
+    axes = {axis: f"{instance.name}@{axis}" for axis in instance.axes}
+    first = next(iter(instance.outputs.values())).definition
+    positional: tuple[str, ...] = ("x", "y", "time")
+    if isinstance(first, FromSource):
+        shape = source_shape(first.call, first.spec)[1]
+        positional = tuple(axes.get(a, "time" if a == "abstime" else a) for a in shape)
+    elif isinstance(first, FromCache):
+        positional = tuple(axes.values())
+    return Group(names, members, axes, positional)
+
+
+def remapped(group: Group, wrapper: Remap | Call, scope: Scope) -> Group:
+    """The strands of a group with other coordinates, as a remap or a positional one written in `scope` gives them."""
+    match wrapper:
+        case Remap(_, maps, _):
+            members: tuple[Member, ...] = tuple(Remapped(m, maps, scope) for m in group.members)
+        case Call():
+            axes = positional_axes(wrapper, group.positional)
+            members = tuple(PositionallyRemapped(m, axes, wrapper.span, scope) for m in group.members)
+    return replace(group, members=members)
+
+
+def positional_axes(call: Call, axes: tuple[str, ...]) -> tuple[tuple[str, Expression], ...]:
+    """The coordinate that each argument of a positional remap maps. Raises WeftError for too many or labelled ones."""
+    for position, arg in enumerate(call.args):
+        if arg.label is not None:
+            raise error("label-in-remap", "a positional remap takes no labels", arg.label_span or arg.span,
+                        f"write me@{arg.label} ~ …" if arg.label in ("x", "y", "time") else None)  # fmt: skip
+        if position >= len(axes):
+            shown = ", ".join(axes) if axes else "no coordinates"
+            raise error("too-many-arguments", f"this can be remapped over {shown}, and this is one more", arg.span,
+                        "to call something, check its name; to remap a certain coordinate, write me@x ~ …")  # fmt: skip
+    return tuple((axis, arg.value) for axis, arg in zip(axes, call.args, strict=False))
+
+
+def as_member(local: Local) -> Member:
+    """A local that is known to be one strand."""
+    if isinstance(local, Group):
+        raise TypeError("an output of a spindle is a strand")
+    return local
+
+
+def strands(group: Group) -> str:
+    """A group in the words of a message."""
+    return f"{len(group)} strands ({', '.join(name or '…' for name in group.names)})"
+
+
+def pick_hint(span: Span, group: Group) -> str:
+    """How to take one strand of the group that stands at a place."""
+    name = span.text if span.text.isidentifier() else None
+    if name and group.names[0]:
+        return f"take one of them: {name}@{group.names[0]}"
+    return "take one of them with [0]"

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TypeAlias
 
-from weft.ir.expr import Expr, LoopShape, LoopValue, SlotPlane, topological
-from weft.ir.program import Lowered
+from weft.ir.expr import Expr, LoopShape, LoopValue, Lowered, SlotPlane, topological
 from weft.ops import OPS, OpSpec, ieee
 
 Value: TypeAlias = float | int | None

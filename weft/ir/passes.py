@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from weft.contexts import ContextSpec
-from weft.ir import feeds, phases, waves
-from weft.ir.builder import Builder, in_order
-from weft.ir.expr import Expr, Pool, SlotPlane
-from weft.ir.program import Lowered
+from weft.ir.expr import Builder, Expr, Lowered, Pool, SlotPlane, in_order
+from weft.ir.lower import FeedRates
+from weft.ir.phases import phase_rewriting, wave_rewriting
 from weft.ir.rates import Rate, planar_slots, rates
 from weft.ops import OPS, formula as f
 from weft.ops.formula import Term
@@ -108,7 +107,7 @@ def lead(lowered: Lowered, context: PassContext) -> Lowered:
     if not context.spec.streams:
         return lowered
     slots = {slot.key: slot for slot in lowered.slots}
-    leading = feeds.Leading(lowered.name, context.pool, rates(lowered.swept, context.spec, slots))
+    leading = FeedRates(lowered.name, context.pool, rates(lowered.swept, context.spec, slots))
     return replace(rewrite(lowered, context.pool, leading.led), feeds=leading.feeds)
 
 
@@ -140,7 +139,7 @@ def fold(lowered: Lowered, context: PassContext) -> Lowered:
 
 def reduce_phases(lowered: Lowered, context: PassContext) -> Lowered:
     """Keeps the arguments of periodic operations small: what they have from the frame alone is reduced to one turn."""
-    change = phases.rewriting(lowered, context.pool, context.spec)
+    change = phase_rewriting(lowered, context.pool, context.spec)
     return lowered if change is None else rewrite(lowered, context.pool, change)
 
 
@@ -150,7 +149,7 @@ def turn_waves(lowered: Lowered, context: PassContext) -> Lowered:
     arguments = {node.args[0] for node in nodes if node.op in ("sin", "cos")}
     if not arguments:
         return lowered
-    change = waves.rewriting(nodes, context.pool, rates(arguments, context.spec, {s.key: s for s in lowered.slots}))
+    change = wave_rewriting(nodes, context.pool, rates(arguments, context.spec, {s.key: s for s in lowered.slots}))
     return lowered if change is None else rewrite(lowered, context.pool, change)
 
 

@@ -1,14 +1,21 @@
-"""How often each expression changes, and so how often it has to be computed."""
+"""What is known of expressions before they run: how often each changes, and what values it can have."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
+from typing import NamedTuple
 
 from weft.contexts import ContextSpec
-from weft.graph.order import reachable
-from weft.ir.expr import Expr, SlotPlane, topological, users
-from weft.ir.program import StateSlot, Update
+from weft.graph.domain import LIVE
+from weft.graph.partition import reachable
+from weft.ir.expr import Expr, LoopShape, SlotPlane, StateSlot, Update, topological, users
+from weft.ops import OPS
+from weft.ops.intervals import ANYWHERE, UNIT, Interval, number
+
+# How often each expression changes, and so how often it has to be computed.
 
 COORDINATES = ("x", "y", "abstime", "channel", "since")
 
@@ -128,3 +135,164 @@ def _variation(
                 own |= _OVER_FRAME
         varies[node] = own
     return varies
+
+
+# What can be known of the values of expressions beforehand: whether they are finite, and how large they get.
+
+# Remainders of other periods are not looked for.
+_PERIODS = (2.0**-20, 2.0**20)
+
+# How far down it is looked for what keeps a value small.
+_DEPTH = 6
+
+
+class Remainder(NamedTuple):
+    """The parts of `argument − period · ⌊argument / period⌋`. `whole` is the floor."""
+
+    whole: Expr
+    argument: Expr
+    period: float
+
+
+def remainder_of(node: Expr) -> Remainder | None:
+    """The parts of a difference, if it is a remainder of a constant period."""
+    argument, taken = node.args
+    if taken.op == "floor" and taken.args[0] is argument:
+        return Remainder(taken, argument, 1.0)
+    if taken.op == "mul":
+        for whole, period in (taken.args, taken.args[::-1]):
+            if whole.op == "floor" and _is_quotient(whole.args[0], argument, _number(period)):
+                return Remainder(whole, argument, _number(period))
+    return None
+
+
+def period_of(node: Expr) -> float | None:
+    """The constant period of a `mod`, if it is one that is looked for."""
+    period = _number(node.args[1])
+    return period if _is_period(period) else None
+
+
+def remainders_among(nodes: Iterable[Expr]) -> dict[Expr, Remainder]:
+    """The differences among some expressions that are remainders, and the operations `mod` whose floor is there too."""
+    found: dict[Expr, Remainder] = {}
+    floors: dict[tuple[str, Expr, float], Expr] = {}
+    operations: list[tuple[Expr, Expr, float]] = []
+    for node in nodes:
+        if node.op == "sub" and (difference := remainder_of(node)) is not None:
+            found[node] = difference
+        elif node.op == "mod" and (period := period_of(node)) is not None:
+            operations.append((node, node.args[0], period))
+        elif node.op == "floor":
+            quotient = node.args[0]
+            floors["", quotient, 1.0] = node
+            if quotient.op in ("mul", "div"):
+                for argument, by in (quotient.args, quotient.args[::-1]):
+                    floors[quotient.op, argument, _number(by)] = node
+    for node, argument, period in operations:
+        for key in (("", argument, period), ("div", argument, period), ("mul", argument, 1 / period)):
+            if key in floors and _is_quotient(floors[key].args[0], argument, period):
+                found[node] = Remainder(floors[key], argument, period)
+    return found
+
+
+def _is_quotient(node: Expr, argument: Expr, period: float) -> bool:
+    if node is argument:
+        return period == 1
+    if not _is_period(period) or argument not in node.args:
+        return False
+    if node.op == "div":
+        return node.args[0] is argument and _number(node.args[1]) == period
+    return node.op == "mul" and any(_number(arg) == 1 / period for arg in node.args)
+
+
+def _is_period(period: float) -> bool:
+    return _PERIODS[0] <= abs(period) <= _PERIODS[1]
+
+
+def _number(node: Expr) -> float:
+    """The number of a constant; NaN, which equals nothing, for everything else."""
+    return node.attr if node.op == "const" and isinstance(node.attr, float) else math.nan
+
+
+def bound(node: Expr) -> float:
+    """What the size of a value never exceeds unless it is NaN, as far as a look at the topmost operations shows."""
+    return _interval(node, _DEPTH).size
+
+
+def _interval(node: Expr, depth: int) -> Interval:
+    if node.op == "const":
+        return number(_number(node))
+    if node.op == "sub" and (found := remainder_of(node)) is not None and found.period == 1:
+        return UNIT  # with another period it is rounded, and may lie beyond
+    row = OPS.get(node.op)
+    if row is None:
+        return ANYWHERE
+    return row.lies(*(_interval(arg, depth - 1) if depth else ANYWHERE for arg in node.args))
+
+
+def long_loops(roots: Iterable[Expr], steps: int, nest: int) -> list[Expr]:
+    """The loops that may make more than so many steps, or more than `nest` together with the loops in them."""
+    found = []
+    inside: dict[Expr, float] = {}
+    for node in topological(roots):
+        inside[node] = max((inside[arg] for arg in node.args), default=0.0)
+        if node.op == "loop" and isinstance(node.attr, LoopShape):
+            own = _most_steps(*node.args[:2])
+            within = max((inside[arg] for arg in node.args[2 + node.attr.carried :]), default=0.0)
+            together = own * (1 + within) if own else 0.0
+            inside[node] = max(inside[node], together)
+            if own > steps or together > nest:
+                found.append(node)
+    return found
+
+
+def _most_steps(first: Expr, last: Expr) -> float:
+    reach = _interval(last, _DEPTH).high - _interval(first, _DEPTH).low
+    return math.inf if math.isnan(reach) else max(0.0, math.floor(reach) + 1 if math.isfinite(reach) else reach)
+
+
+@dataclass(slots=True)
+class Finiteness:
+    """Tells which expressions are finite for sure, leaving aside what is too large for any real. With `anywhere`,
+    coordinates may be any number."""
+
+    anywhere: bool
+    _known: dict[Expr, bool] = field(default_factory=dict)
+
+    def of(self, value: Expr) -> bool:
+        """Whether an expression is finite for sure."""
+        if value not in self._known:
+            for node in topological([value], self._known):
+                self._known[node] = self._is_finite(node)
+        return self._known[value]
+
+    def _is_finite(self, node: Expr) -> bool:
+        if node.op in ("const", "coord", "uniform", "bits"):
+            return math.isfinite(_number(node)) if node.op == "const" else not (node.op == "coord" and self.anywhere)
+        row = OPS.get(node.op)
+        if row is None:
+            return False
+        if row.gives != "real" or row.takes in ("truth", "bits"):
+            return True
+        if not all(self._known[arg] for arg in node.args):
+            return False
+        if node.op in ("div", "mod"):
+            return _divides(node.args[1])
+        return row.keeps_finite or (node.op == "sqrt" and _is_square(node.args[0]))
+
+
+def _divides(node: Expr) -> bool:
+    """Whether a finite divisor is never 0: a number, or a size of the picture."""
+    return _number(node) != 0 if node.op == "const" else node.op == "uniform" and node.attr in LIVE
+
+
+def _is_square(node: Expr) -> bool:
+    """Whether it is a sum of squares."""
+    todo = [node]
+    while todo:
+        term = todo.pop()
+        if term.op == "add":
+            todo += term.args
+        elif term.op != "mul" or term.args[0] is not term.args[1]:
+            return False
+    return True

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from weft.contexts import ContextSpec
-from weft.ir.expr import Attribute, Expr, LoopShape, LoopValue, PicturePlane, Pool, SlotPlane, StrandRef, topological
-from weft.ir.program import Lowered, Output, StateSlot, Update
+from weft.ir.expr import (
+    Attribute, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot, StrandRef, Update,
+    topological
+)
 from weft.ir.rates import Rate, rates
 
 Json: TypeAlias = Any

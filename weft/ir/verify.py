@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from weft.contexts import is_led
-from weft.ir.expr import Attribute, Expr, LoopShape, LoopValue, PicturePlane, SlotPlane, StrandRef
-from weft.ir.program import Lowered, StateSlot
+from weft.ir.expr import Attribute, Expr, LoopShape, LoopValue, Lowered, PicturePlane, SlotPlane, StateSlot, StrandRef
 from weft.ir.rates import COORDINATES
 from weft.ops import OPS
 from weft.ops.spec import ValueType

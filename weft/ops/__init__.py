@@ -10,18 +10,21 @@ import math
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from weft.ops import arithmetic, exponential, geometry, hashing, logic, noise, rounding, shaping, trigonometry
+from weft.ops.arithmetic import ARITHMETIC, EXPONENTIAL, ROUNDING
+from weft.ops.curves import GEOMETRY, SHAPING, TRIGONOMETRY
+from weft.ops.logic import LOGIC
+from weft.ops.noise import HASHING, NOISE
 from weft.ops.spec import ConstantSpec, OpSpec, OpTable, Param
 
 __all__ = ["BINARY", "BUILTINS", "CONSTANTS", "CONSTANT_ROWS", "OPS", "UNARY", "ConstantSpec", "OpSpec", "Param"]
 
-_FAMILIES = (arithmetic, logic, rounding, shaping, geometry, trigonometry, exponential, hashing, noise)
+_FAMILIES = (ARITHMETIC, LOGIC, ROUNDING, SHAPING, GEOMETRY, TRIGONOMETRY, EXPONENTIAL, HASHING, NOISE)
 
 
 def _table() -> Mapping[str, OpSpec]:
     table = OpTable()
     for family in _FAMILIES:
-        for row in family.ROWS:
+        for row in family:
             table.add(row)
     return table.frozen()
 

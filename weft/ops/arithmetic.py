@@ -1,4 +1,4 @@
-"""Rows for arithmetic: the operators `+ - * / % ^`, and what needs nothing but them and a comparison."""
+"""Rows for arithmetic: the operators `+ - * / % ^`, rounding, exponentials, logarithms and roots."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 from weft.ops import double, formula as f, ieee, intervals, single
 from weft.ops.formula import Term
 from weft.ops.spec import OpSpec, params
+
+# Rows for arithmetic: the operators `+ - * / % ^`, and what needs nothing but them and a comparison.
 
 # Up to this exponent a chain of products is cheaper than a power, and its rounding still cannot be seen.
 _LONGEST_CHAIN = 16
@@ -110,7 +112,7 @@ def _sign(x: float) -> float:
     return 1.0 if x > 0 else -1.0 if x < 0 else x
 
 
-ROWS = (
+ARITHMETIC = (
     OpSpec(
         "add", "operator", params("a", "b"), "the sum of a and b",
         fold=lambda a, b: a + b, vector="add", native="add", clike="+", within=intervals.total, keeps_finite=True,
@@ -173,5 +175,157 @@ ROWS = (
         "max", "builtin", params("a", "b"), "the largest operand; NaN only if all are",
         fold=lambda *xs: reduce(ieee.maximum, xs), vector=_vector_maximum, native=single.maximum, clike="maximum",
         within=intervals.either, keeps_finite=True, variadic=True, example="max(me@x, me@y)",
+    ),
+)  # fmt: skip
+
+
+# Rows that split numbers into whole parts and rests.
+
+
+def _ceil(x: float) -> float:
+    return -ieee.floor(-x)
+
+
+def _trunc(x: float) -> float:
+    whole = ieee.floor(abs(x))
+    return -whole if x < 0 else whole
+
+
+def _round(x: float) -> float:
+    size = abs(x)
+    whole = ieee.floor(size)
+    nearest = whole + 1 if size - whole >= 0.5 else whole
+    return -nearest if x < 0 else nearest
+
+
+def _expand_trunc(x: Term) -> Term:
+    whole = f.floor(f.abs(x))
+    return f.select(f.lt(x, 0), -whole, whole)
+
+
+def _expand_round(x: Term) -> Term:
+    """Looks at the exact rest, since `x + 0.5` would itself be rounded."""
+    size = f.abs(x)
+    whole = f.floor(size)
+    nearest = f.select(f.ge(size - whole, 0.5), whole + 1, whole)
+    return f.select(f.lt(x, 0), -nearest, nearest)
+
+
+ROUNDING = (
+    OpSpec(
+        "floor", "builtin", params("x"), "the next whole number downwards",
+        fold=ieee.floor, vector="floor", native="floor", clike="floor", keeps_finite=True,
+        example="floor(me@x * 8) / 8",
+    ),
+    OpSpec(
+        "ceil", "builtin", params("x"), "the next whole number upwards",
+        fold=_ceil, expand=lambda x: -f.floor(-x), example="ceil(me@x * 8) / 8", cost=3,
+    ),
+    OpSpec(
+        "round", "builtin", params("x"), "the nearest whole number; a half goes away from zero",
+        fold=_round, expand=_expand_round, example="round(me@x * 8) / 8", cost=8,
+    ),
+    OpSpec(
+        "trunc", "builtin", params("x"), "x without its fraction: the next whole number towards zero",
+        fold=_trunc, expand=_expand_trunc, example="trunc(me@x * 8 - 4)", cost=5,
+    ),
+    OpSpec(
+        "fract", "builtin", params("x"), "x - floor(x): a ramp from 0 to 1",
+        fold=lambda x: ieee.remainder(x, 1.0), expand=lambda x: x % 1, example="fract(me@x * 4)", cost=3,
+    ),
+)  # fmt: skip
+
+
+# Rows for exponentials, logarithms, roots and hyperbolic functions.
+
+# Below this size of x, sinh and tanh follow their series: the difference of exponentials would cancel.
+_SERIES_LIMIT = 1 / 16
+
+
+def _cbrt(x: float) -> float:
+    size = abs(x)
+    if size == 0 or not math.isfinite(size):
+        return x
+    root = size ** (1 / 3)
+    return math.copysign(root + (size / (root * root) - root) / 3, x)
+
+
+def _expand_cbrt(x: Term) -> Term:
+    """The root of the size by its logarithm, one step of Newton's method for the last digits, and the sign of x."""
+    size = f.abs(x)
+    root = f.exp(f.log(size) / 3)
+    square = root * root
+    usable = f.and_(f.gt(square, 0), f.lt(square, math.inf))
+    root = f.select(usable, root + (size / square - root) / 3, root)
+    return f.select(f.lt(x, 0), -root, root)
+
+
+def _expand_sinh(x: Term) -> Term:
+    square = x * x
+    series = x + x * square * (1 / 6 + square * (1 / 120 + square * (1 / 5040)))
+    grown = f.exp(x)
+    return f.select(f.lt(f.abs(x), _SERIES_LIMIT), series, (grown - 1 / grown) * 0.5)
+
+
+def _expand_cosh(x: Term) -> Term:
+    grown = f.exp(x)
+    return (grown + 1 / grown) * 0.5
+
+
+def _expand_tanh(x: Term) -> Term:
+    size = f.abs(x)
+    square = x * x
+    series = x + x * square * (-1 / 3 + square * (2 / 15 + square * (-17 / 315 + square * (62 / 2835))))
+    shrunk = f.exp(size * -2)  # never overflows
+    bent = (1 - shrunk) / (1 + shrunk)
+    return f.select(f.lt(size, _SERIES_LIMIT), series, f.select(f.lt(x, 0), -bent, bent))
+
+
+EXPONENTIAL = (
+    OpSpec(
+        "exp", "builtin", params("x"), "e to the power of x",
+        fold=ieee.exp, vector="exp", native=single.exponential, double="exp",
+        clike="exponential", example="exp(-me@x * 4)", cost=10,
+    ),
+    OpSpec(
+        "exp2", "builtin", params("x"), "2 to the power of x",
+        fold=ieee.exp2, vector="exp2", native=single.exponential_2, double="exp2", clike="power_of_two",
+        example="exp2(me@x * 12)", cost=10,
+    ),
+    OpSpec(
+        "log", "builtin", params("x"), "the natural logarithm of x; -infinity at 0, NaN below",
+        fold=ieee.log, vector="log", native=single.logarithm, double="log",
+        clike="logarithm", example="log(me@x + 1)", cost=10,
+    ),
+    OpSpec(
+        "log2", "builtin", params("x"), "the logarithm of x to base 2; -infinity at 0, NaN below",
+        fold=ieee.log2, vector="log2", native=single.logarithm_2, double="log2",
+        clike="octaves", example="log2(me@x + 1)", cost=10,
+    ),
+    OpSpec(
+        "log10", "builtin", params("x"), "the logarithm of x to base 10; -infinity at 0, NaN below",
+        # By way of log2 the powers of ten come out whole.
+        fold=ieee.log10, expand=lambda x: f.log2(x) * math.log10(2), example="log10(me@x + 1)", cost=11,
+    ),
+    OpSpec(
+        "sqrt", "builtin", params("x"), "the square root of x; NaN below 0",
+        fold=ieee.sqrt, vector="sqrt", native="sqrt", clike="sqrt", within=intervals.root,
+        example="sqrt(me@x)", cost=6,
+    ),
+    OpSpec(
+        "cbrt", "builtin", params("x"), "the cube root of x, negative for a negative x",
+        fold=_cbrt, expand=_expand_cbrt, example="cbrt(me@x - 0.5)", cost=40,
+    ),
+    OpSpec(
+        "sinh", "builtin", params("x"), "the hyperbolic sine of x",
+        fold=ieee.sinh, expand=_expand_sinh, example="sinh(me@x)", cost=24,
+    ),
+    OpSpec(
+        "cosh", "builtin", params("x"), "the hyperbolic cosine of x",
+        fold=ieee.cosh, expand=_expand_cosh, example="cosh(me@x)", cost=16,
+    ),
+    OpSpec(
+        "tanh", "builtin", params("x"), "the hyperbolic tangent of x, from -1 to 1: a soft limit for sounds",
+        fold=math.tanh, expand=_expand_tanh, example="tanh(sin(me@time * tau) * 3)", cost=30,
     ),
 )  # fmt: skip

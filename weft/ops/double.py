@@ -6,8 +6,7 @@ from __future__ import annotations
 import math
 from typing import TypeVar
 
-from weft.ops import polynomials
-from weft.ops.lanes import Lanes
+from weft.ops.lanes import SINE_OF_TURN, Lanes
 
 V = TypeVar("V")
 
@@ -34,7 +33,7 @@ def within_turn(lanes: Lanes[V], x: V) -> V:
 def _sine_within(lanes: Lanes[V], x: V) -> V:
     """sin πx for x from −1 to 1. Its zeros there are factors of their own."""
     square = lanes.mul(x, x)
-    *others, last = polynomials.SINE_OF_TURN
+    *others, last = SINE_OF_TURN
     total = lanes.real(last)
     for coefficient in reversed(others):
         total = lanes.fma(total, square, lanes.real(coefficient))

@@ -26,7 +26,7 @@ def _vector_to_real(np: Any, out: Any, c: Any) -> None:
     np.copyto(out, c)
 
 
-ROWS = (
+LOGIC = (
     OpSpec(
         "or", "operator", params("a", "b"), "1 if a or b is true, else 0",
         fold=lambda a, b: float(a != 0 or b != 0), vector="logical_or", native="either", clike="||",

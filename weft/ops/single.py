@@ -1,7 +1,7 @@
 """Functions of real numbers in single precision, as instructions on lanes. docs/algorithms.md tells how they work.
 
 No tables, no branches, no calls: each is a reduction of its operand to a small interval, a polynomial there, and the
-way back. The polynomials are in `weft.ops.polynomials`.
+way back. The polynomials are in `weft.ops.lanes`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
-from weft.ops import polynomials
-from weft.ops.lanes import Lanes
+from weft.ops.lanes import (
+    ARCTANGENT, COSINE, COSINE_OF_HALF_TURNS, LOGARITHM, POWER_OF_2, POWER_OF_E, SINE, SINE_OF_HALF_TURNS, Lanes
+)
 
 V = TypeVar("V")
 
@@ -56,14 +57,14 @@ def sine(lanes: Lanes[V], x: V) -> V:
     # Of a huge x nothing is known but that its sine is within −1…1.
     rest = _flip(lanes, _between(lanes, -_LARGEST_ANGLE, rest, _LARGEST_ANGLE), sign)
     square = lanes.mul(rest, rest)
-    return lanes.fma(lanes.mul(rest, square), _polynomial(lanes, square, polynomials.SINE), rest)
+    return lanes.fma(lanes.mul(rest, square), _polynomial(lanes, square, SINE), rest)
 
 
 def cosine(lanes: Lanes[V], x: V) -> V:
     """Within 2.5e-7 where |x| is at most 10⁴; between −1 and 1 for every finite x, NaN for the others."""
     rest, sign = _half_turns(lanes, x)
     square = lanes.lesser(lanes.real(_LARGEST_ANGLE**2), lanes.mul(rest, rest))  # NaN passes: the second operand
-    value = lanes.fma(square, _polynomial(lanes, square, polynomials.COSINE), lanes.real(1))
+    value = lanes.fma(square, _polynomial(lanes, square, COSINE), lanes.real(1))
     return _flip(lanes, value, sign)
 
 
@@ -71,13 +72,13 @@ def sine_of_half_turns(lanes: Lanes[V], x: V) -> V:
     """sin πx, within 2e-7; NaN where x is not finite. The rest is exact however large x is, and 0 where all digits of x
     are whole."""
     rest, square, sign = _within_half_turn(lanes, x)
-    return lanes.mul(_flip(lanes, rest, sign), _polynomial(lanes, square, polynomials.SINE_OF_HALF_TURNS))
+    return lanes.mul(_flip(lanes, rest, sign), _polynomial(lanes, square, SINE_OF_HALF_TURNS))
 
 
 def cosine_of_half_turns(lanes: Lanes[V], x: V) -> V:
     """cos πx, within 3e-7; NaN where x is not finite."""
     _, square, sign = _within_half_turn(lanes, x)
-    value = lanes.fma(square, _polynomial(lanes, square, polynomials.COSINE_OF_HALF_TURNS), lanes.real(1))
+    value = lanes.fma(square, _polynomial(lanes, square, COSINE_OF_HALF_TURNS), lanes.real(1))
     return _flip(lanes, value, sign)
 
 
@@ -127,7 +128,7 @@ def exponential(lanes: Lanes[V], x: V) -> V:
     rest = x
     for part in _LN_2_PARTS:
         rest = lanes.fma(octaves, lanes.real(-part), rest)
-    return _scaled(lanes, rest, polynomials.POWER_OF_E, shifted)
+    return _scaled(lanes, rest, POWER_OF_E, shifted)
 
 
 def exponential_2(lanes: Lanes[V], x: V) -> V:
@@ -135,7 +136,7 @@ def exponential_2(lanes: Lanes[V], x: V) -> V:
     x = _between(lanes, -126, x, 128)
     shifted = lanes.add(x, lanes.real(_EXPONENT_SHIFTER))
     rest = lanes.sub(x, lanes.sub(shifted, lanes.real(_EXPONENT_SHIFTER)))
-    return _scaled(lanes, rest, polynomials.POWER_OF_2, shifted)
+    return _scaled(lanes, rest, POWER_OF_2, shifted)
 
 
 def _scaled(lanes: Lanes[V], rest: V, coefficients: tuple[float, ...], shifted: V) -> V:
@@ -170,7 +171,7 @@ def _logarithm_parts(lanes: Lanes[V], x: V) -> tuple[V, V]:
     octaves = lanes.fma(lanes.real_of(exponent), lanes.real(2.0**-23), moved)
     rest = lanes.sub(lanes.real_in(lanes.bits_sub(bits, exponent)), lanes.real(1))
     square = lanes.mul(rest, rest)
-    return octaves, lanes.fma(square, _polynomial(lanes, rest, polynomials.LOGARITHM), rest)
+    return octaves, lanes.fma(square, _polynomial(lanes, rest, LOGARITHM), rest)
 
 
 def _logarithm_of_any(lanes: Lanes[V], x: V, value: V) -> V:
@@ -210,7 +211,7 @@ def _power_of_positive(lanes: Lanes[V], a: V, b: V) -> V:
     left = lanes.fma(b, octaves, lanes.sub(lanes.real(_EXPONENT_SHIFTER), shifted))
     left = lanes.fma(lanes.mul(b, rest), lanes.real(1 / _LN_2), left)
     # Beyond the limits of the octaves it is anything. There the polynomial only has to be finite or positive.
-    return _scaled(lanes, lanes.greater(lanes.real(-1), left), polynomials.POWER_OF_2, shifted)
+    return _scaled(lanes, lanes.greater(lanes.real(-1), left), POWER_OF_2, shifted)
 
 
 def arctangent(lanes: Lanes[V], y: V, x: V) -> V:
@@ -222,7 +223,7 @@ def arctangent(lanes: Lanes[V], y: V, x: V) -> V:
     ratio = lanes.select(lanes.eq(smaller, larger), lanes.real(1), lanes.div(smaller, larger))  # and ∞ / ∞ shall be 1
 
     square = lanes.mul(ratio, ratio)
-    angle = lanes.fma(lanes.mul(ratio, square), _polynomial(lanes, square, polynomials.ARCTANGENT), ratio)
+    angle = lanes.fma(lanes.mul(ratio, square), _polynomial(lanes, square, ARCTANGENT), ratio)
     angle = lanes.select(lanes.lt(width, height), lanes.sub(lanes.real(math.pi / 2), angle), angle)
     points_left = lanes.lt(lanes.real_of(lanes.bits_in(x)), lanes.real(0))  # also where x is −0
     angle = lanes.select(points_left, lanes.sub(lanes.real(math.pi), angle), angle)

@@ -1,20 +1,226 @@
-"""From a text to kernels: all stages in order, with what each took."""
+"""From a text to kernels: all stages in order, every mistake that they find, and what each took."""
 
 from __future__ import annotations
 
+import gc
+import os
+import re
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from weft.codegen.compilation import compile_unit
 from weft.codegen.unit import Unit
 from weft.contexts import ContextTable
-from weft.errors import Source
-from weft.graph.nodes import Subgraph
-from weft.ir.program import Lowered
-from weft.runtime.analysis import Analysis, Probe, analyse, each_subgraph, without_collection
+from weft.errors import Diagnostic, Report, Source, Span, WeftError
+from weft.graph.budget import Budget
+from weft.graph.build import build_graph
+from weft.graph.domain import SETTINGS, fitted
+from weft.graph.names import collect
+from weft.graph.nodes import Patch, RenderGraph, Subgraph
+from weft.graph.scope import media_kind
+from weft.ir.expr import Lowered
+from weft.ir.lower import Unavailable
 from weft.runtime.playable import Playable
-from weft.syntax.texts import read_text
+from weft.sources import PICTURE, SOURCES
+from weft.syntax.ast import Call, Name, OutputStatement, Program, Text, walk_statement
+from weft.syntax.includes import load
+from weft.syntax.parser import parse
+from weft.syntax.scanner import read_text
+
+# Understanding a text: reading, naming, the render graph and lowering, with every mistake that these find.
+#
+# It imports no code generator.
+
+T = TypeVar("T")
+Probe = Callable[[str], "str | None"]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A program that is understood. `files` are the texts and `media` the pictures it names; `warnings` are those found
+    so far. Who lowers it goes on spending from the same `budget`."""
+
+    patch: Patch
+    graph: RenderGraph
+    program: Program
+    contexts: ContextTable
+    files: tuple[str, ...]
+    media: tuple[str, ...]
+    warnings: tuple[Diagnostic, ...]
+    budget: Budget
+    parse_ms: float
+    graph_ms: float
+
+
+def analyse(
+    source: Source,
+    contexts: ContextTable,
+    settings: Mapping[str, float] | None = None,
+    probe: Probe | None = None,
+    read: Callable[[str], str] = read_text,
+    consume: str | None = None,
+    room: tuple[int, int] | None = None,
+) -> Analysis:
+    """Reads a text and builds its render graph. `settings` override those of the patch; `probe` says what is wrong with
+    a picture file; an output statement to `consume` (`display(a@v)`) takes the place of all that the patch has. A
+    picture that is larger than `room` (width, height) is made smaller, with the same aspect.
+
+    Raises WeftError with all diagnostics if there is an error among them.
+    """
+    report = Report()
+    started = time.perf_counter()
+    loaded = load(source, report, contexts.statements, read)
+    parsed = time.perf_counter()
+    program = loaded.program if consume is None else _consuming(loaded.program, consume, contexts, report)
+    meaning = Report()
+    patch = collect(program, contexts, meaning)
+    if settings:
+        _check_settings(settings, meaning)
+        patch = replace(patch, settings={**patch.settings, **settings})
+    if room:
+        patch = replace(patch, settings=fitted(patch.settings, room))
+    budget = Budget()
+    graph = build_graph(patch, contexts, meaning, budget)
+    media = _check_media(loaded.program, meaning, probe)
+    report.add(_without_follow_ups(meaning, report))
+    report.raise_errors()
+    return Analysis(
+        patch=patch,
+        graph=graph,
+        program=loaded.program,
+        contexts=contexts,
+        files=loaded.files,
+        media=media,
+        warnings=tuple(report),
+        budget=budget,
+        parse_ms=(parsed - started) * 1e3,
+        graph_ms=(time.perf_counter() - parsed) * 1e3,
+    )
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Collects no garbage meanwhile: a compile makes many objects that stay until it is over."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def each_subgraph(
+    found: Analysis, make: Callable[[Subgraph], T]
+) -> tuple[list[T], list[Subgraph], tuple[Diagnostic, ...]]:
+    """What `make` makes of each subgraph, in their order; the subgraphs that are left out because this installation
+    lacks something that they need, directly or not; and all warnings.
+
+    Raises WeftError with the errors of all subgraphs together.
+    """
+    report = Report(list(found.warnings))
+    made: list[T] = []
+    left_out: dict[str, Subgraph] = {}
+    for subgraph in found.graph.subgraphs:
+        if any(name in left_out for name in subgraph.depends_on):
+            left_out[subgraph.name] = subgraph
+            continue
+        try:
+            made.append(make(_with_one_picture(subgraph, found.patch)))
+        except Unavailable as failure:
+            left_out[subgraph.name] = subgraph
+            report.add(failure.diagnostics)
+        except WeftError as failure:
+            report.add(failure.diagnostics)
+            if found.budget.is_spent:
+                break
+    report.raise_errors()
+    return made, list(left_out.values()), tuple(report)
+
+
+def _with_one_picture(subgraph: Subgraph, patch: Patch) -> Subgraph:
+    """The subgraph without the pictures that no window shows, where it draws several: a kernel draws one."""
+    hidden = {sink.label for sink in patch.pictures(subgraph.sinks)[1:]}
+    return replace(subgraph, sinks=tuple(label for label in subgraph.sinks if label not in hidden))
+
+
+# What says that a name is not there.
+_UNKNOWN = frozenset(
+    {"unknown-strand", "unknown-call", "unknown-output", "call-without-arguments", "output-not-assigned"}
+)
+
+
+def _without_follow_ups(found: Report, syntax: Report) -> list[Diagnostic]:
+    """Where statements are broken, names seem to be missing that they would have bound: these say nothing new."""
+    broken = {_line(d.span) for d in syntax.errors if d.span}
+    if not broken:
+        return list(found)
+    bound: dict[Source, frozenset[str]] = {}
+
+    def follows(d: Diagnostic) -> bool:
+        if d.span is None:
+            return False
+        if _line(d.span) in broken:
+            return True
+        if d.code not in _UNKNOWN:
+            return False
+        if d.span.source not in bound:
+            bound[d.span.source] = _seems_bound(d.span.source)
+        return d.span.text.partition("@")[0].partition("(")[0].strip() in bound[d.span.source]
+
+    return [d for d in found if not follows(d)]
+
+
+def _line(span: Span) -> tuple[str, int]:
+    return span.source.name, span.source.position(span.start)[0]
+
+
+# What stands where a name is bound: at the start of a statement, or behind `::`.
+_BOUND = re.compile(r"(?:(?:^|[{;])[ \t]*(?:let\s+|out\s+|spindle\s+|#\w+\s+)?|::\s*)(\w+)", re.MULTILINE)
+
+
+def _seems_bound(source: Source) -> frozenset[str]:
+    """The names that stand somewhere in a text as if they were being bound there."""
+    return frozenset(_BOUND.findall(source.text))
+
+
+def _check_settings(settings: Mapping[str, float], report: Report) -> None:
+    """Settings from outside obey the same ranges as those of a patch."""
+    for name, value in settings.items():
+        if not SETTINGS[name].accepts(value):
+            report.error("setting-out-of-range", f"{name} is {SETTINGS[name].range}, not {value:g}")
+
+
+def _consuming(program: Program, statement: str, contexts: ContextTable, report: Report) -> Program:
+    others = tuple(s for s in program.statements if not isinstance(s, OutputStatement))
+    asked = parse(Source("(asked for)", statement), report, contexts.statements)
+    return Program(others + asked.statements)
+
+
+def _check_media(program: Program, report: Report, probe: Probe | None) -> tuple[str, ...]:
+    """The pictures that a program names. Those that cannot be read are errors at their place."""
+    found: dict[str, None] = {}
+    for statement in program.statements:
+        if "load" not in statement.span.text:
+            continue
+        for node in walk_statement(statement):
+            if not (isinstance(node, Call) and isinstance(node.callee, Name) and node.callee.id == "load"):
+                continue
+            text = next((a.value for a in node.args if isinstance(a.value, Text)), None)
+            if text is None or media_kind(text.value, SOURCES["load"]) is not PICTURE:
+                continue
+            path = os.path.join(os.path.dirname(text.span.source.name), text.value)
+            found[path] = None
+            problem = probe(path) if probe else None
+            if problem:
+                report.error("unreadable-source", f'"{text.value}" cannot be read: {problem}', text.span)
+    return tuple(found)
+
+
+# From a text to kernels: all stages in order, with what each took.
 
 
 @dataclass(frozen=True)

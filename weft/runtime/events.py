@@ -1,4 +1,4 @@
-"""The events of a performance for other programs, one JSON object a line, and the figures about its frames."""
+"""What a performance reports: events for other programs, lines and notes for people, and screenshots."""
 
 from __future__ import annotations
 
@@ -8,13 +8,25 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from numbers import Integral, Real
+from pathlib import Path
 from typing import TypeAlias
 
-from weft.errors import error
+from weft.errors import Diagnostic, error, foremost
+from weft.media.pictures import save_picture
+from weft.runtime.cast import Change
+from weft.runtime.compiling.worker import Outcome
+from weft.runtime.findings import loop_of
+from weft.runtime.playable import Playable
+from weft.runtime.program import Swap
+from weft.runtime.screens.screen import Overlay, Picture
+from weft.runtime.sound.messages import SoundEvent
+from weft.runtime.sound.player import Sound
+
+# The events of a performance for other programs, one JSON object a line, and the figures about its frames.
 
 Plain: TypeAlias = bool | int | float | str | list["Plain"] | dict[str, "Plain"] | None
 
@@ -193,3 +205,207 @@ class FrameStats:
 def _percentile(ordered: list[float], share: float) -> float:
     """The smallest of the values that at least this share of them do not exceed."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+# What a player is told while a performance runs: mistakes, what happened just now, and how well it goes.
+
+# Seconds for which a note, and warnings about a text that plays all the same, stay on the picture.
+_NOTE = 2.0
+_WARNINGS = 6.0
+
+
+class Notices:
+    """Decides what is written over the picture at a moment. `now` gives seconds."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._problems: tuple[Diagnostic, ...] = ()
+        self._left_out = 0
+        self._problems_end = 0.0
+        self._note = ""
+        self._note_end = 0.0
+        self._figures: tuple[str, ...] = ()
+        self._paused = False
+        self._errors_wanted = True
+        self._figures_wanted = False
+
+    def set_problems(self, problems: tuple[Diagnostic, ...]) -> None:
+        """Errors are shown until there are others, or none; warnings for some seconds."""
+        lasting = any(d.severity == "error" for d in problems)
+        self._problems, self._left_out = foremost(problems)
+        self._problems_end = float("inf") if lasting else self._now() + _WARNINGS
+
+    def add_warning(self, problem: Diagnostic) -> None:
+        """A warning for some seconds, besides those that are shown. As long as there are errors, it is a note."""
+        if any(d.severity == "error" for d in self._problems):
+            self.note(problem.message)
+            return
+        shown = self._problems if self._now() < self._problems_end else ()
+        self.set_problems((*shown, problem))
+
+    def note(self, words: str) -> None:
+        """Something that happened just now."""
+        self._note, self._note_end = words, self._now() + _NOTE
+
+    def set_figures(self, lines: tuple[str, ...]) -> None:
+        self._figures = lines
+
+    def set_paused(self, paused: bool) -> None:
+        """A pause is noted for as long as it lasts."""
+        self._paused = paused
+
+    def toggle_errors(self) -> None:
+        """Hides what is wrong with the text, or shows it again, warnings that have gone by too."""
+        self._errors_wanted = not self.overlay().errors
+        if self._errors_wanted:
+            self._problems_end = float("inf")
+            if not self._problems:
+                self.note("no errors")
+
+    def toggle_figures(self) -> None:
+        """Shows how well it runs, or hides it."""
+        self._figures_wanted = not self._figures_wanted
+
+    def overlay(self) -> Overlay:
+        """What is written over the picture now."""
+        now = self._now()
+        errors = self._problems if self._errors_wanted and now < self._problems_end else ()
+        note = self._note if now < self._note_end else "paused" if self._paused else ""
+        left_out = self._left_out if errors else 0
+        return Overlay(errors, note, self._figures if self._figures_wanted else (), left_out)
+
+
+# Screenshots: pictures beside the patch, written while the next frames are drawn.
+
+
+class Screenshots:
+    """Writes pictures into a folder as NAME-001.png and so on, and never over a file that is there. `mention` is told
+    what became of each, from a thread."""
+
+    def __init__(self, folder: Path, name: str, mention: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._name = name
+        self._mention = mention
+        self._lock = threading.Lock()
+
+    def take(self, picture: Picture) -> None:
+        """Writes a picture, which must not change any more. The process does not end before it is written."""
+        threading.Thread(target=self._write, args=(picture,), name="weft-screenshot").start()
+
+    def _write(self, picture: Picture) -> None:
+        with self._lock:
+            try:
+                path = self._free_name()
+                save_picture(path, picture)
+            except OSError as failure:
+                self._mention(f"no screenshot: {self._folder} cannot be written to ({failure.strerror})")
+            else:
+                height, width = picture.shape[:2]
+                self._mention(f"screenshot: {path}, {width}×{height}")
+
+    def _free_name(self) -> Path:
+        number = 1
+        while (path := self._folder / f"{self._name}-{number:03}.png").exists():
+            number += 1
+        return path
+
+
+# What a performance tells: events for other programs, lines for people, and notes over the picture.
+
+# What is told with the name of a device.
+_SOUNDS = {"playing": "sound on", "back": "sound again on", "restarted": "sound again on"}
+
+
+@dataclass
+class Teller:
+    """Tells by all three ways. `tell` shows diagnostics, `say` a line of its own."""
+
+    events: EventLog
+    notices: Notices
+    tell: Callable[[list[Diagnostic]], None]
+    say: Callable[[str], None]
+    _loops_told: set[str] = field(default_factory=set)
+    _mentioned: set[str] = field(default_factory=set)
+
+    def begin(self) -> None:
+        """Another program plays."""
+        self._loops_told.clear()
+
+    def mention(self, words: str) -> None:
+        """A line, also over the picture."""
+        self.say(words)
+        self.notices.note(words)
+
+    def _mention_once(self, words: str) -> None:
+        """What several processes may find out, each for itself."""
+        if words not in self._mentioned:
+            self._mentioned.add(words)
+            self.mention(words)
+
+    def warn(self, problem: Diagnostic) -> None:
+        """What a device cannot do any more."""
+        self.tell([problem])
+        self.notices.note(problem.message)
+
+    def loop_stopped(self, playable: Playable, kernel: str) -> None:
+        """A loop of a program met its limit, which is told once for each kernel."""
+        if kernel not in self._loops_told:
+            self._loops_told.add(kernel)
+            problem = loop_of(playable.units, kernel)
+            self.tell([problem])
+            self.notices.add_warning(problem)
+
+    def changed(self, changes: Iterable[Change]) -> None:
+        """Something runs elsewhere. That a device failed while it ran is an event as well."""
+        for change in changes:
+            self._mention_once(str(change))
+            if change.subgraph is None:
+                moved = {"context": change.context, "from": change.origin, "to": change.target}
+                self.events.emit("backend", **moved, reason=change.reason)
+
+    def heard(self, event: SoundEvent) -> None:
+        """Something happened to the sound."""
+        if event.kind == "placed":
+            self._mention_once(event.words)
+        elif event.kind == "died":
+            self.restarted("sound", event.words)
+        else:
+            self.mention(f"{_SOUNDS.get(event.kind, '')} {event.words}".lstrip())
+
+    def restarted(self, process: str, words: str) -> None:
+        """A process was started again, since it had ended by itself."""
+        self.events.emit("restart", process=process, reason=words)
+        self.mention(words)
+
+    def frames(self, figures: FrameFigures, sound: Sound | None, facts: Iterable[str]) -> None:
+        """How the last second was; with `facts` about the program for those who look at the picture."""
+        self.events.emit("frames", **figures.fields())
+        frames = f"{figures.fps:.0f} fps · p95 {figures.p95_ms:.1f} ms · {figures.dropped} dropped"
+        self.notices.set_figures((frames, *facts))
+        heard = sound.figures if sound is not None else None
+        if heard is not None:
+            load = round(heard.load, 4)
+            self.events.emit("audio", blocks=heard.blocks, load=load, underruns=heard.underruns)
+
+    def swapped(self, outcome: Outcome, swap: Swap, waited_ms: float) -> None:
+        """A program that was swapped in has just been seen for the first time."""
+        parsing, graph, kernels = outcome.took
+        latency = (time.monotonic() - outcome.saved.moment) * 1e3
+        self.events.emit(
+            "swap",
+            hash=outcome.saved.hash,
+            parse_ms=round(parsing, 3),
+            graph_ms=round(graph, 3),
+            compile_ms=round(kernels, 3),
+            latency_ms=round(latency, 3),
+            waited_ms=round(waited_ms, 3),
+            recompiled=[] if outcome.known else list(swap.changed),
+            kept=list(swap.kept),
+            cached=list(swap.changed) if outcome.known else [],
+            tier=swap.tier,
+        )
+        words = f"swapped in {latency:.0f} ms"
+        count = len(swap.changed) + len(swap.kept)
+        changed = "as it was before" if outcome.known else f"{len(swap.changed)} of {count} subgraphs new"
+        self.notices.note(words)
+        self.say(f"{words} · {changed}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from weft.syntax.texts import MAX_BYTES, why_not_plain
+from weft.syntax.scanner import MAX_BYTES, why_not_plain
 
 TEXT_LIMIT = MAX_BYTES
 """The most bytes of a text that are read: a larger one is no patch."""

@@ -13,7 +13,7 @@ from typing import Final
 from weft.codegen.unit import Unit
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Span
-from weft.graph.patch import Patch
+from weft.graph.nodes import Patch
 
 NOT_A_NUMBER: Final = "not-a-number"
 """The code of the diagnostic about an output that is not a number anywhere."""

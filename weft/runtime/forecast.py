@@ -15,11 +15,10 @@ from weft.contexts import ContextSpec, ContextTable
 from weft.errors import Diagnostic, Source, WeftError
 from weft.graph.nodes import Subgraph
 from weft.ir.element import Allowance, AllowanceSpentError, Element
-from weft.ir.expr import Expr, Pool
+from weft.ir.expr import Expr, Lowered, Pool
 from weft.ir.lower import lower
-from weft.ir.program import Lowered
-from weft.ir.ranges import long_loops
-from weft.runtime.analysis import Analysis, Probe, analyse, each_subgraph, without_collection
+from weft.ir.rates import long_loops
+from weft.runtime.build import Analysis, Probe, analyse, each_subgraph, without_collection
 from weft.runtime.findings import (
     IN_PICTURE, IN_SOUND, as_warnings, loop_stopped, not_numbers, nothing_to_show, other_windows, places_of
 )

@@ -1,35 +1,47 @@
-"""What a program costs on this machine, per context and executor."""
+"""What programs cost on this machine: per context, executor and device, and on the way between devices."""
 
 from __future__ import annotations
 
+import math
 import platform
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from itertools import cycle
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 
 import weft
 from weft.backends import hardware, llvm
-from weft.backends.base import Block, Env
-from weft.backends.cpu import EXECUTORS
+from weft.backends.base import Backend, Block, Compiled, Coordinator, Env
+from weft.backends.cpu import EXECUTORS, CpuBackend, executor_problem
 from weft.backends.estimate import check_room, needs_of
 from weft.backends.executor import Executable, Executor
+from weft.backends.known_costs import KnownCosts
 from weft.backends.launch import Getter, Launch, Picture, StreamCoords, Value, blank_view, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.native import NativeExecutor
+from weft.backends.placement import Costs, operations
+from weft.backends.registry import Registry, load_registry
+from weft.backends.select import Choice, choose
 from weft.codegen.base import Kernel
 from weft.codegen.native.target import Isa
 from weft.codegen.unit import Unit
-from weft.contexts import ContextSpec, is_led
+from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable, is_led
+from weft.errors import Source
 from weft.media.pictures import load_picture
 from weft.names import StrandRef, is_view
-from weft.runtime.build import Build
+from weft.runtime.build import Build, build
+from weft.runtime.coordinator import Part, ProgramRunner
 from weft.runtime.offline import initial_inputs
 from weft.runtime.program import HERE
 from weft.runtime.sound.mixer import channels_of
+
+# What a program costs on this machine, per context and executor.
 
 # Samples of sound in one block, as the loudspeaker asks for them.
 BLOCK = 512
@@ -150,7 +162,7 @@ def measure(program: Build, context: str, way: Way, seconds: float) -> Cost | No
     started = time.perf_counter()
     loaded = [_loaded(loader, unit, spec, way.tier) for unit in units]
     load_ms = (time.perf_counter() - started) * 1e3
-    rig = _Rig(program, spec, shape, way.threads)
+    rig = _OffstageRig(program, spec, shape, way.threads)
     steps = [rig.step(unit, executable) for unit, executable in zip(units, loaded, strict=True)]
     timing = timed(lambda: [step() for step in steps], seconds)
     factor = (whole[0] * whole[1]) / (shape[0] * shape[1])
@@ -213,7 +225,7 @@ def _reduced(shape: tuple[int, int]) -> tuple[int, int]:
     return max(1, round(height * factor)), max(1, round(width * factor))
 
 
-class _Rig:
+class _OffstageRig:
     """Launches of one context, tick after tick."""
 
     def __init__(self, program: Build, spec: ContextSpec, shape: tuple[int, int], threads: int) -> None:
@@ -283,3 +295,401 @@ def constant(*coordinates: Value) -> Value:
     """What a strand of another context gives while one is measured alone."""
     shape = np.broadcast_shapes(*(np.shape(c) for c in coordinates)) if coordinates else ()
     return np.full(shape, _ELSEWHERE)
+
+
+# What a program costs on devices that are none of the CPU's executors, such as graphics cards.
+
+_CONTEXTS = (VISUAL, AUDIO, COMPUTE)
+
+# Sound may be computed ahead: the time of a block is that of so many in a row, shared among them.
+_BLOCKS = 64
+
+# The tier that is made in the background.
+_BEST = 2
+
+
+def find_cards(registry: Registry) -> tuple[list[Choice], dict[str, str]]:
+    """The devices besides the CPU that run a context of weft's own; and of the backends that have none, why."""
+    found: list[Choice] = []
+    problems: dict[str, str] = {}
+    for spec in _CONTEXTS:
+        for backend in registry.of_context(spec.name):
+            if backend.context == "*" or issubclass(backend, CpuBackend):
+                continue
+            for device in backend.probe():
+                if device.available:
+                    asked = f"{spec.name}={backend.name}:{device.index}"
+                    found.append(choose(registry, [spec.name], asked)[spec.name])
+                else:
+                    remedy = f" ({device.remedy})" if device.remedy else ""
+                    problems[backend.name] = f"{device.reason or 'it is not available'}{remedy}"
+    return found, problems
+
+
+def measure_card(program: Build, card: Choice, seconds: float) -> Cost | None:
+    """What the subgraphs of the card's context cost in a tick, on their own: what they read of other contexts is a
+    constant. A tick ends when the device has done all of it. None if the program has nothing in that context. The
+    program is compiled for the card (`contexts_of`).
+
+    Raises WeftError for what the card cannot take."""
+    units = [unit for unit in units_of(program) if unit.subgraph.context == card.context]
+    if not units:
+        return None
+    spec, settings = program.contexts[card.context], program.patch.settings
+    rig = _CardRig(program, card.make(), spec.streams)
+    started = time.perf_counter()
+    rig.load(units)
+    load_ms = (time.perf_counter() - started) * 1e3
+    rig.improve()
+    timing = timed(rig.tick, seconds)
+    if spec.streams:
+        # The median of single blocks would be of those that were computed ahead, and cost nothing.
+        several = timed(partial(rig.ticks, _BLOCKS), seconds).scaled(1 / _BLOCKS)
+        timing = replace(several, first=timing.first)
+    return Cost(
+        context=card.context,
+        way=Way(card.shown, made="shader"),
+        shape=shape_of(spec, settings),
+        load_ms=load_ms,
+        timing=timing,
+        estimated=False,
+        budget_ms=tick_budget_ms(spec, settings),
+    )
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """A coordinator of subgraphs that are measured alone: all that they read is a constant."""
+
+    def expose(self, ref: StrandRef, backend: Backend, compiled: Compiled) -> None:
+        pass
+
+    def lookup(self, ref: StrandRef) -> Getter:
+        return constant
+
+
+class _CardRig:
+    """Subgraphs on one backend, tick after tick."""
+
+    def __init__(self, program: Build, backend: Backend, streams: bool) -> None:
+        settings = program.patch.settings
+        self._backend = backend
+        self._elsewhere: Coordinator = _Elsewhere()
+        self._loaded: list[Compiled] = []
+        self._channels = channels_of(program.playable)
+        self._streams = streams
+        self._rate = settings["rate"]
+        self._size = int(settings["width"]), int(settings["height"])
+        self._seconds = 1 / self._rate if streams else 1 / settings["fps"]
+        self._inputs = given_inputs(program)
+        self._pictures: dict[str, Picture] = {}
+        self._tick = 0
+
+    def load(self, units: list[Unit]) -> None:
+        """Makes units ready, and waits until they are."""
+        paths = {path for unit in units for path in unit.kernel.pictures}
+        self._pictures = {path: blank_view() if is_view(path) else load_picture(Path(path)) for path in paths}
+        env = self._env(units[0])
+        self._loaded = [self._backend.compile_subgraph(unit, env, self._elsewhere) for unit in units]
+        self._backend.sync("device")
+
+    def improve(self) -> None:
+        """Takes into use what a performance has as soon as there was time to make it."""
+        for compiled in self._loaded:
+            code = self._backend.translate(compiled.unit, tier=_BEST)
+            if code is not None:
+                self._backend.exchange(compiled, code)
+
+    def tick(self) -> None:
+        """Runs the next tick, and waits until the device has done all of it."""
+        for compiled in self._loaded:
+            self._backend.execute_subgraph(compiled, self._env(compiled.unit), self._elsewhere)
+        self._backend.sync("device")
+        self._tick += 1
+
+    def ticks(self, count: int) -> None:
+        """So many of them."""
+        for _ in range(count):
+            self.tick()
+
+    def _env(self, unit: Unit) -> Env:
+        ticks = BLOCK if self._streams else 1
+        env = Env(
+            *self._size,
+            tick=self._tick,
+            abstime=self._tick * ticks * self._seconds,
+            dt=self._seconds,
+            inputs=self._inputs,
+            pictures=self._pictures,
+        )
+        if not self._streams:
+            return env
+        led = env.standing(unit.kernel, BLOCK)
+        return replace(env, block=Block(self._tick * BLOCK, BLOCK, self._rate, self._channels, led))
+
+
+# What a value costs on its way between two devices, as programs pay for it: through backend and coordinator.
+
+# A picture so small that what is drawn takes no time beside what is sent.
+_SIZE = (64, 36)
+
+# The side of a picture that is sent to a card.
+_LARGE = 512
+
+# How many numbers a program is given, at how many places it reads a strand, and how many values are asked for at once.
+_NUMBERS, _BOUND, _BATCH = 26, 8, 4096
+
+_FAR = StrandRef("far", "v")
+_FAR_TEXT = "far<v> = prev(far@v) * 0.5 + me@x\ndisplay(far@v)\ncompute(far@v)\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """The way of so many bytes from one device to another. `claimed_us` is what machines whose processor and card share
+    one memory are said to take, where anything is said."""
+
+    source: str
+    target: str
+    mechanism: str
+    bytes: int
+    p50_us: float
+    claimed_us: float | None = None
+
+
+def transfers(seconds: float, cards: Sequence[Choice]) -> list[Transfer]:
+    """The ways between the CPU and itself, and between it and each card that draws pictures; about so many seconds for
+    each. Raises WeftError if a card does not do what it should."""
+    found = list(_within_cpu(seconds))
+    for card in cards:
+        if card.context == VISUAL.name:
+            backend = card.make()
+            for measured in (_bound_on_card, _to_card, _from_card, _as_they_are):
+                found += measured(card.shown, backend, seconds)
+    return found
+
+
+def _within_cpu(seconds: float) -> Iterator[Transfer]:
+    backend = choose(load_registry(), [VISUAL.name], "cpu")[VISUAL.name].make()
+    for count, took in _asked(backend, seconds):
+        yield Transfer("cpu", "cpu", "call", count * np.dtype(np.float64).itemsize, took, 0.005 * count)
+
+
+def _from_card(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
+    for count, took in _asked(backend, seconds):
+        claimed = 50 + (0.002 * count if count > 1 else 0)
+        yield Transfer(name, "cpu", "read", count * np.dtype(np.float64).itemsize, took, claimed)
+
+
+def _asked(backend: Backend, seconds: float) -> Iterator[tuple[int, float]]:
+    """How long it takes, in µs, to ask a picture's backend for one value, and for a batch of them."""
+    rig = _TransferRig(backend, _FAR_TEXT)
+    rig.tick()
+    for count in (1, _BATCH):
+        coords: Mapping[str, Value] = {"x": np.linspace(0, 1, count), "y": np.full(count, 0.5)}
+        yield count, timed(partial(rig.ask, _FAR, coords), seconds).p50 * 1e3
+
+
+def _bound_on_card(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
+    """A strand that one subgraph computes on the card, at every pixel of the picture of another one: read at one more
+    place, and bound there. Nothing is copied."""
+    if backend.capabilities().handles:
+        several, single = (_TransferRig(backend, _chain_text(count)) for count in (_BOUND, 1))
+        took = _difference_us(several.tick, single.tick, seconds) / (_BOUND - 1)
+        yield Transfer(name, name, "bind", math.prod(_SIZE) * np.dtype(np.float32).itemsize, took, 0.01)
+
+
+def _to_card(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
+    """One more number that changes in every frame, and a picture that does."""
+    given, plain = (_TransferRig(backend, _numbers_text(keys)) for keys in (True, False))
+    took = _difference_us(given.tick, plain.tick, seconds) / _NUMBERS
+    yield Transfer("cpu", name, "uniform", np.dtype(np.float32).itemsize, took, 0.1)
+    changing, steady = (_TransferRig(backend, *_sampling(film, 1, _LARGE)) for film in ("c", "d"))
+    frames = cycle([_sampling("c", 1, _LARGE)[1] for _ in range(2)])
+    took = _difference_us(lambda: changing.tick(next(frames)), steady.tick, seconds)
+    yield Transfer("cpu", name, "buffer", _picture(_LARGE).nbytes, took, 0.1)
+
+
+def _as_they_are(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
+    """The bytes of a picture on their way to the memory of a device and back, and from place to place in it, without
+    any program."""
+    given = _picture(_LARGE)
+    pool = backend.pool(3 * given.nbytes)
+    one, other = (pool.take(given.shape, given.dtype) for _ in range(2))
+    backend.upload(given, one)
+    ways: Mapping[tuple[str, str, str], Callable[[], object]] = {
+        ("cpu", name, "upload"): partial(backend.upload, given, one),
+        (name, "cpu", "download"): partial(backend.download, one),
+        (name, name, "copy"): partial(pool.copy, one, other),
+    }
+    for (source, target, mechanism), work in ways.items():
+
+        def finished(work: Callable[[], object] = work) -> None:
+            work()
+            backend.sync("device")
+
+        yield Transfer(source, target, mechanism, given.nbytes, timed(finished, seconds).p50 * 1e3)
+
+
+def _picture(side: int) -> Picture:
+    return np.full((side, side, 4), 0.5, np.float32)
+
+
+def _sampling(film: str, count: int, side: int) -> tuple[str, dict[str, Picture]]:
+    """A picture that samples so many others at always as many places, and these by their paths. A backend may keep a
+    picture by its path, so each `film` has paths of its own."""
+    paths = [f"{film}-{at}.png" for at in range(count)]
+    loads = "".join(f'p{at}<r, g, b> = load("{path}")\n' for at, path in enumerate(paths))
+    terms = (f"p{at % count}@r(me@x ~ me@x + {at / _BOUND})" for at in range(_BOUND))
+    return f"{loads}display(fract(me@time) + {' + '.join(terms)})\n", {path: _picture(side) for path in paths}
+
+
+def _chain_text(places: int) -> str:
+    """A picture that reads a strand of a picture at so many places. A number that is made of the one and shown by the
+    other is between them, so that they are two subgraphs."""
+    terms = (f"far@v(me@x ~ me@x + {at / places})" for at in range(places))
+    between = "between = integrate(far@v(me@x ~ 0.5, me@y ~ 0.5))\ncompute(between)\n"
+    return f"far<v> = prev(far@v) * 0.5 + me@x\n{between}display(between + {' + '.join(terms)})\n"
+
+
+def _numbers_text(keys: bool) -> str:
+    """A picture that is given as many numbers as there are letters, from outside or as constants."""
+    letters = [chr(ord("a") + at) for at in range(_NUMBERS)]
+    factors = [f"key@{letter}" if keys else f"{at / _NUMBERS}" for at, letter in enumerate(letters)]
+    terms = " + ".join(f"{factor} * sin(me@x * {at + 1})" for at, factor in enumerate(factors))
+    return f"display(fract(me@time) * ({terms}))\n"
+
+
+def _difference_us(more: Callable[[], object], less: Callable[[], object], seconds: float) -> float:
+    """By how much the one takes longer than the other, in µs; they take turns. What is less than can be told is 0."""
+    differences: list[float] = []
+
+    def pair() -> None:
+        started = time.perf_counter()
+        more()
+        between = time.perf_counter()
+        less()
+        differences.append((between - started) - (time.perf_counter() - between))
+
+    timed(pair, seconds)
+    return max(0.0, float(np.median(differences[1:])) * 1e6)
+
+
+class _TransferRig:
+    """One program, of which pictures are drawn by a backend, tick by tick. Nothing else of it is computed: what they
+    read of it is a constant."""
+
+    def __init__(self, backend: Backend, text: str, pictures: Mapping[str, Picture] = MappingProxyType({})) -> None:
+        """`pictures` are what it samples, by their paths. Raises WeftError for what the backend cannot take."""
+        # Numbers that are remembered belong to compute here, as those of a patch with sound belong to audio.
+        contexts = ContextTable((VISUAL, replace(COMPUTE, state_rank=-1)))
+        settings = {"width": float(_SIZE[0]), "height": float(_SIZE[1])}
+        program = build(Source("(measured)", text), contexts, settings)
+        self._backend = backend
+        self._runner = ProgramRunner(contexts)
+        self._env = Env(*_SIZE, dt=1 / 60, pictures=pictures)
+        parts = []
+        for unit in program.units:
+            if unit.subgraph.context == VISUAL.name:
+                compiled = backend.compile_subgraph(unit, self._env, self._runner)
+                parts.append(Part(unit, backend, compiled))
+                for ref in unit.subgraph.exposes:
+                    self._runner.expose(ref, backend, compiled)
+            else:
+                for ref in unit.subgraph.exposes:
+                    self._runner.hear(ref, constant)
+        self._runner.parts = tuple(parts)
+
+    def tick(self, pictures: Mapping[str, Picture] | None = None) -> None:
+        """Draws the next picture, from other `pictures` if they are given, and waits for it."""
+        env = self._env
+        shown = env.pictures if pictures is None else pictures
+        self._env = replace(env, tick=env.tick + 1, abstime=env.abstime + env.dt, pictures=shown)
+        self._runner.run(self._env)
+        self._backend.sync("device")
+
+    def ask(self, ref: StrandRef, coords: Mapping[str, Value]) -> None:
+        """Asks for a strand at coordinates."""
+        self._runner.values({ref: coords}, self._env)
+
+
+# Measures the costs by which pictures are left to the CPU or given to a graphics card.
+
+# A picture of common operations, in which everything moves.
+_TEXT = """\
+a = sin(me@x * 13 + me@time) + sin(me@y * 11 - me@time * 1.3)
+b = sqrt(abs(a * me@x - 0.3)) + 1 / (1 + a * a + me@y)
+display(fract(a * b + me@time), a * 0.3 + 0.5, clamp(b * me@x - a * me@y, 0, 1))
+"""
+
+# The sizes of pictures: one that takes no time besides being asked for, one on the CPU, and one for a card.
+_TINY, _ON_CPU, _ON_CARD = (16, 16), (512, 256), (2048, 1024)
+
+# What is less than can be told apart from nothing.
+_LEAST = 1e-15
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCosts:
+    """What was measured of a card, and what the choice would have gone by."""
+
+    card: Choice
+    measured: Costs
+    believed: Costs
+
+    def lines(self) -> Iterator[tuple[str, float, float]]:
+        """Each cost by its name, in seconds: as measured, and as believed."""
+        for each in fields(Costs):
+            yield each.name, getattr(self.measured, each.name), getattr(self.believed, each.name)
+
+
+def measure_costs(
+    cards: Iterable[Choice], routes: Sequence[Transfer], known: KnownCosts, seconds: float
+) -> list[MeasuredCosts]:
+    """The costs of the cards that draw pictures, about so many seconds for each of four measurements; `routes` has what
+    the ways to and from them take. Raises WeftError if a card does not do what it should."""
+    return [
+        MeasuredCosts(card, _measured(card, routes, seconds), known.of(card.backend.name, card.device))
+        for card in cards
+        if card.context == VISUAL.name
+    ]
+
+
+def _measured(card: Choice, routes: Sequence[Transfer], seconds: float) -> Costs:
+    (tiny, least), (large, most) = (_on_card(card, size, seconds) for size in (_TINY, _ON_CARD))
+    reads = [route.p50_us for route in routes if (route.source, route.mechanism) == (card.shown, "read")]
+    sends = [r.p50_us / r.bytes for r in routes if (r.target, r.mechanism) == (card.shown, "upload")]
+    return Costs(
+        cpu_operation=max(_LEAST, _on_cpu(seconds)),
+        gpu_operation=max(_LEAST, (most - least) / (large - tiny)),
+        launch=max(_LEAST, least),
+        wait=max(_LEAST, min(reads, default=least * 1e6) * 1e-6),
+        upload=max(_LEAST, min(sends, default=Costs().upload * 1e6) * 1e-6),
+    )
+
+
+def _on_card(card: Choice, size: tuple[int, int], seconds: float) -> tuple[int, float]:
+    """How many operations a picture of this size takes, and how many seconds until the card has drawn it."""
+    program = _drawn(size)
+    cost = measure_card(program, card, seconds)
+    assert cost is not None, "the program has a picture"
+    return _operations(program, size), cost.timing.p50 * 1e-3
+
+
+def _on_cpu(seconds: float) -> float:
+    """What an operation takes on one core, in seconds."""
+    program = _drawn(_ON_CPU)
+    name = next(name for name in EXECUTORS if executor_problem(name) is None)
+    cost = measure(program, VISUAL.name, Way(name, 1), seconds)
+    assert cost is not None, "the program has a picture"
+    return cost.timing.p50 * 1e-3 / _operations(program, _ON_CPU)
+
+
+def _drawn(size: tuple[int, int]) -> Build:
+    width, height = size
+    settings = {"width": float(width), "height": float(height)}
+    return build(Source("(measured)", _TEXT), ContextTable((VISUAL,)), settings)
+
+
+def _operations(program: Build, size: tuple[int, int]) -> int:
+    (unit,) = program.units
+    return operations(unit.kernel, size[::-1])

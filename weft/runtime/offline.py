@@ -20,10 +20,10 @@ from weft.backends.base import Env
 from weft.backends.select import Choice
 from weft.contexts import AUDIO
 from weft.errors import Diagnostic, Span, WeftError, error
-from weft.graph.patch import Patch
+from weft.graph.nodes import Patch
 from weft.runtime.build import Build
 from weft.runtime.cast import Change
-from weft.runtime.compiling.trial import Moment, dark_outputs
+from weft.runtime.compiling.compiler import Moment, dark_outputs
 from weft.runtime.coordinator import Result, main_picture
 from weft.runtime.findings import (
     IN_PICTURE, IN_SOUND, as_warnings, clipped, loop_of, not_numbers, not_numbers_for_a_while, other_windows, places_of,

@@ -1,4 +1,4 @@
-"""Making a program run: a backend for every context, kernels loaded aside, and what goes on from the program before."""
+"""Making a program run: a backend for every context, kernels loaded in advance, and what carries over from before."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from weft.backends.cpu import CpuBackend
 from weft.backends.estimate import Need, by_device, check_room, needs_of, pictures_of
 from weft.backends.launch import Getter, Picture
 from weft.backends.null import NullCompiled
-from weft.backends.select import Choice
+from weft.backends.registry import load_registry
+from weft.backends.select import Choice, choose, contexts_of, unavailable
 from weft.codegen.unit import Unit
-from weft.contexts import COMPUTE, VISUAL
+from weft.contexts import COMPUTE, VISUAL, ContextTable
 from weft.errors import Diagnostic, WeftError, error
 from weft.media.pictures import PictureError, load_picture
 from weft.names import StrandRef, is_view
@@ -25,6 +26,8 @@ from weft.runtime.cast import Candidate, Cast, reason_of
 from weft.runtime.coordinator import Part, ProgramRunner
 from weft.runtime.files import stat_media
 from weft.runtime.playable import Playable
+
+# Making a program run: a backend for every context, kernels loaded aside, and what goes on from the program before.
 
 # The tier that is made when there is time for it.
 _BETTER = 2
@@ -441,3 +444,83 @@ def _shape(unit: Unit, playable: Playable, size: tuple[int, int]) -> tuple[int, 
 
 def _stamp(path: str) -> object:
     return stat_media(Path(path)).stamp
+
+
+# The program that plays, and what it can go back to.
+
+# Seconds for which a program has to play well before the one that it replaced is let go.
+_PROBATION = 10.0
+
+
+class Programs:
+    """The program that plays now, and for some seconds the one before it. `now` gives seconds."""
+
+    def __init__(self, stage: Stage, now: Callable[[], float] = time.monotonic) -> None:
+        self.stage = stage
+        self._now = now
+        self._running: Swap | None = None
+        self._before: Swap | None = None
+        self._entered = 0.0
+        self._has_drawn = False
+
+    @property
+    def running(self) -> Swap | None:
+        """The program that plays; None before the first that could."""
+        return self._running
+
+    def enter(self, swap: Swap, fades: bool = False) -> None:
+        """From now on this program plays, with what the one before remembers, which runs on for a while if it `fades`.
+        Raises whatever goes wrong with that."""
+        if self._running is not None:
+            self.stage.take_over(swap, self._running, copy=fades)
+        if self._has_drawn:
+            # What has not drawn a frame is nothing to go back to.
+            self._before = self._running
+        self._running, self._has_drawn, self._entered = swap, False, self._now()
+
+    def drew(self) -> None:
+        """The program has drawn a frame."""
+        self._has_drawn = True
+        if self._before is not None and self._now() - self._entered > _PROBATION:
+            self._before = None
+
+    def withdraw(self) -> bool:
+        """Goes back to the program before; False if there is none, so that the one that failed has to go on."""
+        if self._before is None:
+            return False
+        failed, self._running, self._before = self._running, self._before, None
+        self._has_drawn = True
+        with suppress(Exception):  # what cannot be handed back starts from nothing
+            self.stage.take_over(self._running, failed)
+        return True
+
+
+# What the processes of a performance are all told: which file it is, and what runs it.
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How the texts of a performance are compiled and run. `asked` is `--backend`, `environment` is `WEFT_BACKEND`;
+    `settings` override those of the patch. `choices` are what was made of that, once for all processes."""
+
+    name: str
+    asked: str | None = None
+    environment: str | None = None
+    settings: Mapping[str, float] = field(default_factory=dict)
+    choices: Mapping[str, Choice] | None = None
+
+    def decided(self) -> Setup:
+        """The same with its choices made, so that no other process looks for devices, or decides otherwise. Raises
+        WeftError for a backend that cannot be had."""
+        if self.choices is not None:
+            return self
+        registry = load_registry()
+        contexts = [spec.name for spec in registry.contexts]
+        return replace(self, choices=choose(registry, contexts, self.asked, self.environment))
+
+    def open(self) -> tuple[ContextTable, Stage]:
+        """All contexts, as their backends take them, and a stage of its own for the process that calls this. Raises
+        WeftError for a backend that cannot be had."""
+        choices = self.decided().choices or {}
+        registry = load_registry()
+        return contexts_of(registry, choices), Stage(choices, missing=unavailable(registry, choices))

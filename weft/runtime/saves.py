@@ -1,7 +1,9 @@
-"""What the player saves: watched, compiled aside, and handed over when it is ready."""
+"""Saves: files watched, compiled aside, and handed over when they are ready."""
 
 from __future__ import annotations
 
+import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -9,15 +11,250 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from watchdog.events import (
+    FileClosedEvent, FileCreatedEvent, FileDeletedEvent, FileModifiedEvent, FileMovedEvent, FileSystemEvent,
+    FileSystemEventHandler
+)
+from watchdog.observers import Observer
+from watchdog.observers.api import BaseObserver, ObservedWatch
+
 from weft.child import Child
-from weft.runtime.compiling.compiler import Compiler, Saved
-from weft.runtime.compiling.trial import Moment
+from weft.runtime.compiling.compiler import Compiler, Moment, Saved
 from weft.runtime.compiling.worker import CompileWorker, Improvement, Outcome, load
 from weft.runtime.events import EventLog
-from weft.runtime.files import FileState, read_text
-from weft.runtime.program import Swap
-from weft.runtime.setup import Setup
-from weft.runtime.watcher import Watcher
+from weft.runtime.files import FileState, look, read_text
+from weft.runtime.program import Setup, Swap
+from weft.syntax.includes import real_path
+
+# Watches the files of a performance and reports each change of their contents once, whole, and soon.
+#
+# Editors save in many ways: they rename a new file over the old one, write in place, truncate first, or move the old
+# file away and come back. So events only say *when to look*; what counts is what is found:
+#
+# - `closed`, `moved` and `deleted` mean that somebody has finished: look at once. `modified` and `created` mean that
+#   somebody is at work: look after a quiet time. Every half second, look at everything, since network drives send no
+#   events and a link high up in a path may be pointed elsewhere.
+# - What is found has to be found again a moment later, with no event in between, before it is believed: the events of
+#   a writer that has just begun may still be on their way. A file that is gone or empty gets more time to come back.
+
+# Seconds.
+_QUIET = 0.03  # after the last write of somebody who may go on
+_SETTLE = 0.002  # for events under way; measured, they take 0.3 ms
+_GONE = 0.2  # for a file that vanished or was emptied to come back
+_POLL = 0.5
+
+class _Watched:
+    """One file under watch. All but `path` and `place` is guarded by the watcher's lock."""
+
+    def __init__(self, path: Path, known: FileState) -> None:
+        self.path = path
+        self.place = Path(os.path.abspath(path))
+        self.reported = known
+        self.candidate: FileState | None = None  # found, but not yet found again
+        self.due: float | None = None  # when to look; None: at the next poll
+        self.settle = _SETTLE  # how long the next candidate has to stay
+
+    def look_at(self, moment: float, settle: float) -> None:
+        """An event, or a poll: what was found before it does not count any more."""
+        self.due = moment
+        self.settle = settle
+        self.candidate = None
+
+    def weigh(self, found: FileState, now: float) -> bool:
+        """Whether what was found is a change to report. If it might be, asks for another look."""
+        if found.same_contents(self.reported):
+            self.candidate = None
+            return False
+        if found == self.candidate:
+            self.candidate = None
+            self.reported = found
+            return True
+        self.candidate = found
+        self.due = now + (_GONE if found.hollow else self.settle)
+        return False
+
+    def names(self) -> set[str]:
+        """The absolute paths, free of links in their directories, whose events concern this file."""
+        return {os.path.join(real_path(self.place.parent), self.place.name), real_path(self.place)}
+
+
+class Watcher:
+    """Reports changes to a set of files, which may be replaced at any time.
+
+    `on_change` is called with the new state of each file that changed, by the path that was given for it. It is
+    called by the watcher's own thread: it should only pass the news on, and must not raise or call `close`.
+    """
+
+    def __init__(self, on_change: Callable[[Mapping[Path, FileState]], None]) -> None:
+        self._on_change = on_change
+        self._wake = threading.Condition()
+        self._files: dict[Path, _Watched] = {}
+        self._by_name: dict[str, list[_Watched]] = {}
+        self._next_poll = time.monotonic()
+        self._closing = False
+        self._folders = _Folders(self._notice)
+        self._thread = threading.Thread(target=self._run, name="weft-watcher", daemon=True)
+        self._thread.start()
+
+    def watch(self, files: Mapping[Path, FileState]) -> None:
+        """Replaces the set of files. Each comes with the state in which the caller knows it, from `read_text` or
+        `stat_media`: whatever happened since then is reported too. A file that is watched already stays as it is.
+        May be called from any thread, `on_change` included.
+        """
+        with self._wake:
+            before = self._files
+            self._files = {}
+            for path, known in files.items():
+                kept = before.get(path)
+                fits = kept is not None and kept.reported.kind == known.kind
+                self._files[path] = kept if kept is not None and fits else _Watched(path, known)
+            self._next_poll = time.monotonic()
+            self._wake.notify()
+
+    def close(self) -> None:
+        """Ends the watch; when this returns, `on_change` is not called any more. May be called twice."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        self._thread.join()
+
+    def __enter__(self) -> Watcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _notice(self, names: set[str], finished: bool) -> None:
+        """Something happened to these names. Called by watchdog's thread."""
+        moment = time.monotonic() + (0 if finished else _QUIET)
+        with self._wake:
+            for name in names:
+                for file in self._by_name.get(name, ()):
+                    file.look_at(moment, _SETTLE)
+                    self._wake.notify()
+
+    def _run(self) -> None:
+        try:
+            while self._wait():
+                if time.monotonic() >= self._next_poll:
+                    self._poll()
+                changed = self._look()
+                if changed:
+                    self._on_change(changed)
+        finally:
+            self._folders.close()
+
+    def _wait(self) -> bool:
+        """Waits for something to do; False when it is time to end."""
+        with self._wake:
+            while not self._closing:
+                moments = [file.due for file in self._files.values() if file.due is not None]
+                left = min([self._next_poll, *moments]) - time.monotonic()
+                if left <= 0:
+                    return True
+                self._wake.wait(left)
+            return False
+
+    def _poll(self) -> None:
+        """Follows what happened to the directories, then has every file looked at that is not going to be anyway."""
+        with self._wake:
+            files = list(self._files.values())
+            self._next_poll = time.monotonic() + _POLL
+        names = {file: file.names() for file in files}
+        # Not under the lock: watchdog holds a lock of its own here, and while it hands over an event.
+        self._folders.follow({os.path.dirname(name) for group in names.values() for name in group})
+        with self._wake:
+            self._by_name = {}
+            for file, group in names.items():
+                for name in group:
+                    self._by_name.setdefault(name, []).append(file)
+                if file.due is None:
+                    # Without an event nobody knows whether a writer is at work: it gets the quiet time to go on.
+                    file.look_at(time.monotonic(), _QUIET)
+
+    def _look(self) -> dict[Path, FileState]:
+        """Looks at the files whose time has come; returns what is to be reported."""
+        with self._wake:
+            now = time.monotonic()
+            ready = [file for file in self._files.values() if file.due is not None and file.due <= now]
+            for file in ready:
+                file.due = None
+        changed = {}
+        for file in ready:
+            found = look(file.place, file.reported.kind)
+            with self._wake:
+                # An event during the look says that it came too soon.
+                if file.due is None and self._files.get(file.path) is file and file.weigh(found, time.monotonic()):
+                    changed[file.path] = found
+                    # It may be a link that now points into another directory.
+                    self._next_poll = now
+        return changed
+
+
+# Reading a file makes events too: they are left out, or every look would cause the next.
+_EVENTS: list[type[FileSystemEvent]] = [
+    FileClosedEvent,
+    FileCreatedEvent,
+    FileDeletedEvent,
+    FileModifiedEvent,
+    FileMovedEvent,
+]
+
+
+class _Folders(FileSystemEventHandler):
+    """The directories whose events watchdog delivers to `notice`. All else is for the watcher's thread alone."""
+
+    def __init__(self, notice: Callable[[set[str], bool], None]) -> None:
+        self._notice = notice
+        # By the directory's path, with its inode: a directory may be replaced by another of the same name.
+        self._watches: dict[str, tuple[int, ObservedWatch]] = {}
+        self._observer: BaseObserver | None = None
+        try:
+            observer = Observer()
+            observer.start()
+            self._observer = observer
+        except OSError:  # the system's limit for watches is reached: the polls go on
+            pass
+
+    def follow(self, folders: set[str]) -> None:
+        """Watches these directories, as far as they exist, and no others."""
+        if self._observer is None:
+            return
+        inodes = {folder: inode for folder in folders if (inode := _inode(folder)) is not None}
+        # A new directory may also get the inode of the one before, whose emitter ended with it.
+        alive = {emitter.watch for emitter in self._observer.emitters if emitter.is_alive()}
+        for folder, (inode, watch) in list(self._watches.items()):
+            if inodes.get(folder) != inode or watch not in alive:
+                del self._watches[folder]
+                self._observer.unschedule(watch)
+        for folder in inodes.keys() - self._watches.keys():
+            try:
+                watch = self._observer.schedule(self, folder, event_filter=_EVENTS)
+            except OSError:  # no more watches to be had, or gone in this moment
+                continue
+            self._watches[folder] = (inodes[folder], watch)
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        """Called by watchdog's thread."""
+        finished = isinstance(event, FileClosedEvent | FileMovedEvent | FileDeletedEvent)
+        self._notice({os.fsdecode(event.src_path), os.fsdecode(event.dest_path)}, finished)
+
+    def close(self) -> None:
+        """Ends the watches and their threads."""
+        if self._observer is not None:
+            self._observer.stop()
+            self._observer.join()
+
+
+def _inode(folder: str) -> int | None:
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return None
+    return found.st_ino if stat.S_ISDIR(found.st_mode) else None
+
+
+# What the player saves: watched, compiled aside, and handed over when it is ready.
 
 # Seconds for which the room for a picture has to stay the same before the picture is made anew for it.
 _SETTLED = 0.1

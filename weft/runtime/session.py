@@ -11,35 +11,165 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from weft.backends.base import DeviceLostError, Values, as_array
+from weft.backends.base import DeviceLostError, Env, Values, as_array
 from weft.child import Child
 from weft.errors import Diagnostic, WeftError, event_fields, fault
-from weft.runtime.clock import Clock
-from weft.runtime.commands import Commands
-from weft.runtime.compiling.compiler import Compiler, Saved
+from weft.runtime.clock import Clock, Tick
+from weft.runtime.compiling.compiler import Compiler, Moment, Saved
 from weft.runtime.compiling.worker import Outcome
 from weft.runtime.coordinator import Result, main_picture
-from weft.runtime.events import EventLog, FrameStats
+from weft.runtime.events import EventLog, FrameStats, Notices, Screenshots, Teller
+from weft.runtime.fallback import Move, mend, recover, settle
 from weft.runtime.files import read_text
 from weft.runtime.inputs import Inputs
-from weft.runtime.notices import Notices
-from weft.runtime.program import Stage, Swap
-from weft.runtime.programs import Programs
+from weft.runtime.program import Programs, Stage, Swap
 from weft.runtime.saves import Saves
 from weft.runtime.screens.screen import Overlay, Screen
-from weft.runtime.screenshots import Screenshots
 from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.player import Sound
-from weft.runtime.succession import Succession
-from weft.runtime.takeover import Takeover
-from weft.runtime.telling import Teller
-from weft.runtime.ticker import Ticker
+from weft.runtime.transition import Succession, Takeover
+
+# What the keys of the tool do, by the names of `weft.keys`.
+
+
+@dataclass
+class Commands:
+    """Carries out commands on a performance. `stop` ends it, and is given the reason."""
+
+    clock: Clock
+    sound: Sound | None
+    teller: Teller
+    stop: Callable[[str], None]
+    toggle_fullscreen: Callable[[], None]
+    screenshot: Callable[[], None]
+
+    def run(self, name: str) -> None:
+        """Carries out the command of a name."""
+        match name:
+            case "leave":
+                self.stop("closed")
+            case "pause":
+                self._pause()
+            case "restart":
+                self._restart()
+            case "fullscreen":
+                self.toggle_fullscreen()
+            case "screenshot":
+                self.screenshot()
+            case "errors":
+                self.teller.notices.toggle_errors()
+            case "figures":
+                self.teller.notices.toggle_figures()
+
+    def _pause(self) -> None:
+        if self.clock.paused:
+            self.clock.resume()
+        else:
+            self.clock.pause()
+        self.teller.notices.set_paused(self.clock.paused)
+        self.teller.mention("paused" if self.clock.paused else "goes on")
+
+    def _restart(self) -> None:
+        self.clock.restart()
+        if self.sound is not None:
+            self.sound.restart()
+        self.teller.mention("the clock starts again")
+
+
+# The ticks of a performance: each runs the program that plays, wherever its devices let it.
+
+
+@dataclass
+class Ticker:
+    """Runs programs tick by tick, with what comes from outside. The sound follows. `recovered` is called with a program
+    that goes on elsewhere, since its device failed."""
+
+    stage: Stage
+    clock: Clock
+    inputs: Inputs
+    sound: Sound | None
+    teller: Teller
+    threads: int
+    recovered: Callable[[Swap], None]
+
+    def __post_init__(self) -> None:
+        self.tick = Tick(0, 0.0, 0.0)
+        """The tick that was begun last."""
+        self._last: dict[str, Values] = {}
+        """What each subgraph gave in the tick that was finished last, by its name."""
+
+    def moment(self) -> Moment:
+        """Where the performance is. May be called from any thread."""
+        tick = self.tick
+        return Moment(tick.number, tick.time, tick.dt, dict(self.inputs.snapshot()))
+
+    def env(self, swap: Swap) -> Env:
+        """What a program runs with in this tick."""
+        return Env(
+            width=swap.size[0],
+            height=swap.size[1],
+            tick=self.tick.number,
+            abstime=self.tick.time,
+            dt=self.tick.dt,
+            inputs={**self.inputs.frame(), **swap.playable.parameters},
+            pictures=swap.pictures,
+            threads=self.threads,
+            loop_stopped=partial(self.teller.loop_stopped, swap.playable),
+            warn=self.teller.warn,
+        )
+
+    def begin(self, swap: Swap) -> Env:
+        """Begins a tick."""
+        self.tick = self.clock.tick()
+        return self.env(swap)
+
+    def run(self, swap: Swap, env: Env, done: dict[int, Values]) -> list[Result]:
+        """Runs a tick. If a device fails, what ran on it goes on elsewhere in the same tick. Raises whatever goes wrong
+        with the program."""
+        self.mend(swap)
+        while True:
+            try:
+                results = swap.runner.run(env, done)
+                self._last = {result.subgraph: result.values for result in results}
+                if self.sound is not None:
+                    given = {**env.inputs, **swap.runner.feeds(env)}
+                    self.sound.follow(self.clock, given, swap.runner.seen(env))
+                return results
+            except Exception as failure:
+                if not self._recovers(swap, failure, env, done):
+                    raise
+
+    def mend(self, swap: Swap) -> None:
+        """Has a program that was made ready for a device which is lost by now run elsewhere."""
+        if mend(self.stage, swap, self.env(swap), {}, self._last):
+            self.recovered(swap)
+
+    def settle(self, moves: Iterable[Move]) -> None:
+        """Has what was bridged go on where it should run, as far as it can by now; else it is made better where it
+        is."""
+        for move in moves:
+            if not settle(self.stage, move):
+                self.recovered(move.swap)
+
+    def lost_in_sight(self, swap: Swap, failure: DeviceLostError) -> None:
+        """The device failed when its picture was to be shown; the next one is drawn elsewhere. Raises the failure if
+        there is no other way."""
+        if not self._recovers(swap, failure, self.env(swap), {}):
+            raise failure
+
+    def _recovers(self, swap: Swap, failure: Exception, env: Env, done: dict[int, Values]) -> bool:
+        if not recover(self.stage, swap, failure, env, done, self._last):
+            return False
+        self.recovered(swap)
+        return True
+
 
 # While a program is loaded, the drawing thread gets Python's lock back after this long instead of after 5 ms.
 _SWITCH_SECONDS = 0.0005

@@ -1,15 +1,19 @@
-"""The syntax tree: what a patch says, with the span of every part, and nothing about what it means.
-
-All nodes are frozen. Passes over expressions must not recurse with the expression's depth: a sum of ten
-thousand terms is a tree ten thousand levels deep.
-"""
+"""The syntax tree: its nodes, how to walk it, and how it is shown."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal, TypeAlias
 
 from weft.errors import Span
+
+# The syntax tree: what a patch says, with the span of every part, and nothing about what it means.
+#
+# All nodes are frozen. Passes over expressions must not recurse with the expression's depth: a sum of ten
+# thousand terms is a tree ten thousand levels deep.
 
 # --- expressions ---------------------------------------------------------------------------------------------
 
@@ -285,3 +289,205 @@ class Program:
     include; each statement's spans say which file it came from."""
 
     statements: tuple[Statement, ...]
+
+
+# Walks over syntax trees without recursion, so that no depth of nesting is too much.
+
+Walkable: TypeAlias = Expression | BodyStatement
+
+
+def children(node: Walkable) -> tuple[Walkable, ...]:
+    """The expressions and statements directly below a node, in the order of the text. The targets of maps are not
+    among them: they say what is replaced and have no value of their own."""
+    match node:
+        case Name() | Number() | Text():
+            return ()
+        case Binary(left=left, right=right):
+            return left, right
+        case Call(callee=callee, args=args):
+            return callee, *(argument.value for argument in args)
+        case Access(base=base):
+            return (base,)
+        case Unary(operand=operand):
+            return (operand,)
+        case Remap(base=base, maps=maps):
+            return base, *(entry.value for entry in maps)
+        case If(condition=condition, then=then, otherwise=otherwise):
+            return condition, then, otherwise
+        case Bundle(items=items):
+            return items
+        case Index(base=base, index=index):
+            return base, index
+        case Assignment(value=value) | CallBinding(value=value):
+            return (value,)
+        case For(first=first, last=last, body=body):
+            return first, last, *body
+
+
+def walk(node: Walkable) -> Iterator[Walkable]:
+    """The node and all that is below it, each before what is below it, in the order of the text."""
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(reversed(children(node)))
+
+
+def walk_statement(statement: Statement) -> Iterator[Walkable]:
+    """Every expression and body statement of one statement of a program, in the order of the text."""
+    roots: tuple[Walkable, ...] = ()
+    match statement:
+        case Binding(value=value):
+            roots = (value,)
+        case CallBinding():
+            roots = (statement,)
+        case SpindleDefinition(body=body):
+            roots = body
+        case OutputStatement(args=args):
+            roots = tuple(a.value for a in args)
+        case _:
+            pass
+    for root in roots:
+        yield from walk(root)
+
+
+# The syntax tree as text, for `weft compile --dump-ast`: a line for each statement, with its place, and its parts in
+# nested parentheses.
+
+_INDENT = "  "
+
+
+def dump(program: Program) -> str:
+    """The whole program. Each line starts with line and column of its statement; a comment names the file."""
+    lines: list[str] = []
+    for source, statements in groupby(program.statements, lambda statement: statement.span.source):
+        lines.append(f"// {source.name}")
+        for statement in statements:
+            lines += _statement(statement)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def expression_text(root: Expression) -> str:
+    """An expression in nested parentheses: `1 + 2 * x` is `(+ 1 (* 2 x))`."""
+    pieces: list[str] = []
+    pending: list[Expression | str] = [root]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, str):
+            pieces.append(part)
+        else:
+            pending.extend(reversed(_pieces(part)))
+    return "".join(pieces)
+
+
+def _pieces(node: Expression) -> list[Expression | str]:
+    """The text of one node, cut where its parts come in."""
+    match node:
+        case Number(value=value):
+            return [_number(value)]
+        case Text(value=text):
+            return [json.dumps(text, ensure_ascii=False)]
+        case Name(id=name):
+            return [name]
+        case Access(base=base, output=output):
+            return [base, f"@{output}"]
+        case Call(callee=callee, args=args):
+            return ["(call ", callee, *_arguments(args), ")"]
+        case Remap(base=base, maps=maps):
+            return ["(remap ", base, *_maps(maps), ")"]
+        case Index(base=base, index=index):
+            return ["(index ", base, " ", index, ")"]
+        case Unary(op=op, operand=operand):
+            return [f"({op} ", operand, ")"]
+        case Binary(op=op, left=left, right=right):
+            return [f"({op} ", left, " ", right, ")"]
+        case If(condition=condition, then=then, otherwise=otherwise):
+            return ["(if ", condition, " ", then, " ", otherwise, ")"]
+        case Bundle(items=items):
+            return ["(bundle", *(piece for item in items for piece in (" ", item)), ")"]
+
+
+def _arguments(args: Sequence[Argument]) -> Iterator[Expression | str]:
+    for argument in args:
+        yield f" {argument.label}: " if argument.label else " "
+        yield argument.value
+
+
+def _maps(maps: Sequence[Map]) -> Iterator[Expression | str]:
+    for entry in maps:
+        yield from (" (~ ", entry.target, " ", entry.value, ")")
+
+
+def _number(value: float) -> str:
+    return repr(value).removesuffix(".0")
+
+
+def _names(names: Sequence[Ident] | None) -> str:
+    return "" if names is None else f"<{', '.join(name.name for name in names)}>"
+
+
+def _at(span: Span, depth: int, text: str) -> str:
+    line, column = span.source.position(span.start)
+    return f"{f'{line}:{column}':<8}{_INDENT * depth}{text}"
+
+
+def _statement(statement: Statement) -> Iterator[str]:
+    match statement:
+        case Setting(field=field, value=value):
+            text = f"(setting {field.name} {_number(value)})"
+        case Binding(name=name, outputs=outputs, value=expression):
+            text = f"(binding {name.name}{_names(outputs)} {expression_text(expression)})"
+        case CallBinding():
+            text = _call_binding(statement)
+        case OutputStatement(name=head, args=args):
+            arguments = [f"{a.label}: " * bool(a.label) + expression_text(a.value) for a in args]
+            text = f"({' '.join(['output', head, *arguments])})"
+        case SpindleDefinition():
+            yield from _spindle(statement)
+            return
+        case _:
+            text = _pragma(statement)
+    yield _at(statement.span, 0, text)
+
+
+def _call_binding(statement: CallBinding) -> str:
+    count = f" count {statement.count}" if statement.count is not None else ""
+    return f"(bind {statement.name.name}{_names(statement.outputs)}{count} {expression_text(statement.value)})"
+
+
+def _spindle(spindle: SpindleDefinition) -> Iterator[str]:
+    parameters = "".join(f" {parameter.name}" for parameter in spindle.parameters)
+    yield _at(spindle.span, 0, f"(spindle {spindle.name.name}{_names(spindle.outputs)}{parameters})")
+    pending = [(1, statement) for statement in reversed(spindle.body)]
+    while pending:
+        depth, statement = pending.pop()
+        yield _at(statement.span, depth, _body_statement(statement))
+        if isinstance(statement, For):
+            pending += [(depth + 1, inner) for inner in reversed(statement.body)]
+
+
+def _body_statement(statement: BodyStatement) -> str:
+    match statement:
+        case Assignment(name=name, op=op, value=value, is_out=is_out):
+            return f"({'out ' * is_out}{op} {name.name} {expression_text(value)})"
+        case CallBinding():
+            return _call_binding(statement)
+        case For(variable=variable, first=first, last=last):
+            return f"(for {variable.name} {expression_text(first)} {expression_text(last)})"
+
+
+def _pragma(pragma: Pragma) -> str:
+    match pragma:
+        case Include(path=path):
+            return f"(include {json.dumps(path, ensure_ascii=False)})"
+        case Use(library=library):
+            return f"(use {library})"
+        case Parameter():
+            start = " ".join(_number(value) for value in pragma.start)
+            span = f" from {_number(pragma.low)} to {_number(pragma.high)}"
+            label = f" {json.dumps(pragma.label, ensure_ascii=False)}" if pragma.label is not None else ""
+            return f"({pragma.kind} {pragma.name.name}{_names(pragma.outputs)} {start}{span}{label})"
+        case Fade(seconds=seconds):
+            return f"(fade {_number(seconds)})"
+        case Quantize(beats=beats):
+            return f"(quantize {_number(beats)})"

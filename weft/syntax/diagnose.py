@@ -1,15 +1,674 @@
-"""Says what is wrong at the place where the grammar gave up, in a live coder's words."""
+"""What to say about text that the grammar does not accept."""
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
-from weft.errors import Diagnostic
-from weft.syntax import diagnose_expressions, diagnose_heads
-from weft.syntax.failure import Failure
+from weft.errors import Diagnostic, Span, did_you_mean
+from weft.syntax.scanner import (
+    BECOMES, BINDS, BUNDLE_FORM, CHOICE_FORM, END, GLUED, KEYWORDS, LOOP_FORM, NAME, NUMBER, OPERAND_ENDS, OPERATOR,
+    PRAGMA, REMAP_FORM, SETTING_FORM, SPINDLE_FORM, STATEMENT_FORM, TEXT, USE_FORM, Tokens, shorten
+)
+
+# A place where the grammar matched no further, and what can be seen from there.
+
+# What a value must follow. A > may also close a bundle; there, `Failure.expected` decides.
+_BEFORE_OPERAND: Final = "-<NITE([,=a~:t" + OPERATOR
+# What a value can start with; so can - and <, but behind a value these are operators.
+_STARTS_OPERAND: Final = NAME + NUMBER + TEXT + "MIN(["
+_OPENING: Final = {")": "(", "]": "[", "}": "{"}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Something open: a bracket, `<` of a bundle, `list` of names, `if` that waits for `then`, `then` for `else`."""
+
+    kind: str
+    index: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Where the grammar gave up: `at` is the first token that does not fit into the statement from `start` on, and
+    `expected` the last rule that was tried there."""
+
+    tokens: Tokens
+    start: int
+    at: int
+    expected: str
+    statements: Collection[str]
+    """The names of the output statements."""
+
+    @property
+    def found(self) -> str:
+        """The kind of the token that does not fit."""
+        return self.tokens.kinds[self.at]
+
+    @property
+    def text(self) -> str:
+        return shorten(self.tokens.text(self.at))
+
+    @property
+    def place(self) -> Span:
+        return self.tokens.span(self.at)
+
+    @property
+    def before(self) -> str:
+        """The kind of the last token that fits; empty at the start of the statement."""
+        return self.tokens.kinds[self.at - 1] if self.at > self.start else ""
+
+    @property
+    def text_before(self) -> str:
+        return shorten(self.tokens.text(self.at - 1))
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the statement ends here."""
+        return self.found in (";", "}", END, PRAGMA)
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the statement ends here, or at least its line."""
+        return self.is_at_end or self.tokens.fresh[self.at]
+
+    @property
+    def is_word(self) -> bool:
+        """Whether a keyword was found."""
+        return self.text in KEYWORDS and self.found != NAME
+
+    @property
+    def needs_operand(self) -> bool:
+        """Whether a value must stand here."""
+        if self.inside == "list" or self.tokens.kinds[self.start] == "S":
+            return False
+        if self.before in (">", GLUED):
+            return self.expected.startswith("piece")
+        return self.before != "" and self.before in _BEFORE_OPERAND
+
+    @property
+    def starts_operand(self) -> bool:
+        """Whether a value was found where none fits."""
+        return self.found in _STARTS_OPERAND
+
+    @cached_property
+    def frames(self) -> list[Frame]:
+        """What is open at this place, the innermost last."""
+        return _open_frames(self.tokens.kinds, self.start, self.at)
+
+    @property
+    def inside(self) -> str:
+        """The kind of the innermost thing that is open."""
+        return self.frames[-1].kind if self.frames else ""
+
+    @property
+    def is_in_bundle(self) -> bool:
+        """Whether the innermost bracket is that of a bundle."""
+        brackets = [frame.kind for frame in self.frames if frame.kind not in ("if", "then")]
+        return brackets[-1:] == ["<"]
+
+    def error(
+        self, code: str, message: str, place: Span, hint: str | None = None, *related: tuple[Span, str]
+    ) -> Diagnostic:
+        return Diagnostic("error", code, message, place, hint, related)
+
+    def missing(self, what: str, code: str, hint: str | None = None) -> Diagnostic:
+        """Something that has to stand directly behind the last token that fits, or between it and the next."""
+        kinds, first, last = self.tokens.kinds, self.at - 1, self.at
+        if kinds[first - 1] == "@" and first - 2 >= self.start:
+            first -= 2
+        if self.is_cut_off:
+            message = f"{what} is missing after {self._quoted(first, self.at)}"
+            return self.error(code, message, self.tokens.after(self.at - 1), hint)
+        if kinds[last + 1] == "@" and kinds[last + 2] == NAME:
+            last += 2
+        message = f"{what} is missing between {self._quoted(first, self.at)} and {self._quoted(self.at, last + 1)}"
+        return self.error(code, message, self.tokens.span(first, last), hint)
+
+    def reserved_word(self) -> Diagnostic:
+        """A keyword where a name has to stand."""
+        message = f"`{self.text}` is a word of the language and cannot be a name"
+        return self.error("keyword-as-name", message, self.place, f"choose another name, such as {self.text}_")
+
+    def _quoted(self, first: int, behind: int) -> str:
+        """A few tokens as a message shows them."""
+        text = "".join(self.tokens.text(index) for index in range(first, behind))
+        return f"`{shorten(text)}`"
+
+
+# Says what is wrong if it recognises the mistake.
+Explanation: TypeAlias = Callable[[Failure], Diagnostic | None]
+
+
+def _open_frames(kinds: str, start: int, behind: int) -> list[Frame]:
+    frames: list[Frame] = []
+    for index in range(start, behind):
+        kind = kinds[index]
+        if kind in "([{":
+            frames.append(Frame(kind, index))
+        elif kind in _OPENING:
+            _close(frames, _OPENING[kind])
+        elif kind == "<":
+            _open_angle(frames, kinds, start, index)
+        elif kind in (">", GLUED):
+            _close_angle(frames, kind)
+        elif kind == "I":
+            frames.append(Frame("if", index))
+        elif kind == "T" and frames and frames[-1].kind == "if":
+            frames[-1] = Frame("then", frames[-1].index)
+        elif kind == "E" and frames and frames[-1].kind == "then":
+            frames.pop()
+    return frames
+
+
+def _close(frames: list[Frame], opening: str) -> None:
+    while frames and frames.pop().kind != opening:
+        pass
+
+
+def _open_angle(frames: list[Frame], kinds: str, start: int, index: int) -> None:
+    """A < is an operator behind a value, opens a list behind a name that is bound, and else a bundle."""
+    is_first_name = index == start + 1 or (index == start + 2 and kinds[start] in "LO")
+    if is_first_name or kinds[index - 1] == BINDS or kinds[index - 2] == BINDS:
+        frames.append(Frame("list", index))
+    elif kinds[index - 1] not in OPERAND_ENDS:
+        frames.append(Frame("<", index))
+
+
+def _close_angle(frames: list[Frame], kind: str) -> None:
+    """A > closes a list or bundle; directly before another > or = it is more likely an operator in a bundle."""
+    if frames and (frames[-1].kind == "list" or (frames[-1].kind == "<" and kind == ">")):
+        frames.pop()
+
+
+# Explains what is wrong within expressions: missing and misplaced values, operators and brackets.
+
+_MISSING_WORD: Final = {"if": "then", "then": "else"}
+_CLOSERS: Final = (")", "]", "}")
+
+
+def _keyword_as_name(failure: Failure) -> Diagnostic | None:
+    """`a = in + 1`"""
+    return failure.reserved_word() if failure.needs_operand and failure.found in "itSFLO" else None
+
+
+def _bare_me(failure: Failure) -> Diagnostic | None:
+    """`a = me + 1`"""
+    if not (failure.needs_operand and failure.found == "M"):
+        return None
+    return failure.error("bare-me", "`me` needs a coordinate", failure.place, "such as me@x or me@time")
+
+
+def _missing_expression(failure: Failure) -> Diagnostic | None:
+    """`a = b + * c`, `f(x, )`"""
+    if not failure.needs_operand:
+        return None
+    if failure.text == "<<" or (failure.found == "<" and failure.is_in_bundle):
+        return failure.error("nested-bundle", "a bundle cannot stand in a bundle", failure.place)
+    if failure.found == "[":
+        return failure.error("misplaced-bracket", "an expression cannot start with `[`", failure.place, BUNDLE_FORM)
+    hint = None
+    if failure.text == "+":
+        hint = "a number has no sign +; leave it out"
+    elif failure.found == PRAGMA:
+        hint = "a pragma cannot stand inside a statement"
+    elif failure.found == "=" and failure.before == "=":
+        hint = "to compare, write == without a space"
+    return failure.missing("an expression", "missing-expression", hint)
+
+
+def _missing_then_or_else(failure: Failure) -> Diagnostic | None:
+    """`if a then b`, `if a then b els c`"""
+    word = _MISSING_WORD.get(failure.inside)
+    if word is None or failure.needs_operand:
+        return None
+    if failure.found == NAME:
+        hint = did_you_mean(failure.text, [word])
+        return failure.error(f"missing-{word}", f"`{word}` is missing here", failure.place, hint) if hint else None
+    ends_here = failure.is_cut_off or failure.found in (*_CLOSERS, ",", ":", "{", "T", "E", ">", GLUED)
+    return failure.missing(f"`{word}`", f"missing-{word}", CHOICE_FORM) if ends_here else None
+
+
+def _bare_angle(failure: Failure) -> Diagnostic | None:
+    """`<a < b, c>`, `<a > b, c>`"""
+    if failure.found == "<" and failure.is_in_bundle:
+        symbol, place = "<", failure.place
+    elif failure.starts_operand and failure.before == ">" and _more_of_bundle_follows(failure):
+        symbol, place = ">", failure.tokens.span(failure.at - 1)
+    else:
+        return None
+    hint = f"write {symbol}{symbol}, or put the comparison in parentheses"
+    return failure.error("bare-angle", f"in a bundle, `{symbol}` does not compare", place, hint)
+
+
+def _more_of_bundle_follows(failure: Failure) -> bool:
+    """Whether the line goes on as if the > before this place had not closed the bundle."""
+    kinds, fresh = failure.tokens.kinds, failure.tokens.fresh
+    for index in range(failure.at, len(kinds)):
+        if kinds[index] in ";}Z=" or fresh[index]:
+            return False
+        if kinds[index] in (",", ">"):
+            return True
+    return False
+
+
+def _missing_operator(failure: Failure) -> Diagnostic | None:
+    """`a = 2 sin(me@x)`, `f(a b)`"""
+    if failure.needs_operand or not failure.starts_operand or not failure.before:
+        return None
+    if failure.inside == "<" and failure.is_cut_off:
+        return None
+    hint = None
+    if failure.found == "I":
+        hint = CHOICE_FORM
+    elif failure.before == NUMBER and failure.found in (NAME, "M", "(") and not failure.is_cut_off:
+        hint = f"a product is written {failure.text_before} * …"
+    what = "an operator or a comma" if _is_in_list(failure) else "an operator"
+    return failure.missing(what, "missing-operator", hint)
+
+
+def _is_in_list(failure: Failure) -> bool:
+    """Whether a comma could stand here as well."""
+    if failure.inside == "(":
+        before = failure.frames[-1].index - 1
+        return before >= failure.start and failure.tokens.kinds[before] in OPERAND_ENDS
+    return failure.inside == "<"
+
+
+def _equals(failure: Failure) -> Diagnostic | None:
+    """`if a = 1 then …`, `f(x = 1)`, `a = (b += 1)`"""
+    if failure.found not in ("=", BECOMES):
+        return None
+    if failure.tokens.fresh[failure.at] and not failure.inside:
+        return failure.error("missing-name", f"a name is missing before `{failure.text}`", failure.place)
+    kinds, name = failure.tokens.kinds, failure.at - 1
+    if failure.inside == "(" and failure.before == NAME and kinds[name - 1] in ("(", ","):
+        hint = f"write {failure.text_before}: …"
+        return failure.error("label-equals", "a label takes a colon", failure.place, hint)
+    message = f"`{failure.text}` cannot stand in an expression"
+    compare = "to compare, write ==" if failure.found == "=" else None
+    return failure.error("misplaced-equals", message, failure.place, compare)
+
+
+def _unclosed_angle(failure: Failure) -> Diagnostic | None:
+    """`a = <1, 2`"""
+    if failure.inside != "<" or not (failure.is_cut_off or failure.found in _CLOSERS):
+        return None
+    related = (failure.tokens.span(failure.frames[-1].index), "this `<` is still open")
+    place = failure.tokens.after(failure.at - 1)
+    return failure.error("unclosed-bracket", "`>` is missing here", place, None, related)
+
+
+def _comma(failure: Failure) -> Diagnostic | None:
+    """`a<r, g> = 1, 2`"""
+    if failure.found != ",":
+        return None
+    if failure.inside == "[":
+        return failure.error("stray-comma", "an index is one value", failure.place)
+    return failure.error("stray-comma", "only one value can stand here", failure.place, BUNDLE_FORM)
+
+
+def _binds(failure: Failure) -> Diagnostic | None:
+    """`a = f(x)::b<v>`"""
+    if failure.found != BINDS:
+        return None
+    has_equals = "=" in failure.tokens.kinds[failure.start : failure.at]
+    message = "this has a name already: `=` gave it one" if has_equals else "`::` cannot stand here"
+    hint = "a call is bound by `=` or by `::`, not by both" if has_equals else None
+    return failure.error("misplaced-binding", message, failure.place, hint)
+
+
+def _colon(failure: Failure) -> Diagnostic | None:
+    """`f(x):a<v>`, `f(3: x)`"""
+    if failure.found != ":":
+        return None
+    if failure.inside == "(":
+        return failure.error("bad-label", "a label is a single name", failure.place, "such as clamp(x, lo: 0)")
+    if failure.before == ")" and failure.tokens.kinds[failure.at + 1] == NAME:
+        return failure.error("single-colon", "a call is bound with `::`", failure.place)
+    hint = "a label stands in a call, such as clamp(x, lo: 0)"
+    return failure.error("misplaced-colon", "`:` cannot stand here", failure.place, hint)
+
+
+def _dot_or_at(failure: Failure) -> Diagnostic | None:
+    """`a.b`, `a@3`"""
+    has_name = failure.tokens.kinds[failure.at + 1] == NAME
+    if failure.found == "." and failure.before == NAME and has_name:
+        hint = f"write {failure.text_before}@{failure.tokens.text(failure.at + 1)}"
+        return failure.error("dot", "an output is picked with `@`, not with a dot", failure.place, hint)
+    if failure.found == "@" and not has_name:
+        return failure.error("missing-name", "`@` takes the name of an output", failure.place)
+    return None
+
+
+def _tilde(failure: Failure) -> Diagnostic | None:
+    """`a = b ~ c`"""
+    if failure.found != "~":
+        return None
+    message = "`~` stands only in a remap, once for each map"
+    return failure.error("misplaced-map", message, failure.place, f"as in {REMAP_FORM}")
+
+
+def _stray_word(failure: Failure) -> Diagnostic | None:
+    """`a = b else c`, `a = b to c`"""
+    if failure.found in ("T", "E"):
+        wanted = "if" if failure.found == "T" else "if … then"
+        message = f"`{failure.text}` has no `{wanted}` before it"
+        return failure.error("stray-word", message, failure.place, CHOICE_FORM)
+    if failure.found in ("i", "t"):
+        hint = "as in for i in (0 to 7) { … }"
+        return failure.error("stray-word", f"`{failure.text}` stands only in loops", failure.place, hint)
+    return None
+
+
+def _block(failure: Failure) -> Diagnostic | None:
+    """`a = b { … }`"""
+    if failure.found != "{":
+        return None
+    return failure.error("misplaced-block", "only spindles and loops have a block", failure.place)
+
+
+def _pragma(failure: Failure) -> Diagnostic | None:
+    """A pragma between brackets."""
+    if failure.found != PRAGMA or not failure.frames:
+        return None
+    return failure.error("misplaced-pragma", "a pragma cannot stand inside a statement", failure.place)
+
+
+_OF_EXPRESSIONS: Final[tuple[Explanation, ...]] = (
+    _keyword_as_name,
+    _bare_me,
+    _pragma,
+    _missing_then_or_else,
+    _missing_expression,
+    _bare_angle,
+    _missing_operator,
+    _equals,
+    _unclosed_angle,
+    _comma,
+    _binds,
+    _colon,
+    _dot_or_at,
+    _tilde,
+    _stray_word,
+    _block,
+)
+
+
+# Explains what is wrong at the start of a statement: names, output lists, settings, spindles and loops.
+
+# How other languages announce variables and functions.
+_VARIABLE_WORDS: Final = ("var", "const", "auto", "val", "float", "int", "double", "vec2", "vec3", "vec4", "uniform")
+_FUNCTION_WORDS: Final = ("def", "function", "fn", "func", "fun", "void")
+
+_BOUND_HEAD: Final = re.compile(r"(?:[LO]n|[LO]?n<n(?:,n)*[>g]|M<n[>g])\Z")
+_COUNT_HEAD: Final = re.compile(r"n<-*0[>g]?\Z")
+# The rules that were tried where a name has to stand.
+_TAKES_NAME: Final = ("name", "names", "results")
+
+
+# What a rule that did not match stands for, and the code of its absence.
+_SPINDLE_PARTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "name": ("a name", "missing-name"),
+        "open": ("the list of parameters", "missing-parameters"),
+        "binds": ("`::`", "missing-binds"),
+        "results": ("the list of outputs", "missing-outputs"),
+        "begin": ("`{`", "missing-block"),
+    }
+)
+_LOOP_PARTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "name": ("the name of the loop's variable", "missing-name"),
+        "in": ("`in`", "missing-in"),
+        "open": ("`(`", "missing-parentheses"),
+        "to": ("`to`", "missing-to"),
+        "begin": ("`{`", "missing-block"),
+    }
+)
+
+
+def _keyword_in_head(failure: Failure) -> Diagnostic | None:
+    """`in = 3`, `let to = 3`, `a<in> = 3`, `spindle if(x) …`"""
+    if not failure.is_word or failure.needs_operand:
+        return None
+    if failure.at == failure.start:
+        takes_name = failure.tokens.kinds[failure.at + 1] in ("=", "<", BECOMES)
+    else:
+        is_parameter = failure.tokens.kinds[failure.start] == "S" and failure.inside == "("
+        takes_name = failure.expected in _TAKES_NAME or failure.before == "," or is_parameter
+    return failure.reserved_word() if takes_name else None
+
+
+def _bad_start(failure: Failure) -> Diagnostic | None:
+    """`2 + a`, `if a then b else c`"""
+    if failure.at != failure.start:
+        return None
+    if failure.found == "=":
+        return failure.error("missing-name", "a name is missing before `=`", failure.place)
+    message = f"a statement cannot start with `{failure.text}`"
+    hint = "it chooses a value: a = if c then x else y" if failure.found == "I" else STATEMENT_FORM
+    return failure.error("bad-start", message, failure.place, hint)
+
+
+def _double_equals(failure: Failure) -> Diagnostic | None:
+    """`a == 3`, `a<v> == 3`"""
+    if failure.text not in ("==", "===") or not _is_head(failure):
+        return None
+    message = f"`{failure.text}` compares; a single `=` gives a name its value"
+    return failure.error("double-equals", message, failure.place)
+
+
+def _is_head(failure: Failure) -> bool:
+    """Whether nothing but the name, with its outputs, stands before this place."""
+    head = failure.tokens.kinds[failure.start : failure.at]
+    return head == NAME or bool(_BOUND_HEAD.match(head))
+
+
+def _continued_line(failure: Failure) -> Diagnostic | None:
+    """A line that starts with a bracket, behind what it cannot continue."""
+    if not failure.tokens.fresh[failure.at] or failure.found not in ("(", "[", "<") or failure.frames:
+        return None
+    if failure.needs_operand:
+        return None
+    message = f"a line that starts with `{failure.text}` continues the line above"
+    return failure.error("continued-line", message, failure.place, STATEMENT_FORM)
+
+
+def _name_alone(failure: Failure) -> Diagnostic | None:
+    """`noise`, `display a`, `var x = 3`, `a: 3`, `a * 2`"""
+    if failure.before != NAME or failure.at != failure.start + 1:
+        return None
+    name, place = failure.text_before, failure.tokens.span(failure.start)
+    if name in failure.statements:
+        hint = f"write {name}(…)"
+        return failure.error("missing-parentheses", f"`{name}` takes its arguments in parentheses", place, hint)
+    if failure.found == ":":
+        return failure.error("single-colon", "a name gets its value by `=`", failure.place, f"write {name} = …")
+    if failure.found == BINDS:
+        message = "`::` binds a call or a remap; a name gets its value by `=`"
+        return failure.error("misplaced-binding", message, failure.place, f"as in a<v> = {name}")
+    if failure.found == "." and failure.tokens.kinds[failure.at + 1] == NAME:
+        output = shorten(failure.tokens.text(failure.at + 1))
+        return failure.error(
+            "dot", "an output is bound in angle brackets", failure.place, f"write {name}<{output}> = …"
+        )
+    if failure.is_cut_off or failure.starts_operand or failure.is_word:
+        return failure.error("not-a-statement", f"`{name}` alone is not a statement", place, _hint_for_word(name))
+    return None if failure.found == "<" else _unused(failure)
+
+
+def _hint_for_word(word: str) -> str:
+    if word in _VARIABLE_WORDS:
+        return "a name is bound without such a word: a = 3, or let a = 3"
+    if word in _FUNCTION_WORDS:
+        return SPINDLE_FORM
+    return did_you_mean(word, ["let", "spindle", "for", "out"]) or f"write {word} = …"
+
+
+def _output_list(failure: Failure) -> Diagnostic | None:
+    """`a<> = 1`, `a<v = 1`, `a<v w> = 1`, `a<3> = 1`"""
+    head = failure.tokens.kinds[failure.start : failure.at]
+    if _COUNT_HEAD.match(head) and failure.found != "(":
+        place = failure.tokens.span(failure.start + 2)
+        return failure.error("bad-output", "an output has a name, not a number", place, "such as a<v> = …")
+    if failure.inside != "list":
+        return None
+    if head.startswith("M") and (failure.before == "<" or failure.found == ","):
+        return failure.error("bad-setting", "a setting has one name", failure.place, SETTING_FORM)
+    if failure.found == ",":
+        return _behind_comma(failure, _output_list)
+    if failure.before in ("<", ","):
+        if failure.found == NUMBER:
+            return failure.error("bad-output", "an output has a name, not a number", failure.place, "such as a<v> = …")
+        return failure.missing("a name", "missing-name")
+    if failure.found == NAME and not failure.is_cut_off:
+        return failure.missing("a comma", "missing-comma")
+    related = (failure.tokens.span(failure.frames[-1].index), "this `<` is still open")
+    place = failure.tokens.after(failure.at - 1)
+    return failure.error("unclosed-bracket", "`>` is missing here", place, None, related)
+
+
+def _behind_comma(failure: Failure, explain: Explanation) -> Diagnostic | None:
+    """Explains what follows a comma in a list of names; the grammar stops before a comma that no name follows."""
+    behind = replace(failure, at=failure.at + 1)
+    return _keyword_in_head(behind) or explain(behind)
+
+
+def _missing_equals(failure: Failure) -> Diagnostic | None:
+    """`a<v> 3`, `let a`, `me<bpm> 120`"""
+    if not _is_head(failure) or failure.at == failure.start + 1:
+        return None
+    kinds, start = failure.tokens.kinds, failure.start
+    if kinds.startswith(")n<", start - 1) and not failure.tokens.fresh[start]:
+        return replace(failure, start=start - 1, at=start).missing("`::`", "missing-binds")
+    return failure.missing("`=`", "missing-equals")
+
+
+def _missing_name(failure: Failure) -> Diagnostic | None:
+    """`let 3`, `f(x)::`"""
+    if failure.before == BINDS:
+        return failure.missing("a name", "missing-name", "as in f(x)::name<v>")
+    if failure.before in ("L", "O") and failure.at == failure.start + 1:
+        return failure.missing("a name", "missing-name")
+    if failure.before == NAME and failure.tokens.kinds[failure.at - 2] == BINDS:
+        name = failure.text_before
+        place = failure.tokens.after(failure.at - 1)
+        return failure.error("missing-outputs", f"the outputs of `{name}` are missing", place, f"such as ::{name}<v>")
+    return None
+
+
+def _unsettable(failure: Failure) -> Diagnostic | None:
+    """`a@v = 3`, `a[0] = 1`, `f(x) = 3`"""
+    kinds, start = failure.tokens.kinds, failure.start
+    if failure.found not in ("=", BECOMES) or kinds[start] != NAME or failure.frames:
+        return None
+    if "=" in kinds[start : failure.at] or failure.at == start + 1:
+        return None
+    if failure.tokens.fresh[failure.at]:
+        return failure.error("missing-name", f"a name is missing before `{failure.text}`", failure.place)
+    place = failure.tokens.span(start, failure.at - 1)
+    name = shorten(failure.tokens.text(start))
+    if kinds[start + 1 : failure.at] == "@n":
+        hint = f"write {name}<{failure.text_before}> = …"
+        return failure.error("cannot-set", "an output is bound in angle brackets", place, hint)
+    if failure.before == "]":
+        return failure.error("cannot-set", "an element cannot be set", place, "bind the whole bundle: a = <1, 2, 3>")
+    return failure.error("cannot-set", "a call cannot be set", place, SPINDLE_FORM)
+
+
+def _unused(failure: Failure) -> Diagnostic | None:
+    """`img@r * 2`, `f(x) + 1`"""
+    kinds, start = failure.tokens.kinds, failure.start
+    if kinds[start] != NAME or failure.frames or "=" in kinds[start : failure.at] or failure.needs_operand:
+        return None
+    if failure.found not in ("-", "<", OPERATOR, ">", GLUED):
+        return None
+    place = failure.tokens.span(start, failure.at - 1)
+    return failure.error("not-a-statement", "this value is not used", place, USE_FORM)
+
+
+def _setting(failure: Failure) -> Diagnostic | None:
+    """`me@x = 3`, `me = 3`, `me<3> = 1`"""
+    kinds, start = failure.tokens.kinds, failure.start
+    if kinds[start] != "M" or failure.at != start + 1:
+        return None
+    if kinds.startswith("@n=", failure.at):
+        place = failure.tokens.span(start, start + 2)
+        message = f"`{shorten(place.text)}` cannot be set: other coordinates are put in by a remap"
+        return failure.error("cannot-set", message, place, f"{SETTING_FORM}; a remap: {REMAP_FORM}")
+    if failure.found == "@":
+        place = failure.tokens.span(start, failure.at + 1)
+        return failure.error("not-a-statement", "this value is not used", place, USE_FORM)
+    message = "`me` is the environment and takes no value itself"
+    return failure.error("bad-setting", message, failure.tokens.span(start), SETTING_FORM)
+
+
+def _spindle(failure: Failure) -> Diagnostic | None:
+    """Whatever is wrong in the head of a spindle."""
+    if failure.tokens.kinds[failure.start] != "S" or failure.at == failure.start:
+        return None
+    if failure.inside == "(":
+        return _parameters(failure)
+    if failure.expected == "binds" and failure.found in (":", "-", "o"):
+        message = "the outputs of a spindle stand behind `::`"
+        return failure.error("missing-binds", message, failure.place, SPINDLE_FORM)
+    if failure.expected == "binds" and failure.found != "<":
+        return failure.missing("the list of outputs", "missing-outputs", SPINDLE_FORM)
+    return _missing_part(failure, _SPINDLE_PARTS, SPINDLE_FORM)
+
+
+def _parameters(failure: Failure) -> Diagnostic | None:
+    if failure.found == "," and failure.before == NAME:
+        return _behind_comma(failure, _parameters)
+    if failure.before == NAME and failure.found in ("=", ":"):
+        return failure.error("bad-parameter", "a parameter has no default", failure.place, SPINDLE_FORM)
+    if failure.before == NAME and failure.found == NAME:
+        return failure.missing("a comma", "missing-comma")
+    if failure.found == ")":
+        return failure.missing("a parameter", "missing-parameter")
+    return failure.error("bad-parameter", "a parameter is a name", failure.place, SPINDLE_FORM)
+
+
+def _loop(failure: Failure) -> Diagnostic | None:
+    """Whatever is wrong in the head of a loop; its bounds are expressions like others."""
+    if failure.tokens.kinds[failure.start] != "F" or failure.needs_operand:
+        return None
+    if failure.expected == "to" and failure.found == ",":
+        return failure.error("missing-to", "between the bounds of a loop stands `to`", failure.place, LOOP_FORM)
+    return _missing_part(failure, _LOOP_PARTS, LOOP_FORM)
+
+
+def _missing_part(failure: Failure, parts: Mapping[str, tuple[str, str]], form: str) -> Diagnostic | None:
+    part = parts.get(failure.expected)
+    return failure.missing(*part, form) if part else None
+
+
+_OF_HEADS: Final[tuple[Explanation, ...]] = (
+    _keyword_in_head,
+    _setting,
+    _bad_start,
+    _double_equals,
+    _continued_line,
+    _name_alone,
+    _output_list,
+    _spindle,
+    _loop,
+    _missing_equals,
+    _missing_name,
+    _unsettable,
+    _unused,
+)
+
+
+# Says what is wrong at the place where the grammar gave up, in a live coder's words.
 
 # The first that recognises the mistake explains it.
-_EXPLANATIONS: Final = (*diagnose_heads.EXPLANATIONS, *diagnose_expressions.EXPLANATIONS)
+_EXPLANATIONS: Final = (*_OF_HEADS, *_OF_EXPRESSIONS)
 
 
 def diagnose(failure: Failure) -> Diagnostic:

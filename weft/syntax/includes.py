@@ -11,11 +11,10 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Final
 
-from weft.errors import Diagnostic, Report, Source, Span, WeftError, did_you_mean
+from weft.errors import Diagnostic, Report, Source, Span, WeftError, did_you_mean, steps_of
 from weft.syntax.ast import Include, Program, Statement, Use
 from weft.syntax.parser import OUTPUT_STATEMENTS, parse
-from weft.syntax.texts import ENDING, UnreadableError, read_stream, read_text
-from weft.wording import steps_of
+from weft.syntax.scanner import ENDING, UnreadableError, read_stream, read_text
 
 MAX_INCLUDES: Final = 64
 """How deep files include each other."""

@@ -1,31 +1,365 @@
-"""From text to syntax tree: the parser takes one item after another, and goes on behind a broken one.
-
-The matcher recurses with nesting, which `brackets` limits to `MAX_DEPTH`, by up to `FRAMES_PER_LEVEL` Python calls a
-level. From Python 3.11 on these take no C stack; on 3.10 a thread that parses needs a stack of 16 MB.
-"""
+"""The parser: the grammar of the language as a PEG over kinds of tokens, and the AST made from what it finds."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from types import MappingProxyType
 from typing import Final
 
 from parsimonious.exceptions import ParseError
+from parsimonious.grammar import Grammar
 from parsimonious.nodes import Node
 
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Source
-from weft.syntax.assembly import Assembly
-from weft.syntax.ast import Program
-from weft.syntax.diagnose import diagnose
-from weft.syntax.failure import Failure
-from weft.syntax.grammar import grammar
+from weft.syntax.ast import BodyStatement, For, OutputStatement, Program, SpindleDefinition, Statement
+from weft.syntax.diagnose import Failure, diagnose
 from weft.syntax.layout import arrange
-from weft.syntax.scanner import scan
-from weft.syntax.tokens import END, GLUED, NAME, OPERAND_ENDS, PRAGMA, PRAGMA_END, Tokens
+from weft.syntax.pragmas import read_pragma
+from weft.syntax.scanner import BINARY, END, GLUED, NAME, OPERAND_ENDS, PRAGMA, PRAGMA_END, Tokens, scan
+from weft.syntax.statements import LoopHead, SpindleHead, StatementBuilder
+
+# The grammar, as a PEG over the string of token kinds (see `tokens`): one character a token.
+#
+#     n name   0 number   s string   a += -= *= /=   d ::   P…p pragma   S spindle   L let   O out   M me
+#     F for   i in   t to   I if   T then   E else   N not   g a > right before > or =
+#     o any binary operator that has no further meaning; every other character stands for itself
+#
+# Rules stay flat: an expression is a row of operands with operators between them, and precedence is resolved
+# afterwards from the table of operators. The recursion of the matcher therefore grows with brackets and `if`s alone.
+# Blocks are opened and closed by items of their own; the parser keeps the stack of them, so that it can go on behind a
+# broken statement.
+
+_STATEMENTS: Final = r"""
+item        = binding / call / setting / pragma / spindle / loop
+
+binding     = intro? name outputs? becomes expr ends
+intro       = ~r"[LO]"
+becomes     = ~r"[=a]"
+
+call        = name count? postfix+ bound? ends
+count       = less ~r"-*[0n]" greater
+bound       = binds name outputs
+
+setting     = me less name greater equals expr ends
+pragma      = ~r"P[^p]*p"
+
+spindle     = ~r"S" name open names? close binds results begin
+results     = outputs / name
+loop        = ~r"F" name in open expr to expr close begin
+
+# What a statement must be followed by; so an expression that breaks off is an error where it does.
+ends        = ~r"(?=[;}PnLOMSFZ])"
+
+outputs     = less names greater
+names       = ~r"n(?:,n)*"
+"""
+
+# Every operand begins with its signs, if it has any. A `run` is a row of operands without brackets, which is what
+# most expressions consist of: one match instead of dozens.
+_OPERANDS: Final = r"""
+chain       = base postfix*
+inner_chain = inner_base postfix*
+base        = inner_base / bundle
+inner_base  = ~r"M@n|n(?:@n)?" / group
+postfix     = arguments / index / access
+group       = open expr close
+index       = left_square expr right_square
+access      = ~r"@n"
+arguments   = open list? close
+list        = argument (comma argument)*
+argument    = plain / full
+plain       = ~r"(?:n:)?{run}(?:~{run})?(?=[,)])"
+full        = label? expr map?
+map         = tilde expr
+label       = ~r"n:"
+signs       = ~r"[-N]+"
+
+bundle      = loosely / strictly
+loosely     = less expr_loose (comma expr_loose)* greater
+strictly    = less expr_strict (comma expr_strict)* greater
+"""
+
+# Three readings of an expression: `loose` is directly inside a bundle, where no bundle can start and a bare < or > is
+# no operator; `strict` also leaves >= and >> alone, for a bundle that is closed by their first character.
+_EXPRESSION: Final = r"""
+expr{x}     = piece{x} rest{x}*
+rest{x}     = operator{x} piece{x}
+operator{x} = ~r"{operator}"
+piece{x}    = run{x} / {chain} / prefixed{x}
+run{x}      = ~r"{run}"
+prefixed{x} = prefix{x}+ tail{x}
+prefix{x}   = signs / choice{x}
+tail{x}     = run{x} / {chain}
+choice{x}   = if expr then expr{x} else
+"""
+
+_TOKENS: Final = r"""
+name = "n"
+me = "M"
+in = "i"
+to = "t"
+if = "I"
+then = "T"
+else = "E"
+binds = "d"
+equals = "="
+less = "<"
+greater = ~r"[>g]"
+comma = ","
+tilde = "~"
+open = "("
+close = ")"
+left_square = "["
+right_square = "]"
+begin = "{"
+"""
+
+
+def spelling(symbol: str) -> str:
+    """A binary operator as a string of kinds."""
+    if symbol[0] == ">":
+        return "g" * (len(symbol) - 1) + symbol[-1]
+    return symbol if symbol in "-<" else "o"
+
+
+def _pattern(spellings: Iterable[str]) -> str:
+    longest_first = sorted(spellings, key=lambda s: (-len(s), s))
+    return "(?:" + "|".join(map(re.escape, longest_first)) + ")"
+
+
+def _run(operator: str) -> str:
+    operand = r"[-N]*(?:0|s|(?:M@n|n(?:@n)?)(?![@(\[]))"
+    return f"{operand}(?:{operator}{operand})*"
+
+
+def _expression(suffix: str, operators: Iterable[str], chain: str) -> str:
+    """The rules of one reading of an expression."""
+    operator = _pattern(operators)
+    parts = {"x": suffix, "operator": operator, "run": _run(operator), "chain": chain}
+    return re.sub(r"\{(\w+)\}", lambda part: parts[part[1]], _EXPRESSION)
+
+
+@cache
+def grammar() -> Grammar:
+    """The grammar; built on the first call."""
+    full = {spelling(symbol) for symbol in BINARY}
+    loose = full - {"<", ">"}
+    strict = {s for s in loose if s[0] != "g"}
+    rules = [_STATEMENTS, _OPERANDS.replace("{run}", _run(_pattern(full)))]
+    rules.append(_expression("", full, "chain"))
+    rules.append(_expression("_loose", loose, "inner_chain"))
+    rules.append(_expression("_strict", strict, "inner_chain"))
+    return Grammar("\n".join([*rules, _TOKENS]))
+
+
+# What a patch is written with besides calls and operators: one row for each form, as `weft help` tells it.
+
+
+@dataclass(frozen=True, slots=True)
+class FormSpec:
+    """One form. `words` are the keywords and other names under which it is looked up, `shown` is how it is written, and
+    the example is an expression, or statements."""
+
+    name: str
+    words: tuple[str, ...]
+    shown: str
+    doc: str
+    example: str
+
+
+_ROWS = (
+    FormSpec("=", ("let", "strand", "instance"), "name<a, b> = e",
+             "an instance with the outputs a and b, read as name@a and name@b; without <…> it has one, and name is read"
+             " as it is; `let` may stand before it",
+             "wave<v> = sin(me@x * 20)\nhalf = 0.5\ndisplay(wave@v * half)"),
+    FormSpec("@", ("output",), "name@output", "one output of an instance",
+             "spot<x, y> = <0.3, 0.6>\ndisplay(distance(me@x, me@y, spot@x, spot@y))"),
+    FormSpec("~", ("remap", "map"), "strand(me@x ~ e, me@y ~ e)",
+             "the strand with other coordinates put in: all that it is made of is seen there",
+             "wave<v> = sin(me@x * 20)\ndisplay(wave@v(me@x ~ me@x + 0.1 * sin(me@y * 9)))"),
+    FormSpec("if", ("then", "else"), "if c then a else b",
+             "a where c is true (not 0), else b; what the other side computes never leaks",
+             "if me@x < 0.5 then me@y else 1 - me@y"),
+    FormSpec("<>", ("bundle",), "<e1, e2, …>",
+             "a bundle: one value for each output that it is bound to; inside, comparisons are written << and >>",
+             "colour<r, g, b> = <me@x, 0.4, me@y> * 0.8\ndisplay(colour)"),
+    FormSpec("[]", ("index",), "e[i]", "the i-th value of a bundle or output of an instance, from 0; i may vary",
+             "steps<a, b, c> = <0.1, 0.5, 0.9>\ndisplay(steps[me@x * 3])"),
+    FormSpec("::", ("bind",), "f(args)::name<a, b>",
+             "an instance whose outputs are those of a call or a remap, by position",
+             "spindle swap(p, q) :: <a, b> {\n  out a = q\n  out b = p\n}\n"
+             "swap(me@x, me@y)::turned<x, y>\ndisplay(turned@x)"),
+    FormSpec("<3>", ("multicall",), "f<3>(args)::name<a, b, c>",
+             "several calls of a spindle with one output: a bundle gives each its own argument, anything else repeats",
+             "spindle wave(speed) :: v {\n  out v = sin(me@x * 20 + me@time * speed)\n}\n"
+             "wave<3>(<1, 2, 3>)::c<r, g, b>\ndisplay(c)"),
+    FormSpec("spindle", ("out",), "spindle name(p, q) :: <a, b> { … }",
+             "a template: called with values for its parameters, it gives its outputs; each must be assigned with out",
+             "spindle disc(cx, cy, radius) :: v {\n  d = distance(me@x, me@y, cx, cy)\n"
+             "  out v = smoothstep(radius, radius * 0.9, d)\n}\ndisplay(disc(0.5, 0.5, 0.2))"),
+    FormSpec("for", ("in", "to"), "for i in (a to b) { … }",
+             "in a spindle: does what is inside for i = a, a + 1, … up to b, which is included",
+             "spindle waves(x) :: v {\n  v = 0\n  for i in (1 to 4) {\n    v += sin(x * i * 9) / i\n  }\n}\n"
+             "display(waves(me@x))"),
+    FormSpec("+=", ("-=", "*=", "/="), "name += e",
+             "in a spindle: the same as name = name + (e); so do -= *= and /=",
+             "spindle waves(x) :: v {\n  v = sin(x * 9)\n  v *= 0.5\n  v += 0.5\n}\ndisplay(waves(me@x))"),
+    FormSpec("me", ("coordinates",), "me@field, me<setting> = number",
+             "where and when a strand is evaluated; settings are set once, with < and >",
+             "me<width> = 640\ndisplay(sin(me@x * 20 + me@time))"),
+    FormSpec("//", ("comment", "/*"), "// to the end of the line, /* over several */", "a comment, for people only",
+             "display(me@x) // a ramp from left to right"),
+    FormSpec("///", ("doc",), "/// text",
+             "above a spindle: what it does, with @param name text, @returns text and @example code",
+             "/// A soft disc.\n/// @param radius how large it is\n/// @returns 1 inside, 0 outside\n"
+             "spindle disc(radius) :: v {\n  out v = hypot(me@x - 0.5, me@y - 0.5) < radius\n}\ndisplay(disc(0.2))"),
+)  # fmt: skip
+
+FORMS: Mapping[str, FormSpec] = MappingProxyType({row.name: row for row in _ROWS})
+
+
+# Puts the items of a text together: what stands in which block, and what may not stand there.
+
+
+@dataclass
+class _Block:
+    """A spindle or loop that is open. One in the wrong place is read for its errors and then dropped."""
+
+    head: SpindleHead | LoopHead
+    start: int
+    brace: int
+    is_misplaced: bool
+    body: list[BodyStatement] = field(default_factory=list)
+
+
+class Assembly:
+    """Takes the items of one text in their order and makes a program of them."""
+
+    def __init__(self, tokens: Tokens, statements: Collection[str], report: Report) -> None:
+        self._tokens = tokens
+        self._names = statements
+        self._report = report
+        self._build = StatementBuilder(tokens, report)
+        self._blocks: list[_Block] = []
+        self._statements: list[Statement] = []
+
+    def add(self, item: Node) -> None:
+        """One match of a form of `item`."""
+        if self._belongs_outside(item):
+            self._leave_unclosed_blocks(item)
+        if item.expr_name == "spindle":
+            self._open_spindle(item)
+        elif item.expr_name == "loop":
+            self._open_loop(item)
+        elif self._blocks:
+            self._add_to_block(item, self._blocks[-1])
+        else:
+            self._add_to_program(item)
+
+    def close(self, brace: int) -> None:
+        """Ends the block that a } belongs to, and all in it; nothing if that is no block."""
+        openings = [block.brace for block in self._blocks]
+        opening = next((o for o in openings if self._tokens.partners.get(o) == brace), None)
+        while opening is not None and self._blocks and self._blocks[-1].brace >= opening:
+            self._end_block(brace)
+
+    def _end_block(self, last: int) -> None:
+        block = self._blocks.pop()
+        span, body = self._tokens.span(block.start, last), tuple(block.body)
+        if block.is_misplaced:
+            return
+        if isinstance(block.head, LoopHead):
+            loop = For(block.head.variable, block.head.first, block.head.last, body, span)
+            self._blocks[-1].body.append(loop)
+        else:
+            head = block.head
+            spindle = SpindleDefinition(head.name, head.parameters, head.outputs, body, span, head.doc)
+            self._statements.append(spindle)
+
+    def finish(self, last: int) -> Program:
+        """The program, with all blocks ended."""
+        while self._blocks:
+            self._end_block(last)
+        return Program(tuple(self._statements))
+
+    def _belongs_outside(self, item: Node) -> bool:
+        """Whether an item cannot stand in a block."""
+        if item.expr_name == "binding":
+            outputs = item.children[2]
+            return bool(outputs.children)
+        if item.expr_name == "call":
+            return self._tokens.text(item.start) in self._names
+        return item.expr_name != "loop"
+
+    def _add_to_program(self, item: Node) -> None:
+        statement: Statement | None
+        if item.expr_name == "binding":
+            statement = self._build.binding(item)
+        elif item.expr_name == "call":
+            statement = self._build.call(item)
+        elif item.expr_name == "setting":
+            statement = self._build.setting(item)
+        else:
+            statement = read_pragma(self._tokens, item.start, item.end, self._report)
+        if statement:
+            self._statements.append(statement)
+
+    def _add_to_block(self, item: Node, block: _Block) -> None:
+        statement: BodyStatement | OutputStatement | None = None
+        if item.expr_name == "binding":
+            statement = self._build.assignment(item)
+        elif item.expr_name == "call":
+            statement = self._build.call(item)
+        elif item.expr_name == "setting":
+            place = self._tokens.span(item.start, item.start + 3)
+            self._report.error("misplaced-setting", "a setting cannot stand in a spindle", place)
+        else:
+            place = self._tokens.span(item.start)
+            self._report.error("misplaced-pragma", "a pragma cannot stand in a spindle", place)
+        if isinstance(statement, OutputStatement):
+            self._report_output(statement)
+        elif statement:
+            block.body.append(statement)
+
+    def _report_output(self, statement: OutputStatement) -> None:
+        if statement.name in self._names:
+            message = f"`{statement.name}` cannot stand in a spindle"
+            hint = "let the spindle give a value out, and put that out in the patch"
+            self._report.error("misplaced-output", message, statement.head, hint)
+        else:
+            hint = f"give it a name: a = {statement.name}(…)"
+            self._report.error("not-a-statement", "this value is not used", statement.span, hint)
+
+    def _leave_unclosed_blocks(self, item: Node) -> None:
+        """Ends blocks that have no `}`, which was reported, before something that cannot stand in them."""
+        while self._blocks and self._blocks[0].brace not in self._tokens.partners:
+            self._end_block(item.start - 1)
+
+    def _open_spindle(self, item: Node) -> None:
+        is_nested = bool(self._blocks)
+        if is_nested:
+            place = self._tokens.span(item.start)
+            self._report.error("nested-spindle", "a spindle cannot stand in another spindle or in a loop", place)
+        self._blocks.append(_Block(self._build.spindle(item), item.start, item.end - 1, is_nested))
+
+    def _open_loop(self, item: Node) -> None:
+        is_outside = not self._blocks
+        if is_outside:
+            place = self._tokens.span(item.start)
+            self._report.error("misplaced-loop", "a loop stands only in a spindle", place)
+        self._blocks.append(_Block(self._build.loop(item), item.start, item.end - 1, is_outside))
+
+
+# From text to syntax tree: the parser takes one item after another, and goes on behind a broken one.
+#
+# The matcher recurses with nesting, which `brackets` limits to `MAX_DEPTH`, by up to `FRAMES_PER_LEVEL` Python calls a
+# level. From Python 3.11 on these take no C stack; on 3.10 a thread that parses needs a stack of 16 MB.
 
 OUTPUT_STATEMENTS: Final = frozenset(ContextTable().statements)
 MAX_ERRORS: Final = 50

@@ -10,9 +10,8 @@ from typing import Final
 
 from weft.errors import Report, Span, did_you_mean
 from weft.syntax import ast
-from weft.syntax.scanner import text_value
+from weft.syntax.scanner import NAME, NUMBER, TEXT, Tokens, shorten, text_value
 from weft.syntax.statements import has_duplicates
-from weft.syntax.tokens import NAME, NUMBER, TEXT, Tokens, shorten
 
 
 @dataclass(frozen=True, slots=True)

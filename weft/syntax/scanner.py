@@ -1,21 +1,242 @@
-"""The scanner: cuts a text into tokens in one pass and reports what is wrong with single characters and words."""
+"""The scanner: from a text to tokens, how operators are spelled, and an error for every character that starts none."""
 
 from __future__ import annotations
 
 import math
+import os
 import re
-from collections.abc import Mapping
+import stat
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from weft.errors import Report, Source, Span
-from weft.syntax import hints, lookalikes
-from weft.syntax.operators import BINARY
-from weft.syntax.texts import MAX_CHARACTERS
-from weft.syntax.tokens import (
-    BECOMES, BINDS, BROKEN, GLUED, KEYWORDS, NAME, NUMBER, OPERATOR, PRAGMA, PRAGMA_END, TEXT, shorten
-)
+from weft.errors import LONGEST_QUOTE, Report, Source, Span
+from weft.ops import OPS
+from weft.ops.spec import OpSpec
+
+# Hints that several messages share: how constructs are written.
+BUNDLE_FORM: Final = "several values stand in a bundle: <a, b>"
+CHOICE_FORM: Final = "a choice is written: if condition then a else b"
+LOOP_FORM: Final = "a loop is written: for i in (0 to 7) { … }"
+REMAP_FORM: Final = "img@r(me@x ~ me@x + 0.1)"
+SETTING_FORM: Final = "a setting is written: me<bpm> = 120"
+SPINDLE_FORM: Final = "a spindle is written: spindle name(a, b) :: <out> { … }"
+STATEMENT_FORM: Final = "a statement starts with a name, as in a = … or display(…)"
+USE_FORM: Final = "give it a name (a = …) or put it out (display(…))"
+
+# The text of a patch, as a file has it, before anybody understands a word of it.
+
+ENDING: Final = ".weft"
+"""What the name of a patch ends in."""
+
+MAX_CHARACTERS: Final = 250_000
+# What the longest text takes, if all its characters are as long as UTF-8 has them.
+MAX_BYTES: Final = 4 * MAX_CHARACTERS
+
+
+class UnreadableError(Exception):
+    """A file that cannot be read as a patch; the message says why, to be put behind its name."""
+
+
+def read_text(path: str) -> str:
+    """The text of a patch. Raises UnreadableError if the file is missing, too large, no plain file or no text."""
+    try:
+        # Opening a named pipe would otherwise wait until somebody writes to it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with open(descriptor, "rb") as file:
+            problem = why_not_plain(os.fstat(descriptor).st_mode)
+            if problem is not None:
+                raise UnreadableError(problem)
+            return decode(file.read(MAX_BYTES + 1))
+    except (FileNotFoundError, NotADirectoryError) as failure:
+        raise UnreadableError("there is no such file") from failure
+    except IsADirectoryError as failure:
+        raise UnreadableError(_FOLDER) from failure
+    except (OSError, ValueError) as failure:  # ValueError: a name with a null byte
+        raise UnreadableError(str(getattr(failure, "strerror", None) or failure).lower()) from failure
+
+
+def read_stream(descriptor: int) -> str:
+    """The text that a program pipes in, up to its end. Raises UnreadableError if it is too large or no text."""
+    try:
+        with open(descriptor, "rb", closefd=False) as file:
+            return decode(file.read(MAX_BYTES + 1))
+    except OSError as failure:
+        raise UnreadableError(str(failure.strerror).lower()) from failure
+
+
+_FOLDER: Final = "it is a folder"
+
+
+def why_not_plain(mode: int) -> str | None:
+    """Why nothing can be read from what has this mode; None for a plain file."""
+    if stat.S_ISDIR(mode):
+        return _FOLDER
+    return None if stat.S_ISREG(mode) else "it is not a file with contents"
+
+
+def decode(data: bytes) -> str:
+    """The text that bytes are. Raises UnreadableError if they are too many, or no UTF-8 text."""
+    if len(data) > MAX_BYTES:
+        raise UnreadableError(f"it is larger than {MAX_BYTES // 1_000_000} MB, which no patch is")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as failure:
+        raise UnreadableError("it is not a text in UTF-8") from failure
+    if "\0" in text:
+        raise UnreadableError("it is a binary file, not a text")
+    return text
+
+
+# Characters that look like something on a keyboard but are not: what a chat or a text processor makes of code.
+
+# Everything that people mistake for the straight double quote.
+QUOTES: Final = "'`´“”„‟«»‘’‚‛"
+
+_MEANT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys("−–—‐‑", "-"),
+        **dict.fromkeys("×⋅·∙•∗✕", "*"),
+        **dict.fromkeys("÷∕⁄", "/"),
+        **dict.fromkeys("⟨‹〈", "<"),
+        **dict.fromkeys("⟩›〉", ">"),
+        "≤": "<=", "≥": ">=", "≠": "!=", "∧": "and", "∨": "or", "¬": "not", "ˆ": "^", "∼": "~", "˜": "~",
+        "π": "pi", "τ": "tau", "²": "^2", "³": "^3",
+    }
+)  # fmt: skip
+
+
+def lookalike_of(text: str) -> str | None:
+    """What to type instead, in ASCII; None if that is not clear."""
+    letters = [c if c.isascii() else _MEANT.get(c) or _plain(c) for c in text]
+    return "".join(letters) if all(letters) else None
+
+
+def _plain(character: str) -> str:
+    """The character without accents, width and style, if ASCII is left then."""
+    decomposed = unicodedata.normalize("NFKD", character)
+    letters = "".join(c for c in decomposed if not unicodedata.combining(c))
+    return letters if len(letters) == 1 and letters.isascii() and letters.isprintable() else ""
+
+
+def describe_character(character: str) -> str:
+    """The character itself if it can be seen, and its number."""
+    number = f"U+{ord(character):04X}"
+    is_visible = character.isprintable() and not character.isspace()
+    if not is_visible:
+        return number
+    return f"`{character}`" if character.isascii() else f"`{character}` ({number})"
+
+
+# The operators as the syntax sees them: symbols, precedence and grouping, read from the table in `weft.ops`.
+
+# Two of the language's levels have rules of their own: `if` is no row of the table, and comparisons do not chain.
+IF_LEVEL = 1
+COMPARISON_LEVEL = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """How an operator binds: a larger level binds tighter; `right` groups from the right."""
+
+    symbol: str
+    level: int
+    right: bool
+
+
+def _operators(rows: Iterable[OpSpec], operands: int) -> Mapping[str, Operator]:
+    return MappingProxyType(
+        {
+            symbol: Operator(symbol, row.level, row.right)
+            for row in rows
+            if row.kind == "operator" and len(row.params) == operands
+            for symbol in row.symbols
+        }
+    )
+
+
+BINARY = _operators(OPS.values(), operands=2)
+PREFIX = _operators(OPS.values(), operands=1)
+
+
+# Tokens: the text of a patch as a string with one character a token, and where each token stands.
+#
+# The grammar is written over that string of kinds. White space, comments, keywords and the spelling of numbers are
+# settled before it is consulted, a position in the string is a token, and one regular expression can take a whole
+# run of tokens.
+
+# The kinds. Punctuation that is not listed stands for itself: ( ) [ ] { } , ; : = < > - @ ~ and the dot.
+NAME: Final = "n"
+NUMBER: Final = "0"
+TEXT: Final = "s"
+OPERATOR: Final = "o"  # a binary operator, other than the ones that have further meanings: - < >
+GLUED: Final = "g"  # a > directly before a > or =; whether they are one operator, only the grammar can tell
+BECOMES: Final = "a"  # += -= *= /=
+BINDS: Final = "d"  # ::
+PRAGMA: Final = "P"  # # and the word behind it
+PRAGMA_END: Final = "p"
+BROKEN: Final = "x"  # what no rule takes; it has been reported
+END: Final = "Z"
+
+KEYWORDS: Final[Mapping[str, str]] = {
+    "spindle": "S", "if": "I", "then": "T", "else": "E", "or": OPERATOR, "and": OPERATOR, "not": "N",
+    "for": "F", "in": "i", "to": "t", "out": "O", "let": "L", "me": "M",
+}  # fmt: skip
+
+# What an operand can end with. A > may also be an operator; `diagnose` knows which.
+OPERAND_ENDS: Final = "n0s)]"
+
+
+def shorten(text: str) -> str:
+    """The text as a message can show it."""
+    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """The tokens of one text. A statement boundary that the layout shows is a `;` of no width."""
+
+    source: Source
+    kinds: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+    fresh: Sequence[bool]
+    """Whether a token is the first on its line."""
+    partners: Mapping[int, int]
+    """The closing bracket of each opening one that has one; angle brackets are not among them."""
+    broken: Sequence[int]
+    """Tokens that an error was reported for, in order."""
+    repairs: Mapping[int, str]
+    """What a mistyped operator is read as, by its offset."""
+    docs: Mapping[int, str]
+    """Doc texts, by the offset of the token below them."""
+    depth: int
+    """The deepest nesting."""
+
+    def text(self, index: int) -> str:
+        start = self.starts[index]
+        if start in self.repairs:
+            return self.repairs[start]
+        return self.source.text[start : self.ends[index]]
+
+    def span(self, first: int, last: int | None = None) -> Span:
+        """The span of a token, or of all from `first` to `last`."""
+        return Span(self.source, self.starts[first], self.ends[first if last is None else last])
+
+    def after(self, index: int) -> Span:
+        """The place directly behind a token, where something is missing."""
+        return Span(self.source, self.ends[index], self.ends[index])
+
+    def is_broken(self, first: int, behind: int) -> bool:
+        """Whether an error was reported for one of the tokens `first … behind - 1`."""
+        found = bisect_left(self.broken, first)
+        return found < len(self.broken) and self.broken[found] < behind
+
+
+# The scanner: cuts a text into tokens in one pass and reports what is wrong with single characters and words.
 
 # Operators of other languages, and how they are written here.
 FOREIGN: Final[Mapping[str, str]] = MappingProxyType(
@@ -42,7 +263,7 @@ def _any_of(*symbols: str) -> str:
 
 _BLANK = " \\t\\r\\f\\v\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _DIGITS = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_QUOTES = lookalikes.QUOTES
+_QUOTES = QUOTES
 # Each named group is a method of `_Scanner`.
 _TOKEN = re.compile(
     rf"""[{_BLANK}]*(?:
@@ -71,7 +292,7 @@ _ESCAPES: Final = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
 _COLOUR = re.compile(r"#(?:[0-9a-fA-F]{3}){1,2}")
 _UNKNOWN: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
-        "?": ("there is no `?` in weft", hints.CHOICE),
+        "?": ("there is no `?` in weft", CHOICE_FORM),
         "\\": ("a backslash stands only in strings", "statements go on over the line end by themselves"),
         "'": ("this quote is not closed", 'a string stands in straight double quotes: "hello"'),
     }
@@ -120,7 +341,7 @@ def _report_not_text(place: Span, report: Report) -> None:
     if place.text == "\ufffd":
         report.error("not-text", "this file is not UTF-8 text", place, "save it as UTF-8")
     else:
-        character = lookalikes.describe(place.text)
+        character = describe_character(place.text)
         report.error("not-text", f"this is not a text file: it holds the character {character}", place)
 
 
@@ -201,7 +422,7 @@ class _Scanner:
     def _report_letter(self, word: str, start: int) -> None:
         place = start + next(i for i, c in enumerate(word) if not c.isascii())
         message = f"`{self._text[place]}` cannot stand in a name; names take a to z, A to Z, 0 to 9 and _"
-        instead = lookalikes.meant(word)
+        instead = lookalike_of(word)
         self._error("unknown-letter", message, place, place + 1, f"write {instead}" if instead else None)
 
     def _number(self, start: int, end: int) -> None:
@@ -219,7 +440,7 @@ class _Scanner:
         if rest.replace("_", "").isdecimal():
             hint = f"write {number}{rest.replace('_', '')}"
         elif not number.startswith("0"):
-            hint = f"a product is written {number} * {lookalikes.meant(rest) or rest}"
+            hint = f"a product is written {number} * {lookalike_of(rest) or rest}"
         message = f"the number {shorten(number)} runs into `{shorten(rest)}`"
         self._error("glued-number", message, start, end, hint if end - start < _LONGEST_HINT else None)
         self._found.repairs[start] = number
@@ -291,14 +512,14 @@ class _Scanner:
     def _other(self, start: int, end: int) -> None:
         found = self._found
         character = self._text[start:end]
-        meant = None if character.isascii() else lookalikes.meant(character)
+        meant = None if character.isascii() else lookalike_of(character)
         if meant:
-            message = f"{lookalikes.describe(character)} is not in weft's alphabet"
+            message = f"{describe_character(character)} is not in weft's alphabet"
             self._error("typographic-character", message, start, end, f"type {meant}")
             self._repair(meant, start, end)
             return
         if not (found.kinds[-1:] == [BROKEN] and found.ends[-1] == start):
-            message, hint = _UNKNOWN.get(character, (f"{lookalikes.describe(character)} means nothing here", None))
+            message, hint = _UNKNOWN.get(character, (f"{describe_character(character)} means nothing here", None))
             self._error("unknown-character", message, start, end, hint)
         self._add(BROKEN, start, end, is_broken=True)
 

@@ -11,7 +11,7 @@ from weft.backends.gl.resizing import Resizer
 from weft.backends.gl.textures import Layers
 from weft.backends.launch import Reals
 from weft.backends.memory import StateMemory, in_size
-from weft.ir.program import StateSlot
+from weft.ir.expr import StateSlot
 
 
 class GlMemory(StateMemory):

@@ -9,7 +9,7 @@ import numpy as np
 
 from weft.backends.launch import Reals
 from weft.backends.memory import StateMemory
-from weft.ir.program import StateSlot
+from weft.ir.expr import StateSlot
 
 
 class MetalMemory(StateMemory):

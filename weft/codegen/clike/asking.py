@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.native.nodes import Node
-from weft.graph.mistakes import short
+from weft.graph.elaborate import short
 from weft.ir.rates import Rate
 from weft.names import StrandRef
 

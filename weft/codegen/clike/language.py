@@ -14,8 +14,7 @@ from weft.codegen.clike.literals import real_text, single
 from weft.codegen.clike.names import Names, remark
 from weft.codegen.clike.prelude import PRELUDE, Helper
 from weft.codegen.clike.shader import Bound, Kind, Shader, Source, Uniform
-from weft.ir.expr import SlotPlane
-from weft.ir.program import StateSlot
+from weft.ir.expr import SlotPlane, StateSlot
 from weft.ir.rates import Rate
 from weft.ops.spec import OpSpec
 

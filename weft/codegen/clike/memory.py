@@ -12,8 +12,8 @@ from weft.codegen.clike.names import Names, identifier
 from weft.codegen.clike.shader import Bound, Past, image_to_write
 from weft.codegen.native.layout import Head
 from weft.codegen.native.nodes import Node
-from weft.graph.mistakes import short
-from weft.ir.program import StateSlot
+from weft.graph.elaborate import short
+from weft.ir.expr import StateSlot
 
 if TYPE_CHECKING:
     from weft.codegen.clike.body import Writer

@@ -11,7 +11,7 @@ from weft.codegen.native.layout import CHANNELS, Cell, Field, History, PictureWo
 from weft.codegen.native.nodes import Node, Store
 from weft.codegen.native.types import Value
 from weft.codegen.native.writer import Writer
-from weft.ir.program import StateSlot
+from weft.ir.expr import StateSlot
 
 
 def write_state(w: Writer, kernel: Kernel, node: Node) -> Value:

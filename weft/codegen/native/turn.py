@@ -12,8 +12,7 @@ from weft.codegen.native.section import write_nodes
 from weft.codegen.native.stretch_writer import StretchWriter
 from weft.codegen.native.stretches import Stretch, states
 from weft.codegen.native.types import Value
-from weft.ir.expr import SlotPlane
-from weft.ir.program import StateSlot
+from weft.ir.expr import SlotPlane, StateSlot
 
 
 @dataclass(frozen=True, slots=True)

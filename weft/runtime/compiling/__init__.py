@@ -2,5 +2,5 @@
 
 from typing import Final
 
-SERVER: Final = "weft.runtime.compiling.server:main"
+SERVER: Final = "weft.runtime.compiling.process:main"
 """What runs in the process that compiles. Whoever will need one may start it before importing anything else."""

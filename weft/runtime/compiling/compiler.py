@@ -1,25 +1,263 @@
-"""From a saved text to a program that can be played, and the trial that it has to pass before it may.
-
-All of it works alike in the process that plays and in the one that compiles for it.
-"""
+"""From a saved text to a program that can be played, and the trial that it has to pass first."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.base import Env, as_array
+from weft.backends.launch import Getter, Reals
 from weft.contexts import ContextTable
-from weft.errors import Diagnostic, Source, Span, WeftError
+from weft.errors import Diagnostic, Source, Span, WeftError, fault
 from weft.media.pictures import picture_problem
+from weft.names import StrandRef
 from weft.runtime.build import build
 from weft.runtime.files import FileState, read_text, stat_media
-from weft.runtime.findings import nothing_to_show, other_windows, places_of
+from weft.runtime.findings import IN_PICTURE, IN_SOUND, not_numbers, nothing_to_show, other_windows, places_of
 from weft.runtime.playable import Playable
-from weft.runtime.program import Stage
-from weft.runtime.setup import Setup
-from weft.syntax.texts import UnreadableError, decode
+from weft.runtime.program import Setup, Stage, Swap
+from weft.runtime.sound.rendering import BLOCK, Rendering
+from weft.syntax.scanner import UnreadableError, decode
+
+# The trial before a swap: a new program draws a few small frames and plays a few blocks of sound aside, and must
+# neither fail nor take for ever.
+
+# The longer sides of the frames, in pixels. The first is large enough that a picture is not judged by its middle alone;
+# the second is for telling what each pixel costs from what a frame costs.
+_SIDE = 32
+_LARGER_SIDE = 128
+
+# What remembers is 0 at first, and 0/0 at the first tick alone is no mistake.
+_TICKS = 3
+
+# A block may be held up by others; of several, the best shows what it takes.
+_BLOCKS = 5
+
+# How far a second of sound may be off zero on average, and the seconds that it may take to find out.
+_STEADY = 0.5
+_MOST_LISTENING = 0.05
+
+# Seconds for one frame on one core, or for some blocks of sound, above which nobody waits to see whether the next takes
+# less. With so few frames, a picture would seem to stand still, and keys not to be heard.
+_SLOWEST = 2.0
+
+# A graphics card takes so many times less at least than the core that tries programs out in its place.
+_CARD = 30
+
+
+_NOT_FED: Mapping[str, float] = MappingProxyType({})
+_NOT_SEEN: Mapping[str, Reals] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where a performance is: the frame's number, seconds since the start and since the frame before, and what mouse
+    and keys are at."""
+
+    tick: int = 0
+    abstime: float = 0.0
+    dt: float = 0.0
+    inputs: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The clocks, in seconds, by which a trial judges how long something takes. Blocks of sound are so short that what
+    others make of the processor meanwhile would count more than what they take."""
+
+    frames: Callable[[], float] = time.perf_counter
+    blocks: Callable[[], float] = time.thread_time
+
+
+def mistakes(
+    playable: Playable, stage: Stage, moment: Moment, places: Mapping[str, Span], timing: Timing | None = None
+) -> tuple[Diagnostic, ...]:
+    """What is wrong with a program as it would run at this moment; it may, if there are but warnings. `places` says
+    where the output statements stand. Never raises."""
+    timing = timing or Timing()
+    try:
+        stage = replace(stage, rehearses=True)
+        sound = _SoundTrial(playable, stage, moment, timing) if playable.streaming.units else None
+        here = stage if sound is None else replace(stage, hears=sound.getter)
+        trial = _Trial(playable, here, moment, timing, _SIDE)
+        wrong = not_numbers(trial.not_numbers(), places, IN_PICTURE) or _too_slow(playable, here, moment, timing, trial)
+        if sound is None or wrong:
+            return wrong
+        if sound.not_numbers() and trial.gives:
+            # It may only be so without what pictures give to it.
+            sound = _SoundTrial(playable, stage, moment, timing, trial.feeds(), trial.seen())
+        silent = not_numbers(sound.not_numbers(), places, IN_SOUND)
+        return silent or sound.too_slow() or sound.steady()
+    except WeftError as failure:
+        return failure.diagnostics
+    except Exception as failure:
+        return (fault("the program failed when it was tried out", failure),)
+
+
+def dark_outputs(playable: Playable, stage: Stage, moment: Moment) -> list[str]:
+    """The outputs of pictures that are not a number anywhere at a moment, by their labels."""
+    return _Trial(playable, replace(stage, rehearses=True), moment, Timing(), _SIDE).not_numbers()
+
+
+class _Trial:
+    """A program with a small picture, tick by tick."""
+
+    def __init__(self, playable: Playable, stage: Stage, moment: Moment, timing: Timing, side: int) -> None:
+        self._now = timing.frames
+        width, height = small(playable.size, side)
+        self.pixels = width * height
+        self.seconds = 0.0
+        """What the last frame took."""
+        self._swap: Swap = stage.prepare(playable, (width, height))
+        inputs = {**moment.inputs, **playable.parameters}
+        # Time goes on from tick to tick, also while the performance is paused.
+        dt = moment.dt or 1 / playable.settings["fps"]
+        self._env = Env(width, height, moment.tick, moment.abstime, dt, inputs, self._swap.pictures)
+
+    def frame(self, raw: bool = False) -> dict[str, npt.NDArray[Any]]:
+        """What each subgraph gives in the next tick, by its name."""
+        started = self._now()
+        found = {part.unit.subgraph.name: values for part, values in self._swap.runner.try_out(self._env, raw)}
+        self.seconds = self._now() - started
+        env = self._env
+        self._env = replace(env, tick=env.tick + 1, abstime=env.abstime + env.dt)
+        return {name: as_array(values) for name, values in found.items() if values is not None}
+
+    @property
+    def gives(self) -> bool:
+        """Whether sounds are given anything."""
+        return self._swap.runner.gives
+
+    def feeds(self) -> Mapping[str, float]:
+        """What sounds are given by the last frame."""
+        return self._swap.runner.feeds(self._env)
+
+    def seen(self) -> Mapping[str, Reals]:
+        """What sounds see of the last frame."""
+        return self._swap.runner.seen(self._env)
+
+    def not_numbers(self) -> list[str]:
+        """The outputs that are not a number anywhere in the last of some frames, by their labels."""
+        dark = set[str]()
+        for _ in range(_TICKS):
+            dark = {name for name, values in self.frame().items() if _has_dark_channel(values)}
+            if not dark:
+                return []
+        # NaN is shown as 0. Only the numbers themselves tell it from what is dark on purpose, and they take longer.
+        planes = self.frame(raw=True)
+        kernels = {part.unit.subgraph.name: part.unit.kernel for part in self._swap.runner.parts}
+        return [
+            label
+            for name in sorted(dark)
+            for label, plane in zip(kernels[name].outputs, planes[name], strict=True)
+            if np.isnan(plane).all()
+        ]
+
+
+class _SoundTrial:
+    """The sound of a program, block by block. It is given mouse, keys and parameters, and of pictures what it is `fed`
+    and has `seen`."""
+
+    def __init__(
+        self,
+        playable: Playable,
+        stage: Stage,
+        moment: Moment,
+        timing: Timing,
+        fed: Mapping[str, float] = _NOT_FED,
+        seen: Mapping[str, Reals] = _NOT_SEEN,
+    ) -> None:
+        self._now = timing.blocks
+        self._rate = playable.settings["rate"]
+        self._slower = _CARD if stage.rehearsed(playable.streaming) else 1
+        first = round(moment.abstime * self._rate)
+        inputs = {**moment.inputs, **playable.parameters, **fed}
+        self._rendering = Rendering(replace(stage, hears=None), playable, inputs, first, clips=False)
+        self._rendering.show(seen)
+        self._seconds: list[float] = []
+        self._blocks: list[npt.NDArray[np.float32]] = []
+        self._behind = first
+        while len(self._seconds) < _BLOCKS and not (len(self._seconds) > 1 and sum(self._seconds) > _SLOWEST):
+            self._play()
+
+    def _play(self) -> None:
+        started = self._now()
+        self._behind += BLOCK
+        self._blocks += list(self._rendering.until(self._behind))
+        self._seconds.append(self._now() - started)
+
+    def getter(self, ref: StrandRef) -> Getter:
+        return self._rendering.getter(ref)
+
+    def not_numbers(self) -> list[str]:
+        """The outputs that are no number at any sample of the last block, by their labels."""
+        return list(self._rendering.not_numbers)
+
+    def too_slow(self) -> tuple[Diagnostic, ...]:
+        """Whether even the best of the blocks takes longer than it lasts."""
+        share = min(self._seconds) * self._rate / BLOCK
+        if share < self._slower:
+            return ()
+        words = f"this sound takes {share:.1f} times as long to compute as it lasts, so it would stutter"
+        return (Diagnostic("error", "too-slow", words, None, "fewer voices, or shorter loops"),)
+
+    def steady(self) -> tuple[Diagnostic, ...]:
+        """Whether the sound stays on one side of zero for a second, as far as that is quickly known: a loudspeaker
+        that is held out is not heard, and may be harmed."""
+        while len(self._blocks) * BLOCK < self._rate:
+            if sum(self._seconds) > _MOST_LISTENING:
+                return ()
+            self._play()
+        means = np.abs(np.clip(np.nan_to_num(np.concatenate(self._blocks)), -1, 1).mean(axis=0))
+        if means.max() <= _STEADY:
+            return ()
+        words = f"this sound stays off zero: by {means.max():.2g} on average, in its first second"
+        return (Diagnostic("warning", "steady-sound", words, None, "subtract what is constant in it"),)
+
+
+def small(size: tuple[int, int], side: int) -> tuple[int, int]:
+    """The width and height of a picture of about the same aspect, none longer than `side`."""
+    scale = min(1.0, side / max(size))
+    return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
+
+
+def _too_slow(
+    playable: Playable, stage: Stage, moment: Moment, timing: Timing, first: _Trial
+) -> tuple[Diagnostic, ...]:
+    """Whether a frame would take so long that nothing else could be done; measured, as far as there is any doubt."""
+    pixels = playable.size[0] * playable.size[1]
+    slowest = _SLOWEST * (_CARD if stage.rehearsed(playable) else 1)
+    for _ in range(2):  # the first frame of a trial also sets up what the others use
+        if first.seconds * pixels / first.pixels < slowest:
+            return ()
+        first.frame()
+    larger = _Trial(playable, stage, moment, timing, _LARGER_SIDE)
+    for _ in range(2):
+        larger.frame()
+    a_pixel = max(0.0, larger.seconds - first.seconds) / max(1, larger.pixels - first.pixels)
+    expected = first.seconds + a_pixel * max(0, pixels - first.pixels)
+    if expected < slowest:
+        return ()
+    words = f"a frame would take about {expected:.0f} seconds, and nothing could be done meanwhile"
+    return (Diagnostic("error", "too-slow", words, None, "make the picture smaller, or loops shorter"),)
+
+
+def _has_dark_channel(values: npt.NDArray[Any]) -> bool:
+    """Whether these are pixels of which a channel is 0 everywhere."""
+    return values.dtype == np.uint8 and not values.any(axis=(0, 1)).all()
+
+
+# From a saved text to a program that can be played, and the trial that it has to pass before it may.
+#
+# All of it works alike in the process that plays and in the one that compiles for it.
 
 
 @dataclass(frozen=True)

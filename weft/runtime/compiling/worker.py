@@ -13,14 +13,12 @@ from pathlib import Path
 
 from weft.child import Child
 from weft.errors import Diagnostic, WeftError, fault
-from weft.runtime.compiling.compiler import Made, Saved
+from weft.runtime.compiling.compiler import Made, Moment, Saved
 from weft.runtime.compiling.process import CompileProcess, CompilerDiedError
-from weft.runtime.compiling.trial import Moment
 from weft.runtime.fallback import Move, moves
 from weft.runtime.files import FileState, look
 from weft.runtime.findings import NOT_A_NUMBER
-from weft.runtime.program import Stage, Swap
-from weft.runtime.setup import Setup
+from weft.runtime.program import Setup, Stage, Swap
 
 # A text that has cost more than so many seconds of the processor is given up when there is another one; after each that
 # is given up, the next may cost so many times as much, or saves in quick succession would never be seen.

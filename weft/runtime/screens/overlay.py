@@ -1,16 +1,279 @@
-"""Draws what is written over the picture, and only when it has changed."""
+"""What is written over the picture: its layout, and drawing it only when it has changed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.errors import Diagnostic, Span, visible
 from weft.media.lettering import Face
-from weft.runtime.screens.frame import Label
-from weft.runtime.screens.overlay_layout import Grid, Ink, Line, Panel, face_size, lay_out
-from weft.runtime.screens.screen import Overlay, Picture
+from weft.runtime.screens.screen import Label, Overlay, Picture, Rect
+
+# What is written over the picture, line by line, and where the panels that carry it stand in the frame.
+#
+# Everything is counted in cells of a monospaced face: a line is a row, a code point a column. Errors stand at the lower
+# left, the note below them, the figures in the upper right corner.
+
+Ink = Literal["text", "dim", "hint", "error", "warning"]
+
+# A longer line is hard to read, also where the frame has room for it.
+_MOST_COLUMNS = 96
+# In a large frame errors leave this share of the height to the picture, but never take less than so many rows.
+_PICTURE_SHARE = 1 / 3
+_FEWEST_ROWS = 12
+_TAB = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Text of one colour."""
+
+    text: str
+    ink: Ink = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The line under `length` columns from column `start` on."""
+
+    start: int
+    length: int
+    ink: Ink
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row; without runs it is a gap of half a row. `edge` is the colour of the bar at its left, if any."""
+
+    runs: tuple[Run, ...] = ()
+    mark: Mark | None = None
+    edge: Ink | None = None
+
+    @property
+    def columns(self) -> int:
+        return sum(len(run.text) for run in self.runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The pixels of a row and a column, and what follows from them."""
+
+    column: int
+    row: int
+
+    @property
+    def pad_x(self) -> int:
+        """From a panel's left or right edge to its text."""
+        return self.column + self.column // 2
+
+    @property
+    def pad_y(self) -> int:
+        """From a panel's upper or lower edge to its text."""
+        return self.row // 3
+
+    @property
+    def margin(self) -> int:
+        """From the frame's edge to a panel, and between panels."""
+        return max(2, self.row // 2)
+
+    def height_of(self, line: Line) -> int:
+        return self.row if line.runs else self.row // 2
+
+    def tops(self, lines: Iterable[Line]) -> list[int]:
+        """The upper edges of the lines, counted from the panel's; one more at the end, for the lower edge of all."""
+        return list(accumulate(map(self.height_of, lines), initial=self.pad_y))
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Lines on a dark ground, and the part of the frame that they take."""
+
+    place: Rect
+    lines: tuple[Line, ...]
+
+
+def face_size(frame: tuple[int, int], scale: float) -> int:
+    """The em in pixels for a frame (width, height) on a monitor with this content scale.
+
+    It grows with the frame, is never less than what can be read on that monitor, unless the frame is too small for a
+    few lines of it, and never less than what can be read at all.
+    """
+    width, height = frame
+    wanted = max(height / 48, 13 * scale)
+    return round(max(9.0, min(wanted, height / 15, width / 25)))
+
+
+def lay_out(overlay: Overlay, frame: tuple[int, int], grid: Grid) -> tuple[Panel, ...]:
+    """The panels for a frame of this width and height. None overlaps another; what has no room is left out, errors
+    last."""
+    columns = min(_MOST_COLUMNS, (frame[0] - 2 * grid.margin - 2 * grid.pad_x) // grid.column)
+    room = frame[1] - 2 * grid.margin
+    if columns < 3 or room < grid.row + 2 * grid.pad_y:
+        return ()
+    note = [Line((Run(_shortened(overlay.note, columns)),))] if overlay.note else []
+    figures = [Line((Run(_shortened(text, columns), "dim"),)) for text in overlay.figures if text]
+    errors: list[Line] = []
+    for shown_note, shown_figures in ((note, figures), (note, []), ([], [])):
+        taken = sum(_height(lines, grid) + grid.margin for lines in (shown_note, shown_figures) if lines)
+        limit = _limit(room - taken, frame, grid)
+        if overlay.errors:
+            last = not (shown_note or shown_figures)
+            fits = last or _first_fits(overlay, columns, limit, grid)
+            errors = _fitting(overlay, columns, limit, grid) if fits else []
+        else:
+            fits = taken <= room + grid.margin
+        if fits:
+            break
+    panels = []
+    bottom = frame[1] - grid.margin
+    for lines in (shown_note, errors):
+        if lines:
+            panels.append(_panel(lines, grid, grid.margin, bottom - _height(lines, grid)))
+            bottom -= _height(lines, grid) + grid.margin
+    if shown_figures:
+        left = frame[0] - grid.margin - _width(shown_figures, grid)
+        panels.append(_panel(shown_figures, grid, left, grid.margin))
+    return tuple(panels)
+
+
+def _limit(left: int, frame: tuple[int, int], grid: Grid) -> int:
+    """The pixels that errors may take of those that are left."""
+    calm = max(round(frame[1] * (1 - _PICTURE_SHARE)), _FEWEST_ROWS * grid.row)
+    return min(left, calm) - 2 * grid.pad_y
+
+
+def _width(lines: list[Line], grid: Grid) -> int:
+    return max(line.columns for line in lines) * grid.column + 2 * grid.pad_x
+
+
+def _height(lines: list[Line], grid: Grid) -> int:
+    return grid.tops(lines)[-1] + grid.pad_y
+
+
+def _panel(lines: list[Line], grid: Grid, left: int, top: int) -> Panel:
+    return Panel(Rect(left, top, _width(lines, grid), _height(lines, grid)), tuple(lines))
+
+
+def _first_fits(overlay: Overlay, columns: int, room: int, grid: Grid) -> bool:
+    more = _more(len(overlay.errors) - 1 + overlay.left_out, columns)
+    return _tall(_block(overlay.errors[0], columns) + more, grid) <= room
+
+
+def _fitting(overlay: Overlay, columns: int, room: int, grid: Grid) -> list[Line]:
+    """As many errors as fit into so many pixels, and how many more there are. Of the first, at least its beginning."""
+    lines: list[Line] = []
+    for shown, diagnostic in enumerate(overlay.errors):
+        left = len(overlay.errors) - shown + overlay.left_out
+        block = [Line()] * bool(lines) + _block(diagnostic, columns)
+        if _tall(lines + block + _more(left - 1, columns), grid) > room:
+            if lines:
+                return lines + _more(left, columns)
+            more = _more(left - 1, columns)
+            if _tall(block[:1] + more, grid) > room:
+                more = []
+            return block[: max(0, room - _tall(more, grid)) // grid.row] + more
+        lines += block
+    return lines + _more(overlay.left_out, columns)
+
+
+def _more(number: int, columns: int) -> list[Line]:
+    return [Line(), Line((Run(_shortened(f"and {number} more", columns), "dim"),))] if number else []
+
+
+def _tall(lines: list[Line], grid: Grid) -> int:
+    return sum(map(grid.height_of, lines))
+
+
+def _block(diagnostic: Diagnostic, columns: int) -> list[Line]:
+    """One diagnostic: what is wrong, where, the line of the text with the place underlined, and the hint."""
+    ink: Ink = diagnostic.severity
+    words = [Run(diagnostic.severity, ink), *_words(diagnostic.message, "text")]
+    if diagnostic.span:
+        words.append(Run(str(diagnostic.span), "dim"))
+    lines = _wrapped(words, columns, "")
+    if diagnostic.span:
+        lines.append(_excerpt(diagnostic.span, columns, ink))
+    for span, text in diagnostic.related:
+        lines += _wrapped([*_words(text, "dim"), Run(str(span), "dim")], columns, "  ")
+    if diagnostic.hint:
+        lines += _wrapped([Run("hint:", "hint"), *_words(diagnostic.hint, "text")], columns, "  ")
+    return [Line(line.runs, line.mark, ink) for line in lines]
+
+
+def _words(text: str, ink: Ink) -> Iterator[Run]:
+    return (Run(visible(word), ink) for word in text.split())
+
+
+def _wrapped(words: list[Run], columns: int, indent: str) -> list[Line]:
+    """Words in lines of at most so many columns. `indent` stands before each line that has room for it and a word."""
+    indent = indent if len(indent) + 8 <= columns else ""
+    lines: list[list[Run]] = []
+    free = 0
+    for word in words:
+        for piece in _pieces(word, columns - len(indent)):
+            if lines and len(piece.text) < free:
+                lines[-1] += [Run(" "), piece]
+                free -= len(piece.text) + 1
+            else:
+                lines.append([Run(indent), piece] if indent else [piece])
+                free = columns - len(indent) - len(piece.text)
+    return [Line(tuple(line)) for line in lines]
+
+
+def _pieces(word: Run, columns: int) -> Iterator[Run]:
+    return (Run(word.text[at : at + columns], word.ink) for at in range(0, len(word.text), columns))
+
+
+def _excerpt(span: Span, columns: int, ink: Ink) -> Line:
+    """The line of the text in which a span starts, with a mark under the span as far as it lies in that line."""
+    number, column = span.source.position(span.start)
+    text = span.source.line(number)
+    first = min(column - 1, len(text))
+    last = max(first, min(first + span.end - span.start, len(text)))
+    gutter = f"{number} │ "
+    if columns < len(gutter) + 8:
+        gutter = ""
+    ends = len(_untabbed(text[:first])), len(_untabbed(text[:last]))
+    shown, start, length = cut_out(_untabbed(text), *ends, max(3, columns - len(gutter)))
+    return Line((Run(gutter, "dim"), Run(shown)), Mark(len(gutter) + start, length, ink))
+
+
+def _untabbed(text: str) -> str:
+    return "".join(c if c == "\t" else visible(c) for c in text).expandtabs(_TAB)
+
+
+def cut_out(text: str, first: int, last: int, columns: int) -> tuple[str, int, int]:
+    """At most `columns` (3 or more) of a line, such that its range `first … last`, or else the range's start, is seen.
+
+    Returns what is shown, and where in it the range starts and how long it is: at least 1, as an empty range stands
+    for the place before which something is missing.
+    """
+    length = max(1, last - first)
+    text = text.ljust(first + length)
+    if len(text) <= columns:
+        return text, first, length
+    lead = max(1, min(columns // 3, columns - length - 1))
+    cut = max(0, min(first - lead, len(text) - columns))
+    shown = text[cut : cut + columns]
+    if cut:
+        shown = "…" + shown[1:]
+    if cut + columns < len(text):
+        shown = shown[:-1] + "…"
+        columns -= 1
+    return shown, first - cut, min(length, columns - (first - cut))
+
+
+def _shortened(text: str, columns: int) -> str:
+    text = visible(" ".join(text.split()))
+    return text if len(text) <= columns else text[: columns - 1] + "…"
+
+
+# Draws what is written over the picture, and only when it has changed.
 
 # Dark enough that all inks can be read on it over white, and light enough that a picture is seen to move behind it.
 _GROUND = (13, 15, 20, 224)

@@ -16,8 +16,7 @@ from weft.backends.gl.contexts import GraphicsError
 from weft.backends.gl.opengl import GL, DriverError, is_software, plain
 from weft.backends.gl.textures import Texture
 from weft.errors import error
-from weft.runtime.screens.frame import Label, Rect, letterbox
-from weft.runtime.screens.screen import Picture
+from weft.runtime.screens.screen import Label, Picture, Rect, letterbox
 
 Filter: TypeAlias = Literal["nearest", "linear"]
 Upload: TypeAlias = Literal["direct", "buffers"]

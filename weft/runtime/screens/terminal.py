@@ -9,19 +9,323 @@ import atexit
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import groupby
 from types import FrameType
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from weft.backends.base import as_array
+from weft.errors import Diagnostic, Severity, columns, mended
 from weft.keys import TOOL_KEYS
 from weft.runtime.inputs import Inputs
-from weft.runtime.screens.frame import Rect, letterbox
-from weft.runtime.screens.screen import Overlay, Picture, Shown
-from weft.runtime.screens.terminal_cells import Cells, Colours, cells_of, draw
-from weft.runtime.screens.terminal_device import SYNCHRONIZED, Device
-from weft.runtime.screens.terminal_keys import Decoder, HeldKeys, Key, Mouse
-from weft.runtime.screens.terminal_text import painted, rows_of
+from weft.runtime.screens.screen import Overlay, Picture, Rect, Shown, letterbox
+from weft.runtime.screens.terminal_device import SYNCHRONIZED, Decoder, Device, HeldKeys, Key, Mouse
+
+# A picture in the cells of a terminal: two pixels in each, one above the other, as a half block in two colours.
+#
+# A cell is six bytes, the red, green and blue of its upper pixel and then of its lower one.
+
+Cells: TypeAlias = NDArray[np.uint8]
+"""[rows, columns, 6]"""
+
+Colours: TypeAlias = Literal["true", "256"]
+"""Which colours a terminal takes: any, or those of the table that xterm made common."""
+
+
+def cells_of(picture: Picture | None, place: Rect, rows: int, columns: int) -> Cells:
+    """The picture, scaled to `place`, with black around it. `place` counts in pixels, of which a cell has two."""
+    pixels = np.zeros((2 * rows, columns, 3), np.uint8)
+    if picture is not None:
+        inside = slice(place.top, place.top + place.height), slice(place.left, place.left + place.width)
+        pixels[inside] = scaled(picture, place.width, place.height)
+    return pixels.reshape(rows, 2, columns, 3).transpose(0, 2, 1, 3).reshape(rows, columns, 6)
+
+
+def scaled(picture: Picture, width: int, height: int) -> Picture:
+    """The red, green and blue of a picture in another size [height, width, 3].
+
+    Along an axis that shrinks, the mean over the area that each new pixel covers; along one that grows, the pixel
+    that lies under its middle. Alpha is left out, as nothing lies behind the picture.
+    """
+    resized: NDArray[Any] = picture
+    for axis, size in enumerate((height, width)):
+        if size < picture.shape[axis]:
+            resized = _means(resized, size, axis)
+        elif size > picture.shape[axis]:
+            middles = (2 * np.arange(size) + 1) * picture.shape[axis] // (2 * size)
+            resized = resized.take(middles, axis)
+    if resized.dtype == np.uint8:
+        return resized[..., :3]
+    # Rounding may carry a mean just over the edge.
+    nearest: Picture = np.clip(np.rint(resized[..., :3]), 0, 255).astype(np.uint8)
+    return nearest
+
+
+def _means(values: NDArray[Any], size: int, axis: int) -> NDArray[np.float64]:
+    """Means over `size` equal stretches of an axis, fewer than it has values, some of which lie in two of them."""
+    edges = np.arange(size + 1) * values.shape[axis]
+    whole = edges // size
+    share = (edges % size / size).reshape(-1, *[1] * (values.ndim - axis - 1))
+    sums = np.add.reduceat(values, whole[:-1], axis, np.float64 if values.dtype.kind == "f" else np.uint32)
+    # Each stretch takes in the whole value at its start; the part of it that lies in front belongs to its neighbour.
+    in_front = values.take(np.minimum(whole, values.shape[axis] - 1), axis) * share
+    first, after = (in_front.take(np.arange(size) + step, axis) for step in (0, 1))
+    means: NDArray[np.float64] = (sums - first + after) * (size / values.shape[axis])
+    return means
+
+
+def draw(cells: Cells, before: Cells | None, colours: Colours) -> bytes:
+    """What a terminal has to be sent to show `cells` from its upper left corner on, where it shows `before`.
+
+    Nothing for a cell that stays as it is. No Python code runs for a single cell: each gets text of the same length,
+    with NUL where it needs less, and all NULs are taken out at the end.
+    """
+    rows, columns = cells.shape[:2]
+    if before is None or before.shape != cells.shape:
+        changed = np.ones((rows, columns), bool)
+    else:
+        changed = (cells != before).any(axis=2)
+    row, column = np.nonzero(changed)
+    if not len(row):
+        return b""
+    # Neighbours in a row need to be told only once where they stand.
+    apart = np.ones(len(row), bool)
+    apart[1:] = (row[1:] != row[:-1]) | (column[1:] != column[:-1] + 1)
+    drawn = cells[row, column]
+    code = _true_colour if colours == "true" else _table_colour
+    texts = [
+        _only(apart, _places(row + 1, column + 1)),
+        _only(_differs(drawn[:, :3]), code(b"\x1b[38;", drawn[:, :3])),
+        _only(_differs(drawn[:, 3:]), code(b"\x1b[48;", drawn[:, 3:])),
+        _same("▀".encode(), len(row)),
+    ]
+    return np.concatenate(texts, axis=1).tobytes().translate(None, b"\0")
+
+
+_Texts: TypeAlias = NDArray[np.uint8]
+"""[cells, characters]: ASCII of one length for every cell that is drawn, with NUL for what is left out."""
+
+
+def _same(text: bytes, count: int) -> _Texts:
+    return np.broadcast_to(np.frombuffer(text, np.uint8), (count, len(text)))
+
+
+def _number(values: NDArray[np.intp], digits: int) -> _Texts:
+    """Decimal numbers, without zeros in front."""
+    powers = 10 ** np.arange(digits - 1, -1, -1)
+    spelled = values[:, np.newaxis] // powers % 10 + ord("0")
+    spelled[values[:, np.newaxis] < powers] = 0
+    spelled[values == 0, -1] = ord("0")
+    return spelled.astype(np.uint8)
+
+
+def _only(where: NDArray[np.bool_], texts: _Texts) -> _Texts:
+    """The texts of some cells."""
+    return texts * where[:, np.newaxis]
+
+
+def _places(row: NDArray[np.intp], column: NDArray[np.intp]) -> _Texts:
+    count = len(row)
+    parts = [_same(b"\x1b[", count), _number(row, 4), _same(b";", count), _number(column, 4), _same(b"H", count)]
+    return np.concatenate(parts, axis=1)
+
+
+def _differs(colour: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Where a colour is not that of the cell drawn before, so that it has to be sent."""
+    differs = np.ones(len(colour), bool)
+    differs[1:] = (colour[1:] != colour[:-1]).any(axis=1)
+    return differs
+
+
+_BYTES = _number(np.arange(256), 3)
+
+
+def _true_colour(start: bytes, colour: NDArray[np.uint8]) -> _Texts:
+    red, green, blue = (_BYTES[colour[:, channel]] for channel in range(3))
+    semicolon = _same(b";", len(colour))
+    front, end = _same(start + b"2;", len(colour)), _same(b"m", len(colour))
+    return np.concatenate([front, red, semicolon, green, semicolon, blue, end], axis=1)
+
+
+def _table_colour(start: bytes, colour: NDArray[np.uint8]) -> _Texts:
+    front, end = _same(start + b"5;", len(colour)), _same(b"m", len(colour))
+    return np.concatenate([front, _BYTES[nearest_in_table(colour)], end], axis=1)
+
+
+# xterm's table from 16 on: a cube of six steps in each of red, green and blue, then 24 greys.
+_STEPS = np.array([0, 95, 135, 175, 215, 255])
+_STEP_OF = np.abs(np.arange(256)[:, np.newaxis] - _STEPS).argmin(axis=1)
+_GREYS = 8 + 10 * np.arange(24)
+# By the sum of red, green and blue.
+_GREY_OF = np.abs(np.arange(3 * 255 + 1)[:, np.newaxis] - 3 * _GREYS).argmin(axis=1)
+
+
+def nearest_in_table(colour: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The number in xterm's table of 256 colours of the nearest one to each colour [n, 3]."""
+    wide = colour.astype(np.int64)
+    steps = _STEP_OF[colour]
+    grey = _GREY_OF[wide.sum(axis=1)]
+    off_cube = ((_STEPS[steps] - wide) ** 2).sum(axis=1)
+    off_grey = ((_GREYS[grey][:, np.newaxis] - wide) ** 2).sum(axis=1)
+    in_cube = 16 + steps @ np.array([36, 6, 1])
+    nearest: NDArray[np.uint8] = np.where(off_grey < off_cube, 232 + grey, in_cube).astype(np.uint8)
+    return nearest
+
+
+# What stands below the picture in a terminal: errors, and one line with the note and the figures.
+#
+# All text is laid out in the columns of the terminal, where a character may take two columns or none. Nothing of it can
+# be taken for a command by the terminal.
+
+Ink = Literal["text", "dim", "error", "warning", "error mark", "warning mark"]
+
+_STYLES: dict[Ink, bytes] = {
+    "text": b"",
+    "dim": b"2",
+    "error": b"1;31",
+    "warning": b"1;33",
+    "error mark": b"31",
+    "warning mark": b"33",
+}
+_MARKS: dict[Severity, Ink] = {"error": "error mark", "warning": "warning mark"}
+_TAB = 4
+# What stands between figures.
+_BETWEEN = " · "
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What one column shows: a character with the marks that belong to it, or nothing for the right half of a wide
+    character."""
+
+    text: str
+    ink: Ink = "text"
+
+
+Row = list[Column]
+
+
+def rows_of(overlay: Overlay, width: int, most: int) -> list[Row]:
+    """The rows for a terminal of this width, at most `most` of them: the errors, then the note with the figures."""
+    below = _status(overlay, width)
+    if overlay.errors:
+        below = below[: max(1, most // 3)]
+    errors = [row for diagnostic in overlay.errors for row in _block(diagnostic, width)]
+    room = most - len(below)
+    if len(errors) > room or (overlay.left_out and errors):
+        kept = min(max(room - 1, 0), len(errors))
+        hidden = [f"{len(errors) - kept} more lines"] if kept < len(errors) else []
+        hidden += [f"{overlay.left_out} more errors and warnings"] if overlay.left_out else []
+        more = columns_of(f"… {' and '.join(hidden)}", "dim")
+        errors = [*errors[:kept], cut_out(more, 0, width)][: max(room, 0)]
+    return [*errors, *below][:most]
+
+
+def painted(row: Row, colourful: bool) -> bytes:
+    """The row as a terminal takes it, in UTF-8. Colours are left out if it is not to be colourful."""
+    parts = []
+    for ink, same in groupby(row, key=lambda column: column.ink):
+        text = "".join(column.text for column in same).encode(errors="replace")
+        style = _STYLES[ink] if colourful else b""
+        parts.append(b"\x1b[%bm%b\x1b[0m" % (style, text) if style else text)
+    return b"".join(parts)
+
+
+def columns_of(text: str, ink: Ink = "text") -> Row:
+    """One entry for each column that a text takes from the left edge on. What cannot be seen is shown as its escape."""
+    return [Column(shown, ink) for shown in columns(text, _TAB)]
+
+
+def cut_out(row: Row, first: int, width: int) -> Row:
+    """The columns from `first` on, as many as fit. An end where something is missing shows …"""
+    shown = row[first : first + width]
+    if first and shown:
+        shown[0] = Column("…", shown[0].ink)
+    if first + width < len(row) and shown:
+        shown[-1] = Column("…", shown[-1].ink)
+    return _mended(shown)
+
+
+def _mended(row: Row) -> Row:
+    """The row with a space for each half that is left of a wide character."""
+    whole = mended([column.text for column in row])
+    return [Column(text, column.ink) for column, text in zip(row, whole, strict=True)]
+
+
+def _status(overlay: Overlay, width: int) -> list[Row]:
+    """The note and the figures in as many rows as they need, broken only between figures."""
+    pieces = [columns_of(overlay.note)] if overlay.note else []
+    pieces += [columns_of(part, "dim") for figure in overlay.figures if figure for part in figure.split(_BETWEEN)]
+    rows: list[Row] = []
+    for piece in pieces:
+        between = columns_of(_BETWEEN, "dim")
+        if rows and len(rows[-1]) + len(between) + len(piece) <= width:
+            rows[-1] += between + piece
+        else:
+            rows.append(cut_out(piece, 0, width))
+    return rows
+
+
+def _block(diagnostic: Diagnostic, width: int) -> Iterator[Row]:
+    """One diagnostic as `Diagnostic.render` puts it: words are wrapped, lines of the patch are cut."""
+    lines = diagnostic.render().split("\n")
+    severity = diagnostic.severity
+    front, word, rest = lines[0].partition(f"{severity}: ")
+    # Tabs count from the start of a text, and this one is put together.
+    first = columns_of(front.expandtabs(1)) + columns_of(word, severity) + columns_of(rest.expandtabs(1))
+    yield from _wrapped(first, width)
+    marked = False
+    for line, following in zip(lines[1:], [*lines[2:], ""], strict=True):
+        if marked:
+            marked = False
+        elif _is_mark(following):
+            marked = True
+            yield from _excerpt(line, following, width, _MARKS[severity])
+        else:
+            yield from _wrapped(columns_of(line.expandtabs(1)), width)
+
+
+def _is_mark(line: str) -> bool:
+    gutter, bar, marks = line.partition(" | ")
+    return bool(bar) and not gutter.strip() and set(marks.strip()) == {"^"}
+
+
+def _excerpt(line: str, marks: str, width: int, ink: Ink) -> Iterator[Row]:
+    """A line of the patch and the carets below it, both cut such that the first caret is seen."""
+    body = marks.index(" | ") + len(" | ")
+    gutter = columns_of(line[:body])
+    if len(gutter) + 8 > width:
+        gutter = []
+    room = width - len(gutter)
+    row = columns_of(line[body:])
+    start, count = len(columns_of(marks[body : marks.index("^")])), marks.count("^")
+    row += [Column(" ")] * (start + 1 - len(row))
+    cut = max(0, min(start - room // 3, len(row) - room))
+    length = max(1, min(count, room - (start - cut)))
+    yield gutter + cut_out(row, cut, room)
+    yield [Column(" ")] * (len(gutter) + start - cut) + [Column("^", ink)] * length
+
+
+def _wrapped(row: Row, width: int) -> Iterator[Row]:
+    """Words in as many rows as they need; a word is broken only if it would leave half of a row empty."""
+    leading = next((at for at, column in enumerate(row) if column.text != " "), 0)
+    indent = [Column(" ")] * min(leading + 2, width // 3)
+    while len(row) > width:
+        cut = next((at for at in range(width, width // 2, -1) if row[at].text == " "), width)
+        if row[cut].text == "" and cut > 1:
+            cut -= 1
+        yield _mended(row[:cut])
+        rest = next((at for at in range(cut, len(row)) if row[at].text != " "), None)
+        if rest is None:
+            return
+        row = indent + row[rest:]
+    yield _mended(row)
+
 
 # Keyboards repeat a key that is held faster than this, and nobody presses one so fast.
 _REPETITION = 0.1

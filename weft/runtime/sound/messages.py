@@ -1,9 +1,17 @@
-"""What crosses the socket between the player's process and the sound process, apart from programs."""
+"""What crosses the socket between the player's process and the sound process, and what computes the sound there."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.runtime.sound.shared import Controls, Rings
+
+# What crosses the socket between the player's process and the sound process, apart from programs.
 
 
 @dataclass(frozen=True)
@@ -57,3 +65,32 @@ class ProgramFailure(Exception):  # noqa: N818 -- a failure, as the event that t
         """`number` is that of the program, as its player counts them."""
         super().__init__(number)
         self.number = number
+
+
+# What computes the sound.
+
+
+class Renderer(Protocol):
+    """Fills blocks of sound, one after another, with whatever program it was given last."""
+
+    def render(self, out: NDArray[np.float32], seconds: float) -> None:
+        """Fills a block, [frames, channels], whose first sample is at `seconds` of the performance.
+
+        Called by the thread of the sound card: it allocates little, takes no lock and writes no file. The controls have
+        been refreshed before. If it raises, the block is silent.
+        """
+        ...
+
+    def take(self, message: object) -> None:
+        """Takes what the player sent, such as a program. Called by another thread than `render`, also while that
+        runs."""
+        ...
+
+    def news(self) -> list[SoundEvent]:
+        """What has happened in here that the performer is to be told, since this was asked last. Called by the thread
+        that calls `take`."""
+        ...
+
+
+RendererFactory: TypeAlias = Callable[[SoundSetup, Controls, Rings], Renderer]
+"""Makes the renderer, in the sound process."""

@@ -1,8 +1,8 @@
-"""The sum of all that sounds: the program that plays, and those before it as they fade away. The same code plays live
-and renders to files."""
+"""The sum of all that sounds: the program that plays, and those before it as they fade away."""
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,17 +11,296 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.base import Block, Env
-from weft.backends.launch import Picture, Reals
+from weft.backends.base import Block, DeviceLostError, Env, as_array
+from weft.backends.launch import Getter, Picture, Reals, Value
 from weft.codegen.unit import Unit
 from weft.contexts import CHANNELS, is_led
-from weft.runtime.coordinator import Part
+from weft.names import StrandRef
+from weft.runtime.coordinator import Part, ProgramRunner
+from weft.runtime.fallback import stand_in
 from weft.runtime.playable import Playable
 from weft.runtime.program import Stage, Swap, hand_over
-from weft.runtime.sound.fades import Fade
-from weft.runtime.sound.leading import Leading
-from weft.runtime.sound.recent import write
-from weft.runtime.sound.rescue import Rescue
+from weft.runtime.sound.shared import places_of_rings
+
+# What was heard lately: the samples of strands of sound that pictures and numbers read.
+
+# A moment that was rounded down still has its sample.
+_SLACK = 1e-3
+
+
+class Recent:
+    """Rings of recent samples, one for each strand. Sample n of the performance stands at n modulo their length.
+
+    `rings` is [strands, samples], single precision, and may be written to by another process; `newest` gives the number
+    of the last sample that is complete.
+    """
+
+    def __init__(self, rings: npt.NDArray[np.float32], rate: float, newest: Callable[[], int]) -> None:
+        self._rings = rings
+        self._rate = rate
+        self._newest = newest
+        self._rows = places_of_rings(len(rings))
+
+    def rows(self, playable: Playable) -> dict[str, int]:
+        """The rings of all strands of a program's sound that others read; see `Places.take`. Raises WeftError
+        (`too-many-heard`)."""
+        heard = [str(ref) for unit in playable.streaming.units for ref in unit.subgraph.exposes]
+        known = {strand: self._rows.find(strand) for strand in heard}
+        rows = self._rows.take(heard)
+        # What another strand has left in there is not heard.
+        self._rings[[row for strand, row in rows.items() if row != known[strand]]] = 0
+        return rows
+
+    def getter(self, ref: StrandRef) -> Getter:
+        """What reads a strand at moments of the performance, in seconds: 0 before its start, and where it is too long
+        ago; the newest sample for what is yet to come. A strand that no program has a ring for is 0."""
+
+        def read(seconds: Value) -> Reals:
+            row, newest = self._rows.find(str(ref)), self._newest()
+            length = self._rings.shape[1]
+            # What is no number, or far away, must not overflow.
+            with np.errstate(over="ignore"):
+                places = np.nan_to_num(np.asarray(seconds) * self._rate + _SLACK, nan=-1.0)
+            numbers = np.floor(np.clip(places, -1, max(newest, -1))).astype(np.int64)
+            known = (numbers >= 0) & (numbers > newest - length)
+            return np.where(known, self._rings[row, numbers % length] if row is not None else 0, np.float32(0))
+
+        return read
+
+
+def write(ring: npt.NDArray[np.float32], first: int, values: npt.NDArray[np.floating]) -> None:
+    """Puts samples from number `first` on into a ring that is longer than they are."""
+    start = first % len(ring)
+    fits = min(len(values), len(ring) - start)
+    ring[start : start + fits] = values[:fits]
+    ring[: len(values) - fits] = values[fits:]
+
+
+# Fading from one program of sound to the next, so that neither a click nor a gap is heard.
+#
+# Gains follow a quarter of a circle: what leaves by its cosine, what enters by its sine, so that two sounds that have
+# nothing to do with each other keep their power together. Sounds that agree would be louder in the middle, up to twice
+# the power; how much they do is measured while they fade, and taken back. What leaves is all that was heard as the fade
+# began, at the gains of that moment, with those voices in it that are wanted again.
+
+# After so many samples, what was heard of two sounds counts half.
+_HALF_LIFE = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How two sounds go together, as far as they have been heard lately: the sums of their squares, and of their
+    products."""
+
+    leaving: float = 0.0
+    entering: float = 0.0
+    common: float = 0.0
+
+    def with_more(self, leaving: Reals, entering: Reals) -> Likeness:
+        """What is known after another stretch of both, of one shape."""
+        sums = [float(np.sum(a * b)) for a, b in ((leaving, leaving), (entering, entering), (leaving, entering))]
+        if not all(map(math.isfinite, sums)):
+            return self
+        kept = 0.5 ** (leaving.shape[-1] / _HALF_LIFE)
+        known = (self.leaving, self.entering, self.common)
+        return Likeness(*(kept * before + more for before, more in zip(known, sums, strict=True)))
+
+    def compensation(self, cosine: Reals, sine: Reals) -> Reals:
+        """What keeps the power of both together from rising where one has this cosine as its gain, the other this
+        sine. Sounds that cancel each other are not made louder: that would be a swell where they stop to do so."""
+        apart = self.leaving * np.square(cosine) + self.entering * np.square(sine)
+        common = 2 * max(self.common, 0.0) * cosine * sine
+        loud = apart > 0
+        return np.sqrt(np.divide(apart, apart + common, out=np.ones_like(apart), where=loud))
+
+
+class Fade:
+    """One passage from some voices to others. Voices are told apart by any key; a gain is what a voice is multiplied
+    with, 0…1."""
+
+    def __init__(
+        self, samples: int, gains: Mapping[Hashable, float], wanted: Iterable[Hashable], ending: Iterable[Hashable] = ()
+    ) -> None:
+        """A fade of so many samples from voices with these gains, which may be in the midst of another fade, to those
+        that are wanted. For those `ending` there is no time: they are gone after one stretch."""
+        self._samples = samples
+        self._done = 0
+        self._wanted = frozenset(wanted)
+        self._start = {**dict.fromkeys(self._wanted, 0.0), **gains}
+        self._ending = frozenset(ending)
+        self._likeness = Likeness()
+
+    @property
+    def is_over(self) -> bool:
+        return self._done >= self._samples
+
+    @property
+    def voices(self) -> frozenset[Hashable]:
+        """All voices that can still be heard."""
+        return self._wanted if self.is_over else frozenset(self._start)
+
+    def now(self) -> dict[Hashable, float]:
+        """The gains at this moment, as the next fade begins with them."""
+        if self.is_over:
+            return dict.fromkeys(self._wanted, 1.0)
+        cosine, sine = _circle(np.array([self._done / self._samples]))
+        compensation = self._likeness.compensation(cosine, sine)
+        return {v: float((self._gains(v, cosine, sine, compensation) * np.ones(1))[0]) for v in self._start}
+
+    def mix(self, sounds: Mapping[Hashable, Reals], total: Reals) -> None:
+        """Adds the next stretch of what the voices sound like, [channels, samples] each, at their gains."""
+        samples = total.shape[1]
+        still = {voice for voice in sounds if self._stands_still(voice)}
+        if len(still) == len(sounds):
+            for sound in sounds.values():
+                total += sound
+        else:
+            cosine, sine = _circle(np.minimum((self._done + np.arange(1, samples + 1)) / max(1, self._samples), 1.0))
+            compensation = self._heard({v: s for v, s in sounds.items() if v not in still}, cosine, sine)
+            for voice, sound in sounds.items():
+                total += sound * self._gains(voice, cosine, sine, compensation)
+        self._done = min(self._done + samples, self._samples)
+        for voice in self._ending & self._start.keys():
+            del self._start[voice]
+
+    def _stands_still(self, voice: Hashable) -> bool:
+        """Whether a voice plays on at full gain."""
+        return voice in self._wanted and (self.is_over or self._start[voice] == 1.0)
+
+    def _gains(self, voice: Hashable, cosine: Reals, sine: Reals, compensation: Reals) -> Reals | float:
+        if self._stands_still(voice):
+            return 1.0
+        # A voice that is on its way out and comes back is part of both: of what was heard, and of what will be.
+        gains: Reals = (self._start[voice] * cosine + (sine if voice in self._wanted else 0.0)) * compensation
+        return gains * _ending(len(gains)) if voice in self._ending else np.minimum(gains, 1.0)
+
+    def _heard(self, moving: Mapping[Hashable, Reals], cosine: Reals, sine: Reals) -> Reals:
+        """Listens to a stretch of the voices that come and go; gives their compensation, led from what was known of
+        them before to what is known now, so that it does not jump."""
+        shape = next(iter(moving.values())).shape
+        leaving, entering = np.zeros(shape), np.zeros(shape)
+        for voice, sound in moving.items():
+            if voice in self._wanted:
+                entering += sound
+            start = self._start[voice]
+            leaving += sound * (start * _ending(shape[-1]) if voice in self._ending else start)
+        before, self._likeness = self._likeness, self._likeness.with_more(leaving, entering)
+        now = self._likeness.compensation(cosine, sine)
+        if self._done == 0:
+            return now
+        ramp = np.arange(1, len(now) + 1) / len(now)
+        was = before.compensation(cosine, sine)
+        led: Reals = was + (now - was) * ramp
+        return led
+
+
+def _ending(samples: int) -> Reals:
+    """What takes a voice away within one stretch."""
+    return np.linspace(1, 0, samples)
+
+
+def _circle(share: Reals) -> tuple[Reals, Reals]:
+    """Cosine and sine at these shares of a quarter of a circle."""
+    angle = share * (math.pi / 2)
+    return np.cos(angle), np.sin(angle)
+
+
+# What comes to sounds from outside, led from one value to the next: a parameter that jumps must not click.
+
+LED = 0.010
+"""Seconds from one value to the next, at least."""
+
+
+@dataclass(slots=True)
+class _Way:
+    """Where one thing is on its way to what it shall be, and how many samples it still takes."""
+
+    now: float
+    target: float
+    left: int = 0
+
+
+class Leading:
+    """Leads what others ask for, stretch by stretch: along a straight line, for as long as a block at least. What
+    nobody asks for in a stretch begins anew where it is by then."""
+
+    def __init__(self, rate: float, given: Callable[[str], float]) -> None:
+        """`given` is asked for each thing by its name."""
+        self._shortest = math.ceil(LED * rate)
+        self._given = given
+        self._ways: dict[str, _Way] = {}
+
+    def led(self, names: Iterable[str], samples: int, left: int) -> dict[str, Reals]:
+        """The next so many samples of each, with so many `left` of the block."""
+        ways = {name: self._turned(name, left) for name in names}
+        self._ways = ways
+        return {name: _walked(way, samples) for name, way in ways.items()}
+
+    def _turned(self, name: str, left: int) -> _Way:
+        """The way of one thing, to what it shall be by now."""
+        target = float(self._given(name))
+        way = self._ways.get(name)
+        # To and from what is no number, nothing leads.
+        if way is None or not math.isfinite(target - way.now):
+            return _Way(target, target)
+        if way.target != target:
+            way.target, way.left = target, max(left, self._shortest)
+        return way
+
+
+def _walked(way: _Way, samples: int) -> Reals:
+    """The next samples of a way; it has come so much further then."""
+    if not way.left:
+        return np.full(samples, way.now)
+    line: Reals = way.now + (way.target - way.now) * (np.arange(1, samples + 1) / way.left)
+    line[way.left - 1 :] = way.target
+    way.left = max(0, way.left - samples)
+    way.now = float(line[-1])
+    return line
+
+
+# What becomes of a sound whose device fails while it plays: it goes on elsewhere, in the same block.
+
+
+class Rescue:
+    """Runs the subgraphs of sounds, or what has taken their place."""
+
+    def __init__(self) -> None:
+        self._in_place: dict[int, tuple[Part, Part]] = {}
+        """By the identity of a subgraph that cannot run any more: its part, and the one that runs instead."""
+
+    def values(self, stage: Stage, swap: Swap, part: Part, env: Env) -> Reals:
+        """What a subgraph gives in a block, [channels, outputs, samples]. Raises DeviceLostError if its device fails
+        and nothing is left that could take its place."""
+        _, acting = self._in_place.get(id(part.compiled), (part, part))
+        if not stage.cast.is_lost(acting.backend):
+            try:
+                return _run(acting, env, swap.runner)
+            except DeviceLostError as failure:
+                if not stage.cast.lose(acting.backend, failure.reason):
+                    raise
+        # What it has been given meanwhile may be better than what it began with.
+        latest = Part(acting.compiled.unit, acting.backend, acting.compiled)
+        found = stand_in(stage, latest, swap.playable, env, swap.runner)
+        self._in_place[id(part.compiled)] = (part, found)
+        return _run(found, env, swap.runner)
+
+    def acting(self, swap: Swap) -> list[Part]:
+        """The parts of a program that run for it, with what they remember by now."""
+        return [self._in_place.get(id(part.compiled), (part, part))[1] for part in swap.runner.parts]
+
+    def keep(self, parts: list[Part]) -> None:
+        """Forgets what has taken the place of any other parts than these."""
+        known = {id(part.compiled) for part in parts}
+        self._in_place = {place: pair for place, pair in self._in_place.items() if place in known}
+
+
+def _run(part: Part, env: Env, runner: ProgramRunner) -> Reals:
+    return as_array(part.backend.execute_subgraph(part.compiled, env, runner))
+
+
+# The sum of all that sounds: the program that plays, and those before it as they fade away. The same code plays live
+# and renders to files.
 
 # Programs that can be heard at once. With more saves in the time of one fade, the oldest ends within a block.
 _MOST_PROGRAMS = 4

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.runtime.playable import Playable
-from weft.runtime.program import Stage
-from weft.runtime.setup import Setup
+from weft.runtime.program import Setup, Stage
 from weft.runtime.sound.messages import ProgramFailure, SoundEvent, SoundSetup
 from weft.runtime.sound.mixer import Entry, Mixer
 from weft.runtime.sound.shared import Controls, Rings

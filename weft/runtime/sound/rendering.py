@@ -11,10 +11,8 @@ from weft.backends.launch import Getter, Reals, blank_view
 from weft.names import StrandRef
 from weft.runtime.playable import Playable
 from weft.runtime.program import Stage
-from weft.runtime.sound.mixer import Levels, Mixer, channels_of
-from weft.runtime.sound.places import places_of_views
-from weft.runtime.sound.recent import Recent
-from weft.runtime.sound.shared import MOST_RINGS, MOST_VIEWS, RING
+from weft.runtime.sound.mixer import Levels, Mixer, Recent, channels_of
+from weft.runtime.sound.shared import MOST_RINGS, MOST_VIEWS, RING, places_of_views
 
 BLOCK = 512
 """Samples that are computed at once, as live where nothing else is asked for."""

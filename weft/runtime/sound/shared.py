@@ -1,8 +1,4 @@
-"""What the player's process and the sound process tell each other many times a second, in memory that both see.
-
-Nobody waits for anybody: whoever reads takes what was written last as a whole. The memory belongs to open files without
-a name, so that nothing is left of it when both processes are gone, however they ended.
-"""
+"""Memory that the player's process and the sound process share: what they tell each other many times a second."""
 
 from __future__ import annotations
 
@@ -23,6 +19,57 @@ from numpy.typing import NDArray
 
 from weft.backends.launch import VIEW
 from weft.errors import error
+
+# Places in shared memory, which are few, for strands that come and go with every save.
+
+
+class Places:
+    """So many places, numbered from 0, for what has a name. `words` say to people that there are no more than {}."""
+
+    def __init__(self, count: int, code: str, words: str) -> None:
+        self._count = count
+        self._code = code
+        self._words = words
+        self._taken: dict[str, int] = {}
+        """Those asked for last at the end."""
+
+    def find(self, name: str) -> int | None:
+        """The place of something that has one."""
+        return self._taken.get(name)
+
+    def take(self, names: Iterable[str]) -> dict[str, int]:
+        """A place for each of these, the same as before for what has one. Where there are no more, it is one that
+        nobody has asked for for the longest time. Raises WeftError with the code if they are more than there are."""
+        wanted = dict.fromkeys(names)
+        if len(wanted) > self._count:
+            raise error(self._code, self._words.format(self._count), hint="read one for several")
+        others = {name: place for name, place in self._taken.items() if name not in wanted}
+        free = sorted(set(range(self._count)) - {*self._taken.values()}, reverse=True)
+        places: dict[str, int] = {}
+        for name in wanted:
+            known = self._taken.get(name)
+            if known is not None:
+                places[name] = known
+            else:
+                places[name] = free.pop() if free else others.pop(next(iter(others)))
+        self._taken = {**others, **places}
+        return places
+
+
+def places_of_rings(count: int) -> Places:
+    """For the strands of sound that others read."""
+    return Places(count, "too-many-heard", "pictures and numbers can read no more than {} strands of sound")
+
+
+def places_of_views(count: int) -> Places:
+    """For the strands that sounds see."""
+    return Places(count, "too-many-seen", "sounds can read no more than {} strands all over a picture")
+
+
+# What the player's process and the sound process tell each other many times a second, in memory that both see.
+#
+# Nobody waits for anybody: whoever reads takes what was written last as a whole. The memory belongs to open files
+# without a name, so that nothing is left of it when both processes are gone, however they ended.
 
 MOST_CONTROLS = 1024
 MOST_RINGS = 64
