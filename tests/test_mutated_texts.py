@@ -17,7 +17,7 @@ import pytest
 from tests.support.expectations import expectations
 from tests.support.mutations import exchanged, mutated, programs
 from weft.errors import Diagnostic
-from weft.runtime.compiling.compiler import Compiler, Moment, Saved, mistakes
+from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment, mistakes
 from weft.runtime.program import Setup
 
 ASKED = int(os.environ.get("WEFT_MUTATIONS", "0"))
@@ -48,9 +48,9 @@ def _outcome(path: Path, text: str) -> tuple[Diagnostic, ...]:
     """What is told of a text that is saved during a performance at which the processor draws."""
     compiler = Compiler.of(Setup(str(path), "cpu", settings={"width": 64, "height": 36}))
     made = compiler.compile(Saved(text.encode(), 0.0))
-    if made.playable is None:
+    if made.compiled is None:
         return made.diagnostics
-    return (*made.diagnostics, *mistakes(made.playable, compiler.stage, Moment(), made.places))
+    return (*made.diagnostics, *mistakes(made.compiled, compiler.loader, TrialMoment(), made.places))
 
 
 @pytest.mark.parametrize("start", range(FIRST, FIRST + COUNT, CHUNK))

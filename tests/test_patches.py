@@ -20,7 +20,7 @@ from weft.cli.examples import headline, shipped
 from weft.errors import Source
 from weft.runtime.build import Build, build
 from weft.runtime.offline import Offline
-from weft.runtime.program import Stage
+from weft.runtime.program import ProgramLoader
 from weft.syntax.docs import opening_line
 
 FOLDER = Path(__file__).parent.parent / "patches"
@@ -151,8 +151,8 @@ def test_a_library_beside_the_patches_compiles(path: Path) -> None:
 def test_nothing_is_left_out(name: str) -> None:
     choices = choose(load_registry(), ["visual", "audio", "compute"], "vector")
     size = (int(SIZE["width"]), int(SIZE["height"]))
-    stage = Stage(choices, hears=lambda strand: lambda *coordinates: 0.0)
-    assert not stage.prepare(built(SHOWN[name]).playable, size).left_out
+    loader = ProgramLoader(choices, hears=lambda strand: lambda *coordinates: 0.0)
+    assert not loader.prepare(built(SHOWN[name]).compiled, size).left_out
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -50,7 +50,7 @@ def is_installed() -> bool:
     return True
 
 
-class Memory(np.ndarray[tuple[int], np.dtype[np.uint8]]):
+class BufferMemory(np.ndarray[tuple[int], np.dtype[np.uint8]]):
     """The bytes of a buffer that device and processor share."""
 
     metal: Any
@@ -85,13 +85,13 @@ class AppleDevice:
         self.failure: str | None = None
         """What went wrong in a launch that is over."""
 
-    def buffer(self, given: Any) -> Memory:
+    def buffer(self, given: Any) -> BufferMemory:
         """Memory of so many bytes, or with these in it. Raises AppleError."""
         data = np.frombuffer(b"" if isinstance(given, int) else np.ascontiguousarray(given), np.uint8)
         size = max(1, given if isinstance(given, int) else data.nbytes)
         with self.working():
             made = self.metal.newBufferWithLength_options_(size, self.own.metal.MTLResourceStorageModeShared)
-            memory = np.asarray(_Owner(had(made, f"memory for {size} bytes"), size)).view(Memory)
+            memory = np.asarray(_Owner(had(made, f"memory for {size} bytes"), size)).view(BufferMemory)
         memory.metal, memory.owner = made, self
         memory[: data.nbytes] = data
         return memory
@@ -148,7 +148,7 @@ class AppleFunction:
         self._pipeline = pipeline
         self._group = min(_GROUP, int(pipeline.maxTotalThreadsPerThreadgroup()))
 
-    def __call__(self, count: int, *buffers: Memory) -> Run:
+    def __call__(self, count: int, *buffers: BufferMemory) -> DeviceWork:
         """Launches so many threads, rounded up to whole groups; waits for nothing. Raises AppleError if a launch before
         has failed."""
         self._device.check()
@@ -163,10 +163,10 @@ class AppleFunction:
             encoder.dispatchThreadgroups_threadsPerThreadgroup_(groups, size(self._group, 1, 1))
             encoder.endEncoding()
             commands.commit()
-        return Run(self._device, commands)
+        return DeviceWork(self._device, commands)
 
 
-class Run:
+class DeviceWork:
     """Work that the device was given; who forgets it waits for it, while others may run Python. What goes wrong in it
     is told by whatever is launched next."""
 

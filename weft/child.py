@@ -134,7 +134,7 @@ class Child(subprocess.Popen[bytes]):
                 with suppress(OSError):
                     self.kill()
 
-    def _state(self) -> _State:
+    def _state(self) -> _ProcessState:
         tasks = f"/proc/{self.pid}/task"
         try:
             numbers = [str(self.pid)] if self._main_thread_works else os.listdir(tasks)
@@ -145,7 +145,7 @@ class Child(subprocess.Popen[bytes]):
             return _told_by_ps(self.pid)
         states = {each.state for each in threads}
         # Running or waiting for its turn, for a disk, or at a debugger.
-        return _State(bool(states & {"R", "D", "t"}), states == {"T"}, sum(each.spent for each in threads))
+        return _ProcessState(bool(states & {"R", "D", "t"}), states == {"T"}, sum(each.spent for each in threads))
 
 
 def run(entry: str, *arguments: str, timeout: float) -> subprocess.CompletedProcess[bytes]:
@@ -168,7 +168,7 @@ def _command(entry: str, lifeline: socket.socket, arguments: tuple[str, ...]) ->
 
 
 @dataclass(frozen=True)
-class _State:
+class _ProcessState:
     """How a process is. `spent` grows with what it does, in whatever unit."""
 
     is_busy: bool
@@ -193,7 +193,7 @@ def _stat(path: str) -> _Stat | None:
     return _Stat(fields[0], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
 
 
-def _told_by_ps(process: int) -> _State:
+def _told_by_ps(process: int) -> _ProcessState:
     """The same for a whole process, from what POSIX has: it is asked only when no sign of life has come."""
     try:
         told = subprocess.run(
@@ -202,10 +202,10 @@ def _told_by_ps(process: int) -> _State:
         spent = 0.0
         for part in told[1].replace("-", ":").split(":"):
             spent = 60 * spent + float(part)
-        return _State(told[0][0] in "RUD", told[0][0] == "T", spent)
+        return _ProcessState(told[0][0] in "RUD", told[0][0] == "T", spent)
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         # Nobody knows, and what goes on must not be interrupted.
-        return _State(True, False, 0.0)
+        return _ProcessState(True, False, 0.0)
 
 
 # --- in the child -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 Sweep: TypeAlias = Literal["once", "frame", "column", "row", "element"]
 
 
-def is_led(coordinate: str) -> bool:
+def is_smoothed(coordinate: str) -> bool:
     """Whether a coordinate is no place or time, but something from outside that is led from value to value."""
     return "@" in coordinate
 
@@ -62,7 +62,7 @@ class ContextSpec:
         swept = (self.sweeps or {}).get(coordinate)
         if swept is not None:
             return swept
-        if is_led(coordinate):
+        if is_smoothed(coordinate):
             return "element"
         return "frame" if coordinate == "abstime" else "once"
 

@@ -6,17 +6,18 @@ from pathlib import Path
 
 from weft.backends.cpu import EXECUTORS
 from weft.codegen.native.target import TIERS
-from weft.runtime.measure import Way
+from weft.runtime.measure import ExecutorConfig
 
 PATCHES = Path(__file__).parents[2] / "patches" / "bench"
 
 
-def ways() -> list[Way]:
+def ways() -> list[ExecutorConfig]:
     """Each executor of the CPU but the reference machine, which is not meant for so much; machine code at each tier."""
     names = [name for name in EXECUTORS if name != "vm"]
-    return [Way(name, tier=tier) for name in names for tier in (TIERS if Way(name).is_native else [1])]
+    tiers = {name: TIERS if ExecutorConfig(name).is_native else [1] for name in names}
+    return [ExecutorConfig(name, tier=tier) for name in names for tier in tiers[name]]
 
 
-def way_name(way: Way) -> str:
+def way_name(way: ExecutorConfig) -> str:
     """What a participant is called."""
     return f"weft-{way.executor}" + (f"-{way.tier}" if way.is_native else "")

@@ -15,12 +15,12 @@ from weft.backends.memory import StateMemory
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build
-from weft.runtime.measure import Way
+from weft.runtime.measure import ExecutorConfig
 
 
 @dataclass(frozen=True)
 class WeftPeer:
-    way: Way
+    way: ExecutorConfig
     tolerance: float = TOLERANCE
     drifts: bool = False
 

@@ -30,7 +30,7 @@ from weft.names import StrandRef
 from weft.runtime.build import Build, build
 from weft.runtime.coordinator import ProgramRunner
 from weft.runtime.offline import Offline
-from weft.runtime.program import Stage
+from weft.runtime.program import ProgramLoader
 
 __all__ = ["device", "graphics", "that_computes"]
 
@@ -93,8 +93,8 @@ def shown_by(made: Build, visual: str) -> Offline:
 
 
 def running(text: str, visual: str) -> ProgramRunner:
-    stage = Stage(choose(load_registry(), ["visual", "compute"], f"visual={visual},compute=vector"))
-    return stage.prepare(built(text).playable, (31, 17)).runner
+    loader = ProgramLoader(choose(load_registry(), ["visual", "compute"], f"visual={visual},compute=vector"))
+    return loader.prepare(built(text).compiled, (31, 17)).runner
 
 
 @pytest.mark.parametrize("text", SHOWN.values(), ids=SHOWN)
@@ -211,8 +211,8 @@ def test_numbers_of_a_card_are_read_by_a_picture_on_it(card: type[CardBackend]) 
     made = build(Source("p.weft", text), contexts, SIZE)
     shown = []
     for asked in ("vm", card.name.removesuffix("_visual")):
-        stage = Stage(choose(load_registry(), ["visual", "compute"], asked))
-        runner = stage.prepare(made.playable, (31, 17)).runner
+        loader = ProgramLoader(choose(load_registry(), ["visual", "compute"], asked))
+        runner = loader.prepare(made.compiled, (31, 17)).runner
         for number in range(3):
             results = runner.run(Env(31, 17, number, number / 60, 1 / 60))
         shown.append(next(result.array for result in results if result.context == "visual"))

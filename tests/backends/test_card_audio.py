@@ -36,7 +36,7 @@ from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
 from weft.names import view_of
 from weft.runtime.build import build
-from weft.runtime.compiling.compiler import Compiler, Moment, Saved, mistakes
+from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment, mistakes
 from weft.runtime.coordinator import ProgramRunner
 from weft.runtime.findings import NOT_A_NUMBER
 from weft.runtime.program import Setup
@@ -255,20 +255,20 @@ def test_the_processor_plays_the_same_by_blocks(text: str, executor: str) -> Non
 
 
 def test_only_who_asks_for_it_has_it_and_programs_are_compiled_for_it(card: type[CardAudio]) -> None:
-    contexts, stage = Setup("patch.weft", asked=f"audio={card.name}").open()
+    contexts, loader = Setup("patch.weft", asked=f"audio={card.name}").open()
     assert contexts["audio"].in_blocks
-    assert stage.choices["audio"].backend is card
-    contexts, stage = Setup("patch.weft").open()
+    assert loader.choices["audio"].backend is card
+    contexts, loader = Setup("patch.weft").open()
     assert not contexts["audio"].in_blocks
-    assert issubclass(stage.choices["audio"].backend, CpuAudio)
+    assert issubclass(loader.choices["audio"].backend, CpuAudio)
 
 
 def saved(compiler: Compiler, text: str) -> tuple[list[str], dict[str, type[object]]]:
     """What a trial finds wrong with a text, by its codes, and what code its sounds have."""
     made = compiler.compile(Saved(text.encode(), 0.0))
-    assert made.playable is not None
-    wrong = mistakes(made.playable, compiler.stage, Moment(), made.places)
-    codes = {unit.subgraph.name: type(unit.code) for unit in made.playable.units if unit.kernel.context == "audio"}
+    assert made.compiled is not None
+    wrong = mistakes(made.compiled, compiler.loader, TrialMoment(), made.places)
+    codes = {unit.subgraph.name: type(unit.code) for unit in made.compiled.units if unit.kernel.context == "audio"}
     return [each.code for each in wrong], codes
 
 

@@ -15,23 +15,23 @@ from weft.backends.select import choose
 from weft.errors import Source, WeftError
 from weft.media.pictures import load_picture
 from weft.runtime.build import build
-from weft.runtime.playable import Playable
-from weft.runtime.program import HERE, Stage
+from weft.runtime.compiled import CompiledProgram
+from weft.runtime.program import HERE, ProgramLoader
 
 SIZE = (32, 18)
 REMEMBERING = "a = prev(a) + me@x\nb = delay(me@y, 3, 4)\ncache(a, 5)::h<v>\ndisplay(a, b, h@v(h@k ~ 3))\n"
 
 
-def built(text: str, folder: Path = Path()) -> Playable:
-    return build(Source(str(folder / "patch.weft"), text), load_registry().contexts).playable
+def built(text: str, folder: Path = Path()) -> CompiledProgram:
+    return build(Source(str(folder / "patch.weft"), text), load_registry().contexts).compiled
 
 
 def test_it_is_what_is_taken() -> None:
-    playable = built(REMEMBERING)
-    stage = Stage(choose(load_registry(), ["visual"], "native"))
-    swap = stage.prepare(playable, SIZE)
-    (part,) = swap.runner.parts
-    picture = sum(part.backend.execute_subgraph(part.compiled, Env(*SIZE, n), swap.runner).nbytes for n in range(2))
+    compiled = built(REMEMBERING)
+    loader = ProgramLoader(choose(load_registry(), ["visual"], "native"))
+    loaded = loader.prepare(compiled, SIZE)
+    (part,) = loaded.runner.parts
+    picture = sum(part.backend.execute_subgraph(part.compiled, Env(*SIZE, n), loaded.runner).nbytes for n in range(2))
     memory = part.compiled.memory
     needs = list(needs_of(part.unit, SIZE[::-1]))
     assert total(needs) == picture + sum(memory.ring(key).nbytes for key in memory.slots)
@@ -40,17 +40,17 @@ def test_it_is_what_is_taken() -> None:
 
 def test_a_picture_that_is_sampled_takes_what_its_file_says(tmp_path: Path) -> None:
     Image.new("RGB", (30, 20)).save(tmp_path / "dot.png")
-    playable = built('load("dot.png")::d<r>\ndisplay(d@r)\n', tmp_path)
-    (need,) = pictures_of(unit.kernel for unit in playable.units)
+    compiled = built('load("dot.png")::d<r>\ndisplay(d@r)\n', tmp_path)
+    (need,) = pictures_of(unit.kernel for unit in compiled.units)
     assert need == Need(str(tmp_path / "dot.png"), load_picture(tmp_path / "dot.png").nbytes)
     (tmp_path / "dot.png").unlink()
-    assert list(pictures_of(unit.kernel for unit in playable.units)) == []
+    assert list(pictures_of(unit.kernel for unit in compiled.units)) == []
 
 
 def test_sound_that_differs_by_channel_remembers_in_each() -> None:
-    stage = Stage(choose(load_registry(), ["audio"]))
+    loader = ProgramLoader(choose(load_registry(), ["audio"]))
     same, differing = (
-        sum(total(needs) for needs in stage.needs(built(f"audio({tone})"), SIZE, channels=4).values())
+        sum(total(needs) for needs in loader.needs(built(f"audio({tone})"), SIZE, channels=4).values())
         for tone in ("phasor(100)", "phasor(100 + me@channel)")
     )
     assert differing == 4 * same > 0
@@ -69,17 +69,17 @@ def test_too_much_is_an_error_that_says_what_takes_how_much() -> None:
 
 
 def test_a_device_has_memory_of_its_own() -> None:
-    playable = built(REMEMBERING)
-    needed = total(needs_of(playable.units[0], SIZE[::-1]))
+    compiled = built(REMEMBERING)
+    needed = total(needs_of(compiled.units[0], SIZE[::-1]))
     for free, fits in ((needed, True), (needed - 1, False)):
         device = DeviceInfo(0, "a card", unified=False, memory_free=free)
-        stage = Stage(choose(registry_with(card("metal_visual", [device])), ["visual"], "metal"))
-        assert set(stage.needs(playable, SIZE)) == {("a card", "visual/display")}
+        loader = ProgramLoader(choose(registry_with(card("metal_visual", [device])), ["visual"], "metal"))
+        assert set(loader.needs(compiled, SIZE)) == {("a card", "visual/display")}
         if fits:
-            stage.prepare(playable, SIZE)
+            loader.prepare(compiled, SIZE)
             continue
         with pytest.raises(WeftError, match="of memory on a card"):
-            stage.prepare(playable, SIZE)
+            loader.prepare(compiled, SIZE)
 
 
 def test_sizes_for_people() -> None:

@@ -26,10 +26,10 @@ from weft.backends.select import choose
 from weft.errors import Source, WeftError
 from weft.names import StrandRef
 from weft.runtime.build import Build, build
+from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import main_picture
 from weft.runtime.offline import Offline
-from weft.runtime.playable import Playable
-from weft.runtime.program import Stage, Swap
+from weft.runtime.program import LoadedProgram, ProgramLoader
 
 __all__ = ["graphics", "that_computes"]
 
@@ -43,29 +43,29 @@ LONG = "display(delay(hash(me@px, me@py, me@absframe), 3, 4))\n"
 COUNTING = "n = integrate(1)\nt<v> = prev(t@v) * 0.5 + n * 0.01\ndisplay(t@v)\n"
 
 
-def stage_of(asked: str) -> Stage:
-    return Stage(choose(load_registry(), ["visual", "compute"], asked))
+def loader_of(asked: str) -> ProgramLoader:
+    return ProgramLoader(choose(load_registry(), ["visual", "compute"], asked))
 
 
-def built(text: str) -> Playable:
-    return build(Source("test.weft", text), load_registry().contexts).playable
+def built(text: str) -> CompiledProgram:
+    return build(Source("test.weft", text), load_registry().contexts).compiled
 
 
-def env_of(swap: Swap, number: int, **inputs: float) -> Env:
+def env_of(loaded: LoadedProgram, number: int, **inputs: float) -> Env:
     return Env(
-        *swap.size, tick=number, abstime=number / 60, dt=1 / 60, inputs={**inputs, **swap.playable.parameters},
-        pictures=swap.pictures,
+        *loaded.size, tick=number, abstime=number / 60, dt=1 / 60, inputs={**inputs, **loaded.compiled.parameters},
+        pictures=loaded.pictures,
     )  # fmt: skip
 
 
-def frame(swap: Swap, number: int, **inputs: float) -> NDArray[Any]:
-    shown = main_picture(swap.runner.run(env_of(swap, number, **inputs)))
+def frame(loaded: LoadedProgram, number: int, **inputs: float) -> NDArray[Any]:
+    shown = main_picture(loaded.runner.run(env_of(loaded, number, **inputs)))
     assert shown is not None
     return shown.array
 
 
-def frames(swap: Swap, ticks: range) -> list[NDArray[Any]]:
-    return [frame(swap, number).copy() for number in ticks]
+def frames(loaded: LoadedProgram, ticks: range) -> list[NDArray[Any]]:
+    return [frame(loaded, number).copy() for number in ticks]
 
 
 def same(found: NDArray[Any], expected: NDArray[Any]) -> bool:
@@ -111,44 +111,44 @@ TILED = {
 @pytest.mark.parametrize("text", TILED.values(), ids=TILED)
 @pytest.mark.usefixtures("that_computes")
 def test_by_tiles_a_picture_is_the_same_as_drawn(text: str) -> None:
-    playable = built(text)
-    (unit,) = playable.units
+    compiled = built(text)
+    (unit,) = compiled.units
     stopped: dict[bool, list[str]] = {}
     shown: dict[bool, list[NDArray[Any]]] = {}
     for tiled in (False, True):
-        runner = stage_of("vm").prepare(playable, SIZE).runner
+        runner = loader_of("vm").prepare(compiled, SIZE).runner
         backend = GlVisual(tiled=tiled)
         env = Env(*SIZE, dt=1 / 60, loop_stopped=stopped.setdefault(tiled, []).append)
-        compiled = backend.compile_subgraph(unit, env, runner)
-        assert ("imageStore(pixel" in compiled.dump()) == tiled
+        drawn = backend.compile_subgraph(unit, env, runner)
+        assert ("imageStore(pixel" in drawn.dump()) == tiled
         ticks = (replace(env, tick=tick, abstime=tick / 60) for tick in range(5))
-        shown[tiled] = [as_array(backend.execute_subgraph(compiled, tick, runner)).copy() for tick in ticks]
+        shown[tiled] = [as_array(backend.execute_subgraph(drawn, tick, runner)).copy() for tick in ticks]
     assert stopped[True] == stopped[False]
     assert all(same(found, expected) for found, expected in zip(shown[True], shown[False], strict=True))
 
 
 def test_a_picture_stays_on_the_card_until_somebody_reads_it() -> None:
-    swap = stage_of("gl").prepare(built(MOVING), SIZE)
-    shown = main_picture(swap.runner.run(env_of(swap, 3)))
+    loaded = loader_of("gl").prepare(built(MOVING), SIZE)
+    shown = main_picture(loaded.runner.run(env_of(loaded, 3)))
     assert shown is not None
     assert isinstance(shown.values, PictureHandle)
     assert shown.values.shape == (SIZE[1], SIZE[0], 4)
-    assert same(shown.values.read(), frame(stage_of("vm").prepare(built(MOVING), SIZE), 3))
+    assert same(shown.values.read(), frame(loader_of("vm").prepare(built(MOVING), SIZE), 3))
 
 
 def test_a_picture_stays_as_it_is_while_the_next_one_is_drawn() -> None:
-    swap = stage_of("gl").prepare(built(MOVING), SIZE)
-    kept, other = (main_picture(swap.runner.run(env_of(swap, number))) for number in (1, 2))
+    loaded = loader_of("gl").prepare(built(MOVING), SIZE)
+    kept, other = (main_picture(loaded.runner.run(env_of(loaded, number))) for number in (1, 2))
     assert kept is not None
     assert other is not None
-    assert same(kept.array, frame(stage_of("vm").prepare(built(MOVING), SIZE), 1))
+    assert same(kept.array, frame(loader_of("vm").prepare(built(MOVING), SIZE), 1))
     assert not np.array_equal(kept.array, other.array)
 
 
 def test_a_picture_in_which_nothing_moves_is_drawn_once() -> None:
-    swap = stage_of("gl").prepare(built("display(me@x, mouse@x, 0.5)\n"), SIZE)
+    loaded = loader_of("gl").prepare(built("display(me@x, mouse@x, 0.5)\n"), SIZE)
     first, second, third = (
-        main_picture(swap.runner.run(env_of(swap, number, **{"mouse@x": x})))
+        main_picture(loaded.runner.run(env_of(loaded, number, **{"mouse@x": x})))
         for number, x in ((0, 0.25), (1, 0.25), (2, 0.75))
     )
     assert first is not None
@@ -163,23 +163,23 @@ def test_a_sampled_picture_is_the_one_that_was_loaded(tmp_path: Path) -> None:
     pixels = np.random.default_rng(1).integers(0, 256, (7, 9, 3), np.uint8)
     Image.fromarray(pixels).save(tmp_path / "grain.png")
     text = f'load("{tmp_path}/grain.png")::img<r, g, b>\ndisplay(img@r(me@x ~ me@y, me@y ~ me@x), img@g, img@b)\n'
-    expected, found = (frame(stage_of(asked).prepare(built(text), SIZE), 0) for asked in ("vm", "gl"))
+    expected, found = (frame(loader_of(asked).prepare(built(text), SIZE), 0) for asked in ("vm", "gl"))
     assert same(found, expected)
     assert found[..., :3].std() > 1
 
 
 def test_a_loop_that_is_stopped_says_so() -> None:
     text = "spindle f(x) :: o { o = 0\n for i in (0 to 9e9 * x) { o += 0.0001 } }\ndisplay(f(me@x))\n"
-    swap = stage_of("gl").prepare(built(text), (4, 2))
+    loaded = loader_of("gl").prepare(built(text), (4, 2))
     told: list[str] = []
-    swap.runner.run(replace(env_of(swap, 0), loop_stopped=told.append))
+    loaded.runner.run(replace(env_of(loaded, 0), loop_stopped=told.append))
     assert len(told) == 1
 
 
 def test_outputs_are_given_as_they_are_if_asked_for() -> None:
     text = "display(me@x * 7 - 3)\n"
-    swap = stage_of("gl").prepare(built(text), SIZE)
-    ((_, planes),) = swap.runner.try_out(env_of(swap, 0), raw=True)
+    loaded = loader_of("gl").prepare(built(text), SIZE)
+    ((_, planes),) = loaded.runner.try_out(env_of(loaded, 0), raw=True)
     assert planes is not None
     centres = (np.arange(SIZE[0]) + 0.5) / SIZE[0]
     np.testing.assert_allclose(as_array(planes)[0, 0], centres * 7 - 3, rtol=1e-6)
@@ -191,8 +191,8 @@ def test_outputs_are_given_as_they_are_if_asked_for() -> None:
 @pytest.mark.parametrize("text", [REMEMBERING, LONG, COUNTING], ids=["feedback", "a delay", "a number"])
 @pytest.mark.parametrize("asked", [("gl", "vm"), ("vm", "gl"), ("gl", "gl")], ids=" to ".join)
 def test_memory_goes_on_from_one_backend_to_another(text: str, asked: tuple[str, str]) -> None:
-    whole = frames(stage_of("vm").prepare(built(text), SIZE), range(8))
-    old, new = (stage_of(name).prepare(built(text), SIZE) for name in asked)
+    whole = frames(loader_of("vm").prepare(built(text), SIZE), range(8))
+    old, new = (loader_of(name).prepare(built(text), SIZE) for name in asked)
     frames(old, range(5))
     for part, other in zip(new.runner.parts, old.runner.parts, strict=True):
         old_memory = other.backend.remembered(other.compiled) if asked[0] != asked[1] else other.compiled.memory
@@ -206,34 +206,34 @@ def test_memory_goes_on_in_another_size(text: str) -> None:
     larger = (48, 30)
     found = []
     for asked in ("vm", "gl"):
-        stage = stage_of(asked)
-        before = stage.prepare(built(text), SIZE)
+        loader = loader_of(asked)
+        before = loader.prepare(built(text), SIZE)
         frames(before, range(5))
-        after = stage.prepare(built(text), larger, before)
-        stage.take_over(after, before)
+        after = loader.prepare(built(text), larger, before)
+        loader.take_over(after, before)
         found.append(frames(after, range(5, 8)))
     for expected, drawn in zip(*found, strict=True):
         assert same(drawn, expected)
 
 
 def test_a_copy_leaves_the_program_before_running_on() -> None:
-    stage = stage_of("gl")
-    before = stage.prepare(built(REMEMBERING), SIZE)
+    loader = loader_of("gl")
+    before = loader.prepare(built(REMEMBERING), SIZE)
     frames(before, range(5))
-    after = stage.prepare(built(REMEMBERING + "// another text\n"), SIZE)
-    assert stage.take_over(after, before, copy=True)
-    ((leaving,), (entering,)) = (frames(swap, range(5, 6)) for swap in (before, after))
+    after = loader.prepare(built(REMEMBERING + "// another text\n"), SIZE)
+    assert loader.take_over(after, before, copy=True)
+    ((leaving,), (entering,)) = (frames(loaded, range(5, 6)) for loaded in (before, after))
     assert np.array_equal(leaving, entering)
-    ((leaving,), (entering,)) = (frames(swap, range(6, 7)) for swap in (before, after))
+    ((leaving,), (entering,)) = (frames(loaded, range(6, 7)) for loaded in (before, after))
     assert np.array_equal(leaving, entering)
 
 
 def test_what_the_card_remembers_can_be_read(graphics: Graphics) -> None:
-    swap = stage_of("gl").prepare(built(LONG), SIZE)
-    expected = stage_of("vm").prepare(built(LONG), SIZE)
-    for each in (swap, expected):
+    loaded = loader_of("gl").prepare(built(LONG), SIZE)
+    expected = loader_of("vm").prepare(built(LONG), SIZE)
+    for each in (loaded, expected):
         frames(each, range(6))
-    (part,), (other,) = swap.runner.parts, expected.runner.parts
+    (part,), (other,) = loaded.runner.parts, expected.runner.parts
     memory = part.backend.remembered(part.compiled)
     assert type(memory) is StateMemory
     for key, slot in memory.slots.items():
@@ -246,8 +246,8 @@ def test_what_the_card_remembers_can_be_read(graphics: Graphics) -> None:
 def test_images_are_resampled_as_the_processor_does_it(graphics: Graphics) -> None:
     from weft.backends.gl.memory import GlMemory
 
-    swap = stage_of("vm").prepare(built(REMEMBERING), SIZE)
-    (slot,) = swap.runner.parts[0].unit.kernel.slots
+    loaded = loader_of("vm").prepare(built(REMEMBERING), SIZE)
+    (slot,) = loaded.runner.parts[0].unit.kernel.slots
     old = StateMemory((slot,), SIZE)
     old.ring(slot.key)[...] = np.random.default_rng(2).random(old.ring(slot.key).shape)
     for shape in ((7, 5), (SIZE[0] * 2, SIZE[1] * 3), SIZE):
@@ -265,9 +265,9 @@ def test_images_are_resampled_as_the_processor_does_it(graphics: Graphics) -> No
 
 def test_numbers_read_the_picture_of_the_same_tick() -> None:
     text = "ramp<v> = prev(ramp@v) + me@x\ndisplay(ramp@v)\ncompute(ramp@v(me@x ~ mouse@x), ramp@v(me@x ~ 0.25))\n"
-    swap = stage_of("gl").prepare(built(text), SIZE)
+    loaded = loader_of("gl").prepare(built(text), SIZE)
     for number in range(3):
-        results = swap.runner.run(env_of(swap, number, **{"mouse@x": 0.5}))
+        results = loaded.runner.run(env_of(loaded, number, **{"mouse@x": 0.5}))
         (values,) = (result.array.reshape(-1) for result in results if result.context == "compute")
         assert values == pytest.approx([0.5 * (number + 1), 0.25 * (number + 1)], rel=1e-5)
 
@@ -278,16 +278,17 @@ def test_points_of_a_picture_are_read_at_once(count: int) -> None:
     places = np.random.default_rng(3).uniform(-0.2, 1.2, (2, count))
     found = []
     for asked in ("vm", "gl"):
-        swap = stage_of(asked).prepare(built(text + "display(t@v)\ncompute(t@v(me@x ~ mouse@x, me@y ~ 0.5))\n"), SIZE)
-        frames(swap, range(3))
+        compiled = built(text + "display(t@v)\ncompute(t@v(me@x ~ mouse@x, me@y ~ 0.5))\n")
+        loaded = loader_of(asked).prepare(compiled, SIZE)
+        frames(loaded, range(3))
         asked_for = {StrandRef("t", "v"): {"x": places[0], "y": places[1]}}
-        found.append(swap.runner.values(asked_for, env_of(swap, 2))[StrandRef("t", "v")])
+        found.append(loaded.runner.values(asked_for, env_of(loaded, 2))[StrandRef("t", "v")])
     np.testing.assert_allclose(found[1], found[0], atol=1e-5)
 
 
 def test_a_picture_is_given_numbers() -> None:
     text = "n = sin(me@time) * 0.5 + 0.5\ncompute(n)\nload_ = n\ndisplay(n * me@x, prev(n), 0)\n"
-    expected, found = (frames(stage_of(asked).prepare(built(text), SIZE), range(3)) for asked in ("vm", "gl"))
+    expected, found = (frames(loader_of(asked).prepare(built(text), SIZE), range(3)) for asked in ("vm", "gl"))
     for each, other in zip(found, expected, strict=True):
         assert same(each, other)
 
@@ -297,7 +298,7 @@ def test_a_picture_is_given_numbers() -> None:
 
 def test_a_picture_that_is_too_large_is_refused(graphics: Graphics) -> None:
     (unit,) = built(MOVING).units
-    runner = stage_of("vm").prepare(built(MOVING), SIZE).runner
+    runner = loader_of("vm").prepare(built(MOVING), SIZE).runner
     with pytest.raises(WeftError) as refused:
         GlVisual(graphics).compile_subgraph(unit, Env(graphics.about.side + 1, 4), runner)
     assert refused.value.diagnostics[0].code == "picture-too-large"
@@ -335,7 +336,7 @@ def test_a_context_that_is_lost_is_told_as_a_device_that_is_lost() -> None:
 
     backend = GlVisual(Graphics(preparing, Context(enter, drawing.leave)))
     (unit,) = built(MOVING).units
-    runner = stage_of("vm").prepare(built(MOVING), SIZE).runner
+    runner = loader_of("vm").prepare(built(MOVING), SIZE).runner
     compiled = backend.compile_subgraph(unit, Env(*SIZE), runner)
     shown = backend.execute_subgraph(compiled, Env(*SIZE), runner)
     lost = True

@@ -22,8 +22,8 @@ from weft.codegen.base import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build
-from weft.runtime.playable import Playable
-from weft.runtime.program import Stage
+from weft.runtime.compiled import CompiledProgram
+from weft.runtime.program import ProgramLoader
 
 __all__ = ["graphics"]
 
@@ -41,8 +41,8 @@ def all_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(once_code, "_WORTH_CODE", -1)
 
 
-def built(text: str) -> Playable:
-    return build(Source("patch.weft", text), ContextTable()).playable
+def built(text: str) -> CompiledProgram:
+    return build(Source("patch.weft", text), ContextTable()).compiled
 
 
 def kernel_of(text: str) -> Kernel:
@@ -132,17 +132,17 @@ def test_only_what_takes_long_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_picture_on_a_card_is_the_same_when_its_code_has_come(graphics: Graphics) -> None:
-    playable = built(f"n<v> = prev(n@v) + 1 / 64\ndisplay(fract({LONG}) * me@x, n@v, me@y)\n")
-    stage = Stage(choose(load_registry(), ["visual"], "gl"))
-    swap, still = (stage.prepare(playable, SHAPE[::-1]) for _ in range(2))
+    compiled = built(f"n<v> = prev(n@v) + 1 / 64\ndisplay(fract({LONG}) * me@x, n@v, me@y)\n")
+    loader = ProgramLoader(choose(load_registry(), ["visual"], "gl"))
+    loaded, still = (loader.prepare(compiled, SHAPE[::-1]) for _ in range(2))
     pictures = []
     for number in range(6):
         if number == 3:
-            (unit,) = swap.improvable
-            assert swap.tier == 1
-            swap.exchange(stage.improve([unit]))
-            assert swap.tier == 2
+            (unit,) = loaded.improvable
+            assert loaded.tier == 1
+            loaded.exchange(loader.improve([unit]))
+            assert loaded.tier == 2
         env = Env(*SHAPE[::-1], tick=number, abstime=number / 60, dt=1 / 60)
-        pictures.append([as_array(each.runner.run(env)[0].values) for each in (swap, still)])
+        pictures.append([as_array(each.runner.run(env)[0].values) for each in (loaded, still)])
     for found, expected in pictures:
         assert np.abs(found.astype(int) - expected).max() <= 1

@@ -17,8 +17,8 @@ from weft.backends.select import choose, passed
 from weft.codegen.unit import Unit
 from weft.errors import Source
 from weft.ir.rates import Rate
+from weft.runtime.assignment import BackendAssignment
 from weft.runtime.build import build
-from weft.runtime.cast import Cast
 
 HD = (720, 1280)
 READ = "{}@v(me@x ~ 0.5)"
@@ -26,7 +26,7 @@ READ = "{}@v(me@x ~ 0.5)"
 
 def drawn(text: str) -> Unit:
     """The unit of the picture."""
-    units = build(Source("patch.weft", text), load_registry().contexts).playable.units
+    units = build(Source("patch.weft", text), load_registry().contexts).compiled.units
     return next(unit for unit in units if unit.subgraph.context == "visual")
 
 
@@ -82,8 +82,8 @@ def figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def runs(backend: type[Backend], unit: Unit) -> str:
     """What a subgraph of HD is given to."""
-    cast = Cast(choose(registry_with(backend), ["visual"]))
-    placed = cast.placed(unit, HD)
+    assignment = BackendAssignment(choose(registry_with(backend), ["visual"]))
+    placed = assignment.placed(unit, HD)
     assert placed is not None
     return placed[0].shown
 

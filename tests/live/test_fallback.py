@@ -49,8 +49,8 @@ def test_the_performance_goes_on_elsewhere_and_gets_better_there(patch: Path) ->
         frames = performance.wait_for("frames", 2)
         assert frames["fps"] > 0
         performance.save(TEXT.format(5))
-        swap = performance.wait_for("swap")
-        assert (swap["recompiled"], swap["kept"]) == (["visual/display"], ["compute/compute"])
+        loaded = performance.wait_for("swap")
+        assert (loaded["recompiled"], loaded["kept"]) == (["visual/display"], ["compute/compute"])
         assert [event for event in performance.events if event["event"] in ("error", "stopped")] == []
         # No frame was counted twice, and none was left out.
         counts = [event["values"][0] for event in performance.events if event["event"] == "compute"]

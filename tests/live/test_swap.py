@@ -37,14 +37,14 @@ def test_only_what_an_edit_touches_is_compiled_again(patch: Path) -> None:
     with Performance(patch, "--headless") as performance:
         performance.wait_for("started")
         performance.save(TWO.replace("mouse@x * 2", "mouse@x * 3"))
-        swap = performance.wait_for("swap")
-        assert (swap["recompiled"], swap["kept"]) == (["compute/compute"], ["visual/display"])
+        loaded = performance.wait_for("swap")
+        assert (loaded["recompiled"], loaded["kept"]) == (["compute/compute"], ["visual/display"])
         performance.save(TWO.replace("mouse@x * 2", "mouse@x * 3").replace("x * 9", "x * 7"))
-        swap = performance.wait_for("swap", 2)
-        assert (swap["recompiled"], swap["kept"]) == (["visual/display"], ["compute/compute"])
+        loaded = performance.wait_for("swap", 2)
+        assert (loaded["recompiled"], loaded["kept"]) == (["visual/display"], ["compute/compute"])
         performance.save("// a comment moves every line\n" + patch.read_text())
         assert performance.wait_for("swap", 3)["recompiled"] == []
-        assert set(swap) >= {"hash", "parse_ms", "graph_ms", "compile_ms", "latency_ms", "waited_ms", "tier"}
+        assert set(loaded) >= {"hash", "parse_ms", "graph_ms", "compile_ms", "latency_ms", "waited_ms", "tier"}
 
 
 def test_state_and_clock_go_on_over_a_swap(patch: Path) -> None:

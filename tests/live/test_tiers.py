@@ -16,7 +16,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build
 from weft.runtime.coordinator import main_picture
-from weft.runtime.program import Stage
+from weft.runtime.program import ProgramLoader
 
 WAVES = "me<width> = 96\nme<height> = 54\ndisplay(sin(me@x * {} + me@time), me@y, prev(me@x))\ncompute(me@time)\n"
 
@@ -64,19 +64,19 @@ def test_what_has_no_better_tier_goes_on_as_it_is(patch: Path) -> None:
 
 
 def test_a_stage_improves_what_runs() -> None:
-    stage = Stage(choose(load_registry(), ["visual", "compute"], "native"))
+    loader = ProgramLoader(choose(load_registry(), ["visual", "compute"], "native"))
     made = build(Source("test.weft", WAVES.format(3)), ContextTable())
-    swap = stage.prepare(stage.translate(made.playable), made.playable.size)
+    loaded = loader.prepare(loader.translate(made.compiled), made.compiled.size)
     pictures = []
     for tick in range(2):
-        result = main_picture(swap.runner.run(Env(96, 54, tick, 1.5, 1 / 60)))
+        result = main_picture(loaded.runner.run(Env(96, 54, tick, 1.5, 1 / 60)))
         assert result is not None
         pictures.append(result.values.copy())
-        assert swap.tier == tick + 1
+        assert loaded.tier == tick + 1
         if tick == 0:
-            assert [unit.subgraph.name for unit in swap.improvable] == ["visual/display"]
-            swap.exchange(stage.improve(swap.improvable))
-            assert swap.improvable == ()
+            assert [unit.subgraph.name for unit in loaded.improvable] == ["visual/display"]
+            loaded.exchange(loader.improve(loaded.improvable))
+            assert loaded.improvable == ()
     apart = np.abs(pictures[0][:, :, :2].astype(int) - pictures[1][:, :, :2])
     assert apart.max() <= LEVELS
     # The memory of the first tick is still there.

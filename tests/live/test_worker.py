@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.performance import PATIENCE, Performance
-from weft.runtime.compiling.compiler import Compiler, Moment, Saved
+from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment
 from weft.runtime.compiling.process import CompileProcess
 from weft.runtime.compiling.worker import Patience
 from weft.runtime.program import Setup
@@ -315,17 +315,17 @@ def test_an_answer_belongs_to_its_own_text(patch: Path) -> None:
     try:
         texts = [COUNTING.replace("100", str(number)).encode() for number in range(3)]
         # The verdict about the first is never fetched, nor anything about the second.
-        process.ask(Saved(texts[0], 0.0), Moment(), frozenset())
+        process.ask(Saved(texts[0], 0.0), TrialMoment(), frozenset())
         first = process.made(lambda: False)
-        process.ask(Saved(texts[1], 0.0), Moment(), frozenset())
-        process.ask(Saved(texts[2], 0.0), Moment(), frozenset())
+        process.ask(Saved(texts[1], 0.0), TrialMoment(), frozenset())
+        process.ask(Saved(texts[2], 0.0), TrialMoment(), frozenset())
         third = process.made(lambda: False)
         assert process.verdict(lambda: False) == ()
         expected = Compiler.of(Setup(str(patch))).compile(Saved(texts[2], 0.0))
         assert third is not None
-        assert [unit.hash for unit in third.playable.units] == [unit.hash for unit in expected.playable.units]
+        assert [unit.hash for unit in third.compiled.units] == [unit.hash for unit in expected.compiled.units]
         assert first is not None
-        assert [unit.hash for unit in third.playable.units] != [unit.hash for unit in first.playable.units]
+        assert [unit.hash for unit in third.compiled.units] != [unit.hash for unit in first.compiled.units]
     finally:
         process.end()
 

@@ -29,8 +29,8 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Diagnostic, Source, fitting
 from weft.runtime.build import build
-from weft.runtime.playable import Playable
-from weft.runtime.program import Stage, Swap
+from weft.runtime.compiled import CompiledProgram
+from weft.runtime.program import LoadedProgram, ProgramLoader
 
 SIZE = (16, 8)
 
@@ -38,8 +38,8 @@ SIZE = (16, 8)
 TIMES = (0.0, 1 / 60, 0.033, 0.0330004, 0.0332, 0.05, 0.05, 0.4999999, 0.6, 1.55)
 
 
-def built(text: str) -> Playable:
-    return build(Source("patch.weft", text), load_registry().contexts).playable
+def built(text: str) -> CompiledProgram:
+    return build(Source("patch.weft", text), load_registry().contexts).compiled
 
 
 @dataclass
@@ -55,14 +55,14 @@ class Played:
 
     def __post_init__(self) -> None:
         registry = load_registry()
-        self.stage = Stage(choose(registry, [spec.name for spec in registry.contexts], self.backend))
-        self.swap: Swap = self.stage.prepare(built(self.text), SIZE)
+        self.loader = ProgramLoader(choose(registry, [spec.name for spec in registry.contexts], self.backend))
+        self.loaded: LoadedProgram = self.loader.prepare(built(self.text), SIZE)
 
     def frames(self, times: Iterable[float], **inputs: float) -> np.ndarray:
         """Goes on to these times; gives all values so far of the only statement, or the first, [ticks, values]."""
         for time in times:
             env = self.env(time, **inputs)
-            for result in self.swap.runner.run(env):
+            for result in self.loaded.runner.run(env):
                 if result.context == HAPTIC.name:
                     self.values.setdefault(result.subgraph, []).append(result.values)
             self.number, self.time = self.number + 1, time
@@ -80,9 +80,9 @@ class Played:
         """Saves another text."""
         assert old in self.text
         self.text = self.text.replace(old, new)
-        swap = self.stage.prepare(built(self.text), SIZE, self.swap)
-        self.stage.take_over(swap, self.swap)
-        self.swap = swap
+        loaded = self.loader.prepare(built(self.text), SIZE, self.loaded)
+        self.loader.take_over(loaded, self.loaded)
+        self.loaded = loaded
 
 
 def milliseconds(count: int) -> np.ndarray:
@@ -185,7 +185,7 @@ def test_state_and_ticks_go_on_over_a_save() -> None:
     played.frames([0.0, 0.016])
     played.edit("haptic(p, n, me@time)", "haptic(p, n, min(me@time, 9))\nhaptic(me@time + 1)")
     found = played.frames([0.0331, 0.0333, 0.05])
-    assert "haptic/haptic" in played.swap.changed
+    assert "haptic/haptic" in played.loaded.changed
     assert found[:, 1].tolist() == list(range(1, 52))
     assert found[:, 2].tolist() == milliseconds(51).tolist()
     assert np.exp(2j * np.pi * found[:, 0]) == pytest.approx(np.exp(2j * np.pi * np.arange(51) / 10))
@@ -197,7 +197,7 @@ def test_what_does_not_change_is_not_touched() -> None:
     played = Played("n = prev(n) + 1\nhaptic(n)\ndisplay(0)")
     played.frames([0.0, 0.016])
     played.edit("display(0)", "display(1)")
-    assert played.swap.kept == ("haptic/haptic",)
+    assert played.loaded.kept == ("haptic/haptic",)
     assert played.frames([0.0331])[:, 0].tolist() == list(range(1, 35))
 
 
@@ -230,10 +230,10 @@ def test_a_file_has_a_line_for_every_tick(way, tmp_path: Path) -> None:
 def test_a_trial_sends_nothing(way, tmp_path: Path) -> None:
     way(f"file:{tmp_path / 'ticks.txt'}")
     played = Played("haptic(me@time)")
-    (_, values), = played.swap.runner.try_out(played.env(0.5))  # fmt: skip
+    (_, values), = played.loaded.runner.try_out(played.env(0.5))  # fmt: skip
     assert values is not None
     assert values.size
-    (_, raw), = played.swap.runner.try_out(replace(played.env(0.5), tick=7), raw=True)  # fmt: skip
+    (_, raw), = played.loaded.runner.try_out(replace(played.env(0.5), tick=7), raw=True)  # fmt: skip
     assert raw is not None
     assert raw.size
     assert not (tmp_path / "ticks.txt").exists()

@@ -25,7 +25,7 @@ from weft.errors import Source, WeftError
 from weft.media.pictures import load_picture
 from weft.names import StrandRef
 from weft.runtime.build import build
-from weft.runtime.program import Stage, Swap
+from weft.runtime.program import LoadedProgram, ProgramLoader
 
 PACKAGE = Path(__file__).parent / "remote"
 PAGE = Path(__file__).parents[2] / "docs" / "backends.md"
@@ -176,28 +176,28 @@ class Player:
         choices = choose(registry, [spec.name for spec in registry.contexts], "vector")
         (device,) = remote.probe()
         chosen = Choice(context="visual", name="remote", backend=remote, executor="", reason="asked for", device=device)
-        self.stage = Stage({**choices, "visual": chosen}, hears=lambda ref: lambda time: time)
+        self.loader = ProgramLoader({**choices, "visual": chosen}, hears=lambda ref: lambda time: time)
         self._registry = registry
-        self.swap = self.prepare(text)
+        self.loaded = self.prepare(text)
         self._tick = 0
 
-    def prepare(self, text: str, before: Swap | None = None) -> Swap:
+    def prepare(self, text: str, before: LoadedProgram | None = None) -> LoadedProgram:
         program = build(Source("patch.weft", text), self._registry.contexts, {"width": SIZE[0], "height": SIZE[1]})
-        return self.stage.prepare(program.playable, SIZE, before)
+        return self.loader.prepare(program.compiled, SIZE, before)
 
     @property
     def env(self) -> Env:
-        return Env(*SIZE, tick=self._tick, abstime=self._tick / 60, dt=1 / 60, pictures=self.swap.pictures)
+        return Env(*SIZE, tick=self._tick, abstime=self._tick / 60, dt=1 / 60, pictures=self.loaded.pictures)
 
     def frame(self) -> np.ndarray:
-        results = {result.context: result.values for result in self.swap.runner.run(self.env)}
+        results = {result.context: result.values for result in self.loaded.runner.run(self.env)}
         self._tick += 1
         return results["visual"]
 
     def save(self, text: str) -> list[str]:
-        swap = self.prepare(text, self.swap)
-        kept = self.stage.take_over(swap, self.swap)
-        self.swap = swap
+        loaded = self.prepare(text, self.loaded)
+        kept = self.loader.take_over(loaded, self.loaded)
+        self.loaded = loaded
         return kept
 
 
@@ -220,9 +220,9 @@ def test_a_strand_is_read_at_many_places(remote: type, address: str, monkeypatch
     player.frame()
     ref = StrandRef("ramp", "v")
     places = (np.arange(SIZE[0]) + 0.5) / SIZE[0]
-    values = player.swap.runner.values({ref: {"x": places, "y": 0.5}}, player.env)[ref]
+    values = player.loaded.runner.values({ref: {"x": places, "y": 0.5}}, player.env)[ref]
     assert np.allclose(values, places)
-    assert np.shape(player.swap.runner.values({ref: {"x": 0.5, "y": 0.5}}, player.env)[ref]) == ()
+    assert np.shape(player.loaded.runner.values({ref: {"x": 0.5, "y": 0.5}}, player.env)[ref]) == ()
 
 
 def test_a_server_that_goes_while_it_plays_is_a_lost_device(remote: type, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +239,7 @@ def test_a_server_that_goes_while_it_plays_is_a_lost_device(remote: type, monkey
 def test_a_server_that_begins_anew_knows_no_unit(remote: type, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFT_REMOTE", address)
     player = Player(remote, counting(1))
-    (part,) = player.swap.runner.parts
+    (part,) = player.loaded.runner.parts
     part.compiled.number = 1 << 40
     with pytest.raises(DeviceLostError, match="any more"):
         player.frame()

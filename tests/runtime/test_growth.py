@@ -6,7 +6,7 @@ import gc
 from collections import Counter
 from pathlib import Path
 
-from weft.runtime.compiling.compiler import Compiler, Moment, Saved, mistakes
+from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment, mistakes
 from weft.runtime.compiling.worker import REMEMBERED
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
@@ -97,5 +97,5 @@ def test_the_compiler_keeps_nothing_of_the_texts_it_has_compiled(tmp_path: Path)
 
 def _compile(compiler: Compiler, text: str) -> None:
     made = compiler.compile(Saved(text.encode(), 0.0))
-    if made.playable is not None:
-        assert mistakes(made.playable, compiler.stage, Moment(), made.places) == ()
+    if made.compiled is not None:
+        assert mistakes(made.compiled, compiler.loader, TrialMoment(), made.places) == ()

@@ -17,8 +17,8 @@ from weft.errors import Source, WeftError
 from weft.runtime.build import Build, build
 from weft.runtime.inputs import InputState
 from weft.runtime.offline import Offline, raw
-from weft.runtime.program import Stage
-from weft.runtime.sound.rendering import BLOCK, Rendering
+from weft.runtime.program import ProgramLoader
+from weft.runtime.sound.offline import BLOCK, Rendering
 
 RATE = 8000
 FPS = 50
@@ -164,21 +164,21 @@ def test_a_sound_is_led_to_what_a_picture_shows_frame_by_frame() -> None:
 
 def test_numbers_read_pictures_and_sounds() -> None:
     registry = load_registry()
-    stage = Stage(choose(registry, [spec.name for spec in registry.contexts], "vector"))
+    loader = ProgramLoader(choose(registry, [spec.name for spec in registry.contexts], "vector"))
     text = (
         "ramp<v> = prev(ramp@v) * 0 + me@x\ndisplay(ramp@v)\n"
         f"osc<v> = sin(phasor({HERTZ}) * tau)\naudio(osc@v)\n"
         "compute(ramp@v(me@x ~ 0.25, me@y ~ 0.5), osc@v, osc@v(me@time ~ me@time - 0.001))\n"
     )
-    playable = built(text).playable
-    rendering = Rendering(stage, playable, {})
-    swap = replace(stage, hears=rendering.getter).prepare(playable, SIZE)
-    assert [unit.subgraph.context for unit in swap.elsewhere] == ["audio"]
+    compiled = built(text).compiled
+    rendering = Rendering(loader, compiled, {})
+    loaded = replace(loader, hears=rendering.getter).prepare(compiled, SIZE)
+    assert [unit.subgraph.context for unit in loaded.elsewhere] == ["audio"]
     for number in range(3):
         time = number / FPS
         for _ in rendering.until(round(time * RATE) + 1):
             pass
-        (numbers,) = (r for r in swap.runner.run(Env(*SIZE, tick=number, abstime=time)) if r.context == "compute")
+        (numbers,) = (r for r in loaded.runner.run(Env(*SIZE, tick=number, abstime=time)) if r.context == "compute")
         expected = [0.25, *samples_of(np.array([time, time - 0.001]))]
         assert numbers.values.reshape(-1) == pytest.approx(expected, abs=1e-5)
 

@@ -10,7 +10,7 @@ from hypothesis import example, given, strategies as st
 
 from weft.errors import Diagnostic, Source, Span
 from weft.media.lettering import Face
-from weft.runtime.screens.overlay import Grid, Line, Panel, cut_out, face_size, grid_of, lay_out
+from weft.runtime.screens.overlay import Grid, Panel, TextLine, cut_out, face_size, grid_of, lay_out
 from weft.runtime.screens.screen import Overlay, Rect, shared
 
 GRID = grid_of(Face(15))
@@ -18,7 +18,7 @@ HD = (1280, 720)
 SOURCE = Source("patches/rings.weft", "me<width> = 1280\n\tglow<r> = blur(ring@v, radius: 3)\ndisplay(glow@r, 0, 0\n")
 
 
-def text_of(line: Line) -> str:
+def text_of(line: TextLine) -> str:
     return "".join(run.text for run in line.runs)
 
 

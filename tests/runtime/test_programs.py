@@ -9,7 +9,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source
 from weft.runtime.build import build
-from weft.runtime.program import Programs, Stage, Swap
+from weft.runtime.program import LoadedProgram, ProgramLoader, Programs
 
 SIZE = (8, 4)
 COUNTING = "n = prev(n) + {step}\ndisplay(me@x)\ncompute(n)\n"
@@ -20,16 +20,16 @@ class Player:
 
     def __init__(self) -> None:
         registry = load_registry()
-        self.stage = Stage(choose(registry, [spec.name for spec in registry.contexts]))
+        self.loader = ProgramLoader(choose(registry, [spec.name for spec in registry.contexts]))
         self.time = 0.0
-        self.programs = Programs(self.stage, lambda: self.time)
+        self.programs = Programs(self.loader, lambda: self.time)
         self._ticks = 0
 
-    def enter(self, step: int) -> Swap:
+    def enter(self, step: int) -> LoadedProgram:
         made = build(Source("patch.weft", COUNTING.format(step=step)), load_registry().contexts)
-        swap = self.stage.prepare(made.playable, SIZE, self.programs.running)
-        self.programs.enter(swap)
-        return swap
+        loaded = self.loader.prepare(made.compiled, SIZE, self.programs.running)
+        self.programs.enter(loaded)
+        return loaded
 
     def frame(self) -> float:
         """Draws a frame; gives what is counted."""
@@ -78,8 +78,8 @@ def test_a_program_that_has_played_for_long_is_not_withdrawn(player: Player) -> 
 
 
 def test_what_is_remembered_changes_hands_without_a_copy(player: Player) -> None:
-    def ring(swap: Swap) -> object:
-        memory = next(p.compiled.memory for p in swap.runner.parts if p.unit.subgraph.context == "compute")
+    def ring(loaded: LoadedProgram) -> object:
+        memory = next(p.compiled.memory for p in loaded.runner.parts if p.unit.subgraph.context == "compute")
         return memory.ring("compute/n@val/prev/0")
 
     first = player.enter(1)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from weft.backends.base import Env
 from weft.errors import Diagnostic
 from weft.runtime.compiling.compiler import Compiler, Saved
-from weft.runtime.coordinator import ProgramRunner, Result
+from weft.runtime.coordinator import ProgramRunner, TickResult
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
-from weft.runtime.program import Setup, Stage, Swap
+from weft.runtime.program import LoadedProgram, ProgramLoader, Setup
 from weft.runtime.screens.screen import NoScreen, Picture
 from weft.runtime.session import Limits, Session
 
@@ -56,7 +56,9 @@ def _stop_when_told(session: Session, told: list[Diagnostic]) -> None:
 
 
 def test_a_program_that_cannot_take_over_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(stage: Stage, swap: Swap, before: Swap | None, copy: bool = False) -> list[str]:
+    def fail(
+        loader: ProgramLoader, loaded: LoadedProgram, before: LoadedProgram | None, copy: bool = False
+    ) -> list[str]:
         raise MemoryError("no room")
 
     path, told = tmp_path / "patch.weft", list[Diagnostic]()
@@ -64,10 +66,10 @@ def test_a_program_that_cannot_take_over_leaves_the_one_before(tmp_path: Path, m
     session = _session(path, told)
     _stop_when_told(session, told)
     first = session.begin()
-    monkeypatch.setattr(Stage, "take_over", fail)
+    monkeypatch.setattr(ProgramLoader, "take_over", fail)
     session.run(Screen(path, TEXT + "// changed"), first)
     assert [d.message for d in told] == ["the program could not take over: it ran out of memory (no room)"]
-    assert session.programs.running is first.swap
+    assert session.programs.running is first.loaded
 
 
 def test_a_program_that_fails_while_it_runs_gives_the_keys_back(
@@ -75,7 +77,7 @@ def test_a_program_that_fails_while_it_runs_gives_the_keys_back(
 ) -> None:
     run = ProgramRunner.run
 
-    def fail(runner: ProgramRunner, env: Env, done: dict[int, NDArray[Any]] | None = None) -> list[Result]:
+    def fail(runner: ProgramRunner, env: Env, done: dict[int, NDArray[Any]] | None = None) -> list[TickResult]:
         if any("key@b" in part.unit.kernel.uniforms for part in runner.parts):
             raise ZeroDivisionError("a bug")
         return run(runner, env, done)
@@ -196,7 +198,7 @@ def test_of_several_saves_within_a_frame_the_latest_good_one_plays(tmp_path: Pat
     assert told
     assert session.programs.running is not None
     compiled = Compiler.of(Setup(str(path))).compile(Saved(good.encode(), 0.0))
-    assert [unit.hash for unit in session.programs.running.playable.units] == [u.hash for u in compiled.playable.units]
+    assert [unit.hash for unit in session.programs.running.compiled.units] == [u.hash for u in compiled.compiled.units]
 
 
 def test_a_loop_that_is_stopped_is_told_with_its_place(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source
 from weft.runtime.build import build
-from weft.runtime.program import Stage, Swap
+from weft.runtime.program import LoadedProgram, ProgramLoader
 
 TICKS = 3
 
@@ -34,25 +34,25 @@ class Edited:
 
     def __init__(self, before: str, after: str, sizes: tuple[tuple[int, int], tuple[int, int]]) -> None:
         registry = load_registry()
-        self.stage = Stage(choose(registry, [spec.name for spec in registry.contexts]))
+        self.loader = ProgramLoader(choose(registry, [spec.name for spec in registry.contexts]))
         first = self._prepared(before, sizes[0], None)
         for number in range(TICKS):
             first.runner.run(self._env(first, number))
-        self.swap = self._prepared(after, sizes[1], first)
-        self.stage.take_over(self.swap, first)
-        results = self.swap.runner.run(self._env(self.swap, TICKS))
+        self.loaded = self._prepared(after, sizes[1], first)
+        self.loader.take_over(self.loaded, first)
+        results = self.loaded.runner.run(self._env(self.loaded, TICKS))
         self.values = [float(v) for r in results if r.context == "compute" for v in r.values.reshape(-1)]
 
-    def _prepared(self, text: str, size: tuple[int, int], before: Swap | None) -> Swap:
+    def _prepared(self, text: str, size: tuple[int, int], before: LoadedProgram | None) -> LoadedProgram:
         made = build(Source("patch.weft", text), load_registry().contexts)
-        return self.stage.prepare(made.playable, size, before)
+        return self.loader.prepare(made.compiled, size, before)
 
-    def _env(self, swap: Swap, number: int) -> Env:
-        return Env(*swap.size, tick=number, abstime=number / 60, dt=1 / 60)
+    def _env(self, loaded: LoadedProgram, number: int) -> Env:
+        return Env(*loaded.size, tick=number, abstime=number / 60, dt=1 / 60)
 
     def image(self, key: str) -> np.ndarray:
         """What a slot remembers of the tick that was finished last."""
-        memory = next(p.compiled.memory for p in self.swap.runner.parts if key in p.compiled.memory.slots)
+        memory = next(p.compiled.memory for p in self.loaded.runner.parts if key in p.compiled.memory.slots)
         return memory.ring(key)[memory.cell(key, 1)][0]
 
 

@@ -16,19 +16,19 @@ from weft.backends.select import choose
 from weft.errors import Source
 from weft.runtime.build import build
 from weft.runtime.clock import Clock
+from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling.compiler import Saved
-from weft.runtime.compiling.worker import Outcome
+from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.coordinator import main_picture
-from weft.runtime.playable import Playable
-from weft.runtime.program import Programs, Stage, Swap
-from weft.runtime.transition import Succession, Takeover
+from weft.runtime.program import LoadedProgram, ProgramLoader, Programs
+from weft.runtime.transition import TransitionPolicy, TransitionScheduler
 
 WIDTH, HEIGHT, FPS = 8, 4, 50
 
 
-def playable(text: str, width: int = WIDTH) -> Playable:
+def compiled(text: str, width: int = WIDTH) -> CompiledProgram:
     settings = {"width": float(width), "height": float(HEIGHT), "fps": float(FPS)}
-    return build(Source("patch.weft", text), load_registry().contexts, settings).playable
+    return build(Source("patch.weft", text), load_registry().contexts, settings).compiled
 
 
 # --- beats ------------------------------------------------------------------------------------------------------------
@@ -37,30 +37,30 @@ def playable(text: str, width: int = WIDTH) -> Playable:
 @pytest.mark.parametrize("bpm", [120, 90, 7])
 @pytest.mark.parametrize("beats", [0.5, 1, 3, 4])
 def test_a_program_waits_for_the_next_of_so_many_beats(bpm: float, beats: float) -> None:
-    made, step = playable(f"#quantize {beats}\ndisplay(1)\n"), beats * 60 / bpm
+    made, step = compiled(f"#quantize {beats}\ndisplay(1)\n"), beats * 60 / bpm
     # Between two of them, on one, and just before and behind it.
     moments = ((0.5, 0, 1), (6.3, 0, 7), (6.98, 0, 7), (7, 0, 7), (7, 0.004, 7), (7, 0.006, 8), (0, 0, 0))
     for steps, seconds, expected in moments:
-        assert Takeover().moment(made, steps * step + seconds, bpm) == pytest.approx(expected * step)
+        assert TransitionPolicy().moment(made, steps * step + seconds, bpm) == pytest.approx(expected * step)
 
 
 def test_without_a_beat_it_waits_for_none() -> None:
-    assert Takeover().moment(playable("display(1)\n"), 3.3, 120) is None
+    assert TransitionPolicy().moment(compiled("display(1)\n"), 3.3, 120) is None
 
 
 def test_the_command_line_has_its_way_over_the_patch() -> None:
-    made = playable("#quantize 4\n#fade 2\ndisplay(1)\n")
-    assert Takeover(quantize=1).moment(made, 0.6, 60) == 1
-    assert Takeover(quantize=0).moment(made, 0.6, 60) is None
-    assert Takeover(fade=0.5).fade_of(made) == Takeover(fade=0.5).asked_fade(made) == 0.5
-    assert Takeover(fade=0).fade_of(made) == 0
+    made = compiled("#quantize 4\n#fade 2\ndisplay(1)\n")
+    assert TransitionPolicy(quantize=1).moment(made, 0.6, 60) == 1
+    assert TransitionPolicy(quantize=0).moment(made, 0.6, 60) is None
+    assert TransitionPolicy(fade=0.5).fade_of(made) == TransitionPolicy(fade=0.5).asked_fade(made) == 0.5
+    assert TransitionPolicy(fade=0).fade_of(made) == 0
 
 
 def test_sounds_fade_a_little_where_nobody_asks() -> None:
-    made = playable("display(1)\n")
-    assert Takeover().fade_of(made) == pytest.approx(0.03)
-    assert Takeover().asked_fade(made) is None
-    assert Takeover().fade_of(playable("#fade 2\ndisplay(1)\n")) == 2
+    made = compiled("display(1)\n")
+    assert TransitionPolicy().fade_of(made) == pytest.approx(0.03)
+    assert TransitionPolicy().asked_fade(made) is None
+    assert TransitionPolicy().fade_of(compiled("#fade 2\ndisplay(1)\n")) == 2
 
 
 # --- pictures ---------------------------------------------------------------------------------------------------------
@@ -72,41 +72,42 @@ class Performance:
     """Programs that follow one another, on a clock that goes from frame to frame."""
 
     def __init__(
-        self, text: str, takeover: Takeover | None = None, contexts: tuple[str, ...] = (), executor: str = "vector"
+        self, text: str, policy: TransitionPolicy | None = None, contexts: tuple[str, ...] = (),
+        executor: str = "vector",
     ) -> None:
         registry = load_registry()
-        self.stage = Stage(choose(registry, [*contexts, "visual", "compute"], executor))
+        self.loader = ProgramLoader(choose(registry, [*contexts, "visual", "compute"], executor))
         self.seconds = 0.0
         self.clock = Clock(lambda: self.seconds)
-        self.programs = Programs(self.stage)
-        self.succession = Succession(self.programs, takeover or Takeover(), self.clock, None)
+        self.programs = Programs(self.loader)
+        self.succession = TransitionScheduler(self.programs, policy or TransitionPolicy(), self.clock, None)
         self.shown: Pixels | None = None
         self.programs.enter(self.prepare(text))
 
-    def prepare(self, text: str) -> Swap:
-        made = playable(text)
-        return self.stage.prepare(made, made.size, self.programs.running)
+    def prepare(self, text: str) -> LoadedProgram:
+        made = compiled(text)
+        return self.loader.prepare(made, made.size, self.programs.running)
 
     def save(self, text: str) -> None:
         """A text is compiled, and takes over at once or waits."""
-        swap = self.prepare(text)
-        self.succession.offer(Outcome(Saved(text.encode(), time.monotonic()), swap, ()))
+        loaded = self.prepare(text)
+        self.succession.offer(LoadResult(Saved(text.encode(), time.monotonic()), loaded, ()))
         self.take_over()
 
     def take_over(self) -> bool:
         due = self.succession.due()
-        if due is not None and due.swap is not None:
-            self.succession.enter(due.swap, self.shown)
+        if due is not None and due.loaded is not None:
+            self.succession.enter(due.loaded, self.shown)
         return due is not None
 
     def frame(self) -> Pixels:
         """The next frame, as it is seen."""
-        swap = self.programs.running
-        assert swap is not None
+        loaded = self.programs.running
+        assert loaded is not None
         tick = self.clock.tick()
-        env = Env(*swap.size, tick=tick.number, abstime=tick.time, dt=tick.dt, pictures=swap.pictures)
+        env = Env(*loaded.size, tick=tick.number, abstime=tick.time, dt=tick.dt, pictures=loaded.pictures)
         done: dict[int, Pixels] = {}
-        shown = self.succession.seen(main_picture(swap.runner.run(env, done)), env, done)
+        shown = self.succession.seen(main_picture(loaded.runner.run(env, done)), env, done)
         assert shown is not None
         self.shown = shown.values
         self.seconds += 1 / FPS
@@ -138,8 +139,8 @@ def test_a_picture_fades_linearly_in_time() -> None:
 
 
 def test_nobody_asks_and_it_is_a_cut() -> None:
-    for takeover in (Takeover(), Takeover(fade=0)):
-        performance = Performance(grey(200), takeover)
+    for policy in (TransitionPolicy(), TransitionPolicy(fade=0)):
+        performance = Performance(grey(200), policy)
         performance.frames(3)
         performance.save(grey(40))
         assert (performance.frame()[..., :3] == 40).all()
@@ -206,9 +207,9 @@ def test_what_leaves_is_drawn_in_the_new_size_unless_it_remembers_a_picture(
 ) -> None:
     performance = Performance(f"n<v> = {before} + 250 / 255\ndisplay(n@v)\n", executor=executor)
     performance.frames(2)
-    wider = playable(f"#fade {FADE}\n{grey(90)}", WIDTH * 2)
-    swap = performance.stage.prepare(wider, wider.size, performance.programs.running)
-    performance.succession.enter(swap, performance.shown)
+    wider = compiled(f"#fade {FADE}\n{grey(90)}", WIDTH * 2)
+    loaded = performance.loader.prepare(wider, wider.size, performance.programs.running)
+    performance.succession.enter(loaded, performance.shown)
     seen = performance.frames(LENGTH + 1)
     assert seen.shape == (LENGTH + 1, HEIGHT, WIDTH * 2, 4)
     assert (seen[0, ..., :3] == first).all()
@@ -218,10 +219,10 @@ def test_what_leaves_is_drawn_in_the_new_size_unless_it_remembers_a_picture(
 def test_a_program_that_only_shows_numbers_gives_way_at_once() -> None:
     performance = Performance(grey(250))
     performance.frames(2)
-    swap = performance.prepare("#fade 1\ncompute(1)\n")
-    performance.succession.enter(swap, performance.shown)
-    env = Env(*swap.size)
-    assert performance.succession.seen(main_picture(swap.runner.run(env)), env, {}) is None
+    loaded = performance.prepare("#fade 1\ncompute(1)\n")
+    performance.succession.enter(loaded, performance.shown)
+    env = Env(*loaded.size)
+    assert performance.succession.seen(main_picture(loaded.runner.run(env)), env, {}) is None
 
 
 def test_a_leaving_program_that_cannot_be_drawn_any_more_is_gone() -> None:

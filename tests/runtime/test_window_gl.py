@@ -18,7 +18,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build
 from weft.runtime.coordinator import main_picture
-from weft.runtime.program import Stage, Swap
+from weft.runtime.program import LoadedProgram, ProgramLoader
 
 if TYPE_CHECKING:
     from weft.runtime.screens.display import Display
@@ -39,34 +39,34 @@ def shared() -> Iterator[Display]:
     found.close()
 
 
-def stage_of(asked: str) -> Stage:
-    return Stage(choose(load_registry(), ["visual"], asked))
+def loader_of(asked: str) -> ProgramLoader:
+    return ProgramLoader(choose(load_registry(), ["visual"], asked))
 
 
-def prepared(stage: Stage, text: str) -> Swap:
-    return stage.prepare(build(Source("test.weft", text), ContextTable()).playable, SIZE)
+def prepared(loader: ProgramLoader, text: str) -> LoadedProgram:
+    return loader.prepare(build(Source("test.weft", text), ContextTable()).compiled, SIZE)
 
 
-def drawn(swap: Swap, number: int) -> Any:
-    shown = main_picture(swap.runner.run(Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60)))
+def drawn(loaded: LoadedProgram, number: int) -> Any:
+    shown = main_picture(loaded.runner.run(Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60)))
     assert shown is not None
     return shown.values
 
 
 def expected(text: str, ticks: int) -> NDArray[Any]:
-    swap = prepared(stage_of("vector"), text)
-    return [drawn(swap, number) for number in range(ticks)][-1]
+    loaded = prepared(loader_of("vector"), text)
+    return [drawn(loaded, number) for number in range(ticks)][-1]
 
 
 def test_a_picture_is_shown_as_the_card_has_drawn_it(shared: Display) -> None:
     from weft.runtime.screens.window import Window
 
-    stage = stage_of("gl")
-    stage.draw_in(shared.graphics())
-    swap = prepared(stage, FEEDBACK)
+    loader = loader_of("gl")
+    loader.draw_in(shared.graphics())
+    loaded = prepared(loader, FEEDBACK)
     with Window("weft", *SIZE, vsync=False, display=shared) as window:
         for number in range(4):
-            shown = drawn(swap, number)
+            shown = drawn(loaded, number)
             assert isinstance(shown, PictureHandle)
             window.present(shown)
             window.redraw()
@@ -78,12 +78,12 @@ def test_a_picture_is_shown_as_the_card_has_drawn_it(shared: Display) -> None:
 def test_programs_are_made_ready_beside_the_one_that_plays(shared: Display) -> None:
     from weft.runtime.screens.window import Window
 
-    stage = stage_of("gl")
-    stage.draw_in(shared.graphics())
-    playing = prepared(stage, FEEDBACK)
-    ready: list[Swap] = []
+    loader = loader_of("gl")
+    loader.draw_in(shared.graphics())
+    playing = prepared(loader, FEEDBACK)
+    ready: list[LoadedProgram] = []
     with Window("weft", *SIZE, vsync=False, display=shared) as window:
-        maker = threading.Thread(target=lambda: ready.extend(prepared(stage, f"{OTHER}// {k}\n") for k in range(5)))
+        maker = threading.Thread(target=lambda: ready.extend(prepared(loader, f"{OTHER}// {k}\n") for k in range(5)))
         maker.start()
         number = 0
         while maker.is_alive() or number < 3:
@@ -92,18 +92,18 @@ def test_programs_are_made_ready_beside_the_one_that_plays(shared: Display) -> N
         maker.join()
         assert (np.abs(window.read_back().astype(int) - expected(FEEDBACK, number)) > 1)[..., :3].mean() < 0.001
         assert len(ready) == 5
-        for swap in ready:
-            window.present(drawn(swap, 0))
+        for loaded in ready:
+            window.present(drawn(loaded, 0))
         assert (np.abs(window.read_back().astype(int) - expected(OTHER, 1)) > 1)[..., :3].mean() < 0.001
 
 
 def test_pictures_of_all_kinds_follow_one_another(shared: Display) -> None:
     from weft.runtime.screens.window import Window
 
-    stage = stage_of("gl")
-    stage.draw_in(shared.graphics())
+    loader = loader_of("gl")
+    loader.draw_in(shared.graphics())
     array = np.random.default_rng(1).integers(0, 256, (SIZE[1], SIZE[0], 4), np.uint8)
-    own = prepared(stage, OTHER)
+    own = prepared(loader, OTHER)
     with Window("weft", *SIZE, vsync=False, display=shared) as window:
         for picture in (array, drawn(own, 0), array, drawn(own, 7), drawn(own, 9), array):
             window.present(picture)
@@ -114,14 +114,14 @@ def test_pictures_of_all_kinds_follow_one_another(shared: Display) -> None:
 def test_a_window_that_is_closed_leaves_the_programs_alone(shared: Display) -> None:
     from weft.runtime.screens.window import Window
 
-    stage = stage_of("gl")
+    loader = loader_of("gl")
     graphics = shared.graphics()
-    stage.draw_in(graphics)
-    swap = prepared(stage, FEEDBACK)
+    loader.draw_in(graphics)
+    loaded = prepared(loader, FEEDBACK)
     with Window("weft", *SIZE, vsync=False, display=shared) as window:
-        window.present(drawn(swap, 0))
-    drawn(swap, 1)
-    last = drawn(swap, 2).read()
+        window.present(drawn(loaded, 0))
+    drawn(loaded, 1)
+    last = drawn(loaded, 2).read()
     assert (np.abs(last.astype(int) - expected(FEEDBACK, 3)) > 1).mean() < 0.001
     shared.close()
     with pytest.raises(GraphicsError, match="closed"), graphics.drawing():

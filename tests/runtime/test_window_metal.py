@@ -25,7 +25,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.runtime.build import build
 from weft.runtime.coordinator import main_picture
-from weft.runtime.program import Stage, Swap
+from weft.runtime.program import LoadedProgram, ProgramLoader
 from weft.runtime.screens.screen import Overlay
 
 if TYPE_CHECKING:
@@ -54,16 +54,16 @@ def layer(device: Any, monkeypatch: pytest.MonkeyPatch) -> CAMetalLayer | None:
 
 
 @pytest.fixture
-def stage(layer: object) -> Stage:
-    return Stage(choose(load_registry(), ["visual"], "metal"))
+def loader(layer: object) -> ProgramLoader:
+    return ProgramLoader(choose(load_registry(), ["visual"], "metal"))
 
 
 @pytest.fixture
-def opened(stage: Stage) -> Iterator[Callable[..., Window]]:
+def opened(loader: ProgramLoader) -> Iterator[Callable[..., Window]]:
     """Opens windows that the device draws."""
     from weft.runtime.screens.window import Window, display_on
 
-    shared = display_on(stage.window_device())
+    shared = display_on(loader.window_device())
     windows: list[Window] = []
 
     def open_window(*size: int, **options: Any) -> Window:
@@ -76,19 +76,19 @@ def opened(stage: Stage) -> Iterator[Callable[..., Window]]:
     shared.close()
 
 
-def prepared(stage: Stage, text: str) -> Swap:
-    return stage.prepare(build(Source("test.weft", text), ContextTable()).playable, SIZE)
+def prepared(loader: ProgramLoader, text: str) -> LoadedProgram:
+    return loader.prepare(build(Source("test.weft", text), ContextTable()).compiled, SIZE)
 
 
-def drawn(swap: Swap, number: int) -> Any:
-    shown = main_picture(swap.runner.run(Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60)))
+def drawn(loaded: LoadedProgram, number: int) -> Any:
+    shown = main_picture(loaded.runner.run(Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60)))
     assert shown is not None
     return shown.values
 
 
 def expected(text: str, ticks: int) -> NDArray[Any]:
-    swap = prepared(Stage(choose(load_registry(), ["visual"], "vector")), text)
-    return [drawn(swap, number) for number in range(ticks)][-1]
+    loaded = prepared(ProgramLoader(choose(load_registry(), ["visual"], "vector")), text)
+    return [drawn(loaded, number) for number in range(ticks)][-1]
 
 
 def noise(width: int, height: int, seed: int = 0) -> NDArray[np.uint8]:
@@ -96,11 +96,11 @@ def noise(width: int, height: int, seed: int = 0) -> NDArray[np.uint8]:
 
 
 def test_a_picture_is_shown_where_it_was_computed(
-    stage: Stage, layer: CAMetalLayer | None, opened: Callable[..., Window]
+    loader: ProgramLoader, layer: CAMetalLayer | None, opened: Callable[..., Window]
 ) -> None:
-    window, swap = opened(*SIZE), prepared(stage, FEEDBACK)
+    window, loaded = opened(*SIZE), prepared(loader, FEEDBACK)
     for number in range(4):
-        shown = drawn(swap, number)
+        shown = drawn(loaded, number)
         assert isinstance(shown, MetalPicture)
         window.present(shown)
         window.redraw()
@@ -113,11 +113,11 @@ def test_a_picture_is_shown_where_it_was_computed(
 
 
 def test_a_picture_that_follows_at_once_does_not_reach_the_one_that_is_shown(
-    stage: Stage, layer: CAMetalLayer | None, opened: Callable[..., Window]
+    loader: ProgramLoader, layer: CAMetalLayer | None, opened: Callable[..., Window]
 ) -> None:
-    window, swap = opened(*SIZE), prepared(stage, FEEDBACK)
+    window, loaded = opened(*SIZE), prepared(loader, FEEDBACK)
     for number in range(12):
-        window.present(drawn(swap, number))
+        window.present(drawn(loaded, number))
         found = window.read_back()
         assert (np.abs(found.astype(int) - expected(FEEDBACK, number + 1)) > 1)[..., :3].mean() < 0.001
         if layer is not None:
@@ -152,11 +152,11 @@ def test_pictures_from_elsewhere_are_uploaded(layer: CAMetalLayer | None, opened
     np.testing.assert_array_equal(window.read_back()[..., :3].shape, (window.frame_size[1], window.frame_size[0], 3))
 
 
-def test_a_picture_of_another_device_is_read(stage: Stage, opened: Callable[..., Window]) -> None:
+def test_a_picture_of_another_device_is_read(loader: ProgramLoader, opened: Callable[..., Window]) -> None:
     window = opened(*SIZE)
-    other = Stage(choose(load_registry(), ["visual"], "metal"))
+    other = ProgramLoader(choose(load_registry(), ["visual"], "metal"))
     shown = drawn(prepared(other, "display(me@x, me@y, 0.5)\n"), 0)
-    assert shown.buffer.owner is not stage.window_device()
+    assert shown.buffer.owner is not loader.window_device()
     window.present(shown)
     np.testing.assert_array_equal(window.read_back(), shown.read())
 
@@ -178,7 +178,7 @@ def test_a_window_that_is_covered_is_not_drawn(layer: CAMetalLayer | None, opene
 
 
 def test_the_pace_is_that_of_the_screen_if_it_is_asked_for(
-    stage: Stage, layer: CAMetalLayer | None, opened: Callable[..., Window]
+    loader: ProgramLoader, layer: CAMetalLayer | None, opened: Callable[..., Window]
 ) -> None:
     if layer is None:
         pytest.skip("a real layer may be asked, but a window that waits for the screen is slow")
@@ -189,17 +189,19 @@ def test_the_pace_is_that_of_the_screen_if_it_is_asked_for(
 # --- failures -----------------------------------------------------------------------------------------------------
 
 
-def test_where_the_device_cannot_draw_pictures_are_uploaded(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_device_cannot_draw_pictures_are_uploaded(
+    loader: ProgramLoader, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from weft.runtime.screens import metal_painter
     from weft.runtime.screens.window import display_on
 
     monkeypatch.setattr(metal_painter, "SHADERS", metal_painter.SHADERS.replace("mix(", "nowhere(", 1))
     with pytest.raises(GraphicsError, match="nowhere"):
-        display_on(stage.window_device())
+        display_on(loader.window_device())
 
 
 def test_what_pyobjc_does_not_know_is_a_reason(
-    stage: Stage, layer: CAMetalLayer | None, monkeypatch: pytest.MonkeyPatch
+    loader: ProgramLoader, layer: CAMetalLayer | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from weft.runtime.screens.window import display_on
 
@@ -207,15 +209,15 @@ def test_what_pyobjc_does_not_know_is_a_reason(
         pytest.skip("the real one knows all of it")
     monkeypatch.delattr(CAMetalLayer, "setFramebufferOnly_")
     with pytest.raises(GraphicsError, match="setFramebufferOnly_"):
-        display_on(stage.window_device())
+        display_on(loader.window_device())
 
 
 def test_a_launch_that_failed_is_told_by_the_next(
-    stage: Stage, layer: CAMetalLayer | None, opened: Callable[..., Window], monkeypatch: pytest.MonkeyPatch
+    loader: ProgramLoader, layer: CAMetalLayer | None, opened: Callable[..., Window], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if layer is None:
         pytest.skip("a real device does not fail when it is asked to")
-    window, swap = opened(*SIZE), prepared(stage, FEEDBACK)
+    window, loaded = opened(*SIZE), prepared(loader, FEEDBACK)
 
     def fail(commands: CommandBuffer) -> None:
         raise RuntimeError("the device hangs")
@@ -230,15 +232,15 @@ def test_a_launch_that_failed_is_told_by_the_next(
 
             broken.setattr(CommandBuffer, encoder, begun)
             if encoder == "computeCommandEncoder":
-                drawn(swap, 0)
+                drawn(loaded, 0)
                 with pytest.raises(WeftError, match=r"visual cannot go on: a launch fails \(the device hangs"):
-                    drawn(swap, 1)
+                    drawn(loaded, 1)
             else:
                 with pytest.raises(WeftError, match="cannot be drawn into any more: the device hangs"):
                     window.read_back()
     np.testing.assert_array_equal(window.read_back()[0, 0], (0, 0, 0, 255))  # what failed is told once
 
 
-def test_memory_that_is_lacking_is_told_in_words(stage: Stage) -> None:
+def test_memory_that_is_lacking_is_told_in_words(loader: ProgramLoader) -> None:
     with pytest.raises(AppleError, match="Metal has not given memory for 1099511627776 bytes"):
-        stage.window_device().buffer(1 << 40)
+        loader.window_device().buffer(1 << 40)

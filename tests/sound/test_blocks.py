@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from weft.runtime.sound.messages import SoundSetup
 from weft.runtime.sound.server import Blocks, what_failed
-from weft.runtime.sound.shared import Controls, ControlsWriter, Figures, FiguresReader, Memory, State
+from weft.runtime.sound.shared import Controls, ControlsWriter, Figures, FiguresReader, SharedMemory, SoundState
 
 RATE, FRAMES, LATENCY = 48000, 512, 0.02
 
@@ -36,7 +36,7 @@ class Stage:
     """Both sides of the memory, and the blocks."""
 
     def __init__(self) -> None:
-        self._controls, self._figures = Memory(Controls.SIZE), Memory(FiguresReader.SIZE)
+        self._controls, self._figures = SharedMemory(Controls.SIZE), SharedMemory(FiguresReader.SIZE)
         self.writer = ControlsWriter(self._controls)
         self._reader = FiguresReader(self._figures.bytes)
         self.ones = Ones()
@@ -62,154 +62,154 @@ class Stage:
 
 
 @pytest.fixture
-def stage() -> Stage:
+def loader() -> Stage:
     return Stage()
 
 
-def test_nothing_sounds_before_the_time_is_known(stage: Stage) -> None:
-    assert not stage.block().any()
-    assert stage.ones.times == []
-    assert stage.figures.state is State.STARTING
+def test_nothing_sounds_before_the_time_is_known(loader: Stage) -> None:
+    assert not loader.block().any()
+    assert loader.ones.times == []
+    assert loader.figures.state is SoundState.STARTING
 
 
-def test_the_first_sample_is_at_the_time_at_which_it_is_heard(stage: Stage) -> None:
+def test_the_first_sample_is_at_the_time_at_which_it_is_heard(loader: Stage) -> None:
     before = time.monotonic()
-    stage.writer.write(10.0, {}, moment=before)
-    stage.block()
+    loader.writer.write(10.0, {}, moment=before)
+    loader.block()
     after = time.monotonic()
-    (seconds,) = stage.ones.times
+    (seconds,) = loader.ones.times
     assert 10 + LATENCY - 1 / RATE <= seconds <= 10 + LATENCY + (after - before) + 1 / RATE
-    assert stage.figures.seconds == seconds == stage.figures.sample / RATE
+    assert loader.figures.seconds == seconds == loader.figures.sample / RATE
 
 
-def test_blocks_follow_each_other_whatever_the_clock_shows(stage: Stage) -> None:
+def test_blocks_follow_each_other_whatever_the_clock_shows(loader: Stage) -> None:
     for seconds in (10.0, 10.1, 12.0, 3.0):
-        stage.writer.write(seconds, {})
-        stage.block()
-    samples = np.round(np.array(stage.ones.times) * RATE)
+        loader.writer.write(seconds, {})
+        loader.block()
+    samples = np.round(np.array(loader.ones.times) * RATE)
     assert np.diff(samples).tolist() == [FRAMES] * 3
 
 
-def test_a_stream_that_begins_anew_is_where_the_clock_is(stage: Stage) -> None:
-    stage.writer.write(10.0, {})
-    stage.block()
-    stage.blocks.lose()
-    assert stage.figures.state is State.LOST
-    stage.writer.write(20.0, {})
-    stage.blocks.begin()
-    stage.block()
-    assert stage.ones.times[1] == pytest.approx(20 + LATENCY, abs=1)
-    assert stage.figures.blocks == 2
+def test_a_stream_that_begins_anew_is_where_the_clock_is(loader: Stage) -> None:
+    loader.writer.write(10.0, {})
+    loader.block()
+    loader.blocks.lose()
+    assert loader.figures.state is SoundState.LOST
+    loader.writer.write(20.0, {})
+    loader.blocks.begin()
+    loader.block()
+    assert loader.ones.times[1] == pytest.approx(20 + LATENCY, abs=1)
+    assert loader.figures.blocks == 2
 
 
-def test_what_starts_in_the_middle_fades_in(stage: Stage) -> None:
-    stage.writer.write(10.0, {})
-    block = stage.block()
+def test_what_starts_in_the_middle_fades_in(loader: Stage) -> None:
+    loader.writer.write(10.0, {})
+    block = loader.block()
     assert block[0] == 0
     assert (np.diff(block) >= 0).all()
     assert block[-1] == 1
-    assert (stage.block() == 1).all()
+    assert (loader.block() == 1).all()
 
 
-def test_a_pause(stage: Stage) -> None:
-    stage.writer.write(10.0, {})
-    stage.block()
-    stage.writer.write(10.1, {}, paused=True)
-    leaving = stage.block()
+def test_a_pause(loader: Stage) -> None:
+    loader.writer.write(10.0, {})
+    loader.block()
+    loader.writer.write(10.1, {}, paused=True)
+    leaving = loader.block()
     assert leaving[0] == 1
     assert (np.diff(leaving) <= 0).all()
     assert leaving[-1] == 0
     for _ in range(3):
-        assert not stage.block().any()
-    assert stage.figures.state is State.PAUSED
-    stage.writer.write(10.1, {})
-    coming = stage.block()
+        assert not loader.block().any()
+    assert loader.figures.state is SoundState.PAUSED
+    loader.writer.write(10.1, {})
+    coming = loader.block()
     assert coming[0] == 0
     assert coming[-1] == 1
-    assert np.diff(np.round(np.array(stage.ones.times) * RATE)).tolist() == [FRAMES] * 2
+    assert np.diff(np.round(np.array(loader.ones.times) * RATE)).tolist() == [FRAMES] * 2
 
 
-def test_a_restart_begins_at_0_with_its_first_stroke(stage: Stage) -> None:
-    stage.writer.write(10.0, {})
-    stage.block()
-    stage.writer.write(0.0, {}, restarts=1)
-    assert stage.block()[-1] == 0
-    assert stage.figures.restarts == 0
-    assert (stage.block() == 1).all()
-    assert stage.ones.times[-1] == 0
-    assert stage.figures.restarts == 1
-    assert stage.figures.sample == 0
+def test_a_restart_begins_at_0_with_its_first_stroke(loader: Stage) -> None:
+    loader.writer.write(10.0, {})
+    loader.block()
+    loader.writer.write(0.0, {}, restarts=1)
+    assert loader.block()[-1] == 0
+    assert loader.figures.restarts == 0
+    assert (loader.block() == 1).all()
+    assert loader.ones.times[-1] == 0
+    assert loader.figures.restarts == 1
+    assert loader.figures.sample == 0
 
 
-def test_a_restart_in_a_pause(stage: Stage) -> None:
-    stage.writer.write(10.0, {})
-    stage.block()
-    stage.writer.write(10.1, {}, paused=True)
-    stage.block()
-    stage.writer.write(0.0, {}, paused=True, restarts=1)
-    assert not stage.block().any()
-    assert stage.figures.seconds == 0
-    stage.writer.write(0.0, {}, restarts=1)
-    assert (stage.block() == 1).all()
-    assert stage.ones.times[-1] == 0
+def test_a_restart_in_a_pause(loader: Stage) -> None:
+    loader.writer.write(10.0, {})
+    loader.block()
+    loader.writer.write(10.1, {}, paused=True)
+    loader.block()
+    loader.writer.write(0.0, {}, paused=True, restarts=1)
+    assert not loader.block().any()
+    assert loader.figures.seconds == 0
+    loader.writer.write(0.0, {}, restarts=1)
+    assert (loader.block() == 1).all()
+    assert loader.ones.times[-1] == 0
 
 
-def test_leaving_fades_away_for_good(stage: Stage) -> None:
-    stage.writer.write(10.0, {})
-    stage.block()
-    stage.blocks.leave()
-    assert stage.block()[-1] == 0
-    assert not stage.block().any()
+def test_leaving_fades_away_for_good(loader: Stage) -> None:
+    loader.writer.write(10.0, {})
+    loader.block()
+    loader.blocks.leave()
+    assert loader.block()[-1] == 0
+    assert not loader.block().any()
 
 
-def test_a_failure_is_silent_and_told_once_for_each_program(stage: Stage) -> None:
-    stage.writer.write(10.0, {})
-    stage.ones.failure = ArithmeticError("no such number")
+def test_a_failure_is_silent_and_told_once_for_each_program(loader: Stage) -> None:
+    loader.writer.write(10.0, {})
+    loader.ones.failure = ArithmeticError("no such number")
     for _ in range(2):
         for _ in range(2):
-            assert not stage.block().any()
-        failure = stage.blocks.failure()
+            assert not loader.block().any()
+        failure = loader.blocks.failure()
         assert failure is not None
         assert "no such number" in what_failed(failure).message
-        assert stage.blocks.failure() is None
-        stage.blocks.forgive()
-    stage.ones.failure = None
-    assert stage.block().any()
-    assert len(stage.ones.times) == 5
+        assert loader.blocks.failure() is None
+        loader.blocks.forgive()
+    loader.ones.failure = None
+    assert loader.block().any()
+    assert len(loader.ones.times) == 5
 
 
-def test_underruns_count_where_they_are_heard(stage: Stage) -> None:
-    stage.writer.write(10.0, {}, paused=True)
+def test_underruns_count_where_they_are_heard(loader: Stage) -> None:
+    loader.writer.write(10.0, {}, paused=True)
     for paused, underflow in ((True, True), (False, False), (False, True), (True, True), (True, True)):
-        stage.writer.write(10.0, {}, paused=paused)
-        stage.block(underflow)
-    assert stage.figures.underruns == 2
+        loader.writer.write(10.0, {}, paused=paused)
+        loader.block(underflow)
+    assert loader.figures.underruns == 2
 
 
-def test_counts_go_on_in_the_process_that_follows(stage: Stage) -> None:
-    stage.writer.write(10.0, {})
+def test_counts_go_on_in_the_process_that_follows(loader: Stage) -> None:
+    loader.writer.write(10.0, {})
     for underflow in (False, True):
-        stage.block(underflow)
-    stage.follow()
-    assert stage.figures.state is State.STARTING
+        loader.block(underflow)
+    loader.follow()
+    assert loader.figures.state is SoundState.STARTING
     for underflow in (False, True):
-        stage.block(underflow)
-    assert (stage.figures.blocks, stage.figures.underruns) == (4, 2)
-    assert stage.ones.times[2] == pytest.approx(stage.ones.times[0], abs=1)
+        loader.block(underflow)
+    assert (loader.figures.blocks, loader.figures.underruns) == (4, 2)
+    assert loader.ones.times[2] == pytest.approx(loader.ones.times[0], abs=1)
 
 
-def test_load_is_the_share_of_a_second(stage: Stage) -> None:
-    stage.writer.write(10.0, {})
+def test_load_is_the_share_of_a_second(loader: Stage) -> None:
+    loader.writer.write(10.0, {})
     for _ in range(RATE // FRAMES + 2):
-        stage.block()
-    assert 0 < stage.figures.load < 1
+        loader.block()
+    assert 0 < loader.figures.load < 1
 
 
-def test_moments_are_evened_out(stage: Stage) -> None:
+def test_moments_are_evened_out(loader: Stage) -> None:
     """Blocks here are begun as fast as can be, and would be heard evenly."""
-    stage.writer.write(10.0, {})
-    stage.block()
+    loader.writer.write(10.0, {})
+    loader.block()
     for _ in range(3):
-        stage.block()
-    heard = stage.figures.heard - stage.figures.moment
+        loader.block()
+    heard = loader.figures.heard - loader.figures.moment
     assert heard > LATENCY

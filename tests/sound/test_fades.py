@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.hall import BLOCK, RATE, Hall, Samples, level, moments
-from weft.runtime.sound.mixer import _MOST_PROGRAMS, Fade
+from weft.runtime.sound.mixer import _MOST_PROGRAMS, VoiceFade
 
 FADE = 0.03
 # White, and different for each seed.
@@ -74,8 +74,8 @@ def test_power_stays_where_a_fade_is_interrupted_by_a_program_that_keeps_a_sound
     hall.play(4 * BLOCK)
     hall.enter(after, fade)
     heard = [hall.play(round(fade * share * RATE))]
-    swap = hall.enter(f"{after}audio(0)\n", fade).swap
-    assert swap.changed == ("audio/audio.2",)
+    loaded = hall.enter(f"{after}audio(0)\n", fade).loaded
+    assert loaded.changed == ("audio/audio.2",)
     heard.append(hall.play(round(fade * RATE)))
     for part in np.array_split(np.concatenate(heard)[:, 0].astype(np.float64), 30):
         assert level(part) == pytest.approx(usual, abs=1), "it swells or dips"
@@ -181,7 +181,7 @@ def test_what_is_not_changed_goes_on_bit_for_bit(executor: str) -> None:
     for hall in (alone, changing):
         hall.enter(ECHO)
         hall.play(3 * BLOCK + 100)
-    swaps = [changing.enter(f"// another comment\n{ECHO}audio(0, sin(me@time * {hertz}))\n", fade=FADE).swap
+    swaps = [changing.enter(f"// another comment\n{ECHO}audio(0, sin(me@time * {hertz}))\n", fade=FADE).loaded
              for hertz in (440, 441)]  # fmt: skip
     for _ in range(3):
         assert np.array_equal(alone.play(1000)[:, 0], changing.play(1000)[:, 0])
@@ -224,7 +224,7 @@ def test_while_they_fade_both_remember_for_themselves() -> None:
 
 
 def test_a_fade_of_nothing_is_over_at_once() -> None:
-    fade = Fade(0, {"a": 1.0}, ["b"])
+    fade = VoiceFade(0, {"a": 1.0}, ["b"])
     assert fade.is_over
     assert fade.voices == {"b"}
     assert fade.now() == {"b": 1.0}
@@ -232,12 +232,12 @@ def test_a_fade_of_nothing_is_over_at_once() -> None:
 
 def test_a_fade_goes_on_from_where_another_one_was() -> None:
     sounds = {name: np.ones((1, 100)) for name in "abc"}
-    fade = Fade(1000, {"a": 1.0}, ["b"])
+    fade = VoiceFade(1000, {"a": 1.0}, ["b"])
     for name in "bcba":
         for _ in range(3):
             fade.mix({v: s for v, s in sounds.items() if v in fade.voices}, np.zeros((1, 100)))
         before = fade.now()
-        fade = Fade(1000, before, [name])
+        fade = VoiceFade(1000, before, [name])
         after = fade.now()
         assert after == pytest.approx({name: 0.0, **before})
     assert all(0 <= gain <= 1 for gain in after.values())

@@ -103,8 +103,8 @@ HEARS_ANOTHER = (
 @pytest.mark.parametrize("executor", ["vm", "vector", "native"])
 def test_what_is_different_in_each_channel_is_heard_so_by_others(executor: str) -> None:
     hall = Hall(executor, channels=3)
-    swap = hall.enter(HEARS_ANOTHER.format(own=" + me@channel")).swap
-    assert len(swap.runner.parts) == 2
+    loaded = hall.enter(HEARS_ANOTHER.format(own=" + me@channel")).loaded
+    assert len(loaded.runner.parts) == 2
     sums = np.outer([1, 2, 3], np.cumsum(np.arange(1, 101)))
     np.testing.assert_allclose(hall.play(100, 33).T * 65536, sums, rtol=1e-6)
 

@@ -89,7 +89,7 @@ def test_a_save_waits_for_the_beat_with_sound_and_picture(loudspeaker: SoundServ
             time.sleep(1 - moment % 1)
             # On its left, each sample says when it belongs into the performance.
             performance.save(CLOCK.format(0.125))
-            swap = performance.wait_for("swap")
+            loaded = performance.wait_for("swap")
             time.sleep(0.3)
         time.sleep(0.2)
         left, right = read(file).T
@@ -98,9 +98,9 @@ def test_a_save_waits_for_the_beat_with_sound_and_picture(loudspeaker: SoundServ
     moment = float(left[changes[0] + 1]) * 2 * 64
     assert abs(moment - round(moment)) < 1.5 / RATE
     # The picture cannot be earlier than its sound was announced, nor later than its beat and some frames.
-    assert 0 <= swap["waited_ms"] < 1000 + 100
+    assert 0 <= loaded["waited_ms"] < 1000 + 100
     saved = next(event["t"] for event in performance.events if event["event"] == "saved")
-    assert swap["t"] - saved >= swap["waited_ms"] / 1e3
+    assert loaded["t"] - saved >= loaded["waited_ms"] / 1e3
 
 
 def test_a_beat_that_is_too_near_is_not_waited_for(loudspeaker: SoundServer, tmp_path: Path) -> None:

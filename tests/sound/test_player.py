@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.hall import BLOCK, RATE, Samples, playable
+from tests.support.hall import BLOCK, RATE, Samples, compiled
 from weft.runtime.program import Setup
 from weft.runtime.sound.messages import ProgramFailure, SoundSetup
-from weft.runtime.sound.program import Play, Player
-from weft.runtime.sound.shared import Controls, Memory, Rings
+from weft.runtime.sound.shared import Controls, Rings, SharedMemory
+from weft.runtime.sound.transfer import Play, Player
 
 FUSE = Path(__file__).parents[1] / "plugins" / "fuse"
 BACK = RATE // 100
@@ -21,7 +21,7 @@ class Room:
     """A player without a process or a device."""
 
     def __init__(self, backend: str = "vector") -> None:
-        controls, rings = Memory(Controls.SIZE), Memory(Rings.SIZE)
+        controls, rings = SharedMemory(Controls.SIZE), SharedMemory(Rings.SIZE)
         sound = SoundSetup(None, RATE, 2, BLOCK, -1, -1, -1)
         self.player = Player(sound, Controls(controls.bytes), Rings(rings.bytes))
         self._setup = Setup("sound.weft", backend)
@@ -33,7 +33,7 @@ class Room:
     def enter(self, text: str, at: float | None = None, held: bool = False, again: bool = False) -> int:
         """Sends a program, or the last one `again`; gives its number."""
         self._number += not again
-        self.player.take(Play(self._number, self._setup, playable(text), 0.0, at, {}, {}, {}, held))
+        self.player.take(Play(self._number, self._setup, compiled(text), 0.0, at, {}, {}, {}, held))
         return self._number
 
     def play(self, blocks: int = 1) -> Samples:

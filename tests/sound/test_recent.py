@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.hall import playable
+from tests.support.hall import compiled
 from weft.errors import WeftError
 from weft.names import StrandRef
 from weft.runtime.sound.mixer import Recent, write
@@ -18,7 +18,7 @@ def played(count: int, newest: int | None = None) -> Recent:
     """A strand `s@v` whose sample n is n + 1, played so far; `newest` is the last that is complete."""
     rings = np.zeros((1, LENGTH), np.float32)
     recent = Recent(rings, RATE, lambda: count - 1 if newest is None else newest)
-    row = recent.rows(playable("s<v> = phasor(1)\naudio(s@v)\ndisplay(s@v)\n"))["s@v"]
+    row = recent.rows(compiled("s<v> = phasor(1)\naudio(s@v)\ndisplay(s@v)\n"))["s@v"]
     for first in range(0, count, 7):
         write(rings[row], first, np.arange(first, min(first + 7, count)) + 1.0)
     return recent
@@ -86,19 +86,19 @@ def heard(*names: str) -> str:
 
 def test_a_strand_keeps_its_ring_as_long_as_there_are_others() -> None:
     recent = Recent(np.zeros((4, LENGTH), np.float32), RATE, lambda: 0)
-    first = recent.rows(playable(heard("a", "b")))
+    first = recent.rows(compiled(heard("a", "b")))
     assert sorted(first) == ["a@v", "b@v"]
-    assert recent.rows(playable(heard("c"))) == {"c@v": 2}
-    assert recent.rows(playable(heard("b", "a", "d"))) == {**first, "d@v": 3}
+    assert recent.rows(compiled(heard("c"))) == {"c@v": 2}
+    assert recent.rows(compiled(heard("b", "a", "d"))) == {**first, "d@v": 3}
 
 
 def test_a_new_strand_takes_the_ring_that_nobody_has_asked_for_for_the_longest_time() -> None:
     rings = np.zeros((3, LENGTH), np.float32)
     recent = Recent(rings, RATE, lambda: LENGTH - 1)
     for names in (("a", "b"), ("c",), ("a",)):
-        recent.rows(playable(heard(*names)))
+        recent.rows(compiled(heard(*names)))
     rings[:] = 1
-    assert recent.rows(playable(heard("a", "d"))) == {"a@v": 0, "d@v": 1}
+    assert recent.rows(compiled(heard("a", "d"))) == {"a@v": 0, "d@v": 1}
     assert recent.getter(StrandRef("d", "v"))(0.05) == 0, "what another strand has left is not heard"
     assert recent.getter(StrandRef("b", "v"))(0.05) == 0, "it has no ring any more"
     assert recent.getter(StrandRef("c", "v"))(0.05) == 1
@@ -106,9 +106,9 @@ def test_a_new_strand_takes_the_ring_that_nobody_has_asked_for_for_the_longest_t
 
 def test_a_program_with_more_strands_than_rings_is_refused() -> None:
     recent = Recent(np.zeros((2, LENGTH), np.float32), RATE, lambda: 0)
-    recent.rows(playable(heard("a", "b")))
+    recent.rows(compiled(heard("a", "b")))
     with pytest.raises(WeftError) as caught:
-        recent.rows(playable(heard("a", "b", "c")))
+        recent.rows(compiled(heard("a", "b", "c")))
     assert caught.value.diagnostics[0].code == "too-many-heard"
     for name in "pqrstuvw":
-        recent.rows(playable(heard("a", name)))
+        recent.rows(compiled(heard("a", name)))

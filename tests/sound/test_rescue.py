@@ -22,7 +22,7 @@ from weft.backends.select import choose
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build
-from weft.runtime.program import Stage
+from weft.runtime.program import ProgramLoader
 from weft.runtime.sound.mixer import Mixer
 
 CONTEXTS = ContextTable()
@@ -42,7 +42,7 @@ class Frail(CpuAudio):
         return super().execute_subgraph(compiled, env, coordinator)
 
 
-def frail(lasts: int, *behind: str) -> Stage:
+def frail(lasts: int, *behind: str) -> ProgramLoader:
     """A stage whose sounds are played by a device that lasts for so many blocks, and then by what stands behind it."""
 
     class Device(Frail):
@@ -53,20 +53,20 @@ def frail(lasts: int, *behind: str) -> Stage:
     rest = [choose(registry, ["audio"], f"audio={name}")["audio"] for name in behind]
     native = choose(registry, ["audio"], "audio=vector")["audio"]
     first = replace(native, name="frail", backend=Device, asked=True, rest=tuple(rest))
-    return Stage({"audio": first})
+    return ProgramLoader({"audio": first})
 
 
 class Stall:
     """Plays programs on a stage."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
+    def __init__(self, loader: ProgramLoader) -> None:
+        self.loader = loader
         self.mixer = Mixer(RATE, 2)
         self.played = 0
 
     def enter(self, text: str, fade: float = 0.0) -> None:
-        made = build(Source("sound.weft", f"{text}\n"), CONTEXTS).playable
-        self.mixer.enter(self.mixer.prepare(self.stage, made, fade, None, {}))
+        made = build(Source("sound.weft", f"{text}\n"), CONTEXTS).compiled
+        self.mixer.enter(self.mixer.prepare(self.loader, made, fade, None, {}))
 
     def play(self, blocks: int) -> NDArray[np.float32]:
         out = np.zeros((blocks * BLOCK, 2), np.float32)
@@ -89,7 +89,7 @@ def test_it_goes_on_in_the_same_block(behind: str) -> None:
     stall = Stall(frail(3, behind))
     stall.enter(tone(440))
     np.testing.assert_allclose(stall.play(8)[:, 0], sine(440, 8 * BLOCK), atol=SINGLE)
-    (change,) = stall.stage.cast.changes()
+    (change,) = stall.loader.assignment.changes()
     assert str(change) == f"audio goes on with {behind}: it smells of smoke"
 
 
@@ -109,7 +109,7 @@ def test_all_its_subgraphs_move_and_a_fade_goes_on() -> None:
         each.enter(tone(550), fade=0.1)
     np.testing.assert_allclose(np.concatenate([heard, stall.play(20)]), np.concatenate([wanted, calm.play(20)]),
                                atol=SINGLE)  # fmt: skip
-    assert len(stall.stage.cast.changes()) == 1
+    assert len(stall.loader.assignment.changes()) == 1
 
 
 def test_a_program_that_comes_later_runs_where_the_sound_is_by_then() -> None:

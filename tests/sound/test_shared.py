@@ -12,19 +12,19 @@ import pytest
 
 from weft.errors import WeftError
 from weft.runtime.sound.shared import (
-    MOST_CONTROLS, MOST_RINGS, RING, Controls, ControlsWriter, Figures, FiguresReader, FiguresWriter, Memory, Rings,
-    State
+    MOST_CONTROLS, MOST_RINGS, RING, Controls, ControlsWriter, Figures, FiguresReader, FiguresWriter, Rings,
+    SharedMemory, SoundState
 )
 
 
 @pytest.fixture
-def memory() -> Memory:
-    memory = Memory(Controls.SIZE)
+def memory() -> SharedMemory:
+    memory = SharedMemory(Controls.SIZE)
     memory.close()
     return memory
 
 
-def test_controls_cross_over_by_name(memory: Memory) -> None:
+def test_controls_cross_over_by_name(memory: SharedMemory) -> None:
     writer, controls = ControlsWriter(memory), Controls(memory.bytes)
     controls.refresh()
     assert not controls.known
@@ -41,14 +41,14 @@ def test_controls_cross_over_by_name(memory: Memory) -> None:
     assert controls.now(8.0) == 1.6 + 0.5
 
 
-def test_who_comes_late_sees_all_that_is_there(memory: Memory) -> None:
+def test_who_comes_late_sees_all_that_is_there(memory: SharedMemory) -> None:
     ControlsWriter(memory).write(2.0, {"a@v": 1.0})
     late = Controls(memory.bytes)
     late.refresh()
     assert (late.seconds, late.value("a@v")) == (2, 1)
 
 
-def test_too_many_controls_are_refused_and_the_others_go_on(memory: Memory) -> None:
+def test_too_many_controls_are_refused_and_the_others_go_on(memory: SharedMemory) -> None:
     writer, controls = ControlsWriter(memory), Controls(memory.bytes)
     many = {f"s{number}@v": float(number) for number in range(MOST_CONTROLS)}
     writer.write(1.0, many)
@@ -61,7 +61,7 @@ def test_too_many_controls_are_refused_and_the_others_go_on(memory: Memory) -> N
     assert controls.value(f"s{MOST_CONTROLS - 1}@v") == MOST_CONTROLS - 1
 
 
-def test_controls_that_are_not_written_any_more_give_their_place_back(memory: Memory) -> None:
+def test_controls_that_are_not_written_any_more_give_their_place_back(memory: SharedMemory) -> None:
     writer, controls = ControlsWriter(memory), Controls(memory.bytes)
     for save in range(3 * MOST_CONTROLS // 100):
         names = [f"save{save}@v{number}" for number in range(100)]
@@ -90,7 +90,7 @@ while True:
 
 
 def test_what_another_process_writes_is_read_as_a_whole() -> None:
-    memory = Memory(Controls.SIZE)
+    memory = SharedMemory(Controls.SIZE)
     controls = Controls(memory.bytes)
     with subprocess.Popen(
         [sys.executable, "-c", _HAMMER, str(memory.descriptor)], pass_fds=[memory.descriptor],
@@ -112,7 +112,7 @@ def test_what_another_process_writes_is_read_as_a_whole() -> None:
     assert len(sets) > 1
 
 
-def test_a_set_that_is_only_half_written_is_not_taken(memory: Memory) -> None:
+def test_a_set_that_is_only_half_written_is_not_taken(memory: SharedMemory) -> None:
     writer = ControlsWriter(memory)
     for seconds in (1.0, 2.0):
         writer.write(seconds, {"a@v": seconds})
@@ -134,10 +134,10 @@ def test_a_set_that_is_only_half_written_is_not_taken(memory: Memory) -> None:
 
 
 def test_figures_cross_over() -> None:
-    memory = Memory(FiguresReader.SIZE)
+    memory = SharedMemory(FiguresReader.SIZE)
     reader = FiguresReader(memory.bytes)
     assert reader.read() == Figures()
-    figures = Figures(48000, 1.0, 5.5, 0.02, 5.52, 94, 2, 0.25, State.PLAYING, 1)
+    figures = Figures(48000, 1.0, 5.5, 0.02, 5.52, 94, 2, 0.25, SoundState.PLAYING, 1)
     FiguresWriter(memory.bytes).write(figures)
     memory.close()
     assert reader.read() == figures
@@ -145,7 +145,7 @@ def test_figures_cross_over() -> None:
 
 
 def test_rings_take_no_room_until_they_are_used() -> None:
-    memory = Memory(Rings.SIZE)
+    memory = SharedMemory(Rings.SIZE)
     rings = Rings(memory.bytes)
     assert rings.samples.shape == (MOST_RINGS, RING)
     used = [os.stat(memory.descriptor).st_blocks]
@@ -160,7 +160,7 @@ def test_rings_take_no_room_until_they_are_used() -> None:
 
 
 def test_memory_has_no_name_and_its_file_is_given_back() -> None:
-    memory = Memory(4096)
+    memory = SharedMemory(4096)
     assert os.fstat(memory.descriptor).st_nlink == 0
     descriptor = memory.descriptor
     memory.close()

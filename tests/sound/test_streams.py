@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.live.performance import Performance
-from tests.support.hall import playable
+from tests.support.hall import compiled
 from tests.support.sound import RATE, Samples, SoundServer, eventually, read
 from weft.runtime import transition
 from weft.runtime.clock import Clock
@@ -203,10 +203,10 @@ def player() -> Iterator[Player]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills by a signal")
 def test_the_process_dies_while_a_program_waits(loudspeaker: SoundServer, player: Player, tmp_path: Path) -> None:
-    player.sound.enter(playable("audio(0.25)"), 0.0, {})
+    player.sound.enter(compiled("audio(0.25)"), 0.0, {})
     player.until(lambda: not player.sound.is_starting)
     change = player.clock.now() + 6
-    player.sound.enter(playable("audio(0.375)"), 0.0, {}, change)
+    player.sound.enter(compiled("audio(0.375)"), 0.0, {}, change)
     player.until(lambda: player.sound.figures)
     with loudspeaker.recorded(tmp_path / "heard") as file:
         os.kill(player.pid(), signal.SIGKILL)
@@ -223,7 +223,7 @@ def test_the_process_dies_while_a_program_waits(loudspeaker: SoundServer, player
 def test_what_is_not_waited_for_enters_when_its_stream_is_ready(
     loudspeaker: SoundServer, player: Player, tmp_path: Path
 ) -> None:
-    first, second = playable("audio(0.25)"), playable("me<rate> = 44100\naudio(0.125)")
+    first, second = compiled("audio(0.25)"), compiled("me<rate> = 44100\naudio(0.125)")
     player.sound.enter(first, 0.0, {})
     player.until(lambda: not player.sound.is_starting)
     with loudspeaker.recorded(tmp_path / "heard") as file:

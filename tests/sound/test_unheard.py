@@ -8,7 +8,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.runtime.sound.server import Unheard
+from weft.runtime.sound.server import NullAudioDevice
 
 RATE, FRAMES = 48000, 480
 
@@ -35,7 +35,7 @@ class Listener:
 
 def test_after_a_stall_it_is_placed_anew() -> None:
     listener = Listener(5, 0.7)
-    unheard = Unheard(RATE, 2, FRAMES, listener.fill, listener.anew)
+    unheard = NullAudioDevice(RATE, 2, FRAMES, listener.fill, listener.anew)
     assert listener.enough.wait(30)
     unheard.close()
     assert listener.asked[4:7] == ["block", "anew", "block"]
@@ -43,7 +43,7 @@ def test_after_a_stall_it_is_placed_anew() -> None:
 
 def test_what_was_late_is_made_up_for() -> None:
     listener = Listener(5, 0.2)
-    unheard = Unheard(RATE, 2, FRAMES, listener.fill, listener.anew)
+    unheard = NullAudioDevice(RATE, 2, FRAMES, listener.fill, listener.anew)
     assert listener.enough.wait(30)
     unheard.close()
     assert listener.asked[:8] == ["block"] * 8

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.ir.expr import (
-    Builder, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot, StrandRef, Update
+    Expr, ExprBuilder, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot, StrandRef,
+    Update
 )
 from weft.ops.formula import Term
 
@@ -17,7 +18,7 @@ class Exprs:
 
     def __init__(self) -> None:
         self.pool = Pool()
-        self._builder = Builder(self.pool)
+        self._builder = ExprBuilder(self.pool)
 
     def __call__(self, name: str, *operands: Any) -> Term:
         """A row, applied."""

@@ -11,9 +11,9 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source
 from weft.runtime.build import build
-from weft.runtime.playable import Playable
-from weft.runtime.program import Stage
-from weft.runtime.sound.mixer import Entry, Mixer, Recent
+from weft.runtime.compiled import CompiledProgram
+from weft.runtime.program import ProgramLoader
+from weft.runtime.sound.mixer import Mixer, Recent, ScheduledProgram
 
 RATE = 48000
 BLOCK = 512
@@ -22,8 +22,8 @@ RING = 1 << 14
 Samples = NDArray[Any]
 
 
-def playable(text: str) -> Playable:
-    return build(Source("sound.weft", text), load_registry().contexts).playable
+def compiled(text: str) -> CompiledProgram:
+    return build(Source("sound.weft", text), load_registry().contexts).compiled
 
 
 class Hall:
@@ -31,7 +31,7 @@ class Hall:
 
     def __init__(self, executor: str = "vector", channels: int = 2, clips: bool = True, strands: int = 4) -> None:
         registry = load_registry()
-        self.stage = Stage(choose(registry, [spec.name for spec in registry.contexts], executor))
+        self.loader = ProgramLoader(choose(registry, [spec.name for spec in registry.contexts], executor))
         self.given: dict[str, float] = {}
         self.played = 0
         self.channels = channels
@@ -39,12 +39,12 @@ class Hall:
         self.recent = Recent(rings, RATE, lambda: self.played - 1)
         self.mixer = Mixer(RATE, channels, lambda name: self.given.get(name, 0.0), rings, clips)
 
-    def prepare(self, text: str, fade: float = 0.0, at: float | None = None) -> Entry:
-        made = playable(text)
-        return self.mixer.prepare(self.stage, made, fade, at, self.recent.rows(made))
+    def prepare(self, text: str, fade: float = 0.0, at: float | None = None) -> ScheduledProgram:
+        made = compiled(text)
+        return self.mixer.prepare(self.loader, made, fade, at, self.recent.rows(made))
 
-    def enter(self, text: str, fade: float = 0.0, at: float | None = None) -> Entry:
-        """A program is to be heard; see `Entry`."""
+    def enter(self, text: str, fade: float = 0.0, at: float | None = None) -> ScheduledProgram:
+        """A program is to be heard; see `ScheduledProgram`."""
         entry = self.prepare(text, fade, at)
         self.mixer.enter(entry)
         return entry

@@ -15,7 +15,7 @@ from weft.backends.launch import SINCE, TIME, Even, Getter, Launch, Picture, Rea
 from weft.backends.memory import StateMemory
 from weft.codegen.base import Kernel
 from weft.codegen.unit import Unit
-from weft.contexts import ContextSpec, is_led
+from weft.contexts import ContextSpec, is_smoothed
 from weft.errors import Diagnostic, WeftError
 from weft.ir.rates import Rate
 from weft.names import StrandRef
@@ -193,7 +193,7 @@ class Env:
 
     def standing(self, kernel: Kernel, samples: int) -> dict[str, Reals]:
         """What comes to a kernel from outside, led to it sample by sample, while it stays as it is."""
-        return {name: np.full(samples, self.uniform(name)) for name, _ in kernel.coords if is_led(name)}
+        return {name: np.full(samples, self.uniform(name)) for name, _ in kernel.coords if is_smoothed(name)}
 
 
 class Compiled(Protocol):

@@ -15,7 +15,7 @@ from weft.backends.launch import SINCE, TIME, Launch, Reals, Value
 from weft.backends.memory import StateMemory
 from weft.backends.sound_code import SoundCode
 from weft.codegen.unit import Unit
-from weft.contexts import is_led
+from weft.contexts import is_smoothed
 from weft.names import StrandRef, is_view
 
 # So many blocks are computed at once, ahead of time; but no more samples than that, unless a block has more: the longer
@@ -148,7 +148,7 @@ class _Asking:
         kernel = self.sound.unit.kernel
         if any(is_view(path) for path in kernel.pictures):
             return None
-        led = [(name, self.block.led[name]) for name, _ in kernel.coords if is_led(name)]
+        led = [(name, self.block.led[name]) for name, _ in kernel.coords if is_smoothed(name)]
         if not all(_is_steady(values) for _, values in led):
             return None
         return (

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
-class _Entry(NamedTuple):
+class _Command(NamedTuple):
     """A command: the module whose `command` it is, and what the list of commands says about it."""
 
     module: str
@@ -33,20 +33,20 @@ class _Entry(NamedTuple):
     context."""
 
 
-COMMANDS: Mapping[str, _Entry] = MappingProxyType(
+COMMANDS: Mapping[str, _Command] = MappingProxyType(
     {
-        "run": _Entry("weft.cli.run", "Play a patch in a window, and play on with every save.", ahead=SERVER),
-        "new": _Entry("weft.cli.new", "Write a patch to begin with."),
-        "examples": _Entry("weft.cli.examples", "List the patches that come with weft, play one, or copy it."),
-        "help": _Entry("weft.cli.help", "Say what a name means, and show an example."),
-        "check": _Entry("weft.cli.check", "List all errors and warnings of a patch."),
-        "compile": _Entry("weft.cli.compile", "Compile a patch, and show any stage of it."),
-        "eval": _Entry("weft.cli.evaluate", "Show the values of a strand."),
-        "render": _Entry("weft.cli.render", "Write pictures to files, offline and deterministic."),
-        "bench": _Entry("weft.cli.bench", "Measure every backend on this machine."),
-        "graph": _Entry("weft.cli.graph", "Show the render graph of a patch."),
-        "devices": _Entry("weft.cli.devices", "List the backends, their devices, and what a patch would use."),
-        "completion": _Entry("weft.cli.completion", "Print what makes a shell complete weft's commands and names."),
+        "run": _Command("weft.cli.run", "Play a patch in a window, and play on with every save.", ahead=SERVER),
+        "new": _Command("weft.cli.new", "Write a patch to begin with."),
+        "examples": _Command("weft.cli.examples", "List the patches that come with weft, play one, or copy it."),
+        "help": _Command("weft.cli.help", "Say what a name means, and show an example."),
+        "check": _Command("weft.cli.check", "List all errors and warnings of a patch."),
+        "compile": _Command("weft.cli.compile", "Compile a patch, and show any stage of it."),
+        "eval": _Command("weft.cli.evaluate", "Show the values of a strand."),
+        "render": _Command("weft.cli.render", "Write pictures to files, offline and deterministic."),
+        "bench": _Command("weft.cli.bench", "Measure every backend on this machine."),
+        "graph": _Command("weft.cli.graph", "Show the render graph of a patch."),
+        "devices": _Command("weft.cli.devices", "List the backends, their devices, and what a patch would use."),
+        "completion": _Command("weft.cli.completion", "Print what makes a shell complete weft's commands and names."),
     }
 )
 

@@ -27,7 +27,8 @@ from weft.codegen.native.target import ISAS, TIERS, Isa
 from weft.errors import WeftError, did_you_mean, error, visible
 from weft.runtime.build import Build
 from weft.runtime.measure import (
-    Cost, MeasuredCosts, Transfer, Way, contexts, find_cards, machine, measure, measure_card, measure_costs, transfers
+    Cost, ExecutorConfig, MeasuredCosts, Transfer, contexts, find_cards, machine, measure, measure_card, measure_costs,
+    transfers
 )
 
 # The results of `weft bench`, for programs and for people.
@@ -36,7 +37,7 @@ _BAR = 20
 
 
 @dataclass(frozen=True)
-class Row:
+class BenchRow:
     """One line of the results; `compile_ms` leads from the text to a kernel that is loaded."""
 
     patch: str
@@ -81,7 +82,7 @@ def text_to_bytecode(build: Build) -> float:
 
 
 def json_of(
-    rows: Sequence[Row], routes: Sequence[Transfer], cards: Sequence[Choice], costs: Sequence[MeasuredCosts]
+    rows: Sequence[BenchRow], routes: Sequence[Transfer], cards: Sequence[Choice], costs: Sequence[MeasuredCosts]
 ) -> dict[str, Any]:
     """All of it, for programs."""
     devices = [
@@ -107,7 +108,7 @@ def json_of(
 
 def print_tables(
     builds: Sequence[tuple[str, Build]],
-    rows: Sequence[Row],
+    rows: Sequence[BenchRow],
     routes: Sequence[Transfer],
     cards: Sequence[Choice],
     costs: Sequence[MeasuredCosts],
@@ -165,7 +166,7 @@ def _cost_table(costs: Sequence[MeasuredCosts]) -> Table:
     return table
 
 
-def _table(rows: Sequence[Row]) -> Table:
+def _table(rows: Sequence[BenchRow]) -> Table:
     table = Table(box=None, pad_edge=False)
     for title in ("patch", "context", "backend"):
         table.add_column(title, no_wrap=True)
@@ -185,7 +186,7 @@ def _milliseconds(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
 
 
-def _speed(row: Row) -> str:
+def _speed(row: BenchRow) -> str:
     if row.cost.context == "audio":
         return f"{1 / row.budget_share:.3g} × real time"
     return f"{row.cost.elements_per_second / 1e6:,.3f} Mpixel/s"
@@ -212,7 +213,7 @@ class _Wanted:
 
     registry: Registry
     settings: Mapping[str, float] | None
-    ways: tuple[Way, ...]
+    ways: tuple[ExecutorConfig, ...]
     cards: tuple[Choice, ...]
 
 
@@ -317,7 +318,7 @@ def _is_called(backend: str, name: str) -> bool:
     return name == backend or backend.startswith(f"{name}_")
 
 
-def _ways(executors: Sequence[str], threads: int) -> Iterator[Way]:
+def _ways(executors: Sequence[str], threads: int) -> Iterator[ExecutorConfig]:
     """The ways to execute on the CPU that are measured: with one thread and with several, machine code at each tier."""
     for name in executors:
         problem = executor_problem(name)
@@ -325,13 +326,13 @@ def _ways(executors: Sequence[str], threads: int) -> Iterator[Way]:
             say(f"{name} is left out: {problem}")
             continue
         counts = (1,) if name == "vm" else sorted({1, threads})
-        tiers = list(TIERS) if Way(name).is_native else [1]
-        yield from (Way(name, count, tier) for tier in tiers for count in counts)
+        tiers = list(TIERS) if ExecutorConfig(name).is_native else [1]
+        yield from (ExecutorConfig(name, count, tier) for tier in tiers for count in counts)
 
 
-def _ways_of_isas(isas: Sequence[str]) -> Iterator[Way]:
+def _ways_of_isas(isas: Sequence[str]) -> Iterator[ExecutorConfig]:
     for isa in isas:
-        yield from (Way(NativeExecutor.name, 1, tier, _isa(isa)) for tier in TIERS)
+        yield from (ExecutorConfig(NativeExecutor.name, 1, tier, _isa(isa)) for tier in TIERS)
 
 
 def _isa(name: str) -> Isa:
@@ -346,7 +347,7 @@ def _isa(name: str) -> Isa:
     return ISAS[name]
 
 
-def _measured(file: str, build: Build, wanted: _Wanted, seconds: float) -> Iterator[Row]:
+def _measured(file: str, build: Build, wanted: _Wanted, seconds: float) -> Iterator[BenchRow]:
     name, compile_ms = Path(file).stem, text_to_bytecode(build)
     for context in contexts(build):
         for way in wanted.ways:
@@ -356,16 +357,16 @@ def _measured(file: str, build: Build, wanted: _Wanted, seconds: float) -> Itera
                 if cost is not None:
                     for line in cost.refused:
                         say(f"{name}: {line}")
-                    yield Row(name, compile_ms + cost.load_ms, cost)
+                    yield BenchRow(name, compile_ms + cost.load_ms, cost)
         for card in wanted.cards:
             if card.context == context:
                 _tell(f"{name} · {context} · {card.shown}")
                 cost = _on_card(file, _compiled_for(card, file, build, wanted), card, seconds)
                 if cost is not None:
-                    yield Row(name, compile_ms + cost.load_ms, cost)
+                    yield BenchRow(name, compile_ms + cost.load_ms, cost)
 
 
-def _is_for(way: Way, build: Build, context: str) -> bool:
+def _is_for(way: ExecutorConfig, build: Build, context: str) -> bool:
     """Only a picture is large enough to be shared among threads, and a single element has no tiers."""
     spec = build.contexts[context]
     return (way.threads == 1 or spec.sweeps_plane) and (way.tier == 1 or spec.sweeps_plane or spec.streams)

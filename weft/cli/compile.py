@@ -28,22 +28,22 @@ from weft.syntax.ast import dump
 
 
 @dataclass(frozen=True, slots=True)
-class _Compiled:
+class _CompiledPatch:
     """A patch with the subgraphs that are asked for."""
 
     build: Build
     units: tuple[Unit, ...]
 
 
-def _ast(compiled: _Compiled) -> str:
+def _ast(compiled: _CompiledPatch) -> str:
     return dump(compiled.build.program)
 
 
-def _graph(compiled: _Compiled) -> str:
+def _graph(compiled: _CompiledPatch) -> str:
     return graph_text(compiled.build.graph)
 
 
-def _ir(compiled: _Compiled) -> str:
+def _ir(compiled: _CompiledPatch) -> str:
     contexts = compiled.build.contexts
     wanted = {unit.subgraph.name for unit in compiled.units}
     shown = zip(compiled.build.units, compiled.build.lowered, strict=True)
@@ -52,21 +52,21 @@ def _ir(compiled: _Compiled) -> str:
     )
 
 
-def _bytecode(compiled: _Compiled) -> str:
+def _bytecode(compiled: _CompiledPatch) -> str:
     settings = compiled.build.patch.settings
     shape = (int(settings["height"]), int(settings["width"]))
     return "\n".join(disassemble(kernel, shape) for unit in compiled.units for kernel in unit.kernels)
 
 
-def _llvm(compiled: _Compiled) -> str:
+def _llvm(compiled: _CompiledPatch) -> str:
     return "\n".join(listing.llvm for listing in _listings(compiled))
 
 
-def _asm(compiled: _Compiled) -> str:
+def _asm(compiled: _CompiledPatch) -> str:
     return "\n".join(listing.assembly() for listing in _listings(compiled))
 
 
-def _listings(compiled: _Compiled) -> Iterator[Listing]:
+def _listings(compiled: _CompiledPatch) -> Iterator[Listing]:
     """What becomes of each subgraph's kernel as machine code."""
     problem = executor_problem(NativeExecutor.name)
     if problem is not None:
@@ -79,7 +79,7 @@ def _listings(compiled: _Compiled) -> Iterator[Listing]:
         say(str(refusal))
 
 
-def _glsl(compiled: _Compiled) -> str:
+def _glsl(compiled: _CompiledPatch) -> str:
     """All shaders as one text, which compiles as it stands."""
     found = _shaders(compiled, glsl.over_picture, glsl.points)
     if len(found.shaders) > 1:
@@ -96,7 +96,7 @@ def _glsl(compiled: _Compiled) -> str:
     return plain("\n".join([*(shader.text for shader in found.shaders.values()), *found.remarks]))
 
 
-def _glsl_files(compiled: _Compiled) -> Mapping[str, str]:
+def _glsl_files(compiled: _CompiledPatch) -> Mapping[str, str]:
     """Each of several shaders as a text of its own, in the version that it needs, by the name of its kernel."""
     found = _shaders(compiled, glsl.over_picture, glsl.points)
     if len(found.shaders) < 2:
@@ -105,7 +105,7 @@ def _glsl_files(compiled: _Compiled) -> Mapping[str, str]:
     return {macros[name].lower(): plain(shader.text) for name, shader in found.shaders.items()}
 
 
-def _msl(compiled: _Compiled) -> str:
+def _msl(compiled: _CompiledPatch) -> str:
     """All kernels as one file, which compiles as it stands."""
     found = _shaders(compiled, msl.pixels, msl.points)
     texts = [shader.text for shader in found.shaders.values()]
@@ -131,7 +131,7 @@ class _Shaders:
 
 
 def _shaders(
-    compiled: _Compiled, over_pixels: Callable[[Kernel, bool], Shader], over_points: Callable[[Kernel], Shader]
+    compiled: _CompiledPatch, over_pixels: Callable[[Kernel, bool], Shader], over_points: Callable[[Kernel], Shader]
 ) -> _Shaders:
     """All kernels as programs for graphics cards."""
     kernels: list[Kernel] = []
@@ -150,7 +150,7 @@ def _shaders(
     return _Shaders(tuple(kernels), shaders, tuple(remarks))
 
 
-_STAGES: Mapping[str, Callable[[_Compiled], str]] = MappingProxyType({
+_STAGES: Mapping[str, Callable[[_CompiledPatch], str]] = MappingProxyType({
     "ast": _ast, "graph": _graph, "ir": _ir, "bytecode": _bytecode, "llvm": _llvm, "asm": _asm, "msl": _msl,
     "glsl": _glsl,
 })  # fmt: skip
@@ -182,7 +182,7 @@ def command(file: str, dumps: tuple[str, ...], context: str | None, level: str, 
     build = compile_file(file, optimise=level == "1")
     show(build.warnings)
     units = tuple(u for u in build.units if context in (None, u.subgraph.context))
-    compiled = _Compiled(build, units)
+    compiled = _CompiledPatch(build, units)
     wanted = [name for name in _STAGES if name in dumps]
     if folder is not None:
         _write(compiled, wanted or _available(), folder, Path(file).stem)
@@ -205,11 +205,11 @@ def _check_context(context: str | None) -> None:
         raise click.UsageError(f'there is no context "{context}" ({hint})')
 
 
-def _headed(name: str, compiled: _Compiled, with_head: bool) -> str:
+def _headed(name: str, compiled: _CompiledPatch, with_head: bool) -> str:
     return f"// {name}\n" * with_head + _STAGES[name](compiled)
 
 
-def _write(compiled: _Compiled, names: list[str], folder: Path, stem: str) -> None:
+def _write(compiled: _CompiledPatch, names: list[str], folder: Path, stem: str) -> None:
     make_folder(folder)
     for name in names:
         texts = {f"{stem}.{name}": _STAGES[name](compiled)}
@@ -220,7 +220,7 @@ def _write(compiled: _Compiled, names: list[str], folder: Path, stem: str) -> No
             output(str(folder / file_name))
 
 
-def _summary(file: str, compiled: _Compiled) -> list[str]:
+def _summary(file: str, compiled: _CompiledPatch) -> list[str]:
     """What was compiled: the subgraphs, how many instructions run at each rate, and what it took."""
     build = compiled.build
     lines = [f"{file}: {_count(len(compiled.units), 'subgraph')}"]

@@ -17,7 +17,7 @@ from weft.backends.select import Choice, choose, contexts_of, passed, unavailabl
 from weft.cli.console import output, say, show
 from weft.cli.patch import compile_file
 from weft.runtime.build import Build
-from weft.runtime.program import Stage
+from weft.runtime.program import ProgramLoader
 from weft.runtime.sound.device import NO_DEVICE, SoundDevices, look
 from weft.runtime.sound.mixer import channels_of
 
@@ -46,7 +46,7 @@ class _Placed:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _ContextPlan:
     """What would run a context, None if nothing can, with the `problem`; for a patch, with its subgraphs."""
 
     context: str
@@ -101,9 +101,9 @@ def command(file: str | None, as_json: bool) -> None:
     show(build.warnings if build is not None else ())
     for line in passed(choices):
         say(line)
-    stage = Stage(choices, missing=unavailable(registry, choices))
-    plans = list(_plans(registry, stage, build))
-    rooms = _rooms(stage, build) if build is not None else []
+    loader = ProgramLoader(choices, missing=unavailable(registry, choices))
+    plans = list(_plans(registry, loader, build))
+    rooms = _rooms(loader, build) if build is not None else []
     devices = {name: backend.probe() for name, backend in registry.backends.items()}
     sound = look()
     if as_json:
@@ -114,42 +114,42 @@ def command(file: str | None, as_json: bool) -> None:
         output("\n".join([*lines, "", *_sound_lines(sound)]))
 
 
-def _plans(registry: Registry, stage: Stage, build: Build | None) -> Iterator[_Plan]:
+def _plans(registry: Registry, loader: ProgramLoader, build: Build | None) -> Iterator[_ContextPlan]:
     """What would run the contexts; those that a patch uses, if there is one."""
-    placed = _placed(stage, build) if build is not None else {}
+    placed = _placed(loader, build) if build is not None else {}
     used = {unit.subgraph.context for unit in build.units} if build is not None else None
     for spec in registry.contexts:
         if used is None or spec.name in used:
-            device = stage.missing.get(spec.name)
+            device = loader.missing.get(spec.name)
             problem = device.reason if device is not None else None
             subgraphs = None if used is None else tuple(placed.get(spec.name, ()))
-            yield _Plan(spec.name, stage.choices.get(spec.name), problem, subgraphs)
+            yield _ContextPlan(spec.name, loader.choices.get(spec.name), problem, subgraphs)
 
 
-def _placed(stage: Stage, build: Build) -> dict[str, list[_Placed]]:
+def _placed(loader: ProgramLoader, build: Build) -> dict[str, list[_Placed]]:
     """Where the subgraphs of a patch would run, by context."""
-    playable = build.playable
-    needs = {name: each for (_, name), each in _needs(stage, build).items()}
+    compiled = build.compiled
+    needs = {name: each for (_, name), each in _needs(loader, build).items()}
     found: dict[str, list[_Placed]] = {}
-    for unit in playable.units:
-        name, placed = unit.subgraph.name, stage.placed(unit, playable)
+    for unit in compiled.units:
+        name, placed = unit.subgraph.name, loader.placed(unit, compiled)
         if placed is not None:
             found.setdefault(unit.subgraph.context, []).append(_Placed(name, *placed, total(needs[name])))
     return found
 
 
-def _needs(stage: Stage, build: Build) -> dict[tuple[str, str], tuple[Need, ...]]:
-    return stage.needs(build.playable, build.playable.size, channels_of(build.playable))
+def _needs(loader: ProgramLoader, build: Build) -> dict[tuple[str, str], tuple[Need, ...]]:
+    return loader.needs(build.compiled, build.compiled.size, channels_of(build.compiled))
 
 
-def _rooms(stage: Stage, build: Build) -> list[_Room]:
-    free = stage.room()
-    wanted = by_device(_needs(stage, build))
+def _rooms(loader: ProgramLoader, build: Build) -> list[_Room]:
+    free = loader.room()
+    wanted = by_device(_needs(loader, build))
     ordered = {device: sorted(needs, key=lambda need: (-need.bytes, need.what)) for device, needs in wanted.items()}
     return [_Room(device, tuple(needs), free.get(device, 0)) for device, needs in ordered.items()]
 
 
-def _json(registry: Registry, devices: Mapping[str, list[DeviceInfo]], plans: list[_Plan]) -> dict[str, Any]:
+def _json(registry: Registry, devices: Mapping[str, list[DeviceInfo]], plans: list[_ContextPlan]) -> dict[str, Any]:
     backends = [
         {"name": name, "context": backend.context, "requires": list(backend.requires),
          "devices": [asdict(device) for device in devices[name]]}
@@ -177,7 +177,7 @@ def _device_text(device: DeviceInfo) -> str:
     return " · ".join(fact for fact in facts if fact)
 
 
-def _plan_lines(plans: list[_Plan], file: str | None) -> Iterator[str]:
+def _plan_lines(plans: list[_ContextPlan], file: str | None) -> Iterator[str]:
     yield f"{file} would run on" if file is not None else "A patch would run on"
     for plan in plans:
         if plan.choice is None:

@@ -45,7 +45,7 @@ _Kind: TypeAlias = Literal["coordinate", "axis", "input"]
 
 
 @dataclass(frozen=True)
-class Place:
+class QueryPlace:
     """Where a strand is evaluated: the base coordinates, the number of the frame, the axes of caches, and the values
     of mouse, keys and parameters."""
 
@@ -60,7 +60,7 @@ class Place:
     """The coordinates that were given."""
 
 
-def read_place(text: str, patch: Patch) -> Place:
+def read_place(text: str, patch: Patch) -> QueryPlace:
     """The place that a text like `x=0.5,time=1,mouse@x=0.3,h@k=2` gives; what it leaves open has its usual value.
 
     Raises click.UsageError for a name that the patch does not know, and for coordinates that exclude each other.
@@ -72,7 +72,7 @@ def read_place(text: str, patch: Patch) -> Place:
             raise click.UsageError(_unknown(name, kinds))
         given[kinds[name]][name] = value
     at = _coordinates(given["coordinate"], patch.settings)
-    return Place(
+    return QueryPlace(
         x=at.x,
         y=at.y,
         abstime=at.abstime,
@@ -181,7 +181,7 @@ class _Query:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _QueryResult:
     strand: StrandRef
     backend: str
     axes: tuple[str, ...]
@@ -215,7 +215,7 @@ def command(
     """Show the values of STRAND (`instance@output`, or an instance with one output) of FILE."""
     query = _Query(strand, places or ("",), grid, samples, ticks, backend, trace, as_json)
     _check(query)
-    evaluator = _Evaluator(open_source(file), query)
+    evaluator = _QueryRunner(open_source(file), query)
     answer = evaluator.answer()
     for line in evaluator.refusals:
         say(line)
@@ -243,7 +243,7 @@ def _check(query: _Query) -> None:
         raise click.UsageError(f"--grid has more than {_MOST:,} elements")
 
 
-class _Evaluator:
+class _QueryRunner:
     """Answers one query."""
 
     def __init__(self, source: Source, query: _Query) -> None:
@@ -256,7 +256,7 @@ class _Evaluator:
         self._told_of_loops = False
         self._evaluations: dict[tuple[tuple[str, float], ...], Evaluation | DeviceEvaluation] = {}
 
-    def answer(self) -> _Answer:
+    def answer(self) -> _QueryResult:
         query = self._query
         patch = read_patch(self._source, self._contexts)
         ref = find_strand(patch, query.strand)
@@ -265,16 +265,16 @@ class _Evaluator:
         if query.grid or query.samples:
             values = self._extent(patch, ref, places[0])
             axes, shape = (("sample",), (len(values),)) if query.samples else (("y", "x"), (query.grid or (0, 0))[::-1])
-            return _Answer(ref, self._backend, axes, shape, values)
+            return _QueryResult(ref, self._backend, axes, shape, values)
         values = [self._point(patch, ref, place) for place in places]
-        return _Answer(ref, self._backend, ("at",), (len(values),), values)
+        return _QueryResult(ref, self._backend, ("at",), (len(values),), values)
 
-    def _point(self, patch: Patch, ref: StrandRef, place: Place) -> float:
+    def _point(self, patch: Patch, ref: StrandRef, place: QueryPlace) -> float:
         size = int(patch.settings["width"] * patch.settings["height"])
         evaluation = self._evaluation(patch, ref, place, lambda images: size if images else 1)
         return evaluation.point(place.x, place.y, place.channel, _moment(place), self._query.ticks)
 
-    def _extent(self, patch: Patch, ref: StrandRef, place: Place) -> list[float]:
+    def _extent(self, patch: Patch, ref: StrandRef, place: QueryPlace) -> list[float]:
         query = self._query
         count = query.samples or math.prod(query.grid or (0, 0))
         evaluation = self._evaluation(patch, ref, place, lambda images: count)
@@ -287,7 +287,7 @@ class _Evaluator:
         return values
 
     def _evaluation(
-        self, patch: Patch, ref: StrandRef, place: Place, elements: Callable[[bool], int]
+        self, patch: Patch, ref: StrandRef, place: QueryPlace, elements: Callable[[bool], int]
     ) -> Evaluation | DeviceEvaluation:
         """The strand, compiled for the axes of a place. `elements` says how many a tick has, given whether the strand
         remembers pictures."""
@@ -317,7 +317,7 @@ class _Evaluator:
 
         return tell
 
-    def _compiled(self, patch: Patch, ref: StrandRef, place: Place) -> Unit:
+    def _compiled(self, patch: Patch, ref: StrandRef, place: QueryPlace) -> Unit:
         consumer = "audio" if self._query.samples else "display"
         alone = compile_alone(self._source, self._contexts, patch, ref, place.axes, consumer, probe)
         if alone.unit is None:
@@ -350,18 +350,18 @@ def _device(name: str | None) -> Choice | None:
     return choose(load_registry(), [VISUAL.name], f"{VISUAL.name}={name}")[VISUAL.name]
 
 
-def _check_places(query: _Query, place: Place) -> None:
+def _check_places(query: _Query, place: QueryPlace) -> None:
     taken = {"x", "y", "px", "py"} & place.given
     if taken and (query.grid or query.samples):
         how = "--grid sweeps x and y itself" if query.grid else "in sound, x and y follow from the time"
         raise click.UsageError(f"{how}: --at cannot give {', '.join(sorted(taken))}")
 
 
-def _moment(place: Place) -> Moment:
+def _moment(place: QueryPlace) -> Moment:
     return Moment(place.abstime, place.frame, place.inputs)
 
 
-def _table(answer: _Answer) -> str:
+def _table(answer: _QueryResult) -> str:
     """A value a line; a grid has a line for each of its rows."""
     width = answer.shape[-1] if len(answer.shape) > 1 else 1
     texts = [f"{value:.9g}" for value in answer.values]

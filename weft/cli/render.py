@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"%(0\d+)?d")
 
 
 @dataclass(frozen=True)
-class _Span:
+class _RenderSpan:
     """What is rendered: the moment `time`, or the frames in `start … end` seconds."""
 
     time: float | None
@@ -97,9 +97,9 @@ def command(
     show(offline.findings())
 
 
-def _span(time: float | None, start: float | None, end: float | None, duration: float | None) -> _Span:
+def _span(time: float | None, start: float | None, end: float | None, duration: float | None) -> _RenderSpan:
     if start is None and end is None and duration is None:
-        return _Span(time or 0.0, 0.0, 0.0)
+        return _RenderSpan(time or 0.0, 0.0, 0.0)
     if time is not None:
         raise click.UsageError("--time is for a single frame, without --from, --to and --duration")
     if (end is None) == (duration is None):
@@ -108,10 +108,10 @@ def _span(time: float | None, start: float | None, end: float | None, duration: 
     behind = end if end is not None else begin + (duration or 0.0)
     if behind <= begin:
         raise click.UsageError("there is nothing between --from and --to")
-    return _Span(None, begin, behind)
+    return _RenderSpan(None, begin, behind)
 
 
-def _check_out(out: str, span: _Span, context: str | None) -> str:
+def _check_out(out: str, span: _RenderSpan, context: str | None) -> str:
     """The ending of OUT. Raises if nothing can be written there."""
     ending = Path(out).suffix.lower()
     numbered = len(_NUMBER.findall(out))
@@ -183,7 +183,7 @@ def _write_picture(offline: Offline, time: float, path: Path) -> None:
         save_picture(path, picture, offline.fingerprint)
 
 
-def _write_sequence(offline: Offline, span: _Span, fps: float, out: str, overwrite: bool) -> None:
+def _write_sequence(offline: Offline, span: _RenderSpan, fps: float, out: str, overwrite: bool) -> None:
     """Writes the frames that are not there yet, or were drawn from something else; the number in the name counts from
     time 0."""
     paths = {number: Path(_named(out, number)) for number in frame_numbers(span.start, span.end, fps)}
@@ -225,7 +225,7 @@ def _named(out: str, number: int) -> str:
     return _NUMBER.sub(lambda found: found[0] % number, out)
 
 
-def _write_array(offline: Offline, span: _Span, fps: float, path: Path) -> None:
+def _write_array(offline: Offline, span: _RenderSpan, fps: float, path: Path) -> None:
     """Writes values as they are, [frames, height, width, channels], frame by frame: they may exceed the memory."""
     if span.time is not None:
         count = 1
@@ -244,7 +244,7 @@ def _write_array(offline: Offline, span: _Span, fps: float, path: Path) -> None:
             file.write(values.tobytes())
 
 
-def _write_sound(offline: Offline, span: _Span, rate: float, path: Path) -> None:
+def _write_sound(offline: Offline, span: _RenderSpan, rate: float, path: Path) -> None:
     """Writes what is heard, clipped to −1…1."""
     try:
         with _writing(path), replacing_file(path) as beside:
@@ -253,7 +253,7 @@ def _write_sound(offline: Offline, span: _Span, rate: float, path: Path) -> None
         raise Missing(str(failure)) from failure
 
 
-def _write_samples(offline: Offline, span: _Span, rate: float, path: Path) -> None:
+def _write_samples(offline: Offline, span: _RenderSpan, rate: float, path: Path) -> None:
     """Writes samples as they are, [samples, channels]."""
     if span.time is not None:
         raise click.UsageError("a sound needs --to or --duration")
@@ -262,7 +262,7 @@ def _write_samples(offline: Offline, span: _Span, rate: float, path: Path) -> No
         np.save(file, samples)
 
 
-def _heard(offline: Offline, span: _Span, rate: float) -> Iterator[Samples]:
+def _heard(offline: Offline, span: _RenderSpan, rate: float) -> Iterator[Samples]:
     """The sound of the span, with a bar."""
     count = round(span.end * rate) - round(span.start * rate)
     if count < 1:

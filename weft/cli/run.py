@@ -24,7 +24,7 @@ from weft.cli.patch import SIZE, NumberRange, comes_with_weft, shipped_patches
 from weft.errors import Diagnostic, WeftError, error, event_fields, visible
 from weft.keys import TOOL_KEYS
 from weft.runtime.compiling.compiler import Compiler
-from weft.runtime.compiling.worker import Outcome
+from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.events import EventLog
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Setup
@@ -33,7 +33,7 @@ from weft.runtime.session import LONG, NOTHING_YET, Limits, Session
 from weft.runtime.sound.device import chosen, look
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.process import SoundOptions
-from weft.runtime.transition import Takeover
+from weft.runtime.transition import TransitionPolicy
 
 if TYPE_CHECKING:
     from weft.runtime.screens.display import Display
@@ -70,11 +70,11 @@ FIRST_PATCH = "plasma.weft"
 @click.pass_obj
 def command(ahead: Child | None, /, **options: Any) -> int:
     """Play FILE, and play it on with every save. Without FILE, plays a patch that comes with weft."""
-    return _Run(**options).perform(ahead)
+    return _RunOptions(**options).perform(ahead)
 
 
 @dataclass(frozen=True)
-class _Run:
+class _RunOptions:
     """The options of one run."""
 
     file: Path | None
@@ -119,7 +119,7 @@ class _Run:
                 folder=Path.cwd() if comes_with_weft(path) else path.parent,
                 limits=Limits(self.duration, self.frames),
                 sound=Sound(setup, SoundOptions(self.audio_device, frames=self.buffer, is_silent=self.no_audio)),
-                takeover=Takeover(self.fade, self.quantize),
+                policy=TransitionPolicy(self.fade, self.quantize),
             )
             return self._play(session, ahead)
 
@@ -159,9 +159,9 @@ class _Run:
         nothing may, or there is no window to be had, which is said when it is opened."""
         if self.headless or self.terminal:
             return None
-        device = session.stage.window_device()
+        device = session.loader.window_device()
         display = None if device is None else self._display_on(device, stack)
-        if display is not None or not session.stage.draws:
+        if display is not None or not session.loader.draws:
             return display
         with suppress(WeftError):
             # GLFW and OpenGL are imported with this module, and only where they are wanted.
@@ -170,7 +170,7 @@ class _Run:
             with suppress(GraphicsError):
                 display = Display()
                 stack.callback(display.close)
-                session.stage.draw_in(display.graphics())
+                session.loader.draw_in(display.graphics())
                 return display
         return None
 
@@ -197,7 +197,7 @@ class _Run:
             show(_with_hint(first.diagnostics, session.path))
             return exit_code_of(first.diagnostics)
         show(first.diagnostics)
-        if first.swap is None and self._ends_by_itself:
+        if first.loaded is None and self._ends_by_itself:
             _emit_error(session, first)
             return exit_code_of(first.diagnostics)
         with _interruptible(session):
@@ -209,7 +209,7 @@ class _Run:
         """Whether a script waits for the end, so that nobody is there to mend the patch."""
         return self.headless and (self.frames is not None or self.duration is not None)
 
-    def _open_and_run(self, session: Session, first: Outcome, display: Display | None) -> None:
+    def _open_and_run(self, session: Session, first: LoadResult, display: Display | None) -> None:
         if self.headless:
             self._announce(session, first, keys="")
             session.run(NoScreen(), first)
@@ -218,7 +218,7 @@ class _Run:
         else:
             self._run_in_window(session, first, display)
 
-    def _run_in_window(self, session: Session, first: Outcome, display: Display | None) -> None:
+    def _run_in_window(self, session: Session, first: LoadResult, display: Display | None) -> None:
         try:
             # GLFW and OpenGL are imported with this module, and only where a window is wanted.
             from weft.runtime.screens.window import Window
@@ -246,7 +246,7 @@ class _Run:
     def _terminal_will_do(self) -> bool:
         return sys.stdout.isatty() and self.events != "-" and not (self.fullscreen or self.monitor is not None)
 
-    def _run_in_terminal(self, session: Session, first: Outcome) -> None:
+    def _run_in_terminal(self, session: Session, first: LoadResult) -> None:
         from weft.runtime.screens.terminal import Terminal
 
         keys = _keys(session, without="fullscreen")
@@ -257,9 +257,9 @@ class _Run:
             session.notices.note(f"edit {session.path} and save · {keys}")
             session.run(terminal, first)
 
-    def _announce(self, session: Session, first: Outcome, keys: str) -> None:
+    def _announce(self, session: Session, first: LoadResult, keys: str) -> None:
         """The first line of every run: the file to edit, what runs it, and the keys."""
-        choices = session.stage.choices
+        choices = session.loader.choices
         shown = ", ".join(f"{name} {choice.shown}" for name, choice in choices.items())
         file = f"edit {session.path} and save" if self.file else f"playing {FIRST_PATCH}, which comes with weft"
         say(" · ".join(filter(None, (file, shown, keys))))
@@ -274,7 +274,7 @@ class _Run:
             rate=session.settings.get("rate"),
             buffer=session.sound.options.frames if session.sound else None,
         )
-        if first.swap is None:
+        if first.loaded is None:
             _emit_error(session, first)
             say(NOTHING_YET)
 
@@ -294,7 +294,7 @@ def _with_hint(diagnostics: Iterable[Diagnostic], path: Path) -> list[Diagnostic
     return [replace(d, hint=d.hint or hint) for d in diagnostics]
 
 
-def _emit_error(session: Session, first: Outcome) -> None:
+def _emit_error(session: Session, first: LoadResult) -> None:
     session.events.emit("error", hash=first.saved.hash, **event_fields(first.diagnostics))
 
 

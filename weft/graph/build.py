@@ -13,12 +13,12 @@ from weft.graph.budget import Budget
 from weft.graph.domain import OWN, PLANE, Environment, Shape, ShapeDomain
 from weft.graph.elaborate import Elaborator
 from weft.graph.nodes import (
-    Edge, Expanded, FromCache, FromParameter, FromSource, Instance, Node, OutputDefinition, Part, Patch, RenderGraph,
-    Sink, SinkStatement, Spread, Strand
+    BundlePart, Edge, Expanded, FromCache, FromParameter, FromSource, GraphNode, Instance, OutputDefinition, Patch,
+    RenderGraph, Sink, SinkStatement, Spread, Strand
 )
 from weft.graph.partition import Fact, partition, reachable, tag
 from weft.graph.resolve import Resolver
-from weft.graph.scope import Closure, Group, Local, Member, Opaque, PoisonedError, Scope
+from weft.graph.scope import Closure, Local, Member, Opaque, PoisonedError, Scope, StrandGroup
 from weft.names import StrandRef
 from weft.sources import SOURCES
 from weft.syntax.ast import (
@@ -53,7 +53,7 @@ def at_the_call(found: Diagnostic, patch: Patch, within: Walkable | None) -> Dia
 def value_of(output: OutputDefinition) -> Walkable | None:
     """The expression that an output is defined by; None for a parameter."""
     match output.definition:
-        case Expanded(value=value) | Part(value=value) | FromSource(call=value) | FromCache(call=value):
+        case Expanded(value=value) | BundlePart(value=value) | FromSource(call=value) | FromCache(call=value):
             return value
     return None
 
@@ -303,12 +303,12 @@ def _check_body(spindle: SpindleDefinition, elaborator: Elaborator[Shape], attem
 
 def _members(local: Local | None, several: bool, resolver: Resolver) -> Sequence[Member]:
     """The strands that a local of a body is: a name that is no output may stand for several."""
-    group = local if isinstance(local, Group) else None
+    group = local if isinstance(local, StrandGroup) else None
     if several and isinstance(local, Closure):
         group = resolver.group(local.value, local.scope)
     if group is not None:
         return group.members
-    return () if local is None or isinstance(local, Group) else (local,)
+    return () if local is None or isinstance(local, StrandGroup) else (local,)
 
 
 def _all_slots(elaborator: Elaborator[Shape], owner: object) -> set[str]:
@@ -351,7 +351,7 @@ def _fact(ref: StrandRef, elaborator: Elaborator[Shape], planar: set[str]) -> Fa
 def _untagged(patch: Patch, findings: _Findings) -> RenderGraph:
     e = findings.elaborator
     nodes = tuple(
-        Node(instance.name, _kind(instance), tuple(
+        GraphNode(instance.name, _kind(instance), tuple(
             _strand(e, output) for output in instance.outputs.values()
         ))
         for instance in patch.instances.values()

@@ -267,26 +267,26 @@ FIXED_FIELDS = frozenset({"aspect", *SETTINGS})
 ALL_FIELDS = (*BASES, *FIELDS, *sorted(FIXED_FIELDS))
 
 
-class About(NamedTuple):
+class FieldDoc(NamedTuple):
     """What there is to know of a field: one sentence, and an expression that shows it at work."""
 
     doc: str
     example: str
 
 
-ABOUT: Mapping[str, About] = MappingProxyType(
+ABOUT: Mapping[str, FieldDoc] = MappingProxyType(
     {
-        "x": About("place in the picture from left to right, 0…1; in sound it runs 0…1 `pitch` times a second",
+        "x": FieldDoc("place in the picture from left to right, 0…1; in sound it runs 0…1 `pitch` times a second",
                    "sin(me@x * tau)"),
-        "y": About("place in the picture from top to bottom, 0…1; in sound it runs 0…1 once in `sweep` seconds",
+        "y": FieldDoc("place in the picture from top to bottom, 0…1; in sound it runs 0…1 once in `sweep` seconds",
                    "mix(0.2, 0.8, me@y)"),
-        "abstime": About("seconds since the start, which neither a save nor the loop resets", "sin(me@abstime)"),
-        "channel": About("channel of the sound: 0 is left, 1 is right; 0 in a picture",
+        "abstime": FieldDoc("seconds since the start, which neither a save nor the loop resets", "sin(me@abstime)"),
+        "channel": FieldDoc("channel of the sound: 0 is left, 1 is right; 0 in a picture",
                          "if me@channel == 0 then me@x else me@y"),
-        "aspect": About("width of the picture divided by its height",
+        "aspect": FieldDoc("width of the picture divided by its height",
                         "hypot((me@x - 0.5) * me@aspect, me@y - 0.5) < 0.3"),
-        **{name: About(field.doc, field.example) for name, field in FIELDS.items()},
-        **{name: About(setting.doc, setting.example) for name, setting in SETTINGS.items()},
+        **{name: FieldDoc(field.doc, field.example) for name, field in FIELDS.items()},
+        **{name: FieldDoc(setting.doc, setting.example) for name, setting in SETTINGS.items()},
     }
 )  # fmt: skip
 """Every field, settings included, by the name behind `me@`."""
@@ -307,7 +307,7 @@ class SlotRequest:
     span: Span
 
 
-class Loop(Protocol[V]):
+class OpenLoop(Protocol[V]):
     """A loop being built. `index` and `carried` are what its body reads in a step."""
 
     @property
@@ -349,7 +349,7 @@ class Domain(Protocol[V]):
     def loop_level(self, value: V) -> int:
         """The level of the innermost loop whose variables a value mentions, -1 for none."""
 
-    def loop(self, level: int, first: V, last: V, inits: Sequence[V], span: Span) -> Loop[V]: ...
+    def loop(self, level: int, first: V, last: V, inits: Sequence[V], span: Span) -> OpenLoop[V]: ...
 
     def state(self, slot: SlotRequest, plane: int, ticks: V, at: Coordinates[V], span: Span) -> V:
         """A plane of a slot as it was `ticks` ago, at a place. `ticks` is a whole number from 1."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from weft.graph.nodes import Edge, Node, RenderGraph, Sink, Strand, Subgraph
+from weft.graph.nodes import Edge, GraphNode, RenderGraph, Sink, Strand, Subgraph
 from weft.names import StrandRef
 
 # The render graph as JSON, without loss in both directions.
@@ -32,12 +32,12 @@ def from_json(data: Json) -> RenderGraph:
     )
 
 
-def _node_to_json(node: Node) -> Json:
+def _node_to_json(node: GraphNode) -> Json:
     return {"name": node.name, "kind": node.kind, "strands": [_strand_to_json(s) for s in node.strands]}
 
 
-def _node_from_json(data: Json) -> Node:
-    return Node(data["name"], data["kind"], tuple(_strand_from_json(s) for s in data["strands"]))
+def _node_from_json(data: Json) -> GraphNode:
+    return GraphNode(data["name"], data["kind"], tuple(_strand_from_json(s) for s in data["strands"]))
 
 
 def _strand_to_json(strand: Strand) -> Json:
@@ -152,7 +152,7 @@ class _Box:
 
 
 @dataclass(frozen=True, slots=True)
-class _Frame:
+class _SubgraphBox:
     """A subgraph with all that it evaluates."""
 
     title: str
@@ -242,11 +242,11 @@ def _edge_text(edge: Edge, across: frozenset[StrandRef]) -> str:
 # --- diagrams -----------------------------------------------------------------------------------------------------
 
 
-def _diagram(graph: RenderGraph) -> tuple[list[_Frame], list[_Arrow]]:
+def _diagram(graph: RenderGraph) -> tuple[list[_SubgraphBox], list[_Arrow]]:
     strands, sinks = graph.strands(), {sink.label: sink for sink in graph.sinks}
     ids = _ids(graph)
     owner = {ref: subgraph.name for subgraph in graph.subgraphs for ref in subgraph.tied}
-    frames: list[_Frame] = []
+    frames: list[_SubgraphBox] = []
     arrows: list[_Arrow] = []
     for subgraph in graph.subgraphs:
         here = subgraph.name
@@ -256,9 +256,9 @@ def _diagram(graph: RenderGraph) -> tuple[list[_Frame], list[_Arrow]]:
             arrows += _arrows(reader, edges, here, owner, ids)
         boxes = [_Box(ids[here, str(ref)], _box_lines(strands[ref])) for ref in subgraph.strands]
         boxes += [_Box(ids[here, label], (label,), is_sink=True) for label in subgraph.sinks]
-        frames.append(_Frame(here, tuple(boxes)))
+        frames.append(_SubgraphBox(here, tuple(boxes)))
     unused = tuple(_Box(ids[_UNUSED, str(ref)], _box_lines(strands[ref])) for ref in _unused(graph))
-    return frames + [_Frame(_UNUSED, unused)] * bool(unused), arrows
+    return frames + [_SubgraphBox(_UNUSED, unused)] * bool(unused), arrows
 
 
 def _arrows(

@@ -13,12 +13,12 @@ from weft.errors import Span, WeftError, did_you_mean, error, steps_of
 from weft.graph import memory
 from weft.graph.budget import Budget
 from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinates, Domain, Environment, SlotRequest
-from weft.graph.memory import Evaluation, run_loop
-from weft.graph.nodes import Expanded, FromCache, FromParameter, FromSource, Part, Patch, Spread
+from weft.graph.memory import Elaborating, run_loop
+from weft.graph.nodes import BundlePart, Expanded, FromCache, FromParameter, FromSource, Patch, Spread
 from weft.graph.resolve import RESERVED, Resolver, too_many_outputs
 from weft.graph.scope import (
-    CacheMember, Closure, Fixed, Group, LoopResult, LoopSite, Member, Opaque, PoisonedError, PositionallyRemapped,
-    Remapped, Scope, SourceMember, StrandMember, match_arguments, positional_axes
+    CacheMember, Closure, Fixed, LoopResult, LoopSite, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped,
+    Scope, SourceMember, StrandGroup, StrandMember, match_arguments, positional_axes
 )
 from weft.keys import KEYS, MOUSE
 from weft.names import StrandRef
@@ -99,7 +99,7 @@ def _under_time_map(task: Task[V], moved_at: Span) -> Task[V]:
 _STEPS_OF_A_CHOICE = 6
 
 
-def indexed(e: Evaluation[V], node: Index, scope: Scope, at: Coordinates[V]) -> Task[V]:
+def indexed(e: Elaborating[V], node: Index, scope: Scope, at: Coordinates[V]) -> Task[V]:
     """The element at an index: the only one asked for, or a choice among all."""
     index: V = yield e.value(node.index, scope, at)
     if e.resolver.is_open(node.base, scope):
@@ -129,7 +129,7 @@ def _constant_place(node: Index, index: float, count: int) -> int:
 
 
 def _element(
-    e: Evaluation[V], node: Index, group: Group, spreads: Sequence[Spread] | None, place: int, scope: Scope,
+    e: Elaborating[V], node: Index, group: StrandGroup, spreads: Sequence[Spread] | None, place: int, scope: Scope,
     at: Coordinates[V],
 ) -> Task[V]:  # fmt: skip
     if spreads is None:
@@ -141,7 +141,7 @@ def _element(
 # What names and accesses (`name@output`) stand for, as values and as the targets of maps.
 
 
-def meant(e: Evaluation[V], node: Name | Access, scope: Scope, at: Coordinates[V]) -> Member:
+def meant(e: Elaborating[V], node: Name | Access, scope: Scope, at: Coordinates[V]) -> Member:
     """What a name or an access stands for, at coordinates. Raises WeftError if there is no such thing, or several."""
     if isinstance(node, Access):
         return _accessed(e, node, scope, at)
@@ -149,13 +149,13 @@ def meant(e: Evaluation[V], node: Name | Access, scope: Scope, at: Coordinates[V
     match found:
         case float():
             return Fixed(e.domain.const(found, node.span))
-        case Group():
+        case StrandGroup():
             return e.resolver.pick(found, scope, node.span)
         case _:
             return found
 
 
-def _accessed(e: Evaluation[V], node: Access, scope: Scope, at: Coordinates[V]) -> Member:
+def _accessed(e: Elaborating[V], node: Access, scope: Scope, at: Coordinates[V]) -> Member:
     if isinstance(node.base, Name) and node.base.id not in scope.locals:
         match node.base.id:
             case "me":
@@ -178,7 +178,7 @@ def _accessed(e: Evaluation[V], node: Access, scope: Scope, at: Coordinates[V]) 
     return member
 
 
-def _group(resolver: Resolver, node: Access, scope: Scope) -> Group:
+def _group(resolver: Resolver, node: Access, scope: Scope) -> StrandGroup:
     group = resolver.group(node.base, scope)
     if group is not None and any(group.names):
         return group
@@ -476,7 +476,7 @@ class Elaborator(Generic[V]):
             case Expanded(expression, spread):
                 scope = scope or self._scopes.setdefault(ref, Scope(str(ref), spread=spread))
                 return self.value(expression, scope, at)
-            case Part(expression, index, path):
+            case BundlePart(expression, index, path):
                 scope = scope or self._scopes.setdefault(ref, Scope(path))
                 group = self.resolver.group(expression, scope)
                 width = 1 if group is None else len(group)

@@ -23,7 +23,7 @@ from weft.trampoline import Task
 V = TypeVar("V")
 
 
-class Evaluation(Protocol[V]):
+class Elaborating(Protocol[V]):
     """The elaborator, as what is written beside it sees it."""
 
     @property
@@ -58,7 +58,7 @@ _STEPS_OF_READING = 30
 MAX_TICKS = 60_000_000
 
 
-def remember(e: Evaluation[V], name: str, call: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
+def remember(e: Elaborating[V], name: str, call: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
     """The value of a stateful call at coordinates."""
     spec = STATE[name]
     args = match_arguments(name, spec.params, call.args, call.span)
@@ -82,12 +82,12 @@ def remember(e: Evaluation[V], name: str, call: Call, scope: Scope, at: Coordina
     return result
 
 
-def _one(e: Evaluation[V]) -> V:
+def _one(e: Elaborating[V]) -> V:
     return e.domain.const(1.0)
 
 
 def _prev(
-    e: Evaluation[V], key: str, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
+    e: Elaborating[V], key: str, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
 ) -> Task[V]:
     slot = SlotRequest(key, "prev", 1, 1, call.span)
     e.remember(slot, [lambda: e.value(args[0], scope.for_memory(), e.env.own)])
@@ -96,7 +96,7 @@ def _prev(
 
 
 def _integral(
-    e: Evaluation[V], name: str, key: str, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
+    e: Elaborating[V], name: str, key: str, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
 ) -> Task[V]:
     slot = SlotRequest(key, name, 1, 1, call.span)
 
@@ -113,7 +113,7 @@ def _integral(
 
 
 def _hold(
-    e: Evaluation[V], key: str, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
+    e: Elaborating[V], key: str, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
 ) -> Task[V]:
     slot = SlotRequest(key, "hold", 1, 3, call.span)
 
@@ -135,7 +135,7 @@ def _hold(
 
 
 def _delay(
-    e: Evaluation[V], key: str, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
+    e: Elaborating[V], key: str, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
 ) -> Task[V]:
     signal, ticks, most = args
     longest = yield _constant_ticks(e, most, scope, "max", least=0)
@@ -153,7 +153,7 @@ def _delay(
     return _interpolated(e, slot, 0, age, longest, now, at, call.span)
 
 
-def _at_least_one(e: Evaluation[V], ticks: Expression, scope: Scope) -> bool:
+def _at_least_one(e: Elaborating[V], ticks: Expression, scope: Scope) -> bool:
     """Whether ticks that vary say by themselves that they do not fall below 1: `max(1, …)` or `clamp(…, 1, …)`."""
     if not (isinstance(ticks, Call) and isinstance(ticks.callee, Name)) or e.resolver.is_remap(ticks, scope):
         return False
@@ -166,7 +166,7 @@ def _at_least_one(e: Evaluation[V], ticks: Expression, scope: Scope) -> bool:
     return any(isinstance(bound, Number) and bound.value >= 1 for bound in bounds)
 
 
-def cached(e: Evaluation[V], member: CacheMember, at: Coordinates[V]) -> Task[V]:
+def cached(e: Elaborating[V], member: CacheMember, at: Coordinates[V]) -> Task[V]:
     """An output of a cache at coordinates, its own axis included."""
     call, scope = member.call, member.scope
     _, count = match_arguments("cache", STATE["cache"].params, call.args, call.span)
@@ -188,7 +188,7 @@ def cached(e: Evaluation[V], member: CacheMember, at: Coordinates[V]) -> Task[V]
     return _interpolated(e, slot, member.plane, age, float(depth - 1), now, at, call.span)
 
 
-def _constant_ticks(e: Evaluation[V], node: Expression, scope: Scope, name: str, least: int = 1) -> Task[float]:
+def _constant_ticks(e: Elaborating[V], node: Expression, scope: Scope, name: str, least: int = 1) -> Task[float]:
     value: V = yield e.value(node, scope, e.env.own)
     ticks = e.domain.constant(value)
     if e.domain.is_unknown(value):
@@ -201,7 +201,7 @@ def _constant_ticks(e: Evaluation[V], node: Expression, scope: Scope, name: str,
 
 
 def _interpolated(
-    e: Evaluation[V], slot: SlotRequest, plane: int, age: V, most: float, now: V | None, at: Coordinates[V], span: Span
+    e: Elaborating[V], slot: SlotRequest, plane: int, age: V, most: float, now: V | None, at: Coordinates[V], span: Span
 ) -> V:
     """A plane as it was `age` ticks ago, clamped to 0…most (to 1…most without a value of now), linear in between."""
     e.budget.spend(_STEPS_OF_READING)
@@ -234,7 +234,7 @@ UNROLLED_SIZE = 4096
 _STEPS_OF_A_STEP = 12
 
 
-def run_loop(e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[dict[str, V]]:
+def run_loop(e: Elaborating[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[dict[str, V]]:
     """What a loop leaves in each name that it assigns."""
     names = e.resolver.ordinals.carried(loop.body)
     first: V = yield e.value(loop.first, scope, at)
@@ -262,13 +262,13 @@ def run_loop(e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V]) -> T
     return results
 
 
-def _pays(e: Evaluation[V], loop: For, scope: Scope, steps: int) -> bool:
+def _pays(e: Elaborating[V], loop: For, scope: Scope, steps: int) -> bool:
     """Whether a loop of so many steps is worth being written out."""
     size = scope.copies * steps * (STEP_SIZE + e.resolver.ordinals.size(loop.body))
     return steps <= UNROLLED_STEPS and (size <= UNROLLED_SIZE or steps <= 1)
 
 
-def _constant_steps(e: Evaluation[V], loop: For, first: V, last: V) -> int | None:
+def _constant_steps(e: Elaborating[V], loop: For, first: V, last: V) -> int | None:
     start, end = e.domain.constant(first), e.domain.constant(last)
     if start is None or end is None:
         return None
@@ -284,7 +284,7 @@ def _ends(loop: For) -> Span:
 
 
 def _unrolled(
-    e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V], start: float, steps: int, carried: dict[str, V]
+    e: Elaborating[V], loop: For, scope: Scope, at: Coordinates[V], start: float, steps: int, carried: dict[str, V]
 ) -> Task[dict[str, V]]:
     for k in range(steps):
         e.budget.spend(_STEPS_OF_A_STEP)
@@ -297,7 +297,7 @@ def _unrolled(
 
 
 def _real(
-    e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V], ends: tuple[V, V], carried: dict[str, V]
+    e: Elaborating[V], loop: For, scope: Scope, at: Coordinates[V], ends: tuple[V, V], carried: dict[str, V]
 ) -> Task[dict[str, V]]:
     domain = e.domain
     values = [*ends, *carried.values(), *at.values()]
@@ -332,7 +332,7 @@ def _fixed_values(scope: Scope, names: Mapping[str, V]) -> dict[str, V]:
     return values
 
 
-def _body(e: Evaluation[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[Scope]:
+def _body(e: Elaborating[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[Scope]:
     """Runs one step's statements: inside a loop, what is assigned is a number at once."""
     for statement in loop.body:
         e.resolver.spend_on_binding(scope)

@@ -9,8 +9,8 @@ from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, did_you_mean, error
 from weft.graph.domain import DEFAULTS, SETTINGS
 from weft.graph.nodes import (
-    Definition, Expanded, FromCache, FromParameter, FromSource, Instance, OutputDefinition, Part, Patch, SinkStatement,
-    Spread
+    BundlePart, Definition, Expanded, FromCache, FromParameter, FromSource, Instance, OutputDefinition, Patch,
+    SinkStatement, Spread
 )
 from weft.graph.resolve import RESERVED, check_bound, check_copies
 from weft.graph.scope import source_shape
@@ -27,7 +27,7 @@ S = TypeVar("S")
 
 def collect(program: Program, contexts: ContextTable, report: Report) -> Patch:
     """The names of a program. What cannot be bound is reported and left out."""
-    names = _Names(contexts, report)
+    names = _NameCollector(contexts, report)
     for statement in program.statements:
         if isinstance(statement, SpindleDefinition):
             names.attempt(names.spindle, statement)
@@ -50,7 +50,7 @@ def collect(program: Program, contexts: ContextTable, report: Report) -> Patch:
     return names.patch()
 
 
-class _Names:
+class _NameCollector:
     def __init__(self, contexts: ContextTable, report: Report) -> None:
         self.contexts = contexts
         self.report = report
@@ -135,7 +135,7 @@ class _Names:
             self._check_axis(outputs)
         else:
             path = f"{statement.name.name}@{names[0]}"
-            definitions = [Part(value, i, path) for i in range(len(names))]
+            definitions = [BundlePart(value, i, path) for i in range(len(names))]
         self._bind(statement.name, outputs, definitions, axes, statement.doc)
 
     def _called(self, value: Expression) -> str:

@@ -38,7 +38,7 @@ class Strand:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     """An instance of the patch. `kind` says what it comes from: strands, source, cache or parameter."""
 
     name: str
@@ -78,7 +78,7 @@ class Subgraph:
 class RenderGraph:
     """The whole graph. `subgraphs` stand in an order in which they can run."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     sinks: tuple[Sink, ...]
     subgraphs: tuple[Subgraph, ...]
 
@@ -120,7 +120,7 @@ class Expanded:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class BundlePart:
     """`value::name<a, b>`: what the value has at a position. `path` is where its state lives: one for all outputs
     that are bound together."""
 
@@ -155,7 +155,7 @@ class FromParameter:
     index: int
 
 
-Definition: TypeAlias = Expanded | Part | FromSource | FromCache | FromParameter
+Definition: TypeAlias = Expanded | BundlePart | FromSource | FromCache | FromParameter
 
 
 @dataclass(frozen=True, slots=True, eq=False)

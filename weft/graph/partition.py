@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TypeAlias, TypeVar
 
 from weft.contexts import ContextTable
-from weft.graph.nodes import Edge, Node, RenderGraph, Strand, Subgraph
+from weft.graph.nodes import Edge, GraphNode, RenderGraph, Strand, Subgraph
 from weft.names import StrandRef
 
 # Order in directed graphs: strongly connected components, and what can run before what.
@@ -162,15 +162,16 @@ def _home(fact: Fact, consumers: set[str], contexts: ContextTable) -> str | None
 
 
 def _tagged(
-    node: Node, wanted: Mapping[StrandRef, set[str]], tied: Mapping[StrandRef, str], facts: Mapping[StrandRef, Fact]
-) -> Node:
+    node: GraphNode, wanted: Mapping[StrandRef, set[str]], tied: Mapping[StrandRef, str],
+    facts: Mapping[StrandRef, Fact],
+) -> GraphNode:
     def strand(s: Strand) -> Strand:
         home = tied.get(s.ref)
         if home is not None:
             return Strand(s.ref, s.place, s.reads, (home,), home, facts[s.ref].reason, s.sources)
         return Strand(s.ref, s.place, s.reads, tuple(sorted(wanted[s.ref])), s.tied, s.reason, s.sources)
 
-    return Node(node.name, node.kind, tuple(strand(s) for s in node.strands))
+    return GraphNode(node.name, node.kind, tuple(strand(s) for s in node.strands))
 
 
 # Cutting a tagged graph into subgraphs: connected parts of one context that can run one after another.

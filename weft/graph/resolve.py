@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from weft.errors import Span, WeftError, did_you_mean, error, steps_of
 from weft.graph.budget import Budget
-from weft.graph.nodes import Expanded, FromCache, FromSource, Part, Patch, Spread
+from weft.graph.nodes import BundlePart, Expanded, FromCache, FromSource, Patch, Spread
 from weft.graph.partition import components
 from weft.graph.scope import (
-    Body, CacheMember, Closure, Group, Local, LoopResult, LoopSite, Member, Opaque, PoisonedError, Required, Scope,
-    SourceMember, as_member, instance_group, match_arguments, pick_hint, remapped, source_shape, strands
+    CacheMember, Closure, Local, LoopResult, LoopSite, Member, Opaque, PoisonedError, Required, Scope, SourceMember,
+    SpindleBody, StrandGroup, as_member, instance_group, match_arguments, pick_hint, remapped, source_shape, strands
 )
 from weft.ops import BUILTINS, CONSTANTS, ieee
 from weft.ops.state import STATE
@@ -205,7 +205,7 @@ def _defining(patch: Patch) -> Iterable[Expression]:
     for instance in patch.instances.values():
         for output in instance.outputs.values():
             match output.definition:
-                case Expanded(value=value) | Part(value=value) | FromSource(call=value) | FromCache(call=value):
+                case Expanded(value=value) | BundlePart(value=value) | FromSource(call=value) | FromCache(call=value):
                     found[value] = None
                 case _:
                     pass
@@ -251,9 +251,9 @@ class Resolver:
         self._budget = budget
         self.ordinals = ordinals_of(patch)
         self._bodies: dict[tuple[Call, Scope], Scope] = {}
-        self._bundles: dict[tuple[Bundle, Scope], Group] = {}
+        self._bundles: dict[tuple[Bundle, Scope], StrandGroup] = {}
         self._open_bodies: dict[Hashable, Scope] = {}
-        self._instances: dict[str, Group] = {}
+        self._instances: dict[str, StrandGroup] = {}
         self._suggested: dict[tuple[str, int | None], str | None] = {}
         self._compared = 0
 
@@ -303,7 +303,7 @@ class Resolver:
             self._suggested[place] = did_you_mean(name, names)
         return self._suggested.get(place)
 
-    def instance(self, name: str) -> Group:
+    def instance(self, name: str) -> StrandGroup:
         """The group of an instance of the patch."""
         group = self._instances.get(name)
         if group is None:
@@ -334,11 +334,11 @@ class Resolver:
 
     # --- groups ---------------------------------------------------------------------------------------------------
 
-    def group(self, expression: Expression, scope: Scope) -> Group | None:
+    def group(self, expression: Expression, scope: Scope) -> StrandGroup | None:
         """The strands that an expression stands for, if it can stand for several: a name, a call, a bundle, or a remap
         of these. Raises WeftError for names that are not known."""
         wrappers: list[tuple[Remap | Call, Scope]] = []
-        group: Group | None = None
+        group: StrandGroup | None = None
         while group is None:
             self._budget.spend(1)
             match expression:
@@ -359,7 +359,7 @@ class Resolver:
                     match found:
                         case Closure():
                             expression, scope = found.value, found.scope
-                        case Group():
+                        case StrandGroup():
                             group = found
                         case _:
                             return None
@@ -369,14 +369,14 @@ class Resolver:
             group = group and remapped(group, wrapper, written_in)
         return group
 
-    def _bundle(self, bundle: Bundle, scope: Scope) -> Group:
+    def _bundle(self, bundle: Bundle, scope: Scope) -> StrandGroup:
         group = self._bundles.get((bundle, scope))
         if group is None:
             members = tuple(Closure(item, scope.spread_over(None)) for item in bundle.items)
-            group = self._bundles[bundle, scope] = Group(("",) * len(members), members)
+            group = self._bundles[bundle, scope] = StrandGroup(("",) * len(members), members)
         return group
 
-    def _call_group(self, call: Call, scope: Scope) -> Group | None:
+    def _call_group(self, call: Call, scope: Scope) -> StrandGroup | None:
         name = _callee(call)
         match self.callable_named(name, scope):
             case SpindleDefinition() as spindle:
@@ -384,7 +384,7 @@ class Resolver:
                 names = tuple(o.name for o in spindle.outputs)
                 if not body.locals.keys() >= set(names):
                     raise PoisonedError  # an output that is never assigned
-                return Group(names, tuple(as_member(body.locals[n]) for n in names))
+                return StrandGroup(names, tuple(as_member(body.locals[n]) for n in names))
             case "source":
                 return self.source_group(call, f"{scope.path}/{name}#{self.ordinals.of(call)}")
             case "state" if name == "cache":
@@ -393,7 +393,7 @@ class Resolver:
             case _:
                 return None
 
-    def spread_shape(self, expression: Expression, scope: Scope) -> Group | None:
+    def spread_shape(self, expression: Expression, scope: Scope) -> StrandGroup | None:
         """The first group of several strands that an expression would be spread over: `img` in `img * 0.5`."""
         waiting: list[tuple[Expression, Scope]] = [(expression, scope)]
         while waiting:
@@ -422,7 +422,7 @@ class Resolver:
             scope = scope.for_memory()
         return [(argument.value, scope) for argument in call.args]
 
-    def pick(self, group: Group, scope: Scope, span: Span) -> Member:
+    def pick(self, group: StrandGroup, scope: Scope, span: Span) -> Member:
         """The one strand that a group means in a scalar place: its only one, or the one that is being spread over."""
         if len(group) == 1:
             return group.members[0]
@@ -438,7 +438,7 @@ class Resolver:
                     f"({', '.join(spread.names)})", span, "give as many outputs as there are strands, or "
                     + pick_hint(span, group))  # fmt: skip
 
-    def index_range(self, expression: Expression, scope: Scope) -> tuple[Group, list[Spread] | None]:
+    def index_range(self, expression: Expression, scope: Scope) -> tuple[StrandGroup, list[Spread] | None]:
         """What an index picks from: a group, or the places that an expression can be spread over."""
         group = self.group(expression, scope)
         if group is not None:
@@ -476,14 +476,14 @@ class Resolver:
 
     # --- sources --------------------------------------------------------------------------------------------------
 
-    def source_group(self, call: Call, axis_owner: str) -> Group:
+    def source_group(self, call: Call, axis_owner: str) -> StrandGroup:
         """The outputs of a source call. Raises WeftError for arguments that are not what the source takes."""
         spec = SOURCES[_callee(call)]
         outputs, axes = source_shape(call, spec)
         own = {a: f"{axis_owner}@{a}" for a in axes if a == "k"}
         positional = tuple(own.get(a, "time" if a == "abstime" else a) for a in axes)
         members = tuple(SourceMember(call, name, plane) for plane, name in enumerate(outputs))
-        return Group(outputs, members, own, positional)
+        return StrandGroup(outputs, members, own, positional)
 
     # --- spindles -------------------------------------------------------------------------------------------------
 
@@ -582,7 +582,7 @@ class Resolver:
         self.ordinals.number(spindle)
         later = frozenset(self.ordinals.assigned(spindle.body))
         parameters = {p.name: a for p, a in zip(spindle.parameters, arguments, strict=True)}
-        body, chain = Body(), (*scope.chain, spindle)
+        body, chain = SpindleBody(), (*scope.chain, spindle)
         inner = Scope(
             path, parameters, later - set(parameters), scope.level, scope.varying, chain, body=body,
             copies=scope.copies,
@@ -640,7 +640,7 @@ class Resolver:
                 case _:
                     pass
 
-    def bound_call(self, statement: CallBinding, scope: Scope) -> Group:
+    def bound_call(self, statement: CallBinding, scope: Scope) -> StrandGroup:
         """What `f(x)::n<a, b>` binds inside a body."""
         names = [o.name for o in statement.outputs]
         if statement.count is not None:
@@ -650,7 +650,7 @@ class Resolver:
                                                  spread=Spread(tuple(names), i)))
                 for i, n in enumerate(names)
             )  # fmt: skip
-            return Group(tuple(names), copies)
+            return StrandGroup(tuple(names), copies)
         value = statement.value
         if isinstance(value, Call) and _callee(value) == "cache" and not self.is_remap(value, scope):
             group = self.cache_group(value, scope, f"{scope.path}/{statement.name.name}")
@@ -660,21 +660,21 @@ class Resolver:
                 group = found
             else:
                 width = len(names) if self.is_open(value, scope) else 1
-                group = Group(tuple(names[:width]), (Closure(value, scope),) * width)
+                group = StrandGroup(tuple(names[:width]), (Closure(value, scope),) * width)
         check_bound(statement, len(group))
         return group.take(len(names), names)
 
-    def cache_group(self, call: Call, scope: Scope, owner: str) -> Group:
+    def cache_group(self, call: Call, scope: Scope, owner: str) -> StrandGroup:
         """The outputs of `cache(instance, n)`, whose axis belongs to `owner`."""
         instance, _ = match_arguments("cache", STATE["cache"].params, call.args, call.span)
         if instance is None:
             raise TypeError("cache without an instance passed its signature")
-        shape = self.group(instance, scope) or Group(("v",), (Closure(instance, scope),))
+        shape = self.group(instance, scope) or StrandGroup(("v",), (Closure(instance, scope),))
         axis = f"{owner}@k"
         members = tuple(
             CacheMember(call, scope, plane, len(shape), axis, now) for plane, now in enumerate(shape.members)
         )
-        return Group(shape.names, members, {"k": axis}, (axis,))
+        return StrandGroup(shape.names, members, {"k": axis}, (axis,))
 
 
 def _looking_back(name: Name, scope: Scope) -> str:

@@ -113,7 +113,7 @@ class PoisonedError(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class Body:
+class SpindleBody:
     """The body of a spindle, for one call. `end` is the scope behind its last statement, None until that is reached;
     `for_memory` has the scopes made so far that look ahead to it."""
 
@@ -138,7 +138,7 @@ class Scope:
     varying: bool = False
     chain: tuple[SpindleDefinition, ...] = ()
     spread: Spread | None = None
-    body: Body | None = None
+    body: SpindleBody | None = None
     copies: int = 1
 
     def bind(self, name: str, value: Local) -> Scope:
@@ -213,7 +213,7 @@ class Opaque:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class StrandGroup:
     """Several strands under one name: an instance, the outputs of a call, a bundle (whose elements have no names).
     `axes` maps each coordinate it brings along to that coordinate's own name (`k` to `c@k`)."""
 
@@ -229,12 +229,12 @@ class Group:
     def member(self, name: str) -> Member | None:
         return self.members[self.names.index(name)] if name in self.names else None
 
-    def take(self, count: int, names: Iterable[str]) -> Group:
+    def take(self, count: int, names: Iterable[str]) -> StrandGroup:
         """The first `count` members under other names."""
         return replace(self, names=tuple(names), members=self.members[:count])
 
 
-Local: TypeAlias = Closure | Fixed | LoopResult | Opaque | Group
+Local: TypeAlias = Closure | Fixed | LoopResult | Opaque | StrandGroup
 
 
 # --- what a member of a group can be ------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ Member: TypeAlias = (
 # Groups: what an instance, a remap or a call stands for, as the strands that it is.
 
 
-def instance_group(instance: Instance) -> Group:
+def instance_group(instance: Instance) -> StrandGroup:
     """The outputs of an instance, with its own axes."""
     names = tuple(instance.outputs)
     members = tuple(StrandMember(StrandRef(instance.name, name)) for name in names)
@@ -307,10 +307,10 @@ def instance_group(instance: Instance) -> Group:
         positional = tuple(axes.get(a, "time" if a == "abstime" else a) for a in shape)
     elif isinstance(first, FromCache):
         positional = tuple(axes.values())
-    return Group(names, members, axes, positional)
+    return StrandGroup(names, members, axes, positional)
 
 
-def remapped(group: Group, wrapper: Remap | Call, scope: Scope) -> Group:
+def remapped(group: StrandGroup, wrapper: Remap | Call, scope: Scope) -> StrandGroup:
     """The strands of a group with other coordinates, as a remap or a positional one written in `scope` gives them."""
     match wrapper:
         case Remap(_, maps, _):
@@ -336,17 +336,17 @@ def positional_axes(call: Call, axes: tuple[str, ...]) -> tuple[tuple[str, Expre
 
 def as_member(local: Local) -> Member:
     """A local that is known to be one strand."""
-    if isinstance(local, Group):
+    if isinstance(local, StrandGroup):
         raise TypeError("an output of a spindle is a strand")
     return local
 
 
-def strands(group: Group) -> str:
+def strands(group: StrandGroup) -> str:
     """A group in the words of a message."""
     return f"{len(group)} strands ({', '.join(name or '…' for name in group.names)})"
 
 
-def pick_hint(span: Span, group: Group) -> str:
+def pick_hint(span: Span, group: StrandGroup) -> str:
     """How to take one strand of the group that stands at a place."""
     name = span.text if span.text.isidentifier() else None
     if name and group.names[0]:

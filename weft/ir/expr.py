@@ -299,14 +299,14 @@ class Constants:
 
 
 @dataclass(slots=True)
-class Builder:
+class ExprBuilder:
     """Makes expressions in a pool. What it makes stands for the text at `span`."""
 
     pool: Pool
     constants: Constants = field(default_factory=Constants)
     span: Span | None = None
 
-    def at(self, span: Span | None) -> Builder:
+    def at(self, span: Span | None) -> ExprBuilder:
         """The same builder, for another place in the text."""
         self.span = span
         return self
@@ -366,7 +366,7 @@ _SMALL_COUNTS = range(17)
 
 @lru_cache(maxsize=256)
 def _expanded_size(name: str, operands: tuple[float | None, ...]) -> int:
-    builder = Builder(Pool())
+    builder = ExprBuilder(Pool())
     args = [
         builder.pool.make("coord", (), str(k)) if n is None else builder.const(n) for k, n in enumerate(operands)
     ]

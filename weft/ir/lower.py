@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from weft.contexts import ContextSpec, ContextTable, is_led
+from weft.contexts import ContextSpec, ContextTable, is_smoothed
 from weft.errors import Diagnostic, Span, WeftError, error
 from weft.graph.build import sink_parts
 from weft.graph.domain import Coordinates, Environment, SlotRequest
@@ -250,7 +250,7 @@ def _beside(text: Text) -> str:
 # strand that it reads all over a picture is sent as a picture.
 
 
-class FeedRates:
+class FeedCollector:
     """Replaces what comes from outside by coordinates, and collects what others have to evaluate for that."""
 
     def __init__(self, name: str, pool: Pool, rate: Mapping[Expr, Rate]) -> None:
@@ -267,7 +267,7 @@ class FeedRates:
     def led(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
         """An expression, whose operands have become `args`, as it is computed in the stream."""
         match node.op, node.attr:
-            case "uniform", str(name) if is_led(name):
+            case "uniform", str(name) if is_smoothed(name):
                 return self._coordinate(name, node)
             case "strand", StrandRef() as ref if _is_now(node):
                 return self._coordinate(str(ref), node)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from weft.contexts import ContextSpec
-from weft.ir.expr import Builder, Expr, Lowered, Pool, SlotPlane, in_order
-from weft.ir.lower import FeedRates
+from weft.ir.expr import Expr, ExprBuilder, Lowered, Pool, SlotPlane, in_order
+from weft.ir.lower import FeedCollector
 from weft.ir.phases import phase_rewriting, wave_rewriting
 from weft.ir.rates import Rate, planar_slots, rates
 from weft.ops import OPS, formula as f
@@ -107,13 +107,13 @@ def lead(lowered: Lowered, context: PassContext) -> Lowered:
     if not context.spec.streams:
         return lowered
     slots = {slot.key: slot for slot in lowered.slots}
-    leading = FeedRates(lowered.name, context.pool, rates(lowered.swept, context.spec, slots))
+    leading = FeedCollector(lowered.name, context.pool, rates(lowered.swept, context.spec, slots))
     return replace(rewrite(lowered, context.pool, leading.led), feeds=leading.feeds)
 
 
 def expand(lowered: Lowered, context: PassContext) -> Lowered:
     """Rewrites every builtin that is made of simpler ones."""
-    builder = Builder(context.pool)
+    builder = ExprBuilder(context.pool)
 
     def expanded(node: Expr, args: tuple[Expr, ...]) -> Expr:
         row = OPS.get(node.op)
@@ -126,7 +126,7 @@ def expand(lowered: Lowered, context: PassContext) -> Lowered:
 
 def fold(lowered: Lowered, context: PassContext) -> Lowered:
     """Computes what is constant, and leaves out operations that change nothing."""
-    builder = Builder(context.pool)
+    builder = ExprBuilder(context.pool)
 
     def folded(node: Expr, args: tuple[Expr, ...]) -> Expr:
         if node.op not in OPS:
@@ -174,7 +174,7 @@ def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
             if not rests.isdisjoint(node.args):
                 handed.update(arg for arg in node.args if not arg.free and (node.free or rate[arg] < own))
     handed &= rests
-    builder = Builder(context.pool)
+    builder = ExprBuilder(context.pool)
 
     def kept(node: Expr, args: tuple[Expr, ...]) -> Expr:
         made = _remade(node, args, context.pool)
@@ -187,7 +187,7 @@ def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
     return rewrite(lowered, context.pool, kept)
 
 
-def _next_to(builder: Builder, period: Expr) -> Term:
+def _next_to(builder: ExprBuilder, period: Expr) -> Term:
     """The number next to a period in single precision, or one a little smaller."""
     if period.op == "const" and isinstance(period.attr, float):
         return Term(builder, builder.const(below_in_single(period.attr)))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from weft.contexts import ContextSpec
-from weft.ir.expr import Builder, Expr, Lowered, Pool, in_order
+from weft.ir.expr import Expr, ExprBuilder, Lowered, Pool, in_order
 from weft.ir.rates import Finiteness, Rate, Remainder, bound, period_of, rates, remainders_among
 from weft.ops import formula as f
 from weft.ops.formula import Term
@@ -39,7 +39,7 @@ _NOTHING: Split = (None,) * len(Rate)
 
 
 @dataclass(frozen=True, slots=True)
-class _Cell:
+class _SplitFloor:
     """`⌊A + U⌋` as `whole + turns`, where `turns` changes with the frame alone, and is None if U is small as it is. In
     a remainder, `argument` is what whole turns are taken from. It is NaN where U is not finite, and so is `whole`."""
 
@@ -64,7 +64,7 @@ def phase_rewriting(lowered: Lowered, pool: Pool, spec: ContextSpec) -> Callable
     remainders = remainders_among(nodes)
     taken = {found.whole for found in remainders.values()} | {n.args[0] for n in nodes if n.op == "bits_of"}
     finite = Finiteness(anywhere=bool(lowered.exposed))
-    return _Phases(Builder(pool), rate, moving, remainders, taken, _shared(nodes), finite).change
+    return _Phases(ExprBuilder(pool), rate, moving, remainders, taken, _shared(nodes), finite).change
 
 
 def _shared(nodes: list[Expr]) -> set[Expr]:
@@ -98,7 +98,7 @@ class _Phases:
     made of: what else uses them has to see them change at the
     same places."""
 
-    builder: Builder
+    builder: ExprBuilder
     rate: dict[Expr, Rate]
     moving: set[Expr]
     remainders: dict[Expr, Remainder]
@@ -109,7 +109,7 @@ class _Phases:
     _whole_of: dict[Expr, Remainder] = field(init=False)
     """The remainder that each floor belongs to, the larger one if there are two."""
     _splits: dict[Expr, Split] = field(default_factory=dict)
-    _cells: dict[Expr, _Cell | None] = field(default_factory=dict)
+    _cells: dict[Expr, _SplitFloor | None] = field(default_factory=dict)
     _bit_sums: dict[Expr, tuple[Expr, Expr | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -175,7 +175,7 @@ class _Phases:
             steady = self._made("mod", steady, size)
         return self._made("mod", self._joined(split, steady, constant), size)
 
-    def _cell(self, whole: Expr) -> _Cell | None:
+    def _cell(self, whole: Expr) -> _SplitFloor | None:
         """What becomes of a floor, None if it stays as it is."""
         if whole not in self._cells:
             found = self._whole_of.get(whole) or Remainder(whole, whole.args[0], 1.0)
@@ -183,11 +183,11 @@ class _Phases:
             self._cells[whole] = self._made_cell(found, split) if _is_moving(split) else None
         return self._cells[whole]
 
-    def _made_cell(self, found: Remainder, split: Split) -> _Cell:
+    def _made_cell(self, found: Remainder, split: Split) -> _SplitFloor:
         steady, constant = self._steady(split)
         if bound(steady) <= _SMALL:
             argument, whole = self._shifted(found, split, steady, constant)
-            return _Cell(argument, whole, None, whole, True)
+            return _SplitFloor(argument, whole, None, whole, True)
         u, period = Term(self.builder, steady), found.period
         turns = f.floor(u / period) if period != 1 else f.floor(u)
         rest = u - (turns * period if period != 1 else turns)
@@ -196,7 +196,7 @@ class _Phases:
         if found.whole in self.taken and self.finite.of(steady) and (constant is None or self.finite.of(constant)):
             settled = self._made("add", whole, _value(turns))
         finite = all(self.finite.of(term) for term in split[Rate.COLUMN :] if term is not None)
-        return _Cell(argument, whole, _value(turns), settled, finite)
+        return _SplitFloor(argument, whole, _value(turns), settled, finite)
 
     def _shifted(self, found: Remainder, split: Split, steady: Expr, constant: Expr | None) -> tuple[Expr, Expr]:
         """The argument of a remainder with other steady terms, and the floor of its quotient."""
@@ -207,7 +207,7 @@ class _Phases:
         args = [argument if arg is found.argument else arg for arg in quotient.args]
         return argument, self._made("floor", self._made(quotient.op, *args))
 
-    def _remainder(self, node: Expr, found: Remainder, cell: _Cell) -> Expr:
+    def _remainder(self, node: Expr, found: Remainder, cell: _SplitFloor) -> Expr:
         argument = cell.whole.args[0] if found.argument is found.whole.args[0] else cell.argument
         period = self.builder.const(found.period)
         if node.op == "mod":
@@ -237,7 +237,7 @@ class _Phases:
             varying = self._made("bits_mul", varying, constant)
         return varying, self._made(node.op, turns, constant)
 
-    def _cell_bits(self, cell: _Cell) -> tuple[Expr, Expr | None]:
+    def _cell_bits(self, cell: _SplitFloor) -> tuple[Expr, Expr | None]:
         """The bits of both parts of a floor. Their sum is 0 where A or U is not finite."""
         bits = self._made("bits_of", cell.whole)
         if cell.turns is None:
@@ -421,7 +421,7 @@ def wave_rewriting(
         for arg in node.args:
             users[arg] += 1
     shared = {node for node, count in users.items() if count > 1}
-    return _Waves(Builder(pool), rate, shared, set(waves), _families(waves, rate)).change
+    return _Waves(ExprBuilder(pool), rate, shared, set(waves), _families(waves, rate)).change
 
 
 def _families(waves: list[Expr], rate: Mapping[Expr, Rate]) -> dict[Expr, _Phase]:
@@ -473,7 +473,7 @@ def _is_steady(node: Expr, rate: Mapping[Expr, Rate]) -> bool:
 class _Waves:
     """One run of the pass."""
 
-    builder: Builder
+    builder: ExprBuilder
     rate: Mapping[Expr, Rate]
     shared: set[Expr]
     """What is used more than once."""

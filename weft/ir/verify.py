@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from weft.contexts import is_led
+from weft.contexts import is_smoothed
 from weft.ir.expr import Attribute, Expr, LoopShape, LoopValue, Lowered, PicturePlane, SlotPlane, StateSlot, StrandRef
 from weft.ir.rates import COORDINATES
 from weft.ops import OPS
@@ -115,7 +115,7 @@ def _check_structural(node: Expr, slots: Mapping[str, StateSlot]) -> None:
         _check_operand(node, arg, "real")
     match node.op, node.attr:
         case "coord", str(name):
-            _require(name in COORDINATES or is_led(name), node, f"{name!r} is no base coordinate")
+            _require(name in COORDINATES or is_smoothed(name), node, f"{name!r} is no base coordinate")
         case "bits", int(value):
             _require(0 <= value < 1 << 32, node, "does not fit into 32 bits")
         case "picture", PicturePlane(_, plane):

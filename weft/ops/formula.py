@@ -15,7 +15,7 @@ from weft.ops.spec import OpSpec
 V = TypeVar("V")
 
 
-class Builder(Protocol[V]):
+class TermBuilder(Protocol[V]):
     """Whoever turns rows and operands into values of its own."""
 
     def const(self, value: float, /) -> V:
@@ -37,7 +37,7 @@ class Term:
 
     __slots__ = ("builder", "value")
 
-    def __init__(self, builder: Builder[Any], value: Any) -> None:
+    def __init__(self, builder: TermBuilder[Any], value: Any) -> None:
         self.builder = builder
         self.value = value
 
@@ -90,7 +90,7 @@ Operand: TypeAlias = "Term | float"
 Bits: TypeAlias = "Term | int"
 
 
-def expand(row: OpSpec, builder: Builder[V], operands: Sequence[V]) -> V:
+def expand(row: OpSpec, builder: TermBuilder[V], operands: Sequence[V]) -> V:
     """The row, rewritten into other rows by its `expand`. Raises ValueError if it has none."""
     if row.expand is None:
         raise ValueError(f"{row.name} is a primitive: it has no expansion")
@@ -103,7 +103,7 @@ def constant_of(x: Operand) -> float | None:
     return x.builder.constant_of(x.value) if isinstance(x, Term) else float(x)
 
 
-class Evaluator:
+class FoldBuilder:
     """The builder whose values are floats (bits are ints): it applies each row's `fold`. With it an expansion can be
     held against the meaning of its row."""
 
@@ -125,14 +125,14 @@ class Evaluator:
         return value if self._reveal else None
 
 
-def _builder_of(operands: tuple[Operand, ...]) -> Builder[Any]:
+def _builder_of(operands: tuple[Operand, ...]) -> TermBuilder[Any]:
     for operand in operands:
         if isinstance(operand, Term):
             return operand.builder
     raise TypeError("a formula needs a term among its operands")
 
 
-def _lift(builder: Builder[Any], x: Operand) -> Any:
+def _lift(builder: TermBuilder[Any], x: Operand) -> Any:
     return x.value if isinstance(x, Term) else builder.const(float(x))
 
 

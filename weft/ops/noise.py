@@ -263,7 +263,7 @@ def _fold_wander(bits: int, turns: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cell:
+class _LatticeCell:
     """Where a coordinate lies on its axis of the lattice."""
 
     parts: tuple[Term | None, ...]
@@ -276,13 +276,13 @@ class _Cell:
         return mix(values[0], values[1], self.fade) if len(values) > 1 else values[0]
 
 
-def _cell(coordinate: Term, axis: Axis) -> _Cell:
+def _cell(coordinate: Term, axis: Axis) -> _LatticeCell:
     known = f.constant_of(coordinate)
     if known is not None and known.is_integer():
         vanishes = known == 0 and axis.start == 0
-        return _Cell((None if vanishes else axis_part(coordinate, axis),), 0)
+        return _LatticeCell((None if vanishes else axis_part(coordinate, axis),), 0)
     below = f.floor(coordinate)
-    return _Cell((axis_part(below, axis), axis_part(below, axis, 1)), fade(coordinate - below))
+    return _LatticeCell((axis_part(below, axis), axis_part(below, axis, 1)), fade(coordinate - below))
 
 
 def _combine(a: Term | None, b: Term | None) -> Term | None:

@@ -23,7 +23,7 @@ from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.graph.scope import media_kind
 from weft.ir.expr import Lowered
 from weft.ir.lower import Unavailable
-from weft.runtime.playable import Playable
+from weft.runtime.compiled import CompiledProgram
 from weft.sources import PICTURE, SOURCES
 from weft.syntax.ast import Call, Name, OutputStatement, Program, Text, walk_statement
 from weft.syntax.includes import load
@@ -234,9 +234,9 @@ class Build(Analysis):
     compile_ms: float
 
     @property
-    def playable(self) -> Playable:
+    def compiled(self) -> CompiledProgram:
         """What is left when the text and all that it was understood by are taken away."""
-        return Playable(
+        return CompiledProgram(
             self.units, self.patch.settings, self.patch.parameter_values(), self.contexts,
             (self.parse_ms, self.graph_ms, self.compile_ms), self.patch.fade, self.patch.quantize,
         )  # fmt: skip

@@ -18,7 +18,7 @@ from weft.names import StrandRef, viewed
 
 
 @dataclass(frozen=True)
-class Part:
+class RunningSubgraph:
     """One subgraph of a running program, with the backend that runs it. One that `bridges` does so until the device
     that should run it is ready."""
 
@@ -29,7 +29,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Result:
+class TickResult:
     """What a tick gave: for each subgraph with sinks, its context and what the backend made of its outputs."""
 
     subgraph: str
@@ -43,7 +43,7 @@ class Result:
         return as_array(self.values)
 
 
-def main_picture(results: Iterable[Result]) -> Result | None:
+def main_picture(results: Iterable[TickResult]) -> TickResult | None:
     """The picture of the window: that of the `display` without a target, else the first one."""
     pictures = [result for result in results if result.context == "visual"]
     return min(pictures, key=lambda result: ":" in result.labels[0], default=None)
@@ -58,20 +58,20 @@ class ProgramRunner:
         self._exposed: dict[StrandRef, tuple[Backend, Compiled]] = {}
         self._heard: dict[StrandRef, Getter] = {}
         self._env: Env | None = None
-        self._askings: dict[int, tuple[Part, AskedAhead | None]] = {}
+        self._askings: dict[int, tuple[RunningSubgraph, AskedAhead | None]] = {}
         """For each part, by its identity, what finds out where it reads strands that are on devices."""
         self._told: dict[tuple[StrandRef, Place], float] = {}
         """Values at places that the part which runs was expected to read."""
-        self.parts: tuple[Part, ...] = ()
-        self.feeding: tuple[Part, ...] = ()
+        self.parts: tuple[RunningSubgraph, ...] = ()
+        self.feeding: tuple[RunningSubgraph, ...] = ()
         """What computes the feeds of subgraphs that are played elsewhere."""
         self.views: tuple[str, ...] = ()
         """The pictures of strands that these see."""
-        self.at: Part | None = None
+        self.at: RunningSubgraph | None = None
         """What is being run, or was run last."""
 
     @property
-    def all_parts(self) -> tuple[Part, ...]:
+    def all_parts(self) -> tuple[RunningSubgraph, ...]:
         """What runs, and what computes feeds."""
         return (*self.parts, *self.feeding)
 
@@ -125,7 +125,7 @@ class ProgramRunner:
             for reading, values in zip(reads, backend.get_values_at(reads, env, self), strict=True)
         }
 
-    def _execute(self, part: Part, env: Env) -> Values:
+    def _execute(self, part: RunningSubgraph, env: Env) -> Values:
         """Runs one tick of a subgraph. What it reads once a tick of others on devices is asked for beforehand: if it is
         several values, they are waited for once."""
         asking = self._asking(part)
@@ -148,7 +148,7 @@ class ProgramRunner:
         """The value of a strand at a place, if it has been asked for."""
         return None if any(map(np.ndim, coords)) else self._told.get((ref, tuple(map(float, coords))))
 
-    def _asking(self, part: Part) -> AskedAhead | None:
+    def _asking(self, part: RunningSubgraph) -> AskedAhead | None:
         if id(part) not in self._askings:
             exposed = {ref: self._exposed[ref][0] for ref in part.unit.kernel.strands if ref in self._exposed}
             on_devices = {ref for ref, backend in exposed.items() if backend.capabilities().handles}
@@ -159,20 +159,20 @@ class ProgramRunner:
         """The coordinates that a strand can be read over."""
         return self._contexts[self._exposed[ref][1].unit.subgraph.context].read_over
 
-    def try_out(self, env: Env, raw: bool = False) -> Iterator[tuple[Part, Values | None]]:
+    def try_out(self, env: Env, raw: bool = False) -> Iterator[tuple[RunningSubgraph, Values | None]]:
         """One tick of every subgraph, without any effect outside; see `Backend.try_out`."""
         self._env = env
         for part in self.parts:
             yield part, part.backend.try_out(part.compiled, env, self, raw)
 
-    def replace(self, old: Part, new: Part) -> None:
+    def replace(self, old: RunningSubgraph, new: RunningSubgraph) -> None:
         """Has a subgraph run by another backend from now on, between two subgraphs or two ticks."""
         self.parts = tuple(new if part is old else part for part in self.parts)
         self.feeding = tuple(new if part is old else part for part in self.feeding)
         for ref in new.unit.subgraph.exposes:
             self.expose(ref, new.backend, new.compiled)
 
-    def run(self, env: Env, done: dict[int, Values] | None = None) -> list[Result]:
+    def run(self, env: Env, done: dict[int, Values] | None = None) -> list[TickResult]:
         """One tick of every subgraph. `done` takes all that they gave, by the identity of the compiled subgraph; what
         it has already of a tick that was broken off is not run again."""
         self._env = env
@@ -187,7 +187,7 @@ class ProgramRunner:
                 results.append(_result(part, values))
         return results
 
-    def run_beside(self, env: Env, done: Mapping[int, Values]) -> list[Result]:
+    def run_beside(self, env: Env, done: Mapping[int, Values]) -> list[TickResult]:
         """The same without any effect outside, for a program that goes on beside the one that plays. What both have in
         common is `done` already."""
         self._env = env
@@ -225,6 +225,6 @@ class ProgramRunner:
         return {name: np.asarray(self.lookup(viewed(name))(x, y)) for name in self.views}
 
 
-def _result(part: Part, values: Values) -> Result:
+def _result(part: RunningSubgraph, values: Values) -> TickResult:
     kernel = part.unit.kernel
-    return Result(part.unit.subgraph.name, kernel.context, kernel.outputs, values)
+    return TickResult(part.unit.subgraph.name, kernel.context, kernel.outputs, values)

@@ -17,11 +17,11 @@ from typing import TypeAlias
 
 from weft.errors import Diagnostic, error, foremost
 from weft.media.pictures import save_picture
-from weft.runtime.cast import Change
-from weft.runtime.compiling.worker import Outcome
+from weft.runtime.assignment import Change
+from weft.runtime.compiled import CompiledProgram
+from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.findings import loop_of
-from weft.runtime.playable import Playable
-from weft.runtime.program import Swap
+from weft.runtime.program import LoadedProgram
 from weft.runtime.screens.screen import Overlay, Picture
 from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.player import Sound
@@ -317,7 +317,7 @@ _SOUNDS = {"playing": "sound on", "back": "sound again on", "restarted": "sound 
 
 
 @dataclass
-class Teller:
+class Reporter:
     """Tells by all three ways. `tell` shows diagnostics, `say` a line of its own."""
 
     events: EventLog
@@ -347,11 +347,11 @@ class Teller:
         self.tell([problem])
         self.notices.note(problem.message)
 
-    def loop_stopped(self, playable: Playable, kernel: str) -> None:
+    def loop_stopped(self, compiled: CompiledProgram, kernel: str) -> None:
         """A loop of a program met its limit, which is told once for each kernel."""
         if kernel not in self._loops_told:
             self._loops_told.add(kernel)
-            problem = loop_of(playable.units, kernel)
+            problem = loop_of(compiled.units, kernel)
             self.tell([problem])
             self.notices.add_warning(problem)
 
@@ -387,7 +387,7 @@ class Teller:
             load = round(heard.load, 4)
             self.events.emit("audio", blocks=heard.blocks, load=load, underruns=heard.underruns)
 
-    def swapped(self, outcome: Outcome, swap: Swap, waited_ms: float) -> None:
+    def swapped(self, outcome: LoadResult, loaded: LoadedProgram, waited_ms: float) -> None:
         """A program that was swapped in has just been seen for the first time."""
         parsing, graph, kernels = outcome.took
         latency = (time.monotonic() - outcome.saved.moment) * 1e3
@@ -399,13 +399,13 @@ class Teller:
             compile_ms=round(kernels, 3),
             latency_ms=round(latency, 3),
             waited_ms=round(waited_ms, 3),
-            recompiled=[] if outcome.known else list(swap.changed),
-            kept=list(swap.kept),
-            cached=list(swap.changed) if outcome.known else [],
-            tier=swap.tier,
+            recompiled=[] if outcome.from_cache else list(loaded.changed),
+            kept=list(loaded.kept),
+            cached=list(loaded.changed) if outcome.from_cache else [],
+            tier=loaded.tier,
         )
         words = f"swapped in {latency:.0f} ms"
-        count = len(swap.changed) + len(swap.kept)
-        changed = "as it was before" if outcome.known else f"{len(swap.changed)} of {count} subgraphs new"
+        count = len(loaded.changed) + len(loaded.kept)
+        changed = "as it was before" if outcome.from_cache else f"{len(loaded.changed)} of {count} subgraphs new"
         self.notices.note(words)
         self.say(f"{words} · {changed}")

@@ -15,46 +15,47 @@ from weft.backends.cpu import CpuBackend
 from weft.backends.null import Null, NullCompiled
 from weft.codegen.unit import Unit
 from weft.errors import WeftError
-from weft.runtime.cast import reason_of
-from weft.runtime.coordinator import Part, ProgramRunner
-from weft.runtime.playable import Playable
-from weft.runtime.program import Stage, Swap, memories_for
+from weft.runtime.assignment import reason_of
+from weft.runtime.compiled import CompiledProgram
+from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
+from weft.runtime.program import LoadedProgram, ProgramLoader, memories_for
 
 NOTHING_SEEN: Mapping[str, Values] = MappingProxyType({})
 
 
 def recover(
-    stage: Stage,
-    swap: Swap,
+    loader: ProgramLoader,
+    loaded: LoadedProgram,
     failure: Exception,
     env: Env,
     done: dict[int, Values],
     last: Mapping[str, Values] = NOTHING_SEEN,
 ) -> bool:
     """Has what ran on the device that failed go on with the next backend, in the middle of a tick that is `done` so
-    far, with all that can still be read of what it remembers; see `mend`. False if it is the program that failed."""
-    for backend in _suspects(swap, failure):
-        stage.cast.lose(backend, _reason(failure))
-        if stage.cast.is_lost(backend):
-            return mend(stage, swap, env, done, last)
+    far, with all that can still be read of what it remembers; see `repair`. False if it is the program that failed."""
+    for backend in _suspects(loaded, failure):
+        loader.assignment.lose(backend, _reason(failure))
+        if loader.assignment.is_lost(backend):
+            return repair(loader, loaded, env, done, last)
     return False
 
 
-def mend(
-    stage: Stage, swap: Swap, env: Env, done: dict[int, Values], last: Mapping[str, Values] = NOTHING_SEEN
+def repair(
+    loader: ProgramLoader, loaded: LoadedProgram, env: Env, done: dict[int, Values],
+    last: Mapping[str, Values] = NOTHING_SEEN,
 ) -> bool:
     """Has the subgraphs of a program that cannot run any more where they were made ready run elsewhere; where nothing
     is left, what they gave `last` stands, by their names. False if there are none. Raises WeftError for one that
     nothing takes."""
-    if not stage.cast.has_lost:
+    if not loader.assignment.has_lost:
         return False
-    lost = [part for part in swap.runner.all_parts if stage.cast.is_lost(part.backend)]
+    lost = [part for part in loaded.runner.all_parts if loader.assignment.is_lost(part.backend)]
     for part in lost:
-        if stage.cast.losses(part.unit.subgraph.context):
+        if loader.assignment.losses(part.unit.subgraph.context):
             new = _standing(part, last)
         else:
-            new = stand_in(stage, part, swap.playable, env, swap.runner)
-        swap.runner.replace(part, new)
+            new = stand_in(loader, part, loaded.compiled, env, loaded.runner)
+        loaded.runner.replace(part, new)
         given = done.pop(id(part.compiled), None)
         if isinstance(given, np.ndarray):
             # It has had its turn in this tick. A picture that lies on the device is drawn anew.
@@ -62,25 +63,27 @@ def mend(
     return bool(lost)
 
 
-def stand_in(stage: Stage, part: Part, playable: Playable, env: Env, runner: ProgramRunner) -> Part:
+def stand_in(
+    loader: ProgramLoader, part: RunningSubgraph, compiled: CompiledProgram, env: Env, runner: ProgramRunner
+) -> RunningSubgraph:
     """The same subgraph on another backend, as soon as can be, with what it remembers, as far as the device still gives
     that away. The CPU bridges the time until a device that comes before it is ready. Raises WeftError if nothing can
     run it."""
     failed: WeftError | None = None
     while True:
-        candidates = stage.candidates(part.unit, playable)
+        candidates = loader.candidates(part.unit, compiled)
         at_once = next((candidate for candidate in candidates if candidate.choice.is_cpu), None)
         found = at_once or next(iter(candidates), None)
         if found is None:
             raise failed or DeviceLostError(part.unit.subgraph.context, "nothing is left that could run it")
         try:
-            compiled = found.backend.compile_at_once(found.coded(part.unit), env, runner)
+            ready = found.backend.compile_at_once(found.coded(part.unit), env, runner)
         except DeviceLostError as failure:
             failed = failed or failure
-            if not stage.cast.lose(found.backend, failure.reason):
+            if not loader.assignment.lose(found.backend, failure.reason):
                 raise
             continue
-        new = Part(part.unit, found.backend, compiled, bridges=found is not candidates[0])
+        new = RunningSubgraph(part.unit, found.backend, ready, bridges=found is not candidates[0])
         with suppress(Exception):  # what was on the device may be lost with it
             new.backend.adopt(new.compiled, memories_for(new, [part]))
         return new
@@ -90,56 +93,56 @@ def stand_in(stage: Stage, part: Part, playable: Playable, env: Env, runner: Pro
 
 
 @dataclass(frozen=True)
-class Move:
+class Migration:
     """A subgraph of a program that goes from the part that bridges to another; to None if no device takes it."""
 
-    swap: Swap
-    old: Part
-    new: Part | None
+    loaded: LoadedProgram
+    old: RunningSubgraph
+    new: RunningSubgraph | None
 
 
-def moves(stage: Stage, swap: Swap, units: Iterable[Unit]) -> tuple[Move, ...]:
+def moves(loader: ProgramLoader, loaded: LoadedProgram, units: Iterable[Unit]) -> tuple[Migration, ...]:
     """Makes ready what a program bridges, on the devices that should run it. `units` are the same subgraphs, translated
     for these. Takes its time, and changes nothing that runs: for the thread that compiles."""
     translated = {unit.hash: unit for unit in units}
-    bridges = [part for part in swap.runner.all_parts if part.bridges]
+    bridges = [part for part in loaded.runner.all_parts if part.bridges]
     return tuple(
-        Move(swap, part, _moved(stage, swap, replace(part, unit=translated.get(part.unit.hash, part.unit))))
+        Migration(loaded, part, _moved(loader, loaded, replace(part, unit=translated.get(part.unit.hash, part.unit))))
         for part in bridges
     )
 
 
-def _moved(stage: Stage, swap: Swap, part: Part) -> Part | None:
-    env = Env(*swap.size, pictures=swap.pictures)
-    for candidate in stage.candidates(part.unit, swap.playable):
+def _moved(loader: ProgramLoader, loaded: LoadedProgram, part: RunningSubgraph) -> RunningSubgraph | None:
+    env = Env(*loaded.size, pictures=loaded.pictures)
+    for candidate in loader.candidates(part.unit, loaded.compiled):
         if candidate.choice.is_cpu:
             break
         try:
-            compiled = candidate.backend.compile_subgraph(candidate.coded(part.unit), env, swap.runner)
+            compiled = candidate.backend.compile_subgraph(candidate.coded(part.unit), env, loaded.runner)
         except DeviceLostError as failure:
-            stage.cast.lose(candidate.backend, failure.reason)
+            loader.assignment.lose(candidate.backend, failure.reason)
         except Exception as failure:
-            stage.cast.pass_over(part.unit, candidate, reason_of(failure))
+            loader.assignment.pass_over(part.unit, candidate, reason_of(failure))
         else:
-            return Part(part.unit, candidate.backend, compiled)
+            return RunningSubgraph(part.unit, candidate.backend, compiled)
     return None
 
 
-def settle(stage: Stage, move: Move) -> bool:
+def settle(loader: ProgramLoader, move: Migration) -> bool:
     """Carries a move out, between two ticks, with what has been remembered meanwhile. False if it has come to nothing:
     then what bridges goes on."""
-    runner, old, new = move.swap.runner, move.old, move.new
+    runner, old, new = move.loaded.runner, move.old, move.new
     if all(part is not old for part in runner.all_parts):
         return True
     if new is None:
         runner.replace(old, replace(old, bridges=False))
         return False
-    if stage.cast.is_lost(new.backend):
+    if loader.assignment.is_lost(new.backend):
         return False
     try:
         new.backend.adopt(new.compiled, memories_for(new, [old]))
     except DeviceLostError as failure:
-        stage.cast.lose(new.backend, failure.reason)
+        loader.assignment.lose(new.backend, failure.reason)
         return False
     runner.replace(old, new)
     return True
@@ -149,29 +152,30 @@ def settle(stage: Stage, move: Move) -> bool:
 
 
 @dataclass
-class _Standing(NullCompiled):
+class _FrozenPicture(NullCompiled):
     """A subgraph that gives again and again what it gave last."""
 
     last: Values | None = None
 
 
-class _Stillness(Null):
+class _FrozenBackend(Null):
     """Takes the place of a device that nothing else can take."""
 
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Any:
-        if isinstance(compiled, _Standing) and compiled.last is not None:
+        if isinstance(compiled, _FrozenPicture) and compiled.last is not None:
             return compiled.last
         return super().execute_subgraph(compiled, env, coordinator)
 
 
-def _standing(part: Part, last: Mapping[str, Values]) -> Part:
-    return Part(part.unit, _Stillness(), _Standing(part.unit, last=last.get(part.unit.subgraph.name)))
+def _standing(part: RunningSubgraph, last: Mapping[str, Values]) -> RunningSubgraph:
+    picture = _FrozenPicture(part.unit, last=last.get(part.unit.subgraph.name))
+    return RunningSubgraph(part.unit, _FrozenBackend(), picture)
 
 
-def _suspects(swap: Swap, failure: Exception) -> Iterator[Backend]:
+def _suspects(loaded: LoadedProgram, failure: Exception) -> Iterator[Backend]:
     """The backends whose device may have failed, the likeliest first. A failure that nobody explains is that of the
     program, unless it comes from beyond the CPU."""
-    at = swap.runner.at
+    at = loaded.runner.at
     if at is None:
         return
     if not isinstance(failure, DeviceLostError):
@@ -179,7 +183,7 @@ def _suspects(swap: Swap, failure: Exception) -> Iterator[Backend]:
             yield at.backend
         return
     # It may have failed where another one reads from it, or where its picture is shown.
-    backends = [at.backend, *(part.backend for part in swap.runner.all_parts)]
+    backends = [at.backend, *(part.backend for part in loaded.runner.all_parts)]
     on_cpu, context = CpuBackend, failure.context
     yield from sorted(backends, key=lambda backend: (isinstance(backend, on_cpu), backend.context != context))
 

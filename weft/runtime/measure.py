@@ -31,12 +31,12 @@ from weft.backends.select import Choice, choose
 from weft.codegen.base import Kernel
 from weft.codegen.native.target import Isa
 from weft.codegen.unit import Unit
-from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable, is_led
+from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable, is_smoothed
 from weft.errors import Source
 from weft.media.pictures import load_picture
 from weft.names import StrandRef, is_view
 from weft.runtime.build import Build, build
-from weft.runtime.coordinator import Part, ProgramRunner
+from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
 from weft.runtime.offline import initial_inputs
 from weft.runtime.program import HERE
 from weft.runtime.sound.mixer import channels_of
@@ -70,7 +70,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ExecutorConfig:
     """A way to execute kernels: an executor, or another device's backend, with so many threads; for machine code also
     how much is done for speed, and for which family of processors (None: this very processor). `made` is what the
     others make of a kernel."""
@@ -104,7 +104,7 @@ class Cost:
     """What one context of a patch costs in one way. `shape` (height, width) is what a tick computes."""
 
     context: str
-    way: Way
+    way: ExecutorConfig
     shape: tuple[int, int]
     load_ms: float
     timing: Timing
@@ -146,7 +146,7 @@ def timed(work: Callable[[], object], seconds: float) -> Timing:
     return Timing(times[0], float(np.percentile(later, 50)), float(np.percentile(later, 95)))
 
 
-def measure(program: Build, context: str, way: Way, seconds: float) -> Cost | None:
+def measure(program: Build, context: str, way: ExecutorConfig, seconds: float) -> Cost | None:
     """What the subgraphs of one context cost in a tick, on their own: what they read of other contexts is a constant.
     None if the program has nothing in that context."""
     units = [unit for unit in units_of(program) if unit.subgraph.context == context]
@@ -155,7 +155,7 @@ def measure(program: Build, context: str, way: Way, seconds: float) -> Cost | No
     spec, settings = program.contexts[context], program.patch.settings
     whole = shape_of(spec, settings)
     shape = _reduced(whole) if way.executor == "vm" else whole
-    channels = channels_of(program.playable)
+    channels = channels_of(program.compiled)
     needs = [need for unit in units for need in needs_of(unit, shape, channels if _differs(spec, unit.kernel) else 1)]
     check_room({HERE: needs}, {HERE: hardware.memory_free()})
     loader = way.loader()
@@ -234,7 +234,7 @@ class _OffstageRig:
         self._shape = shape
         self._threads = threads
         self._rate = settings["rate"]
-        self._channels = channels_of(program.playable)
+        self._channels = channels_of(program.compiled)
         self._tick_seconds = shape[1] / self._rate if spec.raster else 1 / (spec.rate or settings["fps"])
         self._centres = picture_coords(shape[1], shape[0])
         self._env = Env(
@@ -287,7 +287,7 @@ def given_inputs(program: Build) -> dict[str, float]:
     """Mouse, keys and parameters as they are at the start, and what streams are given by others, and by one another,
     by the names that it arrives as."""
     given = (kernel.outputs for unit in program.units for kernel in (unit.kernel, unit.feeds) if kernel is not None)
-    fed = (label for labels in given for label in labels if is_led(label))
+    fed = (label for labels in given for label in labels if is_smoothed(label))
     return {**dict.fromkeys(fed, _ELSEWHERE), **initial_inputs(program.patch)}
 
 
@@ -348,7 +348,7 @@ def measure_card(program: Build, card: Choice, seconds: float) -> Cost | None:
         timing = replace(several, first=timing.first)
     return Cost(
         context=card.context,
-        way=Way(card.shown, made="shader"),
+        way=ExecutorConfig(card.shown, made="shader"),
         shape=shape_of(spec, settings),
         load_ms=load_ms,
         timing=timing,
@@ -376,7 +376,7 @@ class _CardRig:
         self._backend = backend
         self._elsewhere: Coordinator = _Elsewhere()
         self._loaded: list[Compiled] = []
-        self._channels = channels_of(program.playable)
+        self._channels = channels_of(program.compiled)
         self._streams = streams
         self._rate = settings["rate"]
         self._size = int(settings["width"]), int(settings["height"])
@@ -591,7 +591,7 @@ class _TransferRig:
         for unit in program.units:
             if unit.subgraph.context == VISUAL.name:
                 compiled = backend.compile_subgraph(unit, self._env, self._runner)
-                parts.append(Part(unit, backend, compiled))
+                parts.append(RunningSubgraph(unit, backend, compiled))
                 for ref in unit.subgraph.exposes:
                     self._runner.expose(ref, backend, compiled)
             else:
@@ -679,7 +679,7 @@ def _on_cpu(seconds: float) -> float:
     """What an operation takes on one core, in seconds."""
     program = _drawn(_ON_CPU)
     name = next(name for name in EXECUTORS if executor_problem(name) is None)
-    cost = measure(program, VISUAL.name, Way(name, 1), seconds)
+    cost = measure(program, VISUAL.name, ExecutorConfig(name, 1), seconds)
     assert cost is not None, "the program has a picture"
     return cost.timing.p50 * 1e-3 / _operations(program, _ON_CPU)
 

@@ -21,19 +21,19 @@ from weft.backends.select import Choice
 from weft.contexts import AUDIO
 from weft.errors import Diagnostic, Span, WeftError, error
 from weft.graph.nodes import Patch
+from weft.runtime.assignment import Change
 from weft.runtime.build import Build
-from weft.runtime.cast import Change
-from weft.runtime.compiling.compiler import Moment, dark_outputs
-from weft.runtime.coordinator import Result, main_picture
+from weft.runtime.compiled import CompiledProgram
+from weft.runtime.compiling.compiler import TrialMoment, dark_outputs
+from weft.runtime.coordinator import TickResult, main_picture
 from weft.runtime.findings import (
     IN_PICTURE, IN_SOUND, as_warnings, clipped, loop_of, not_numbers, not_numbers_for_a_while, other_windows, places_of,
     silent
 )
 from weft.runtime.inputs import InputState
-from weft.runtime.playable import Playable
-from weft.runtime.program import Stage, Swap
+from weft.runtime.program import LoadedProgram, ProgramLoader
 from weft.runtime.sound.mixer import Levels
-from weft.runtime.sound.rendering import Rendering
+from weft.runtime.sound.offline import Rendering
 
 Pixels = npt.NDArray[Any]
 Samples = npt.NDArray[np.float32]
@@ -97,15 +97,15 @@ class Offline:
         self._fps = settings["fps"]
         self._clips = clips
         self._has_shown = False
-        self._stage = stage = Stage(choices)
+        self._loader = loader = ProgramLoader(choices)
         # The best tier from the first frame on, whichever are wanted: tiers may differ in how they round numbers.
-        codes = stage.improve(build.units)
+        codes = loader.improve(build.units)
         units = tuple(replace(unit, code=codes.get(unit.hash)) for unit in build.units)
-        playable = replace(build.playable, units=units)
+        compiled = replace(build.compiled, units=units)
         inputs = initial_inputs(build.patch)
-        self._sound = _rendering(stage, playable, inputs, clips)
-        here = replace(stage, hears=self._sound.getter) if self._sound else stage
-        self._swap: Swap = here.prepare(playable, size)
+        self._sound = _rendering(loader, compiled, inputs, clips)
+        here = replace(loader, hears=self._sound.getter) if self._sound else loader
+        self._swap: LoadedProgram = here.prepare(compiled, size)
         self._warnings = build.warnings
         self._patch = build.patch
         self._media = build.media
@@ -137,7 +137,7 @@ class Offline:
         found = [*self._swap.left_out]
         if self._has_shown:
             found += other_windows(self._patch)
-        units = self._swap.playable.units
+        units = self._swap.compiled.units
         loops = [*self._loops, *sorted(self._sound.loops_stopped if self._sound is not None else ())]
         found += [loop_of(units, kernel) for kernel in loops]
         found += as_warnings(not_numbers(self._dark, places, IN_PICTURE))
@@ -166,22 +166,22 @@ class Offline:
 
     def changes(self) -> list[Change]:
         """What runs elsewhere than it was meant to, as far as this has not been asked before."""
-        return self._stage.cast.changes()
+        return self._loader.assignment.changes()
 
     @property
     def fingerprint(self) -> str:
         """A hash of all that its frames depend on: kernels, settings, parameters, the pictures that are read, and what
         computes each subgraph. Equal ones give the same frames."""
-        playable = self._swap.playable
+        compiled = self._swap.compiled
         parts = (*self._swap.runner.parts, *self._swap.runner.feeding)
-        names = {context: choice.name for context, choice in self._stage.cast.choices.items()}
+        names = {context: choice.name for context, choice in self._loader.assignment.choices.items()}
         subgraphs = ((part.unit.subgraph, part.backend.name) for part in parts)
         backends = {(sub.name, names.get(sub.context, ""), device) for sub, device in subgraphs}
         known = {
             "weft": weft.__version__,
-            "kernels": sorted(unit.hash for unit in playable.units),
-            "settings": sorted(playable.settings.items()),
-            "parameters": sorted(playable.parameters.items()),
+            "kernels": sorted(unit.hash for unit in compiled.units),
+            "settings": sorted(compiled.settings.items()),
+            "parameters": sorted(compiled.parameters.items()),
             "media": [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in self._media],
             "backends": sorted(backends),
         }
@@ -199,7 +199,7 @@ class Offline:
 
     def _gives(self, context: str) -> bool:
         running = {*self._swap.changed, *self._swap.kept}
-        subgraphs = (unit.subgraph for unit in self._swap.playable.units)
+        subgraphs = (unit.subgraph for unit in self._swap.compiled.units)
         return any(sub.context == context and sub.sinks and sub.name in running for sub in subgraphs)
 
     def nothing(self, code: str, words: str, example: str) -> WeftError:
@@ -215,13 +215,13 @@ class Offline:
     @property
     def remembers(self) -> bool:
         """Whether a frame depends on those before it."""
-        units = self._swap.playable.units if self._reads_sound else [part.unit for part in self._swap.runner.parts]
+        units = self._swap.compiled.units if self._reads_sound else [part.unit for part in self._swap.runner.parts]
         return any(unit.kernel.slots for unit in units)
 
     @property
     def _reads_sound(self) -> bool:
         """Whether anything else depends on the sound."""
-        return any(unit.subgraph.exposes for unit in self._swap.playable.streaming.units)
+        return any(unit.subgraph.exposes for unit in self._swap.compiled.streaming.units)
 
     def steps(self, wanted: Iterable[int]) -> range | list[int]:
         """The frames that have to be computed for those that are wanted: all before them, if the patch remembers, so
@@ -281,7 +281,7 @@ class Offline:
         assert self._sound is not None
         return floor(time * self._sound.rate + _SAMPLE_SLACK) + 1
 
-    def _run(self, number: int, time: float) -> list[Result]:
+    def _run(self, number: int, time: float) -> list[TickResult]:
         """One frame of all but the sound, which is given what it reads from there."""
         env = replace(self._env, tick=number, abstime=time)
         results = self._swap.runner.run(env)
@@ -303,7 +303,7 @@ class Offline:
         picture = shown.array
         return picture if picture.dtype == np.uint8 else np.moveaxis(picture, 0, -1)
 
-    def _look(self, shown: Result, number: int, time: float) -> None:
+    def _look(self, shown: TickResult, number: int, time: float) -> None:
         """Notes which outputs of a picture are not numbers."""
         picture = shown.array
         if picture.dtype != np.uint8:
@@ -313,9 +313,9 @@ class Offline:
         elif self._looks and not self._dark and not picture.any(axis=(0, 1)).all():
             # NaN is shown as 0: only the numbers themselves tell it from what is dark on purpose.
             self._looks -= 1
-            moment = Moment(number, time, 1 / self._fps, self._env.inputs)
+            moment = TrialMoment(number, time, 1 / self._fps, self._env.inputs)
             with suppress(WeftError):
-                self._dark = dict.fromkeys(dark_outputs(self._swap.playable, self._here, moment), time)
+                self._dark = dict.fromkeys(dark_outputs(self._swap.compiled, self._here, moment), time)
 
 
 @dataclass(frozen=True)
@@ -330,9 +330,11 @@ class _Planes:
         return _Planes(self.count + count, self.missing + missing, self.first if self.missing else time)
 
 
-def _rendering(stage: Stage, playable: Playable, inputs: Mapping[str, float], clips: bool) -> Rendering | None:
+def _rendering(
+    loader: ProgramLoader, compiled: CompiledProgram, inputs: Mapping[str, float], clips: bool
+) -> Rendering | None:
     """The sound of a program, if it has any that can be computed."""
-    streams = {unit.subgraph.context for unit in playable.streaming.units}
-    if not streams or any(stage.backend(context) is None for context in streams):
+    streams = {unit.subgraph.context for unit in compiled.streaming.units}
+    if not streams or any(loader.backend(context) is None for context in streams):
         return None
-    return Rendering(stage, playable, inputs, clips=clips)
+    return Rendering(loader, compiled, inputs, clips=clips)

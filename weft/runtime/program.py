@@ -22,10 +22,10 @@ from weft.contexts import COMPUTE, VISUAL, ContextTable
 from weft.errors import Diagnostic, WeftError, error
 from weft.media.pictures import PictureError, load_picture
 from weft.names import StrandRef, is_view
-from weft.runtime.cast import Candidate, Cast, reason_of
-from weft.runtime.coordinator import Part, ProgramRunner
+from weft.runtime.assignment import BackendAssignment, BackendSlot, reason_of
+from weft.runtime.compiled import CompiledProgram
+from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
 from weft.runtime.files import stat_media
-from weft.runtime.playable import Playable
 
 # Making a program run: a backend for every context, kernels loaded aside, and what goes on from the program before.
 
@@ -40,12 +40,12 @@ HERE = "this computer"
 
 
 @dataclass(frozen=True)
-class Swap:
+class LoadedProgram:
     """A program that is ready to take over: everything that takes time has been done. `changed` and `kept` name its
     subgraphs, by whether the program before has the like; `left_out` are warnings about contexts that nothing can
     run."""
 
-    playable: Playable
+    compiled: CompiledProgram
     runner: ProgramRunner
     pictures: Mapping[str, Picture]
     size: tuple[int, int]
@@ -74,10 +74,10 @@ class Swap:
         return tuple(replace(unit, code=None) for unit in (*here, *self.elsewhere))
 
     @property
-    def bridged(self) -> Playable:
+    def bridged(self) -> CompiledProgram:
         """What should run on a device that is not ready for it yet."""
         units = (replace(part.unit, code=None) for part in self.runner.all_parts if part.bridges)
-        return replace(self.playable, units=tuple(units))
+        return replace(self.compiled, units=tuple(units))
 
     @property
     def stand_ins(self) -> frozenset[str]:
@@ -92,7 +92,7 @@ class Swap:
 
 
 @dataclass
-class Stage:
+class ProgramLoader:
     """Where programs are made ready: the backends of each context, for as long as a session lasts.
 
     Contexts that stream are played elsewhere, if there is somebody who `hears` their strands: then these alone are
@@ -105,27 +105,27 @@ class Stage:
     """The contexts of which no device is available, with one that says why."""
     rehearses: bool = False
     """Whether programs are only tried out: then nothing opens a device."""
-    _cast: Cast | None = None
+    _cast: BackendAssignment | None = None
     _pictures: dict[str, tuple[object, Picture]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # One that is made of this one, with other ears, has the same.
-        self._cast = self._cast or Cast(self.choices)
+        self._cast = self._cast or BackendAssignment(self.choices)
 
     @property
-    def cast(self) -> Cast:
+    def assignment(self) -> BackendAssignment:
         """Who runs what."""
         if self._cast is None:
-            self._cast = Cast(self.choices)
+            self._cast = BackendAssignment(self.choices)
         return self._cast
 
     def backend(self, context: str) -> Backend | None:
         """The backend that runs a context, None if nothing can."""
-        return self.cast.backend(context)
+        return self.assignment.backend(context)
 
-    def candidates(self, unit: Unit, playable: Playable) -> list[Candidate]:
+    def candidates(self, unit: Unit, compiled: CompiledProgram) -> list[BackendSlot]:
         """What may run a unit, the one that should first. It does not depend on the size that a trial has."""
-        return list(self.cast.candidates(unit, _shape(unit, playable, playable.size)))
+        return list(self.assignment.candidates(unit, _shape(unit, compiled, compiled.size)))
 
     @property
     def draws(self) -> bool:
@@ -135,7 +135,7 @@ class Stage:
     def draw_in(self, graphics: Any) -> None:
         """Has all that can draw with the graphics of a window. Before anything is prepared."""
         for context in self.choices:
-            for backend in self.cast.backends(context):
+            for backend in self.assignment.backends(context):
                 backend.draw_in(graphics)
 
     def window_device(self) -> Any:
@@ -143,9 +143,9 @@ class Stage:
         backend = self.backend(VISUAL.name)
         return None if backend is None else backend.window_device()
 
-    def rehearsed(self, playable: Playable) -> bool:
+    def rehearsed(self, compiled: CompiledProgram) -> bool:
         """Whether something else tries out a part of a program than what runs it."""
-        firsts = (self.candidates(unit, playable)[:1] for unit in playable.units)
+        firsts = (self.candidates(unit, compiled)[:1] for unit in compiled.units)
         return any(each.backend.rehearsing() is not each.backend for first in firsts for each in first)
 
     def _acting(self, backend: Backend) -> Backend:
@@ -155,23 +155,23 @@ class Stage:
     def open_devices(self, contexts: Iterable[str]) -> None:
         """Opens the devices of contexts that this process runs, before any of it plays."""
         for context in contexts:
-            for backend in self.cast.backends(context):
+            for backend in self.assignment.backends(context):
                 try:
                     backend.open()
                 except DeviceLostError as failure:
-                    self.cast.lose(backend, failure.reason)
+                    self.assignment.lose(backend, failure.reason)
 
-    def translate(self, playable: Playable) -> Playable:
+    def translate(self, compiled: CompiledProgram) -> CompiledProgram:
         """Has the backends do all that can be done in another process than theirs."""
         started = time.perf_counter()
-        units = tuple(self._translated(unit, playable) for unit in playable.units)
-        parsing, graph, kernels = playable.took
+        units = tuple(self._translated(unit, compiled) for unit in compiled.units)
+        parsing, graph, kernels = compiled.took
         took = (parsing, graph, kernels + (time.perf_counter() - started) * 1e3)
-        return replace(playable, units=units, took=took)
+        return replace(compiled, units=units, took=took)
 
-    def _translated(self, unit: Unit, playable: Playable) -> Unit:
+    def _translated(self, unit: Unit, compiled: CompiledProgram) -> Unit:
         """A unit with what the first backend that can makes of it. Why others fail is told where it is loaded."""
-        for candidate in self.candidates(unit, playable):
+        for candidate in self.candidates(unit, compiled):
             with suppress(Exception):
                 return candidate.translated(unit)
         return unit
@@ -186,7 +186,7 @@ class Stage:
         something stands in for it. `refuse` is told for which units that fails, and why."""
         codes = {}
         for unit in units:
-            for candidate in self.cast.left(unit.subgraph.context):
+            for candidate in self.assignment.left(unit.subgraph.context):
                 code, reason = _attempted(candidate.backend, unit, _BETTER)
                 if code is None and unit.hash in stand_ins:
                     code, reason = _attempted(candidate.backend, unit, 1)
@@ -201,11 +201,12 @@ class Stage:
         """Has it told which of some units, by their hashes, stay with the code that they have, and why."""
         for unit in units:
             if unit.hash in reasons:
-                self.cast.stays(unit, reasons[unit.hash])
+                self.assignment.stays(unit, reasons[unit.hash])
 
     def prepare(
-        self, playable: Playable, size: tuple[int, int], before: Swap | None = None, env: Env | None = None
-    ) -> Swap:
+        self, compiled: CompiledProgram, size: tuple[int, int], before: LoadedProgram | None = None,
+        env: Env | None = None,
+    ) -> LoadedProgram:
         """Loads what the program before does not have already. Changes nothing that runs. `env` is what kernels will
         run with, as far as it is known.
 
@@ -213,66 +214,66 @@ class Stage:
         """
         running = self._running(before, size)
         env = env or Env(*size)
-        self._check_room(playable, size, running, env)
-        pictures = self._load_pictures(playable)
+        self._check_room(compiled, size, running, env)
+        pictures = self._load_pictures(compiled)
         env = replace(env, pictures=pictures)
-        runner = ProgramRunner(playable.contexts)
-        played = {unit.hash for unit in before.playable.units} if before else set[str]()
-        parts: list[Part] = []
+        runner = ProgramRunner(compiled.contexts)
+        played = {unit.hash for unit in before.compiled.units} if before else set[str]()
+        parts: list[RunningSubgraph] = []
         elsewhere: list[Unit] = []
         changed: list[str] = []
         kept: list[str] = []
-        missing = self._unrunnable(playable)
-        for unit in playable.units:
+        missing = self._unrunnable(compiled)
+        for unit in compiled.units:
             name = unit.subgraph.name
             if name in missing:
                 continue
-            if self.hears is not None and self._streams(unit, playable):
-                self.candidates(unit, playable)  # what does not suit its backend there is told here
+            if self.hears is not None and self._streams(unit, compiled):
+                self.candidates(unit, compiled)  # what does not suit its backend there is told here
                 (kept if unit.hash in played else changed).append(name)
                 self._listen(unit, runner, env)
                 elsewhere.append(unit)
                 continue
             old = running.get(name)
             # What hears another sound is another sound, or it would change from the one to the other at once.
-            hears_anew = self._streams(unit, playable) and not set(changed).isdisjoint(unit.subgraph.depends_on)
+            hears_anew = self._streams(unit, compiled) and not set(changed).isdisjoint(unit.subgraph.depends_on)
             if old is not None and old.unit.hash == unit.hash and not hears_anew:
-                part = Part(unit, old.backend, old.compiled)
+                part = RunningSubgraph(unit, old.backend, old.compiled)
                 kept.append(name)
             else:
-                part = self._made(unit, playable, env, runner)
+                part = self._made(unit, compiled, env, runner)
                 changed.append(name)
             parts.append(part)
             for ref in unit.subgraph.exposes:
                 runner.expose(ref, part.backend, part.compiled)
         runner.parts = tuple(parts)
-        runner.views = playable.views if self.hears is not None else ()
-        return Swap(
-            playable, runner, pictures, size, tuple(changed), tuple(kept), tuple(missing.values()), tuple(elsewhere)
+        runner.views = compiled.views if self.hears is not None else ()
+        return LoadedProgram(
+            compiled, runner, pictures, size, tuple(changed), tuple(kept), tuple(missing.values()), tuple(elsewhere)
         )
 
-    def _running(self, before: Swap | None, size: tuple[int, int]) -> dict[str, Part]:
+    def _running(self, before: LoadedProgram | None, size: tuple[int, int]) -> dict[str, RunningSubgraph]:
         """The parts that run and may be kept, by name. What streams has no size."""
         if before is None:
             return {}
         return {
             part.unit.subgraph.name: part
             for part in before.runner.parts
-            if self.cast.runs(part.backend)
+            if self.assignment.runs(part.backend)
             and not part.bridges
-            and (before.size == size or self._streams(part.unit, before.playable))
+            and (before.size == size or self._streams(part.unit, before.compiled))
         }
 
-    def _made(self, unit: Unit, playable: Playable, env: Env, runner: ProgramRunner) -> Part:
+    def _made(self, unit: Unit, compiled: CompiledProgram, env: Env, runner: ProgramRunner) -> RunningSubgraph:
         """A unit, made ready by the first backend that can. Raises what the first one raises if none can."""
         first: WeftError | None = None
-        for candidate in self.candidates(unit, playable):
+        for candidate in self.candidates(unit, compiled):
             backend = self._acting(candidate.backend)
             try:
-                return Part(unit, backend, backend.compile_subgraph(candidate.coded(unit), env, runner))
+                return RunningSubgraph(unit, backend, backend.compile_subgraph(candidate.coded(unit), env, runner))
             except DeviceLostError as failure:
                 first = first or failure
-                self.cast.lose(backend, failure.reason)
+                self.assignment.lose(backend, failure.reason)
             except MemoryError:
                 raise
             except Exception as failure:
@@ -280,43 +281,45 @@ class Stage:
                 words = f"{unit.subgraph.name} cannot run on {candidate.choice.shown}: {reason}"
                 known = failure if isinstance(failure, WeftError) else error("backend-failed", words)
                 first = first or known
-                self.cast.pass_over(unit, candidate, reason)
+                self.assignment.pass_over(unit, candidate, reason)
         assert first is not None, "there is a candidate for every unit that can run"
         raise first
 
-    def placed(self, unit: Unit, playable: Playable) -> tuple[Choice, str] | None:
+    def placed(self, unit: Unit, compiled: CompiledProgram) -> tuple[Choice, str] | None:
         """What runs a unit, and why; None if nothing can."""
-        return self.cast.placed(unit, _shape(unit, playable, playable.size))
+        return self.assignment.placed(unit, _shape(unit, compiled, compiled.size))
 
     def needs(
-        self, playable: Playable, size: tuple[int, int], channels: int = 1
+        self, compiled: CompiledProgram, size: tuple[int, int], channels: int = 1
     ) -> dict[tuple[str, str], tuple[Need, ...]]:
         """What the subgraphs of a program take, by the name of the device that has it, and by their own name."""
         found: dict[tuple[str, str], tuple[Need, ...]] = {}
-        for unit in playable.units:
-            placed = self.placed(unit, playable)
+        for unit in compiled.units:
+            placed = self.placed(unit, compiled)
             if placed is not None:
                 device = placed[0].device
                 differs = any(name == "channel" for name, _ in unit.kernel.coords)
-                needs = needs_of(unit, _shape(unit, playable, size), channels if differs else 1)
+                needs = needs_of(unit, _shape(unit, compiled, size), channels if differs else 1)
                 where = HERE if device.unified else device.name
                 found[where, unit.subgraph.name] = (*needs, *pictures_of([unit.kernel]))
         return found
 
     def room(self) -> dict[str, int]:
         """The memory that is free, by the name of the device; 0 where it is not known."""
-        devices = [choice.device for choice in self.cast.choices.values()]
+        devices = [choice.device for choice in self.assignment.choices.values()]
         return {device.name: device.memory_free for device in devices} | {HERE: hardware.memory_free()}
 
-    def _check_room(self, playable: Playable, size: tuple[int, int], running: Mapping[str, Part], env: Env) -> None:
+    def _check_room(
+        self, compiled: CompiledProgram, size: tuple[int, int], running: Mapping[str, RunningSubgraph], env: Env
+    ) -> None:
         """Raises WeftError if what has to be made anew takes more memory than there is."""
         kept = {part.unit.hash for part in running.values()}
-        new = replace(playable, units=tuple(unit for unit in playable.units if unit.hash not in kept))
+        new = replace(compiled, units=tuple(unit for unit in compiled.units if unit.hash not in kept))
         needs = self.needs(new, size, env.block.channels if env.block else 1)
         check_room(by_device(needs), self.room())
 
-    def _streams(self, unit: Unit, playable: Playable) -> bool:
-        return playable.contexts[unit.subgraph.context].streams
+    def _streams(self, unit: Unit, compiled: CompiledProgram) -> bool:
+        return compiled.contexts[unit.subgraph.context].streams
 
     def _listen(self, unit: Unit, runner: ProgramRunner, env: Env) -> None:
         """Connects a subgraph that is played elsewhere: what it is given is computed here, and what it exposes is
@@ -327,26 +330,26 @@ class Stage:
         feeding, backend = unit.feeding, self.backend(COMPUTE.name)
         if feeding is not None and backend is not None:
             backend = self._acting(backend)
-            runner.feeding += (Part(feeding, backend, backend.compile_subgraph(feeding, env, runner)),)
+            runner.feeding += (RunningSubgraph(feeding, backend, backend.compile_subgraph(feeding, env, runner)),)
 
-    def copy_ahead(self, swap: Swap, before: Swap) -> None:
+    def copy_ahead(self, loaded: LoadedProgram, before: LoadedProgram) -> None:
         """Does beforehand what takes time of a `take_over` that copies, while the program before runs."""
-        for part, old in _heirs(swap.runner.parts, before.runner.parts):
+        for part, old in _heirs(loaded.runner.parts, before.runner.parts):
             part.backend.copy_ahead(part.compiled, [other.compiled for other in old if other.backend is part.backend])
 
-    def take_over(self, swap: Swap, before: Swap | None, copy: bool = False) -> list[str]:
+    def take_over(self, loaded: LoadedProgram, before: LoadedProgram | None, copy: bool = False) -> list[str]:
         """Hands the memory of the program before to the new one, or a `copy` if that runs on, at the boundary between
         two frames; gives the keys of the state slots that go on."""
-        return hand_over(swap.runner.parts, before.runner.parts, copy) if before is not None else []
+        return hand_over(loaded.runner.parts, before.runner.parts, copy) if before is not None else []
 
-    def _unrunnable(self, playable: Playable) -> dict[str, Diagnostic]:
+    def _unrunnable(self, compiled: CompiledProgram) -> dict[str, Diagnostic]:
         """The subgraphs that no backend runs, and those that read from them, each with a warning that says so."""
         missing: dict[str, Diagnostic] = {}
-        for unit in playable.units:
+        for unit in compiled.units:
             subgraph = unit.subgraph
             label = (subgraph.sinks or tuple(map(str, subgraph.tied)))[0].partition(".")[0]
             needed = next((n for n in subgraph.depends_on if n in missing), None)
-            if subgraph.context not in self.choices or self.cast.losses(subgraph.context):
+            if subgraph.context not in self.choices or self.assignment.losses(subgraph.context):
                 words, hint = self._no_backend(subgraph.context)
                 words = f"{label} is left out: {words}"
             elif needed is not None:
@@ -358,7 +361,7 @@ class Stage:
 
     def _no_backend(self, context: str) -> tuple[str, str | None]:
         """Why nothing runs a context, and what helps."""
-        losses = self.cast.losses(context)
+        losses = self.assignment.losses(context)
         if losses:
             return f"nothing is left that runs {context}: {losses[-1]}", None
         device = self.missing.get(context)
@@ -366,11 +369,11 @@ class Stage:
             return f"this version has no backend that runs {context}", None
         return device.reason or f"{device.name} is not available", device.remedy
 
-    def _load_pictures(self, playable: Playable) -> dict[str, Picture]:
+    def _load_pictures(self, compiled: CompiledProgram) -> dict[str, Picture]:
         """The pictures that a program samples. Those that were read lately and have not changed on disk are not read
         again."""
         loaded: dict[str, Picture] = {}
-        for path in sorted({path for unit in playable.units for path in unit.kernel.pictures if not is_view(path)}):
+        for path in sorted({path for unit in compiled.units for path in unit.kernel.pictures if not is_view(path)}):
             stamp = _stamp(path)
             if path not in self._pictures or self._pictures[path][0] != stamp:
                 try:
@@ -399,7 +402,7 @@ def _attempted(backend: Backend, unit: Unit, tier: int) -> tuple[object, str | N
     return (code if reason is None else None), reason
 
 
-def hand_over(parts: Sequence[Part], before: Sequence[Part], copy: bool = False) -> list[str]:
+def hand_over(parts: Sequence[RunningSubgraph], before: Sequence[RunningSubgraph], copy: bool = False) -> list[str]:
     """Hands the memory of the parts `before` to others, or a `copy` if the former run on; gives the keys of the state
     slots that go on."""
     heirs = list(_heirs(parts, before))
@@ -411,7 +414,9 @@ def hand_over(parts: Sequence[Part], before: Sequence[Part], copy: bool = False)
     return goes_on
 
 
-def _heirs(parts: Sequence[Part], before: Sequence[Part]) -> Iterator[tuple[Part, list[Part]]]:
+def _heirs(
+    parts: Sequence[RunningSubgraph], before: Sequence[RunningSubgraph]
+) -> Iterator[tuple[RunningSubgraph, list[RunningSubgraph]]]:
     """The parts of a program that do not run yet, with those of the one before that they may go on from. Also one that
     was kept: the program it was kept from may have been replaced in the meantime."""
     for part in parts:
@@ -419,7 +424,7 @@ def _heirs(parts: Sequence[Part], before: Sequence[Part]) -> Iterator[tuple[Part
             yield part, [other for other in before if other.unit.subgraph.context == part.unit.subgraph.context]
 
 
-def memories_for(part: Part, old: Iterable[Part]) -> list[Compiled]:
+def memories_for(part: RunningSubgraph, old: Iterable[RunningSubgraph]) -> list[Compiled]:
     """What others remember, in a form that the backend of a part can go on from; without what cannot be read."""
     found: list[Compiled] = []
     for other in old:
@@ -437,9 +442,9 @@ def _are_alike_on_cpu(one: Backend, other: Backend) -> bool:
     return isinstance(one, CpuBackend) and type(one) is type(other)
 
 
-def _shape(unit: Unit, playable: Playable, size: tuple[int, int]) -> tuple[int, int]:
+def _shape(unit: Unit, compiled: CompiledProgram, size: tuple[int, int]) -> tuple[int, int]:
     """What a tick of a unit sweeps (height, width), as far as it depends on the size (width, height) of the picture."""
-    return size[::-1] if playable.contexts[unit.subgraph.context].sweeps_plane else (1, 1)
+    return size[::-1] if compiled.contexts[unit.subgraph.context].sweeps_plane else (1, 1)
 
 
 def _stamp(path: str) -> object:
@@ -455,28 +460,28 @@ _PROBATION = 10.0
 class Programs:
     """The program that plays now, and for some seconds the one before it. `now` gives seconds."""
 
-    def __init__(self, stage: Stage, now: Callable[[], float] = time.monotonic) -> None:
-        self.stage = stage
+    def __init__(self, loader: ProgramLoader, now: Callable[[], float] = time.monotonic) -> None:
+        self.loader = loader
         self._now = now
-        self._running: Swap | None = None
-        self._before: Swap | None = None
+        self._running: LoadedProgram | None = None
+        self._before: LoadedProgram | None = None
         self._entered = 0.0
         self._has_drawn = False
 
     @property
-    def running(self) -> Swap | None:
+    def running(self) -> LoadedProgram | None:
         """The program that plays; None before the first that could."""
         return self._running
 
-    def enter(self, swap: Swap, fades: bool = False) -> None:
+    def enter(self, loaded: LoadedProgram, fades: bool = False) -> None:
         """From now on this program plays, with what the one before remembers, which runs on for a while if it `fades`.
         Raises whatever goes wrong with that."""
         if self._running is not None:
-            self.stage.take_over(swap, self._running, copy=fades)
+            self.loader.take_over(loaded, self._running, copy=fades)
         if self._has_drawn:
             # What has not drawn a frame is nothing to go back to.
             self._before = self._running
-        self._running, self._has_drawn, self._entered = swap, False, self._now()
+        self._running, self._has_drawn, self._entered = loaded, False, self._now()
 
     def drew(self) -> None:
         """The program has drawn a frame."""
@@ -491,7 +496,7 @@ class Programs:
         failed, self._running, self._before = self._running, self._before, None
         self._has_drawn = True
         with suppress(Exception):  # what cannot be handed back starts from nothing
-            self.stage.take_over(self._running, failed)
+            self.loader.take_over(self._running, failed)
         return True
 
 
@@ -518,9 +523,9 @@ class Setup:
         contexts = [spec.name for spec in registry.contexts]
         return replace(self, choices=choose(registry, contexts, self.asked, self.environment))
 
-    def open(self) -> tuple[ContextTable, Stage]:
+    def open(self) -> tuple[ContextTable, ProgramLoader]:
         """All contexts, as their backends take them, and a stage of its own for the process that calls this. Raises
         WeftError for a backend that cannot be had."""
         choices = self.decided().choices or {}
         registry = load_registry()
-        return contexts_of(registry, choices), Stage(choices, missing=unavailable(registry, choices))
+        return contexts_of(registry, choices), ProgramLoader(choices, missing=unavailable(registry, choices))

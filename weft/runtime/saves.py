@@ -19,11 +19,11 @@ from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
 from weft.child import Child
-from weft.runtime.compiling.compiler import Compiler, Moment, Saved
-from weft.runtime.compiling.worker import CompileWorker, Improvement, Outcome, load
+from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment
+from weft.runtime.compiling.worker import CompileWorker, Improvement, LoadResult, load
 from weft.runtime.events import EventLog
 from weft.runtime.files import FileState, look, read_text
-from weft.runtime.program import Setup, Swap
+from weft.runtime.program import LoadedProgram, Setup
 from weft.syntax.includes import real_path
 
 # Watches the files of a performance and reports each change of their contents once, whole, and soon.
@@ -269,8 +269,8 @@ class Saves:
         path: Path,
         compiler: Compiler,
         events: EventLog,
-        running: Callable[[], Swap | None],
-        moment: Callable[[], Moment],
+        running: Callable[[], LoadedProgram | None],
+        moment: Callable[[], TrialMoment],
         wake: Callable[[], None],
         fits: bool,
     ) -> None:
@@ -299,19 +299,19 @@ class Saves:
         if self._worker is None:
             compiler = self._compiler
             self._worker = CompileWorker(
-                compiler.setup, compiler.stage, self._running, self._moment, self._wake, ahead
+                compiler.setup, compiler.loader, self._running, self._moment, self._wake, ahead
             )  # fmt: skip
             self._resources.callback(self._worker.close)
         return self._worker
 
-    def begin(self, room: tuple[int, int] | None) -> Outcome | None:
+    def begin(self, room: tuple[int, int] | None) -> LoadResult | None:
         """Has the file compiled as it is now, and with each save from now on, for a screen with so much room; what
         becomes of it is there for `take`. Of a file that cannot be read, it is said at once."""
         state = read_text(self._path)
         saved = Saved(state.data or b"", time.monotonic(), state.problem, room if self._fits else None, is_first=True)
         if saved.problem:
             self._saved = saved
-            return load(saved, self._compiler.compile(saved), self._compiler.stage, None)
+            return load(saved, self._compiler.compile(saved), self._compiler.loader, None)
         worker = self.expect()
         with self._lock:
             self._saved = saved
@@ -350,14 +350,14 @@ class Saves:
             if self._saved.data == self._playing:
                 self.expect().submit(self._saved)
 
-    def take(self) -> list[Outcome]:
+    def take(self) -> list[LoadResult]:
         """What has been finished since this was asked last, oldest first."""
         return self._worker.take() if self._worker is not None else []
 
-    def improve(self, outcome: Outcome) -> None:
+    def improve(self, outcome: LoadResult) -> None:
         """Has better code made for a program that plays."""
-        if outcome.swap is not None:
-            self.expect().improve(outcome.saved.hash, outcome.swap)
+        if outcome.loaded is not None:
+            self.expect().improve(outcome.saved.hash, outcome.loaded)
 
     def change(self, setup: Setup) -> None:
         """Has what is compiled from now on run elsewhere."""
@@ -382,11 +382,11 @@ class Saves:
             else f"{self._path.name} is still being compiled; another save takes its place"
         )  # fmt: skip
 
-    def answered(self, outcome: Outcome) -> None:
+    def answered(self, outcome: LoadResult) -> None:
         """Watches all that a text names, as it was compiled; of a refused text too, whose mistake may be in there."""
-        if outcome.swap is not None:
+        if outcome.loaded is not None:
             self._playing = outcome.saved.data
-        self._files = outcome.files if outcome.swap is not None else {**self._files, **outcome.files}
+        self._files = outcome.files if outcome.loaded is not None else {**self._files, **outcome.files}
         self._watch(outcome.saved, self._files)
 
     def _watch(self, saved: Saved, files: Mapping[Path, FileState]) -> None:

@@ -22,19 +22,19 @@ from weft.backends.base import DeviceLostError, Env, Values, as_array
 from weft.child import Child
 from weft.errors import Diagnostic, WeftError, event_fields, fault
 from weft.runtime.clock import Clock, Tick
-from weft.runtime.compiling.compiler import Compiler, Moment, Saved
-from weft.runtime.compiling.worker import Outcome
-from weft.runtime.coordinator import Result, main_picture
-from weft.runtime.events import EventLog, FrameStats, Notices, Screenshots, Teller
-from weft.runtime.fallback import Move, mend, recover, settle
+from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment
+from weft.runtime.compiling.worker import LoadResult
+from weft.runtime.coordinator import TickResult, main_picture
+from weft.runtime.events import EventLog, FrameStats, Notices, Reporter, Screenshots
+from weft.runtime.fallback import Migration, recover, repair, settle
 from weft.runtime.files import read_text
 from weft.runtime.inputs import Inputs
-from weft.runtime.program import Programs, Stage, Swap
+from weft.runtime.program import LoadedProgram, ProgramLoader, Programs
 from weft.runtime.saves import Saves
 from weft.runtime.screens.screen import Overlay, Screen
 from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.player import Sound
-from weft.runtime.transition import Succession, Takeover
+from weft.runtime.transition import TransitionPolicy, TransitionScheduler
 
 # What the keys of the tool do, by the names of `weft.keys`.
 
@@ -45,7 +45,7 @@ class Commands:
 
     clock: Clock
     sound: Sound | None
-    teller: Teller
+    reporter: Reporter
     stop: Callable[[str], None]
     toggle_fullscreen: Callable[[], None]
     screenshot: Callable[[], None]
@@ -64,23 +64,23 @@ class Commands:
             case "screenshot":
                 self.screenshot()
             case "errors":
-                self.teller.notices.toggle_errors()
+                self.reporter.notices.toggle_errors()
             case "figures":
-                self.teller.notices.toggle_figures()
+                self.reporter.notices.toggle_figures()
 
     def _pause(self) -> None:
         if self.clock.paused:
             self.clock.resume()
         else:
             self.clock.pause()
-        self.teller.notices.set_paused(self.clock.paused)
-        self.teller.mention("paused" if self.clock.paused else "goes on")
+        self.reporter.notices.set_paused(self.clock.paused)
+        self.reporter.mention("paused" if self.clock.paused else "goes on")
 
     def _restart(self) -> None:
         self.clock.restart()
         if self.sound is not None:
             self.sound.restart()
-        self.teller.mention("the clock starts again")
+        self.reporter.mention("the clock starts again")
 
 
 # The ticks of a performance: each runs the program that plays, wherever its devices let it.
@@ -91,13 +91,13 @@ class Ticker:
     """Runs programs tick by tick, with what comes from outside. The sound follows. `recovered` is called with a program
     that goes on elsewhere, since its device failed."""
 
-    stage: Stage
+    loader: ProgramLoader
     clock: Clock
     inputs: Inputs
     sound: Sound | None
-    teller: Teller
+    reporter: Reporter
     threads: int
-    recovered: Callable[[Swap], None]
+    recovered: Callable[[LoadedProgram], None]
 
     def __post_init__(self) -> None:
         self.tick = Tick(0, 0.0, 0.0)
@@ -105,69 +105,69 @@ class Ticker:
         self._last: dict[str, Values] = {}
         """What each subgraph gave in the tick that was finished last, by its name."""
 
-    def moment(self) -> Moment:
+    def moment(self) -> TrialMoment:
         """Where the performance is. May be called from any thread."""
         tick = self.tick
-        return Moment(tick.number, tick.time, tick.dt, dict(self.inputs.snapshot()))
+        return TrialMoment(tick.number, tick.time, tick.dt, dict(self.inputs.snapshot()))
 
-    def env(self, swap: Swap) -> Env:
+    def env(self, loaded: LoadedProgram) -> Env:
         """What a program runs with in this tick."""
         return Env(
-            width=swap.size[0],
-            height=swap.size[1],
+            width=loaded.size[0],
+            height=loaded.size[1],
             tick=self.tick.number,
             abstime=self.tick.time,
             dt=self.tick.dt,
-            inputs={**self.inputs.frame(), **swap.playable.parameters},
-            pictures=swap.pictures,
+            inputs={**self.inputs.frame(), **loaded.compiled.parameters},
+            pictures=loaded.pictures,
             threads=self.threads,
-            loop_stopped=partial(self.teller.loop_stopped, swap.playable),
-            warn=self.teller.warn,
+            loop_stopped=partial(self.reporter.loop_stopped, loaded.compiled),
+            warn=self.reporter.warn,
         )
 
-    def begin(self, swap: Swap) -> Env:
+    def begin(self, loaded: LoadedProgram) -> Env:
         """Begins a tick."""
         self.tick = self.clock.tick()
-        return self.env(swap)
+        return self.env(loaded)
 
-    def run(self, swap: Swap, env: Env, done: dict[int, Values]) -> list[Result]:
+    def run(self, loaded: LoadedProgram, env: Env, done: dict[int, Values]) -> list[TickResult]:
         """Runs a tick. If a device fails, what ran on it goes on elsewhere in the same tick. Raises whatever goes wrong
         with the program."""
-        self.mend(swap)
+        self.repair(loaded)
         while True:
             try:
-                results = swap.runner.run(env, done)
+                results = loaded.runner.run(env, done)
                 self._last = {result.subgraph: result.values for result in results}
                 if self.sound is not None:
-                    given = {**env.inputs, **swap.runner.feeds(env)}
-                    self.sound.follow(self.clock, given, swap.runner.seen(env))
+                    given = {**env.inputs, **loaded.runner.feeds(env)}
+                    self.sound.follow(self.clock, given, loaded.runner.seen(env))
                 return results
             except Exception as failure:
-                if not self._recovers(swap, failure, env, done):
+                if not self._recovers(loaded, failure, env, done):
                     raise
 
-    def mend(self, swap: Swap) -> None:
+    def repair(self, loaded: LoadedProgram) -> None:
         """Has a program that was made ready for a device which is lost by now run elsewhere."""
-        if mend(self.stage, swap, self.env(swap), {}, self._last):
-            self.recovered(swap)
+        if repair(self.loader, loaded, self.env(loaded), {}, self._last):
+            self.recovered(loaded)
 
-    def settle(self, moves: Iterable[Move]) -> None:
+    def settle(self, moves: Iterable[Migration]) -> None:
         """Has what was bridged go on where it should run, as far as it can by now; else it is made better where it
         is."""
         for move in moves:
-            if not settle(self.stage, move):
-                self.recovered(move.swap)
+            if not settle(self.loader, move):
+                self.recovered(move.loaded)
 
-    def lost_in_sight(self, swap: Swap, failure: DeviceLostError) -> None:
+    def lost_in_sight(self, loaded: LoadedProgram, failure: DeviceLostError) -> None:
         """The device failed when its picture was to be shown; the next one is drawn elsewhere. Raises the failure if
         there is no other way."""
-        if not self._recovers(swap, failure, self.env(swap), {}):
+        if not self._recovers(loaded, failure, self.env(loaded), {}):
             raise failure
 
-    def _recovers(self, swap: Swap, failure: Exception, env: Env, done: dict[int, Values]) -> bool:
-        if not recover(self.stage, swap, failure, env, done, self._last):
+    def _recovers(self, loaded: LoadedProgram, failure: Exception, env: Env, done: dict[int, Values]) -> bool:
+        if not recover(self.loader, loaded, failure, env, done, self._last):
             return False
-        self.recovered(swap)
+        self.recovered(loaded)
         return True
 
 
@@ -210,21 +210,21 @@ class Session:
     folder: Path = Path()
     limits: Limits = field(default_factory=Limits)
     sound: Sound | None = None
-    takeover: Takeover = field(default_factory=Takeover)
+    policy: TransitionPolicy = field(default_factory=TransitionPolicy)
     clock: Clock = field(default_factory=Clock)
     notices: Notices = field(default_factory=Notices)
     frames: int = 0
     stopping: str | None = None
 
     def __post_init__(self) -> None:
-        self.programs = Programs(self.compiler.stage)
-        self._succession = Succession(self.programs, self.takeover, self.clock, self.sound)
+        self.programs = Programs(self.compiler.loader)
+        self._succession = TransitionScheduler(self.programs, self.policy, self.clock, self.sound)
         self._finished = threading.Event()
         # Whoever hears what is told and said may change.
         tell, say = (lambda problems: self.tell(problems)), (lambda line: self.say(line))  # noqa: PLW0108
-        self._teller = Teller(self.events, self.notices, tell, say)
+        self._teller = Reporter(self.events, self.notices, tell, say)
         self._ticker = Ticker(
-            self.stage, self.clock, self.inputs, self.sound, self._teller, self.threads, self._recovered
+            self.loader, self.clock, self.inputs, self.sound, self._teller, self.threads, self._recovered
         )
         self._saves = Saves(
             self.path, self.compiler, self.events, lambda: self.programs.running, self._ticker.moment,
@@ -235,13 +235,13 @@ class Session:
         )
         self._screenshots = Screenshots(self.folder, self.path.stem, self._teller.mention)
         self._picture: Values | None = None
-        self._pending: Outcome | None = None
+        self._pending: LoadResult | None = None
         """What was swapped in and has not drawn a frame yet."""
-        self._improvable: Outcome | None = None
+        self._improvable: LoadResult | None = None
         """What plays, until it has drawn a frame and can be improved."""
         self._failure: tuple[Diagnostic, ...] = ()
         """What the program that plays failed with last."""
-        self._entered: Outcome | None = None
+        self._entered: LoadResult | None = None
         """What was swapped in last."""
         self._mentioned: Saved | None = None
         """The text that has been said to take long."""
@@ -258,11 +258,11 @@ class Session:
         if self.sound is not None and re.search(rf"\b({words})\b".encode(), text):
             self.sound.expect()
 
-    def begin(self, room: tuple[int, int] | None = None) -> Outcome:
+    def begin(self, room: tuple[int, int] | None = None) -> LoadResult:
         """Has the file compiled as it is now, before anything is shown, for a screen with so much room. What is saved
         meanwhile takes its place. To be interrupted by an exception, such as KeyboardInterrupt."""
         if self.sound is not None:
-            self.stage.hears = self.sound.getter
+            self.loader.hears = self.sound.getter
         outcome = self._saves.begin(room)
         while outcome is None:
             self._finished.wait(_GLANCE)
@@ -270,10 +270,10 @@ class Session:
             self._mention_waiting()
             finished = self._saves.take()
             # What was refused, and has been saved again since, is of no interest any more.
-            outcome = next((o for o in reversed(finished) if o.swap or o.saved is self._saves.last), None)
-        if outcome.swap is not None:
-            self.programs.enter(outcome.swap)
-            self._succession.begin(outcome.swap)
+            outcome = next((o for o in reversed(finished) if o.loaded or o.saved is self._saves.last), None)
+        if outcome.loaded is not None:
+            self.programs.enter(outcome.loaded)
+            self._succession.begin(outcome.loaded)
         return outcome
 
     def close(self) -> None:
@@ -282,7 +282,7 @@ class Session:
         if self.sound is not None:
             self.sound.close()
 
-    def run(self, screen: Screen, first: Outcome) -> None:
+    def run(self, screen: Screen, first: LoadResult) -> None:
         """The loop, until somebody or a limit ends it. Raises WeftError when the screen is lost."""
         self._screen = screen
         interval = sys.getswitchinterval()
@@ -306,8 +306,8 @@ class Session:
         self._finished.set()
 
     @property
-    def stage(self) -> Stage:
-        return self.compiler.stage
+    def loader(self) -> ProgramLoader:
+        return self.compiler.loader
 
     @property
     def size(self) -> tuple[int, int]:
@@ -318,7 +318,7 @@ class Session:
     @property
     def settings(self) -> Mapping[str, float]:
         running = self.programs.running
-        return running.playable.settings if running else {}
+        return running.compiled.settings if running else {}
 
     # --- saves ----------------------------------------------------------------------------------------------------
 
@@ -327,15 +327,15 @@ class Session:
         self._finished.clear()
         self._mention_waiting()
         outcomes = self._saves.take()
-        latest = next((outcome for outcome in reversed(outcomes) if outcome.swap is not None), None)
+        latest = next((outcome for outcome in reversed(outcomes) if outcome.loaded is not None), None)
         for outcome in outcomes:
-            if outcome.swap is None:
+            if outcome.loaded is None:
                 self._refuse(outcome)
             elif outcome is latest:
                 self._offer(outcome)
         due = self._succession.due()
         if due is not None:
-            self._refuse(due) if due.swap is None else self._swap(due, due.swap)
+            self._refuse(due) if due.loaded is None else self._swap(due, due.loaded)
         for better in self._saves.improvements():
             self._ticker.settle(better.moves)
             if self.sound is not None:
@@ -355,13 +355,13 @@ class Session:
         # It stays for as long as it is true.
         self.notices.note(words)
 
-    def _offer(self, outcome: Outcome) -> None:
+    def _offer(self, outcome: LoadResult) -> None:
         try:
             self._succession.offer(outcome)
         except WeftError as failure:
-            self._refuse(replace(outcome, swap=None, diagnostics=failure.diagnostics))
+            self._refuse(replace(outcome, loaded=None, diagnostics=failure.diagnostics))
 
-    def _refuse(self, outcome: Outcome) -> None:
+    def _refuse(self, outcome: LoadResult) -> None:
         self._saves.answered(outcome)
         self._report(outcome.saved.hash, outcome.diagnostics)
         self.say("the last good version goes on" if self.programs.running else NOTHING_YET)
@@ -372,13 +372,13 @@ class Session:
         self.tell(list(problems))
         self.events.emit("error", hash=text, **event_fields(problems))
 
-    def _swap(self, outcome: Outcome, swap: Swap) -> None:
+    def _swap(self, outcome: LoadResult, loaded: LoadedProgram) -> None:
         try:
-            self._ticker.mend(swap)
-            self._succession.enter(swap, self._picture)
+            self._ticker.repair(loaded)
+            self._succession.enter(loaded, self._picture)
         except Exception as failure:
             problem = fault("the program could not take over", failure)
-            self._refuse(replace(outcome, swap=None, diagnostics=(problem,)))
+            self._refuse(replace(outcome, loaded=None, diagnostics=(problem,)))
             self._succession.sound_anew()
             return
         self._pending = outcome
@@ -386,7 +386,7 @@ class Session:
             self.tell(list(outcome.diagnostics))
         self._enter(outcome)
 
-    def _enter(self, outcome: Outcome) -> None:
+    def _enter(self, outcome: LoadResult) -> None:
         """What changes with a new program besides the picture."""
         self._compile_ms = sum(outcome.took)
         self._improvable = self._entered = outcome
@@ -400,7 +400,7 @@ class Session:
     def patch_keys(self) -> frozenset[str]:
         """The keys that the program reads, and so takes from the tool."""
         running = self.programs.running
-        uniforms = running.playable.uniforms if running else frozenset[str]()
+        uniforms = running.compiled.uniforms if running else frozenset[str]()
         return frozenset(name.removeprefix("key@") for name in uniforms if name.startswith("key@"))
 
     # --- frames ---------------------------------------------------------------------------------------------------
@@ -452,18 +452,18 @@ class Session:
             self._screen.annotate(overlay)
 
     def _frame(self, screen: Screen) -> None:
-        swap = self.programs.running
+        loaded = self.programs.running
         # A pause stops everything, but what is saved meanwhile is shown.
         stands_still = self.clock.paused and self._pending is None and self._picture is not None
-        if swap is None or stands_still:
+        if loaded is None or stands_still:
             if self.sound is not None:
                 self.sound.follow(self.clock, {})
             screen.redraw()
             return
-        env = self._ticker.begin(swap)
+        env = self._ticker.begin(loaded)
         done: dict[int, Values] = {}
         try:
-            results = self._ticker.run(swap, env, done)
+            results = self._ticker.run(loaded, env, done)
         except Exception as failure:
             self._fail(_problems(failure))
             return
@@ -473,27 +473,27 @@ class Session:
             if self._show(screen, self._succession.seen(main_picture(results), env, done)):
                 self._drew()
         except DeviceLostError as failure:
-            self._ticker.lost_in_sight(swap, failure)
+            self._ticker.lost_in_sight(loaded, failure)
 
-    def _recovered(self, swap: Swap) -> None:
+    def _recovered(self, loaded: LoadedProgram) -> None:
         """A program goes on elsewhere. What stands in for the time being is made better."""
         self._picture = None
-        if self._entered is not None and self._entered.swap is swap:
+        if self._entered is not None and self._entered.loaded is loaded:
             self._improvable = self._entered
 
     def _tell_changes(self) -> None:
         """Tells what runs elsewhere from now on, also those who compile for it."""
-        changes = self.stage.cast.changes()
+        changes = self.loader.assignment.changes()
         self._teller.changed(changes)
         if any(change.subgraph is None for change in changes):
-            setup = replace(self.compiler.setup, choices=self.stage.cast.choices)
+            setup = replace(self.compiler.setup, choices=self.loader.assignment.choices)
             self._saves.change(setup)
             if self.sound is not None:
                 self.sound.change(setup)
 
-    def _show(self, screen: Screen, shown: Result | None) -> bool:
+    def _show(self, screen: Screen, shown: TickResult | None) -> bool:
         """Shows the picture of a frame; False if it cannot be shown. Raises WeftError when the screen is lost."""
-        if shown is None and (self._picture is None or self.stage.cast.losses("visual")):
+        if shown is None and (self._picture is None or self.loader.assignment.losses("visual")):
             # Where nothing is left to draw with, the last picture stands.
             screen.redraw()
             return True
@@ -517,8 +517,8 @@ class Session:
         if self._improvable is not None:
             self._saves.improve(self._improvable)
             self._improvable = None
-        if self._pending is not None and self._pending.swap is not None:
-            self._teller.swapped(self._pending, self._pending.swap, self._succession.waited_ms)
+        if self._pending is not None and self._pending.loaded is not None:
+            self._teller.swapped(self._pending, self._pending.loaded, self._succession.waited_ms)
             self._pending = None
 
     def _fail(self, problems: tuple[Diagnostic, ...], otherwise: str = "it is tried again with every frame") -> None:
@@ -556,14 +556,14 @@ class Session:
             elif event.kind == "loop":
                 playing = self.programs.running
                 if playing is not None:
-                    self._teller.loop_stopped(playing.playable, event.words)
+                    self._teller.loop_stopped(playing.compiled, event.words)
             else:
                 self._teller.heard(event)
 
     def _sound_moves(self, event: SoundEvent) -> None:
         """What computes sounds has failed. The processor plays on; if a device comes before it, that takes over."""
-        self.stage.cast.lose_named(event.code, event.origin, event.words)
-        following = self.stage.cast.choices.get(event.code)
+        self.loader.assignment.lose_named(event.code, event.origin, event.words)
+        following = self.loader.assignment.choices.get(event.code)
         if following is not None and not following.is_cpu:
             self._succession.sound_anew()
 
@@ -572,7 +572,7 @@ class Session:
         problems = (Diagnostic("error", event.code, event.words),)
         withdrawn = self._succession.withdraw(event.number)
         if withdrawn is not None:
-            self._refuse(replace(withdrawn, swap=None, diagnostics=problems))
+            self._refuse(replace(withdrawn, loaded=None, diagnostics=problems))
         elif self._succession.is_sounding(event.number):
             self._fail(problems, otherwise="the sound before goes on, if there was one")
         else:
@@ -581,8 +581,8 @@ class Session:
     def _facts(self) -> tuple[str, ...]:
         """What is shown of the program besides the figures of its frames."""
         width, height = self.size
-        running, choices = self.programs.running, self.stage.cast.choices
-        contexts = dict.fromkeys(unit.subgraph.context for unit in running.playable.units) if running else {}
+        running, choices = self.programs.running, self.loader.assignment.choices
+        contexts = dict.fromkeys(unit.subgraph.context for unit in running.compiled.units) if running else {}
         runs = " · ".join(f"{name} {choices[name].shown}" for name in contexts if name in choices)
         return f"{width}×{height} · compiled in {self._compile_ms:.0f} ms", runs
 

@@ -25,7 +25,7 @@ _OPENING: Final = {")": "(", "]": "[", "}": "{"}
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class OpenConstruct:
     """Something open: a bracket, `<` of a bundle, `list` of names, `if` that waits for `then`, `then` for `else`."""
 
     kind: str
@@ -33,7 +33,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Failure:
+class ParseFailure:
     """Where the grammar gave up: `at` is the first token that does not fit into the statement from `start` on, and
     `expected` the last rule that was tried there."""
 
@@ -96,7 +96,7 @@ class Failure:
         return self.found in _STARTS_OPERAND
 
     @cached_property
-    def frames(self) -> list[Frame]:
+    def frames(self) -> list[OpenConstruct]:
         """What is open at this place, the innermost last."""
         return _open_frames(self.tokens.kinds, self.start, self.at)
 
@@ -141,15 +141,15 @@ class Failure:
 
 
 # Says what is wrong if it recognises the mistake.
-Explanation: TypeAlias = Callable[[Failure], Diagnostic | None]
+Explanation: TypeAlias = Callable[[ParseFailure], Diagnostic | None]
 
 
-def _open_frames(kinds: str, start: int, behind: int) -> list[Frame]:
-    frames: list[Frame] = []
+def _open_frames(kinds: str, start: int, behind: int) -> list[OpenConstruct]:
+    frames: list[OpenConstruct] = []
     for index in range(start, behind):
         kind = kinds[index]
         if kind in "([{":
-            frames.append(Frame(kind, index))
+            frames.append(OpenConstruct(kind, index))
         elif kind in _OPENING:
             _close(frames, _OPENING[kind])
         elif kind == "<":
@@ -157,29 +157,29 @@ def _open_frames(kinds: str, start: int, behind: int) -> list[Frame]:
         elif kind in (">", GLUED):
             _close_angle(frames, kind)
         elif kind == "I":
-            frames.append(Frame("if", index))
+            frames.append(OpenConstruct("if", index))
         elif kind == "T" and frames and frames[-1].kind == "if":
-            frames[-1] = Frame("then", frames[-1].index)
+            frames[-1] = OpenConstruct("then", frames[-1].index)
         elif kind == "E" and frames and frames[-1].kind == "then":
             frames.pop()
     return frames
 
 
-def _close(frames: list[Frame], opening: str) -> None:
+def _close(frames: list[OpenConstruct], opening: str) -> None:
     while frames and frames.pop().kind != opening:
         pass
 
 
-def _open_angle(frames: list[Frame], kinds: str, start: int, index: int) -> None:
+def _open_angle(frames: list[OpenConstruct], kinds: str, start: int, index: int) -> None:
     """A < is an operator behind a value, opens a list behind a name that is bound, and else a bundle."""
     is_first_name = index == start + 1 or (index == start + 2 and kinds[start] in "LO")
     if is_first_name or kinds[index - 1] == BINDS or kinds[index - 2] == BINDS:
-        frames.append(Frame("list", index))
+        frames.append(OpenConstruct("list", index))
     elif kinds[index - 1] not in OPERAND_ENDS:
-        frames.append(Frame("<", index))
+        frames.append(OpenConstruct("<", index))
 
 
-def _close_angle(frames: list[Frame], kind: str) -> None:
+def _close_angle(frames: list[OpenConstruct], kind: str) -> None:
     """A > closes a list or bundle; directly before another > or = it is more likely an operator in a bundle."""
     if frames and (frames[-1].kind == "list" or (frames[-1].kind == "<" and kind == ">")):
         frames.pop()
@@ -191,19 +191,19 @@ _MISSING_WORD: Final = {"if": "then", "then": "else"}
 _CLOSERS: Final = (")", "]", "}")
 
 
-def _keyword_as_name(failure: Failure) -> Diagnostic | None:
+def _keyword_as_name(failure: ParseFailure) -> Diagnostic | None:
     """`a = in + 1`"""
     return failure.reserved_word() if failure.needs_operand and failure.found in "itSFLO" else None
 
 
-def _bare_me(failure: Failure) -> Diagnostic | None:
+def _bare_me(failure: ParseFailure) -> Diagnostic | None:
     """`a = me + 1`"""
     if not (failure.needs_operand and failure.found == "M"):
         return None
     return failure.error("bare-me", "`me` needs a coordinate", failure.place, "such as me@x or me@time")
 
 
-def _missing_expression(failure: Failure) -> Diagnostic | None:
+def _missing_expression(failure: ParseFailure) -> Diagnostic | None:
     """`a = b + * c`, `f(x, )`"""
     if not failure.needs_operand:
         return None
@@ -221,7 +221,7 @@ def _missing_expression(failure: Failure) -> Diagnostic | None:
     return failure.missing("an expression", "missing-expression", hint)
 
 
-def _missing_then_or_else(failure: Failure) -> Diagnostic | None:
+def _missing_then_or_else(failure: ParseFailure) -> Diagnostic | None:
     """`if a then b`, `if a then b els c`"""
     word = _MISSING_WORD.get(failure.inside)
     if word is None or failure.needs_operand:
@@ -233,7 +233,7 @@ def _missing_then_or_else(failure: Failure) -> Diagnostic | None:
     return failure.missing(f"`{word}`", f"missing-{word}", CHOICE_FORM) if ends_here else None
 
 
-def _bare_angle(failure: Failure) -> Diagnostic | None:
+def _bare_angle(failure: ParseFailure) -> Diagnostic | None:
     """`<a < b, c>`, `<a > b, c>`"""
     if failure.found == "<" and failure.is_in_bundle:
         symbol, place = "<", failure.place
@@ -245,7 +245,7 @@ def _bare_angle(failure: Failure) -> Diagnostic | None:
     return failure.error("bare-angle", f"in a bundle, `{symbol}` does not compare", place, hint)
 
 
-def _more_of_bundle_follows(failure: Failure) -> bool:
+def _more_of_bundle_follows(failure: ParseFailure) -> bool:
     """Whether the line goes on as if the > before this place had not closed the bundle."""
     kinds, fresh = failure.tokens.kinds, failure.tokens.fresh
     for index in range(failure.at, len(kinds)):
@@ -256,7 +256,7 @@ def _more_of_bundle_follows(failure: Failure) -> bool:
     return False
 
 
-def _missing_operator(failure: Failure) -> Diagnostic | None:
+def _missing_operator(failure: ParseFailure) -> Diagnostic | None:
     """`a = 2 sin(me@x)`, `f(a b)`"""
     if failure.needs_operand or not failure.starts_operand or not failure.before:
         return None
@@ -271,7 +271,7 @@ def _missing_operator(failure: Failure) -> Diagnostic | None:
     return failure.missing(what, "missing-operator", hint)
 
 
-def _is_in_list(failure: Failure) -> bool:
+def _is_in_list(failure: ParseFailure) -> bool:
     """Whether a comma could stand here as well."""
     if failure.inside == "(":
         before = failure.frames[-1].index - 1
@@ -279,7 +279,7 @@ def _is_in_list(failure: Failure) -> bool:
     return failure.inside == "<"
 
 
-def _equals(failure: Failure) -> Diagnostic | None:
+def _equals(failure: ParseFailure) -> Diagnostic | None:
     """`if a = 1 then …`, `f(x = 1)`, `a = (b += 1)`"""
     if failure.found not in ("=", BECOMES):
         return None
@@ -294,7 +294,7 @@ def _equals(failure: Failure) -> Diagnostic | None:
     return failure.error("misplaced-equals", message, failure.place, compare)
 
 
-def _unclosed_angle(failure: Failure) -> Diagnostic | None:
+def _unclosed_angle(failure: ParseFailure) -> Diagnostic | None:
     """`a = <1, 2`"""
     if failure.inside != "<" or not (failure.is_cut_off or failure.found in _CLOSERS):
         return None
@@ -303,7 +303,7 @@ def _unclosed_angle(failure: Failure) -> Diagnostic | None:
     return failure.error("unclosed-bracket", "`>` is missing here", place, None, related)
 
 
-def _comma(failure: Failure) -> Diagnostic | None:
+def _comma(failure: ParseFailure) -> Diagnostic | None:
     """`a<r, g> = 1, 2`"""
     if failure.found != ",":
         return None
@@ -312,7 +312,7 @@ def _comma(failure: Failure) -> Diagnostic | None:
     return failure.error("stray-comma", "only one value can stand here", failure.place, BUNDLE_FORM)
 
 
-def _binds(failure: Failure) -> Diagnostic | None:
+def _binds(failure: ParseFailure) -> Diagnostic | None:
     """`a = f(x)::b<v>`"""
     if failure.found != BINDS:
         return None
@@ -322,7 +322,7 @@ def _binds(failure: Failure) -> Diagnostic | None:
     return failure.error("misplaced-binding", message, failure.place, hint)
 
 
-def _colon(failure: Failure) -> Diagnostic | None:
+def _colon(failure: ParseFailure) -> Diagnostic | None:
     """`f(x):a<v>`, `f(3: x)`"""
     if failure.found != ":":
         return None
@@ -334,7 +334,7 @@ def _colon(failure: Failure) -> Diagnostic | None:
     return failure.error("misplaced-colon", "`:` cannot stand here", failure.place, hint)
 
 
-def _dot_or_at(failure: Failure) -> Diagnostic | None:
+def _dot_or_at(failure: ParseFailure) -> Diagnostic | None:
     """`a.b`, `a@3`"""
     has_name = failure.tokens.kinds[failure.at + 1] == NAME
     if failure.found == "." and failure.before == NAME and has_name:
@@ -345,7 +345,7 @@ def _dot_or_at(failure: Failure) -> Diagnostic | None:
     return None
 
 
-def _tilde(failure: Failure) -> Diagnostic | None:
+def _tilde(failure: ParseFailure) -> Diagnostic | None:
     """`a = b ~ c`"""
     if failure.found != "~":
         return None
@@ -353,7 +353,7 @@ def _tilde(failure: Failure) -> Diagnostic | None:
     return failure.error("misplaced-map", message, failure.place, f"as in {REMAP_FORM}")
 
 
-def _stray_word(failure: Failure) -> Diagnostic | None:
+def _stray_word(failure: ParseFailure) -> Diagnostic | None:
     """`a = b else c`, `a = b to c`"""
     if failure.found in ("T", "E"):
         wanted = "if" if failure.found == "T" else "if … then"
@@ -365,14 +365,14 @@ def _stray_word(failure: Failure) -> Diagnostic | None:
     return None
 
 
-def _block(failure: Failure) -> Diagnostic | None:
+def _block(failure: ParseFailure) -> Diagnostic | None:
     """`a = b { … }`"""
     if failure.found != "{":
         return None
     return failure.error("misplaced-block", "only spindles and loops have a block", failure.place)
 
 
-def _pragma(failure: Failure) -> Diagnostic | None:
+def _pragma(failure: ParseFailure) -> Diagnostic | None:
     """A pragma between brackets."""
     if failure.found != PRAGMA or not failure.frames:
         return None
@@ -432,7 +432,7 @@ _LOOP_PARTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 )
 
 
-def _keyword_in_head(failure: Failure) -> Diagnostic | None:
+def _keyword_in_head(failure: ParseFailure) -> Diagnostic | None:
     """`in = 3`, `let to = 3`, `a<in> = 3`, `spindle if(x) …`"""
     if not failure.is_word or failure.needs_operand:
         return None
@@ -444,7 +444,7 @@ def _keyword_in_head(failure: Failure) -> Diagnostic | None:
     return failure.reserved_word() if takes_name else None
 
 
-def _bad_start(failure: Failure) -> Diagnostic | None:
+def _bad_start(failure: ParseFailure) -> Diagnostic | None:
     """`2 + a`, `if a then b else c`"""
     if failure.at != failure.start:
         return None
@@ -455,7 +455,7 @@ def _bad_start(failure: Failure) -> Diagnostic | None:
     return failure.error("bad-start", message, failure.place, hint)
 
 
-def _double_equals(failure: Failure) -> Diagnostic | None:
+def _double_equals(failure: ParseFailure) -> Diagnostic | None:
     """`a == 3`, `a<v> == 3`"""
     if failure.text not in ("==", "===") or not _is_head(failure):
         return None
@@ -463,13 +463,13 @@ def _double_equals(failure: Failure) -> Diagnostic | None:
     return failure.error("double-equals", message, failure.place)
 
 
-def _is_head(failure: Failure) -> bool:
+def _is_head(failure: ParseFailure) -> bool:
     """Whether nothing but the name, with its outputs, stands before this place."""
     head = failure.tokens.kinds[failure.start : failure.at]
     return head == NAME or bool(_BOUND_HEAD.match(head))
 
 
-def _continued_line(failure: Failure) -> Diagnostic | None:
+def _continued_line(failure: ParseFailure) -> Diagnostic | None:
     """A line that starts with a bracket, behind what it cannot continue."""
     if not failure.tokens.fresh[failure.at] or failure.found not in ("(", "[", "<") or failure.frames:
         return None
@@ -479,7 +479,7 @@ def _continued_line(failure: Failure) -> Diagnostic | None:
     return failure.error("continued-line", message, failure.place, STATEMENT_FORM)
 
 
-def _name_alone(failure: Failure) -> Diagnostic | None:
+def _name_alone(failure: ParseFailure) -> Diagnostic | None:
     """`noise`, `display a`, `var x = 3`, `a: 3`, `a * 2`"""
     if failure.before != NAME or failure.at != failure.start + 1:
         return None
@@ -510,7 +510,7 @@ def _hint_for_word(word: str) -> str:
     return did_you_mean(word, ["let", "spindle", "for", "out"]) or f"write {word} = …"
 
 
-def _output_list(failure: Failure) -> Diagnostic | None:
+def _output_list(failure: ParseFailure) -> Diagnostic | None:
     """`a<> = 1`, `a<v = 1`, `a<v w> = 1`, `a<3> = 1`"""
     head = failure.tokens.kinds[failure.start : failure.at]
     if _COUNT_HEAD.match(head) and failure.found != "(":
@@ -533,13 +533,13 @@ def _output_list(failure: Failure) -> Diagnostic | None:
     return failure.error("unclosed-bracket", "`>` is missing here", place, None, related)
 
 
-def _behind_comma(failure: Failure, explain: Explanation) -> Diagnostic | None:
+def _behind_comma(failure: ParseFailure, explain: Explanation) -> Diagnostic | None:
     """Explains what follows a comma in a list of names; the grammar stops before a comma that no name follows."""
     behind = replace(failure, at=failure.at + 1)
     return _keyword_in_head(behind) or explain(behind)
 
 
-def _missing_equals(failure: Failure) -> Diagnostic | None:
+def _missing_equals(failure: ParseFailure) -> Diagnostic | None:
     """`a<v> 3`, `let a`, `me<bpm> 120`"""
     if not _is_head(failure) or failure.at == failure.start + 1:
         return None
@@ -549,7 +549,7 @@ def _missing_equals(failure: Failure) -> Diagnostic | None:
     return failure.missing("`=`", "missing-equals")
 
 
-def _missing_name(failure: Failure) -> Diagnostic | None:
+def _missing_name(failure: ParseFailure) -> Diagnostic | None:
     """`let 3`, `f(x)::`"""
     if failure.before == BINDS:
         return failure.missing("a name", "missing-name", "as in f(x)::name<v>")
@@ -562,7 +562,7 @@ def _missing_name(failure: Failure) -> Diagnostic | None:
     return None
 
 
-def _unsettable(failure: Failure) -> Diagnostic | None:
+def _unsettable(failure: ParseFailure) -> Diagnostic | None:
     """`a@v = 3`, `a[0] = 1`, `f(x) = 3`"""
     kinds, start = failure.tokens.kinds, failure.start
     if failure.found not in ("=", BECOMES) or kinds[start] != NAME or failure.frames:
@@ -581,7 +581,7 @@ def _unsettable(failure: Failure) -> Diagnostic | None:
     return failure.error("cannot-set", "a call cannot be set", place, SPINDLE_FORM)
 
 
-def _unused(failure: Failure) -> Diagnostic | None:
+def _unused(failure: ParseFailure) -> Diagnostic | None:
     """`img@r * 2`, `f(x) + 1`"""
     kinds, start = failure.tokens.kinds, failure.start
     if kinds[start] != NAME or failure.frames or "=" in kinds[start : failure.at] or failure.needs_operand:
@@ -592,7 +592,7 @@ def _unused(failure: Failure) -> Diagnostic | None:
     return failure.error("not-a-statement", "this value is not used", place, USE_FORM)
 
 
-def _setting(failure: Failure) -> Diagnostic | None:
+def _setting(failure: ParseFailure) -> Diagnostic | None:
     """`me@x = 3`, `me = 3`, `me<3> = 1`"""
     kinds, start = failure.tokens.kinds, failure.start
     if kinds[start] != "M" or failure.at != start + 1:
@@ -608,7 +608,7 @@ def _setting(failure: Failure) -> Diagnostic | None:
     return failure.error("bad-setting", message, failure.tokens.span(start), SETTING_FORM)
 
 
-def _spindle(failure: Failure) -> Diagnostic | None:
+def _spindle(failure: ParseFailure) -> Diagnostic | None:
     """Whatever is wrong in the head of a spindle."""
     if failure.tokens.kinds[failure.start] != "S" or failure.at == failure.start:
         return None
@@ -622,7 +622,7 @@ def _spindle(failure: Failure) -> Diagnostic | None:
     return _missing_part(failure, _SPINDLE_PARTS, SPINDLE_FORM)
 
 
-def _parameters(failure: Failure) -> Diagnostic | None:
+def _parameters(failure: ParseFailure) -> Diagnostic | None:
     if failure.found == "," and failure.before == NAME:
         return _behind_comma(failure, _parameters)
     if failure.before == NAME and failure.found in ("=", ":"):
@@ -634,7 +634,7 @@ def _parameters(failure: Failure) -> Diagnostic | None:
     return failure.error("bad-parameter", "a parameter is a name", failure.place, SPINDLE_FORM)
 
 
-def _loop(failure: Failure) -> Diagnostic | None:
+def _loop(failure: ParseFailure) -> Diagnostic | None:
     """Whatever is wrong in the head of a loop; its bounds are expressions like others."""
     if failure.tokens.kinds[failure.start] != "F" or failure.needs_operand:
         return None
@@ -643,7 +643,7 @@ def _loop(failure: Failure) -> Diagnostic | None:
     return _missing_part(failure, _LOOP_PARTS, LOOP_FORM)
 
 
-def _missing_part(failure: Failure, parts: Mapping[str, tuple[str, str]], form: str) -> Diagnostic | None:
+def _missing_part(failure: ParseFailure, parts: Mapping[str, tuple[str, str]], form: str) -> Diagnostic | None:
     part = parts.get(failure.expected)
     return failure.missing(*part, form) if part else None
 
@@ -671,7 +671,7 @@ _OF_HEADS: Final[tuple[Explanation, ...]] = (
 _EXPLANATIONS: Final = (*_OF_HEADS, *_OF_EXPRESSIONS)
 
 
-def diagnose(failure: Failure) -> Diagnostic:
+def diagnose(failure: ParseFailure) -> Diagnostic:
     """The error for a place where the grammar gave up."""
     for explain in _EXPLANATIONS:
         if found := explain(failure):

@@ -9,7 +9,7 @@ from typing import Final
 
 from weft.errors import Diagnostic, Report, Span
 from weft.syntax.scanner import (
-    BINDS, BROKEN, BUNDLE_FORM, END, GLUED, NAME, OPERAND_ENDS, PRAGMA, STATEMENT_FORM, Scan, Tokens
+    BINDS, BROKEN, BUNDLE_FORM, END, GLUED, NAME, OPERAND_ENDS, PRAGMA, STATEMENT_FORM, ScannedText, Tokens
 )
 
 # Finds braces that a slip of the hand put where no block can begin or end.
@@ -96,7 +96,7 @@ def match_brackets(tokens: Tokens, statements: Collection[str], report: Report) 
 
 
 @dataclass
-class _Open:
+class _OpenBracket:
     """An opening bracket that waits for its closing one. The whole text counts as one, at -1."""
 
     index: int
@@ -118,7 +118,7 @@ class _Matcher:
         self._partners: dict[int, int] = {}
         self._lonely: set[int] = set()
         self._last_lonely = -1
-        self._stack = [_Open(-1, "")]
+        self._stack = [_OpenBracket(-1, "")]
         self._ifs = 0
         self._depth = 0
         self._statement = 0
@@ -130,7 +130,7 @@ class _Matcher:
             if kind in _NEVER_INSIDE:
                 self._cut(index)
             if kind in _CLOSING:
-                self._stack.append(_Open(index, kind))
+                self._stack.append(_OpenBracket(index, kind))
             elif kind in _OPENING:
                 self._close(index, _OPENING[kind])
             else:
@@ -184,7 +184,7 @@ class _Matcher:
             self._report.error("too-deep", message, self._tokens.span(index), "give the inner parts names of their own")
         return depth <= MAX_DEPTH
 
-    def _pop(self) -> _Open:
+    def _pop(self) -> _OpenBracket:
         top = self._stack.pop()
         self._ifs -= top.ifs
         return top
@@ -225,7 +225,7 @@ class _Matcher:
 
     # --- errors; what was reported nearby explains what follows from it ---
 
-    def _report_unclosed(self, opened: _Open, index: int) -> None:
+    def _report_unclosed(self, opened: _OpenBracket, index: int) -> None:
         self._add_lonely(opened.index)
         is_block = opened.kind == "{"
         if opened.is_explained or (not is_block and self._tokens.is_broken(opened.index, index)):
@@ -235,7 +235,7 @@ class _Matcher:
         message = f"`{_CLOSING[opened.kind]}` is missing here"
         self._error("unclosed-bracket", message, self._tokens.after(last - 1), related)
 
-    def _report_mismatch(self, opened: _Open, index: int) -> None:
+    def _report_mismatch(self, opened: _OpenBracket, index: int) -> None:
         self._add_lonely(index)
         if not opened.is_explained and not self._tokens.is_broken(opened.index, index):
             message = f"`{self._tokens.text(index)}` cannot close `{opened.kind}`"
@@ -276,19 +276,19 @@ _LONGEST_LIST: Final = 200
 _ROUND = re.compile("[()]")
 
 
-def arrange(scan: Scan, statements: Collection[str], report: Report) -> Tokens | None:
+def arrange(scan: ScannedText, statements: Collection[str], report: Report) -> Tokens | None:
     """The tokens with boundaries and matched brackets; None, with an error reported, if they nest too deep."""
-    layout = _Layout(scan, statements)
+    layout = _LineLayout(scan, statements)
     boundaries = layout.boundaries()
     inserted = {**boundaries, **layout.missing_braces(boundaries, report)}
     tokens = without_stray_braces(_with_inserted(scan, inserted), report)
     return match_brackets(tokens, statements, report)
 
 
-class _Layout:
+class _LineLayout:
     """Looks at the lines of one text."""
 
-    def __init__(self, scan: Scan, statements: Collection[str]) -> None:
+    def __init__(self, scan: ScannedText, statements: Collection[str]) -> None:
         self._scan = scan
         self._names = statements
         self._kinds = "".join(scan.kinds)
@@ -363,7 +363,7 @@ def _closing_brackets(kinds: str) -> dict[int, int]:
     return partners
 
 
-def _with_inserted(scan: Scan, inserted: dict[int, str]) -> Tokens:
+def _with_inserted(scan: ScannedText, inserted: dict[int, str]) -> Tokens:
     """The tokens with others of no width before some of them, and the end of the text behind them."""
     kinds: list[str] = []
     starts: list[int] = []

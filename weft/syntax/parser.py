@@ -18,7 +18,7 @@ from parsimonious.nodes import Node
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Source
 from weft.syntax.ast import BodyStatement, For, OutputStatement, Program, SpindleDefinition, Statement
-from weft.syntax.diagnose import Failure, diagnose
+from weft.syntax.diagnose import ParseFailure, diagnose
 from weft.syntax.layout import arrange
 from weft.syntax.pragmas import read_pragma
 from weft.syntax.scanner import BINARY, END, GLUED, NAME, OPERAND_ENDS, PRAGMA, PRAGMA_END, Tokens, scan
@@ -228,7 +228,7 @@ FORMS: Mapping[str, FormSpec] = MappingProxyType({row.name: row for row in _ROWS
 
 
 @dataclass
-class _Block:
+class _OpenBlock:
     """A spindle or loop that is open. One in the wrong place is read for its errors and then dropped."""
 
     head: SpindleHead | LoopHead
@@ -246,7 +246,7 @@ class Assembly:
         self._names = statements
         self._report = report
         self._build = StatementBuilder(tokens, report)
-        self._blocks: list[_Block] = []
+        self._blocks: list[_OpenBlock] = []
         self._statements: list[Statement] = []
 
     def add(self, item: Node) -> None:
@@ -310,7 +310,7 @@ class Assembly:
         if statement:
             self._statements.append(statement)
 
-    def _add_to_block(self, item: Node, block: _Block) -> None:
+    def _add_to_block(self, item: Node, block: _OpenBlock) -> None:
         statement: BodyStatement | OutputStatement | None = None
         if item.expr_name == "binding":
             statement = self._build.assignment(item)
@@ -346,14 +346,14 @@ class Assembly:
         if is_nested:
             place = self._tokens.span(item.start)
             self._report.error("nested-spindle", "a spindle cannot stand in another spindle or in a loop", place)
-        self._blocks.append(_Block(self._build.spindle(item), item.start, item.end - 1, is_nested))
+        self._blocks.append(_OpenBlock(self._build.spindle(item), item.start, item.end - 1, is_nested))
 
     def _open_loop(self, item: Node) -> None:
         is_outside = not self._blocks
         if is_outside:
             place = self._tokens.span(item.start)
             self._report.error("misplaced-loop", "a loop stands only in a spindle", place)
-        self._blocks.append(_Block(self._build.loop(item), item.start, item.end - 1, is_outside))
+        self._blocks.append(_OpenBlock(self._build.loop(item), item.start, item.end - 1, is_outside))
 
 
 # From text to syntax tree: the parser takes one item after another, and goes on behind a broken one.
@@ -516,9 +516,9 @@ class _Parser:
     def _fail(self, at: int, expected: str) -> None:
         """Reports that the grammar got no further than `at`, and goes on behind the broken statement."""
         start = self._at
-        failure = Failure(self._tokens, start, at, expected, self._names)
+        failure = ParseFailure(self._tokens, start, at, expected, self._names)
         if self._value_from is not None and self._follows_value() and self._is_rest_of_value():
-            failure = Failure(self._tokens, self._value_from, start, "ends", self._names)
+            failure = ParseFailure(self._tokens, self._value_from, start, "ends", self._names)
         self._at = self._next_start(at)
         self._value_from = None
         is_explained = self._tokens.is_broken(failure.start, self._at) or self._rest_of_error == start

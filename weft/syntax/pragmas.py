@@ -15,7 +15,7 @@ from weft.syntax.statements import has_duplicates
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _PragmaParts:
     """What a pragma line holds, by kind, each in the order of the text."""
 
     span: Span
@@ -33,20 +33,20 @@ class _Parts:
 
 
 # Gives None where it has reported an error.
-_Build = Callable[[_Parts, Report], ast.Pragma | None]
+_Build = Callable[[_PragmaParts, Report], ast.Pragma | None]
 
 
-def _include(parts: _Parts, report: Report) -> ast.Pragma | None:
+def _include(parts: _PragmaParts, report: Report) -> ast.Pragma | None:
     path, span = parts.texts[0]
     return ast.Include(path, span, parts.span)
 
 
-def _use(parts: _Parts, report: Report) -> ast.Pragma | None:
+def _use(parts: _PragmaParts, report: Report) -> ast.Pragma | None:
     library = ".".join(name.name for name in parts.names)
     return ast.Use(library, parts.names[0].span.to(parts.names[-1].span), parts.span)
 
 
-def _slider(parts: _Parts, report: Report) -> ast.Pragma | None:
+def _slider(parts: _PragmaParts, report: Report) -> ast.Pragma | None:
     (low, low_span), (high, high_span), _ = parts.numbers
     if low >= high:
         message = f"a slider cannot run from {low:g} to {high:g}: the lower end comes first"
@@ -56,7 +56,7 @@ def _slider(parts: _Parts, report: Report) -> ast.Pragma | None:
     return ast.Parameter("slider", parts.name, parts.outputs, (start,), _label(parts), parts.span, low, high)
 
 
-def _toggle(parts: _Parts, report: Report) -> ast.Pragma | None:
+def _toggle(parts: _PragmaParts, report: Report) -> ast.Pragma | None:
     start, span = parts.numbers[0]
     if start not in (0, 1):
         report.error("bad-toggle", "a toggle starts at 0 or 1", span)
@@ -64,14 +64,14 @@ def _toggle(parts: _Parts, report: Report) -> ast.Pragma | None:
     return ast.Parameter("toggle", parts.name, parts.outputs, (start,), _label(parts), parts.span)
 
 
-def _xy(parts: _Parts, report: Report) -> ast.Pragma | None:
+def _xy(parts: _PragmaParts, report: Report) -> ast.Pragma | None:
     if has_duplicates(parts.outputs, "output", report):
         return None
     start = tuple(_within(parts, axis, 0, 1, report) for axis in (0, 1))
     return ast.Parameter("xy", parts.name, parts.outputs, start, _label(parts), parts.span)
 
 
-def _color(parts: _Parts, report: Report) -> ast.Pragma | None:
+def _color(parts: _PragmaParts, report: Report) -> ast.Pragma | None:
     if has_duplicates(parts.outputs, "output", report):
         return None
     colour, span = parts.texts[0]
@@ -92,7 +92,7 @@ def _channels(colour: str) -> tuple[float, ...] | None:
     return tuple(int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4))
 
 
-def _fade(parts: _Parts, report: Report) -> ast.Pragma | None:
+def _fade(parts: _PragmaParts, report: Report) -> ast.Pragma | None:
     seconds, span = parts.numbers[0]
     if seconds < 0:
         report.error("bad-fade", "a fade takes 0 seconds (a cut) or more", span)
@@ -100,7 +100,7 @@ def _fade(parts: _Parts, report: Report) -> ast.Pragma | None:
     return ast.Fade(seconds, parts.span)
 
 
-def _quantize(parts: _Parts, report: Report) -> ast.Pragma | None:
+def _quantize(parts: _PragmaParts, report: Report) -> ast.Pragma | None:
     beats, span = parts.numbers[0]
     if beats <= 0:
         report.error("bad-quantize", "the number of beats must be above 0", span)
@@ -108,7 +108,7 @@ def _quantize(parts: _Parts, report: Report) -> ast.Pragma | None:
     return ast.Quantize(beats, parts.span)
 
 
-def _within(parts: _Parts, index: int, low: float, high: float, report: Report) -> float:
+def _within(parts: _PragmaParts, index: int, low: float, high: float, report: Report) -> float:
     """A start value, kept in its range."""
     value, span = parts.numbers[index]
     clamped = min(max(value, low), high)
@@ -118,7 +118,7 @@ def _within(parts: _Parts, index: int, low: float, high: float, report: Report) 
     return clamped
 
 
-def _label(parts: _Parts, index: int = 0) -> str | None:
+def _label(parts: _PragmaParts, index: int = 0) -> str | None:
     return parts.texts[index][0] if len(parts.texts) > index else None
 
 
@@ -188,7 +188,7 @@ def read_pragma(tokens: Tokens, first: int, behind: int, report: Report) -> ast.
     return form.build(parts, report)
 
 
-def _parts(tokens: Tokens, first: int, behind: int) -> _Parts:
+def _parts(tokens: Tokens, first: int, behind: int) -> _PragmaParts:
     names, numbers, texts = [], [], []
     for index in range(first, behind):
         kind, span = tokens.kinds[index], tokens.span(index)
@@ -200,4 +200,4 @@ def _parts(tokens: Tokens, first: int, behind: int) -> _Parts:
             numbers.append((-float(span.text), tokens.span(index - 1, index)))
         elif kind == NUMBER:
             numbers.append((float(span.text), span))
-    return _Parts(tokens.span(first, behind - 1), tuple(names), tuple(numbers), tuple(texts))
+    return _PragmaParts(tokens.span(first, behind - 1), tuple(names), tuple(numbers), tuple(texts))

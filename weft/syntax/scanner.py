@@ -306,7 +306,7 @@ def text_value(literal: str) -> str:
 
 
 @dataclass
-class Scan:
+class ScannedText:
     """What the scanner found. The lists run in parallel, one entry a token, the rest is keyed by offset; `Tokens`
     says what each holds."""
 
@@ -323,7 +323,7 @@ class Scan:
         return self.source.text[self.starts[index] : self.ends[index]]
 
 
-def scan(source: Source, report: Report) -> Scan | None:
+def scan(source: Source, report: Report) -> ScannedText | None:
     """The tokens of a text; None, with an error reported, if it is no text or too long."""
     length = len(source.text)
     if length > MAX_CHARACTERS:
@@ -349,7 +349,7 @@ class _Scanner:
     """One run over one text, with a method for each group of the pattern."""
 
     def __init__(self, source: Source, report: Report) -> None:
-        self._found = Scan(source)
+        self._found = ScannedText(source)
         self._text = source.text
         self._report = report
         self._is_fresh = True
@@ -358,7 +358,7 @@ class _Scanner:
         self._lines_since_doc = 0
         self._open_string_end = len(source.text)
 
-    def run(self) -> Scan:
+    def run(self) -> ScannedText:
         actions = {group: getattr(self, f"_{group}") for group in _TOKEN.groupindex}
         for match in _TOKEN.finditer(self._text):
             group = str(match.lastgroup)

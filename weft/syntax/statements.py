@@ -32,7 +32,7 @@ class Operand(NamedTuple):
     span: Span
 
 
-class _Pending(NamedTuple):
+class _PendingOperator(NamedTuple):
     """An operator that waits for its last operand."""
 
     symbol: str
@@ -46,13 +46,13 @@ class _Pending(NamedTuple):
     """The comparison that this one wrongly goes on, and the operand between them."""
 
 
-class Row:
+class OperandRow:
     """One row of operands and operators, fed from left to right."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
         self._operands: list[Operand] = []
-        self._pending: list[_Pending] = []
+        self._pending: list[_PendingOperator] = []
 
     def operand(self, operand: Operand) -> None:
         self._operands.append(operand)
@@ -63,11 +63,11 @@ class Row:
         if level < COMPARISON_LEVEL and self._pending and self._pending[-1].level > level:
             message = f"`{symbol}` cannot follow `{self._pending[-1].symbol}`, which binds tighter"
             self._report.error("not-needs-parentheses", message, span, f"put it in parentheses: ({symbol} …)")
-        self._pending.append(_Pending(symbol, level, span, is_prefix=True))
+        self._pending.append(_PendingOperator(symbol, level, span, is_prefix=True))
 
     def choice(self, condition: Expression, then: Expression, span: Span) -> None:
         """An `if` up to its `else`; `span` is that of the word `if`."""
-        self._pending.append(_Pending("if", IF_LEVEL, span, is_prefix=True, choice=(condition, then)))
+        self._pending.append(_PendingOperator("if", IF_LEVEL, span, is_prefix=True, choice=(condition, then)))
 
     def operator(self, symbol: str, span: Span) -> None:
         """A binary operator behind an operand."""
@@ -82,7 +82,7 @@ class Row:
                     middle = self._operands[-1].span
                     chain = self._operands[-2].span.to(middle), middle
             self._reduce()
-        self._pending.append(_Pending(symbol, binary.level, span, follows_comparison=follows, chain=chain))
+        self._pending.append(_PendingOperator(symbol, binary.level, span, follows_comparison=follows, chain=chain))
 
     def finish(self) -> Operand:
         """The tree of the whole row."""
@@ -109,7 +109,7 @@ class Row:
             value = Binary(top.symbol, first.value, last.value, span)
         self._operands.append(Operand(value, span))
 
-    def _report_chain(self, second: _Pending, first: Span, middle: Span, last: Span) -> None:
+    def _report_chain(self, second: _PendingOperator, first: Span, middle: Span, last: Span) -> None:
         hint = f"{first.text} and {middle.text} {second.symbol} {last.text}"
         if len(hint) > _LONGEST_HINT or "\n" in hint:
             hint = "a < b and b < c"
@@ -122,7 +122,7 @@ class Row:
 _COORDINATES: Final = ("x", "y", "time")
 
 
-class _Given(NamedTuple):
+class _GivenArgument(NamedTuple):
     """One argument as it stands in the text: `value`, `label: value` or `value ~ mapped`."""
 
     value: Operand
@@ -163,7 +163,7 @@ class ExpressionBuilder:
     # --- rows of operands ---
 
     def _row(self, node: Node) -> Operand:
-        row = Row(self._report)
+        row = OperandRow(self._report)
         first, rest = node.children
         self._piece(first, row)
         for operator, piece in (pair.children for pair in rest.children):
@@ -171,7 +171,7 @@ class ExpressionBuilder:
             self._piece(piece, row)
         return row.finish()
 
-    def _piece(self, node: Node, row: Row) -> None:
+    def _piece(self, node: Node, row: OperandRow) -> None:
         piece = node.children[0]
         if piece.expr_name.startswith("run"):
             self._run(piece.start, piece.end, row)
@@ -183,24 +183,24 @@ class ExpressionBuilder:
                 self._prefix(prefix.children[0], row)
             self._piece(tail, row)
 
-    def _prefix(self, node: Node, row: Row) -> None:
+    def _prefix(self, node: Node, row: OperandRow) -> None:
         if node.expr_name == "signs":
             self._signs(node.start, row)
         else:
             _, condition, _, then, _ = node.children
             row.choice(self.expression(condition), self.expression(then), self._tokens.span(node.start))
 
-    def _signs(self, index: int, row: Row) -> int:
+    def _signs(self, index: int, row: OperandRow) -> int:
         while self._tokens.kinds[index] in "-N":
             row.sign(self._tokens.text(index), self._tokens.span(index))
             index += 1
         return index
 
-    def _operator(self, first: int, behind: int, row: Row) -> None:
+    def _operator(self, first: int, behind: int, row: OperandRow) -> None:
         span = self._tokens.span(first, behind - 1)
         row.operator(self._tokens.text(first) if behind == first + 1 else span.text, span)
 
-    def _run(self, index: int, behind: int, row: Row) -> None:
+    def _run(self, index: int, behind: int, row: OperandRow) -> None:
         """A row of operands without brackets, straight from the tokens."""
         kinds = self._tokens.kinds
         while True:
@@ -214,7 +214,7 @@ class ExpressionBuilder:
             index += 1
             self._operator(operator, index, row)
 
-    def _simple(self, index: int, row: Row) -> int:
+    def _simple(self, index: int, row: OperandRow) -> int:
         kind = self._tokens.kinds[index]
         if kind in (NUMBER, TEXT):
             span = self._tokens.span(index)
@@ -239,7 +239,7 @@ class ExpressionBuilder:
 
     # --- chains and brackets ---
 
-    def _chain(self, node: Node, row: Row) -> None:
+    def _chain(self, node: Node, row: OperandRow) -> None:
         base, postfixes = node.children
         while base.expr_name in ("base", "inner_base"):
             base = base.children[0]
@@ -285,7 +285,7 @@ class ExpressionBuilder:
             return Call(callee, _as_arguments(given), span)
         return Remap(callee, tuple(self._maps(given)), span)
 
-    def _given(self, node: Node) -> Iterator[_Given]:
+    def _given(self, node: Node) -> Iterator[_GivenArgument]:
         _, arguments, _ = node.children
         if not arguments.children:
             return
@@ -294,7 +294,7 @@ class ExpressionBuilder:
             form = argument.children[0]
             yield self._plain_argument(form) if form.expr_name == "plain" else self._full_argument(form)
 
-    def _plain_argument(self, node: Node) -> _Given:
+    def _plain_argument(self, node: Node) -> _GivenArgument:
         is_labelled = self._tokens.kinds[node.start + 1] == ":"
         first = node.start + 2 if is_labelled else node.start
         tilde = self._tokens.kinds.find("~", first, node.end)
@@ -303,21 +303,21 @@ class ExpressionBuilder:
         return self._given_as(node.start if is_labelled else None, value, mapped)
 
     def _plain_row(self, first: int, behind: int) -> Operand:
-        row = Row(self._report)
+        row = OperandRow(self._report)
         self._run(first, behind, row)
         return row.finish()
 
-    def _full_argument(self, node: Node) -> _Given:
+    def _full_argument(self, node: Node) -> _GivenArgument:
         label, value, mapping = node.children
         mapped = self._row(mapping.children[0].children[1]) if mapping.children else None
         return self._given_as(node.start if label.children else None, self._row(value), mapped)
 
-    def _given_as(self, label: int | None, value: Operand, mapped: Operand | None) -> _Given:
+    def _given_as(self, label: int | None, value: Operand, mapped: Operand | None) -> _GivenArgument:
         if label is None:
-            return _Given(value, mapped, None, None)
-        return _Given(value, mapped, self._tokens.text(label), self._tokens.span(label))
+            return _GivenArgument(value, mapped, None, None)
+        return _GivenArgument(value, mapped, self._tokens.text(label), self._tokens.span(label))
 
-    def _check_labels(self, given: list[_Given]) -> None:
+    def _check_labels(self, given: list[_GivenArgument]) -> None:
         labels: dict[str, Span] = {}
         for argument in given:
             if argument.label is None or argument.label_span is None:
@@ -327,7 +327,7 @@ class ExpressionBuilder:
                 self._error("duplicate-label", message, argument.label_span, None, (first, "it is given here first"))
             labels.setdefault(argument.label, argument.label_span)
 
-    def _check_order(self, given: list[_Given]) -> None:
+    def _check_order(self, given: list[_GivenArgument]) -> None:
         """Where labels are names of parameters, what stands behind one has no place of its own."""
         behind = dropwhile(lambda argument: argument.label is None, given)
         for argument in behind:
@@ -336,7 +336,7 @@ class ExpressionBuilder:
                 hint = "label it as well, or move it to the front"
                 self._error("unlabelled-argument", message, argument.span, hint)
 
-    def _maps(self, given: list[_Given]) -> Iterator[Map]:
+    def _maps(self, given: list[_GivenArgument]) -> Iterator[Map]:
         for argument in given:
             if argument.mapped is None:
                 message = "this has no `~`, but another argument of the same list has one"
@@ -358,7 +358,7 @@ def _target_hint(target: Expression) -> str | None:
     return f"write me@{target.id}" if isinstance(target, Name) and target.id in _COORDINATES else None
 
 
-def _as_arguments(given: list[_Given]) -> tuple[Argument, ...]:
+def _as_arguments(given: list[_GivenArgument]) -> tuple[Argument, ...]:
     return tuple(Argument(g.label, g.value.value, g.span, g.label_span) for g in given)
 
 

@@ -20,11 +20,11 @@ from weft.errors import Diagnostic, Source, Span, WeftError, fault
 from weft.media.pictures import picture_problem
 from weft.names import StrandRef
 from weft.runtime.build import build
+from weft.runtime.compiled import CompiledProgram
 from weft.runtime.files import FileState, read_text, stat_media
 from weft.runtime.findings import IN_PICTURE, IN_SOUND, not_numbers, nothing_to_show, other_windows, places_of
-from weft.runtime.playable import Playable
-from weft.runtime.program import Setup, Stage, Swap
-from weft.runtime.sound.rendering import BLOCK, Rendering
+from weft.runtime.program import LoadedProgram, ProgramLoader, Setup
+from weft.runtime.sound.offline import BLOCK, Rendering
 from weft.syntax.scanner import UnreadableError, decode
 
 # The trial before a swap: a new program draws a few small frames and plays a few blocks of sound aside, and must
@@ -58,7 +58,7 @@ _NOT_SEEN: Mapping[str, Reals] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Moment:
+class TrialMoment:
     """Where a performance is: the frame's number, seconds since the start and since the frame before, and what mouse
     and keys are at."""
 
@@ -69,7 +69,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Timing:
+class TrialClocks:
     """The clocks, in seconds, by which a trial judges how long something takes. Blocks of sound are so short that what
     others make of the processor meanwhile would count more than what they take."""
 
@@ -78,22 +78,23 @@ class Timing:
 
 
 def mistakes(
-    playable: Playable, stage: Stage, moment: Moment, places: Mapping[str, Span], timing: Timing | None = None
+    compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment, places: Mapping[str, Span],
+    timing: TrialClocks | None = None,
 ) -> tuple[Diagnostic, ...]:
     """What is wrong with a program as it would run at this moment; it may, if there are but warnings. `places` says
     where the output statements stand. Never raises."""
-    timing = timing or Timing()
+    timing = timing or TrialClocks()
     try:
-        stage = replace(stage, rehearses=True)
-        sound = _SoundTrial(playable, stage, moment, timing) if playable.streaming.units else None
-        here = stage if sound is None else replace(stage, hears=sound.getter)
-        trial = _Trial(playable, here, moment, timing, _SIDE)
-        wrong = not_numbers(trial.not_numbers(), places, IN_PICTURE) or _too_slow(playable, here, moment, timing, trial)
+        loader = replace(loader, rehearses=True)
+        sound = _SoundTrial(compiled, loader, moment, timing) if compiled.streaming.units else None
+        here = loader if sound is None else replace(loader, hears=sound.getter)
+        trial = _Trial(compiled, here, moment, timing, _SIDE)
+        wrong = not_numbers(trial.not_numbers(), places, IN_PICTURE) or _too_slow(compiled, here, moment, timing, trial)
         if sound is None or wrong:
             return wrong
         if sound.not_numbers() and trial.gives:
             # It may only be so without what pictures give to it.
-            sound = _SoundTrial(playable, stage, moment, timing, trial.feeds(), trial.seen())
+            sound = _SoundTrial(compiled, loader, moment, timing, trial.feeds(), trial.seen())
         silent = not_numbers(sound.not_numbers(), places, IN_SOUND)
         return silent or sound.too_slow() or sound.steady()
     except WeftError as failure:
@@ -102,24 +103,26 @@ def mistakes(
         return (fault("the program failed when it was tried out", failure),)
 
 
-def dark_outputs(playable: Playable, stage: Stage, moment: Moment) -> list[str]:
+def dark_outputs(compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment) -> list[str]:
     """The outputs of pictures that are not a number anywhere at a moment, by their labels."""
-    return _Trial(playable, replace(stage, rehearses=True), moment, Timing(), _SIDE).not_numbers()
+    return _Trial(compiled, replace(loader, rehearses=True), moment, TrialClocks(), _SIDE).not_numbers()
 
 
 class _Trial:
     """A program with a small picture, tick by tick."""
 
-    def __init__(self, playable: Playable, stage: Stage, moment: Moment, timing: Timing, side: int) -> None:
+    def __init__(
+        self, compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment, timing: TrialClocks, side: int
+    ) -> None:
         self._now = timing.frames
-        width, height = small(playable.size, side)
+        width, height = small(compiled.size, side)
         self.pixels = width * height
         self.seconds = 0.0
         """What the last frame took."""
-        self._swap: Swap = stage.prepare(playable, (width, height))
-        inputs = {**moment.inputs, **playable.parameters}
+        self._swap: LoadedProgram = loader.prepare(compiled, (width, height))
+        inputs = {**moment.inputs, **compiled.parameters}
         # Time goes on from tick to tick, also while the performance is paused.
-        dt = moment.dt or 1 / playable.settings["fps"]
+        dt = moment.dt or 1 / compiled.settings["fps"]
         self._env = Env(width, height, moment.tick, moment.abstime, dt, inputs, self._swap.pictures)
 
     def frame(self, raw: bool = False) -> dict[str, npt.NDArray[Any]]:
@@ -168,19 +171,19 @@ class _SoundTrial:
 
     def __init__(
         self,
-        playable: Playable,
-        stage: Stage,
-        moment: Moment,
-        timing: Timing,
+        compiled: CompiledProgram,
+        loader: ProgramLoader,
+        moment: TrialMoment,
+        timing: TrialClocks,
         fed: Mapping[str, float] = _NOT_FED,
         seen: Mapping[str, Reals] = _NOT_SEEN,
     ) -> None:
         self._now = timing.blocks
-        self._rate = playable.settings["rate"]
-        self._slower = _CARD if stage.rehearsed(playable.streaming) else 1
+        self._rate = compiled.settings["rate"]
+        self._slower = _CARD if loader.rehearsed(compiled.streaming) else 1
         first = round(moment.abstime * self._rate)
-        inputs = {**moment.inputs, **playable.parameters, **fed}
-        self._rendering = Rendering(replace(stage, hears=None), playable, inputs, first, clips=False)
+        inputs = {**moment.inputs, **compiled.parameters, **fed}
+        self._rendering = Rendering(replace(loader, hears=None), compiled, inputs, first, clips=False)
         self._rendering.show(seen)
         self._seconds: list[float] = []
         self._blocks: list[npt.NDArray[np.float32]] = []
@@ -230,16 +233,16 @@ def small(size: tuple[int, int], side: int) -> tuple[int, int]:
 
 
 def _too_slow(
-    playable: Playable, stage: Stage, moment: Moment, timing: Timing, first: _Trial
+    compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment, timing: TrialClocks, first: _Trial
 ) -> tuple[Diagnostic, ...]:
     """Whether a frame would take so long that nothing else could be done; measured, as far as there is any doubt."""
-    pixels = playable.size[0] * playable.size[1]
-    slowest = _SLOWEST * (_CARD if stage.rehearsed(playable) else 1)
+    pixels = compiled.size[0] * compiled.size[1]
+    slowest = _SLOWEST * (_CARD if loader.rehearsed(compiled) else 1)
     for _ in range(2):  # the first frame of a trial also sets up what the others use
         if first.seconds * pixels / first.pixels < slowest:
             return ()
         first.frame()
-    larger = _Trial(playable, stage, moment, timing, _LARGER_SIDE)
+    larger = _Trial(compiled, loader, moment, timing, _LARGER_SIDE)
     for _ in range(2):
         larger.frame()
     a_pixel = max(0.0, larger.seconds - first.seconds) / max(1, larger.pixels - first.pixels)
@@ -277,27 +280,27 @@ class Saved:
 
 
 @dataclass(frozen=True)
-class Made:
+class CompileResult:
     """What became of a saved text: a program to play, or the diagnostics that say why there is none. `files` are the
     files that the text names, as they were when they were read, or looked for in vain; `places` says where the output
     statements stand."""
 
-    playable: Playable | None
+    compiled: CompiledProgram | None
     diagnostics: tuple[Diagnostic, ...]
     files: Mapping[Path, FileState] = field(default_factory=dict)
     places: Mapping[str, Span] = field(default_factory=dict)
 
-    def with_codes(self, codes: Mapping[str, object]) -> Made:
+    def with_codes(self, codes: Mapping[str, object]) -> CompileResult:
         """The same with other code for some units, by their hashes: None for what somebody has already, and what he
         has in the place of it."""
-        if self.playable is None:
+        if self.compiled is None:
             return self
-        units = tuple(replace(u, code=codes.get(u.hash, u.code)) for u in self.playable.units)
-        return replace(self, playable=replace(self.playable, units=units))
+        units = tuple(replace(u, code=codes.get(u.hash, u.code)) for u in self.compiled.units)
+        return replace(self, compiled=replace(self.compiled, units=units))
 
 
 @dataclass
-class _Reader:
+class _FileReader:
     """Reads what a text names, and keeps note of it."""
 
     files: dict[Path, FileState] = field(default_factory=dict)
@@ -321,7 +324,7 @@ class Compiler:
 
     setup: Setup
     contexts: ContextTable
-    stage: Stage
+    loader: ProgramLoader
 
     @classmethod
     def of(cls, setup: Setup) -> Compiler:
@@ -329,19 +332,19 @@ class Compiler:
         setup = setup.decided()
         return cls(setup, *setup.open())
 
-    def compile(self, saved: Saved) -> Made:
+    def compile(self, saved: Saved) -> CompileResult:
         """Never raises for anything that a patch can contain."""
-        reader = _Reader()
+        reader = _FileReader()
         try:
             made = self._made(saved, reader)
         except UnreadableError as failure:
             words = f"{self.setup.name} cannot be read: {failure}"
-            return Made(None, (Diagnostic("error", "unreadable-file", words),))
+            return CompileResult(None, (Diagnostic("error", "unreadable-file", words),))
         except WeftError as failure:
-            return Made(None, failure.diagnostics, reader.files)
+            return CompileResult(None, failure.diagnostics, reader.files)
         return replace(made, files=reader.files)
 
-    def _made(self, saved: Saved, reader: _Reader) -> Made:
+    def _made(self, saved: Saved, reader: _FileReader) -> CompileResult:
         if saved.problem:
             raise UnreadableError(saved.problem)
         source = Source(self.setup.name, decode(saved.data))
@@ -349,6 +352,6 @@ class Compiler:
             source, self.contexts, self.setup.settings, probe=reader.probe, read=reader.read, room=saved.room
         )  # fmt: skip
         if not made.patch.sinks:
-            return Made(None, (*made.warnings, nothing_to_show(self.contexts)))
-        playable = self.stage.translate(made.playable)
-        return Made(playable, (*made.warnings, *other_windows(made.patch)), places=places_of(made.patch))
+            return CompileResult(None, (*made.warnings, nothing_to_show(self.contexts)))
+        compiled = self.loader.translate(made.compiled)
+        return CompileResult(compiled, (*made.warnings, *other_windows(made.patch)), places=places_of(made.patch))

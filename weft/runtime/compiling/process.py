@@ -17,9 +17,9 @@ from typing import Literal, TypeAlias
 from weft.child import BEAT, Child, Pulse
 from weft.codegen.unit import Unit
 from weft.errors import Diagnostic, WeftError, fault
+from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling import SERVER
-from weft.runtime.compiling.compiler import Compiler, Made, Moment, Saved, mistakes
-from weft.runtime.playable import Playable
+from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved, TrialMoment, mistakes
 from weft.runtime.program import Setup
 
 # The process that compiles, as seen from the one that plays, which goes on undisturbed whatever a text asks of it.
@@ -52,29 +52,29 @@ class CompilerDiedError(Exception):
 
 
 @dataclass(frozen=True)
-class Request:
+class CompileRequest:
     """A text, and where the performance is at which it would be swapped in. What the player's process has loaded
     already (`known`, by hash) need not be sent again. Answers bear the `number` of their request."""
 
     number: int
     saved: Saved
-    moment: Moment
+    moment: TrialMoment
     known: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class Wish:
+class OptimizeRequest:
     """Units that run already, for which there may be better code; for some, by their hashes, something stands in. What
     is `bridged` is to be translated for the devices that should run it."""
 
     number: int
     units: tuple[Unit, ...]
     stand_ins: frozenset[str] = frozenset()
-    bridged: Playable | None = None
+    bridged: CompiledProgram | None = None
 
 
 @dataclass(frozen=True)
-class Improved:
+class OptimizeResult:
     """Better code by the hashes of the units, and how many milliseconds it took; what was bridged, translated; and what
     stays as it is because better code could not be made, with the reasons, by the hashes of the units."""
 
@@ -85,17 +85,17 @@ class Improved:
 
 
 @dataclass(frozen=True)
-class Abandon:
+class AbandonRequest:
     """Nobody waits for the answer of this number any more, if it is not on its way."""
 
     number: int
 
 
-Content: TypeAlias = Literal["begun", "abandoned"] | Made | Improved | tuple[Diagnostic, ...]
+Content: TypeAlias = Literal["begun", "abandoned"] | CompileResult | OptimizeResult | tuple[Diagnostic, ...]
 
 
 @dataclass(frozen=True)
-class Answer:
+class CompileAnswer:
     """That a text is begun or abandoned, what was made of it, what is wrong with that when it is tried out; or better
     code."""
 
@@ -144,9 +144,9 @@ class CompileProcess:
         self.end()
         return _how(process)
 
-    def ask(self, saved: Saved, moment: Moment, known: frozenset[str]) -> None:
+    def ask(self, saved: Saved, moment: TrialMoment, known: frozenset[str]) -> None:
         """Hands over a text; what was asked before is not answered any more. Raises CompilerDiedError."""
-        self._send(Request(self._next_number(), saved, moment, known))
+        self._send(CompileRequest(self._next_number(), saved, moment, known))
 
     def change(self, setup: Setup) -> None:
         """What is compiled from now on runs elsewhere. Raises CompilerDiedError."""
@@ -155,20 +155,20 @@ class CompileProcess:
             self._send(setup)
 
     def improve(
-        self, units: tuple[Unit, ...], stand_ins: frozenset[str], bridged: Playable, give_up: Callable[[], bool]
-    ) -> Improved | None:
+        self, units: tuple[Unit, ...], stand_ins: frozenset[str], bridged: CompiledProgram, give_up: Callable[[], bool]
+    ) -> OptimizeResult | None:
         """Better code for some units, and code for what is bridged; None if it was given up. Raises
         CompilerDiedError."""
-        self._send(Wish(self._next_number(), units, stand_ins, bridged if bridged.units else None))
+        self._send(OptimizeRequest(self._next_number(), units, stand_ins, bridged if bridged.units else None))
         content = self._content(give_up)
-        return content if isinstance(content, Improved) else None
+        return content if isinstance(content, OptimizeResult) else None
 
     def _next_number(self) -> int:
         self._number += 1
         self._began = None
         return self._number
 
-    def _send(self, message: Request | Wish | Setup) -> None:
+    def _send(self, message: CompileRequest | OptimizeRequest | Setup) -> None:
         self.start()
         try:
             self._open.send(message)
@@ -187,10 +187,10 @@ class CompileProcess:
         """Whether it is at the text. For any thread."""
         return self._began is not None
 
-    def made(self, give_up: Callable[[], bool]) -> Made | None:
+    def made(self, give_up: Callable[[], bool]) -> CompileResult | None:
         """What became of the text; None if it was given up. Raises CompilerDiedError."""
         content = self._content(give_up)
-        return content if isinstance(content, Made) else None
+        return content if isinstance(content, CompileResult) else None
 
     def verdict(self, give_up: Callable[[], bool]) -> tuple[Diagnostic, ...] | None:
         """What is wrong with the program that was made, when it was tried out. For None and errors see `made`."""
@@ -209,7 +209,7 @@ class CompileProcess:
                     elif abandoned is not None and (self.spent or 0.0) > abandoned + 2 * self._start_costs:
                         self.end()
                         return None
-                answer: Answer = self._open.recv()
+                answer: CompileAnswer = self._open.recv()
                 if answer.number != self._number:
                     continue
                 if answer.content == "begun":
@@ -228,7 +228,7 @@ class CompileProcess:
 
     def _abandon(self) -> None:
         """Asks it to leave the text. One that has not begun yet finds the message when it does."""
-        self._open.send(Abandon(self._number))
+        self._open.send(AbandonRequest(self._number))
         if self._began is not None and self._process is not None:
             self._process.send_signal(signal.SIGINT)
 
@@ -290,10 +290,10 @@ class _Abandoned(BaseException):
 def main(descriptor: str, lifeline: str) -> None:
     """Serves the socket of this number. The first message is the `Setup`. For the `lifeline` see `Child`."""
     with suppress(EOFError, OSError), Connection(int(descriptor)) as player:
-        _Server(player, Pulse(int(lifeline))).serve()
+        _CompileServer(player, Pulse(int(lifeline))).serve()
 
 
-class _Server:
+class _CompileServer:
     """Answers one message after another."""
 
     def __init__(self, player: Connection, pulse: Pulse) -> None:
@@ -306,7 +306,7 @@ class _Server:
 
     def serve(self) -> None:
         """Until the player is gone, which raises EOFError or OSError."""
-        compiler: Compiler | Made = Made(None, ())
+        compiler: Compiler | CompileResult = CompileResult(None, ())
         is_new = True
         while True:
             message = self._next()
@@ -318,26 +318,26 @@ class _Server:
                     gc.disable()
                     gc.freeze()
                     is_new = False
-            elif not isinstance(message, Abandon):
+            elif not isinstance(message, AbandonRequest):
                 self._answer(compiler, message)
                 del message
                 gc.collect()
 
-    def _next(self) -> Request | Wish | Abandon | Setup:
+    def _next(self) -> CompileRequest | OptimizeRequest | AbandonRequest | Setup:
         while not self._player.poll(BEAT):
             self._pulse.beat()
-        message: Request | Wish | Abandon | Setup = self._player.recv()
+        message: CompileRequest | OptimizeRequest | AbandonRequest | Setup = self._player.recv()
         return message
 
-    def _answer(self, compiler: Compiler | Made, message: Request | Wish) -> None:
+    def _answer(self, compiler: Compiler | CompileResult, message: CompileRequest | OptimizeRequest) -> None:
         number = message.number
-        contents = _contents(compiler, message) if isinstance(message, Request) else _better(compiler, message)
-        self._player.send(Answer(number, "begun"))
+        contents = _contents(compiler, message) if isinstance(message, CompileRequest) else _better(compiler, message)
+        self._player.send(CompileAnswer(number, "begun"))
         try:
             while (content := self._made(contents)) is not None:
-                self._player.send(Answer(number, content))
+                self._player.send(CompileAnswer(number, content))
         except _Abandoned:
-            self._player.send(Answer(number, "abandoned"))
+            self._player.send(CompileAnswer(number, "abandoned"))
 
     def _made(self, contents: Iterator[Content]) -> Content | None:
         """The next of these. Raises _Abandoned."""
@@ -349,7 +349,7 @@ class _Server:
             self._may_leave = False
 
     def _interrupted(self, _number: int = 0, _frame: FrameType | None = None) -> None:
-        """Somebody asks whether this is still wanted. While something is made, nothing but `Abandon` can come."""
+        """Asks whether the answer is still wanted. Meanwhile only an `AbandonRequest` can arrive."""
         if self._may_leave and self._player.poll():
             self._may_leave = False
             raise _Abandoned
@@ -363,19 +363,19 @@ class _Server:
             sys.__unraisablehook__(what)
 
 
-def _compiler(setup: Setup) -> Compiler | Made:
+def _compiler(setup: Setup) -> Compiler | CompileResult:
     """The compiler, or what to answer in place of it."""
     try:
         return Compiler.of(setup)
     except WeftError as failure:
-        return Made(None, failure.diagnostics)
+        return CompileResult(None, failure.diagnostics)
     except Exception as failure:
-        return Made(None, (fault("nothing can be compiled", failure),))
+        return CompileResult(None, (fault("nothing can be compiled", failure),))
 
 
-def _contents(compiler: Compiler | Made, request: Request) -> Iterator[Content]:
+def _contents(compiler: Compiler | CompileResult, request: CompileRequest) -> Iterator[Content]:
     """What became of a text; if it became a program, also what is wrong with it."""
-    if isinstance(compiler, Made):
+    if isinstance(compiler, CompileResult):
         yield compiler
         return
     try:
@@ -384,13 +384,13 @@ def _contents(compiler: Compiler | Made, request: Request) -> Iterator[Content]:
     except (EOFError, OSError):
         raise
     except Exception as failure:
-        yield Made(None, (fault("weft failed on this text", failure),))
+        yield CompileResult(None, (fault("weft failed on this text", failure),))
         return
-    if made.playable is not None:
-        yield mistakes(made.playable, compiler.stage, request.moment, made.places)
+    if made.compiled is not None:
+        yield mistakes(made.compiled, compiler.loader, request.moment, made.places)
 
 
-def _better(compiler: Compiler | Made, wish: Wish) -> Iterator[Content]:
+def _better(compiler: Compiler | CompileResult, wish: OptimizeRequest) -> Iterator[Content]:
     """Better code for units that run already; none where that fails, since what runs can go on."""
     codes: dict[str, object] = {}
     translated: tuple[Unit, ...] = ()
@@ -403,6 +403,6 @@ def _better(compiler: Compiler | Made, wish: Wish) -> Iterator[Content]:
     if isinstance(compiler, Compiler):
         with suppress(Exception):
             if wish.bridged is not None:
-                translated = compiler.stage.translate(wish.bridged).units
-            codes = compiler.stage.improve(wish.units, wish.stand_ins, refuse)
-    yield Improved(codes, (time.perf_counter() - started) * 1e3, translated, refused)
+                translated = compiler.loader.translate(wish.bridged).units
+            codes = compiler.loader.improve(wish.units, wish.stand_ins, refuse)
+    yield OptimizeResult(codes, (time.perf_counter() - started) * 1e3, translated, refused)

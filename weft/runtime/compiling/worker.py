@@ -13,12 +13,12 @@ from pathlib import Path
 
 from weft.child import Child
 from weft.errors import Diagnostic, WeftError, fault
-from weft.runtime.compiling.compiler import Made, Moment, Saved
+from weft.runtime.compiling.compiler import CompileResult, Saved, TrialMoment
 from weft.runtime.compiling.process import CompileProcess, CompilerDiedError
-from weft.runtime.fallback import Move, moves
+from weft.runtime.fallback import Migration, moves
 from weft.runtime.files import FileState, look
 from weft.runtime.findings import NOT_A_NUMBER
-from weft.runtime.program import Setup, Stage, Swap
+from weft.runtime.program import LoadedProgram, ProgramLoader, Setup
 
 # A text that has cost more than so many seconds of the processor is given up when there is another one; after each that
 # is given up, the next may cost so many times as much, or saves in quick succession would never be seen.
@@ -42,18 +42,18 @@ REMEMBERED = 32
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LoadResult:
     """What became of a saved text: a program to swap in, or the diagnostics that say why there is none. `files` are
     the files that the text names, as they were when they were read, or looked for in vain; `took` is how many
-    milliseconds the text, the graph, and the kernels took, with loading them. A text that came back is `known`: all of
-    it was made before."""
+    milliseconds the text, the graph, and the kernels took, with loading them. What became of a text that was saved
+    before is `from_cache`."""
 
     saved: Saved
-    swap: Swap | None
+    loaded: LoadedProgram | None
     diagnostics: tuple[Diagnostic, ...]
     files: Mapping[Path, FileState] = field(default_factory=dict)
     took: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    known: bool = False
+    from_cache: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,31 +66,33 @@ class Improvement:
     tier: int
     took: float
     codes: Mapping[str, object]
-    moves: tuple[Move, ...] = ()
+    moves: tuple[Migration, ...] = ()
 
 
-def load(saved: Saved, made: Made, stage: Stage, before: Swap | None, known: bool = False) -> Outcome:
-    """Gets ready what was made of a text. `known` says that it was made earlier."""
-    if made.playable is None:
-        return Outcome(saved, None, made.diagnostics, made.files)
+def load(
+    saved: Saved, made: CompileResult, loader: ProgramLoader, before: LoadedProgram | None, from_cache: bool = False
+) -> LoadResult:
+    """Gets ready what was made of a text. `from_cache` says that it was made earlier."""
+    if made.compiled is None:
+        return LoadResult(saved, None, made.diagnostics, made.files)
     started = time.perf_counter()
     try:
-        swap = stage.prepare(made.playable, made.playable.size, before)
+        loaded = loader.prepare(made.compiled, made.compiled.size, before)
     except WeftError as failure:
-        return Outcome(saved, None, failure.diagnostics, made.files)
+        return LoadResult(saved, None, failure.diagnostics, made.files)
     loading = (time.perf_counter() - started) * 1e3
-    parsing, graph, kernels = (0.0, 0.0, 0.0) if known else made.playable.took
-    diagnostics = (*made.diagnostics, *swap.left_out)
-    return Outcome(saved, swap, diagnostics, made.files, (parsing, graph, kernels + loading), known)
+    parsing, graph, kernels = (0.0, 0.0, 0.0) if from_cache else made.compiled.took
+    diagnostics = (*made.diagnostics, *loaded.left_out)
+    return LoadResult(saved, loaded, diagnostics, made.files, (parsing, graph, kernels + loading), from_cache)
 
 
 class Remembered:
     """The programs that were made of earlier texts, so that an undo is immediate."""
 
     def __init__(self) -> None:
-        self._made: OrderedDict[tuple[bytes, object], Made] = OrderedDict()
+        self._made: OrderedDict[tuple[bytes, object], CompileResult] = OrderedDict()
 
-    def find(self, saved: Saved) -> Made | None:
+    def find(self, saved: Saved) -> CompileResult | None:
         """What was made of a text, if all the files that it names are as they were."""
         made = self._made.get((saved.data, saved.room))
         if made is None or saved.problem:
@@ -100,9 +102,9 @@ class Remembered:
         self._made.move_to_end((saved.data, saved.room))
         return made
 
-    def add(self, saved: Saved, made: Made) -> None:
+    def add(self, saved: Saved, made: CompileResult) -> None:
         """Remembers what has passed its trial."""
-        if made.playable is None:
+        if made.compiled is None:
             return
         self._made[saved.data, saved.room] = made
         while len(self._made) > REMEMBERED:
@@ -141,15 +143,15 @@ class CompileWorker:
     def __init__(
         self,
         setup: Setup,
-        stage: Stage,
-        running: Callable[[], Swap | None],
-        moment: Callable[[], Moment],
+        loader: ProgramLoader,
+        running: Callable[[], LoadedProgram | None],
+        moment: Callable[[], TrialMoment],
         wake: Callable[[], None] = lambda: None,
         ahead: Child | None = None,
     ) -> None:
         """`running` gives the program that runs now, whose kernels can be used again, `moment` where it is; `wake` is
         called when an outcome can be taken. All three are called from the thread. For `ahead` see `CompileProcess`."""
-        self._stage = stage
+        self._loader = loader
         self._running = running
         self._moment = moment
         self._wake = wake
@@ -159,13 +161,13 @@ class CompileWorker:
         self._condition = threading.Condition()
         self._waiting: Saved | None = None
         self._at: Saved | None = None
-        self._finished: list[Outcome] = []
-        self._improvable: tuple[str, Swap] | None = None
+        self._finished: list[LoadResult] = []
+        self._improvable: tuple[str, LoadedProgram] | None = None
         self._improved: list[Improvement] = []
         self._better_elsewhere: set[str] = set()
         """The hashes of units played elsewhere for which better code has been handed over."""
         self._change: Setup | None = None
-        self._outdated: Swap | None = None
+        self._outdated: LoadedProgram | None = None
         """A program that was translated for backends which are lost."""
         self._ended = False
         self._has_process_ended = False
@@ -180,11 +182,11 @@ class CompileWorker:
             self._waiting = saved
             self._condition.notify()
 
-    def improve(self, text: str, swap: Swap) -> None:
+    def improve(self, text: str, loaded: LoadedProgram) -> None:
         """Has better code made for a program that plays, made of the text of a hash, as soon as there is time for it,
         and takes it into use."""
         with self._condition:
-            self._improvable = (text, swap)
+            self._improvable = (text, loaded)
             self._condition.notify()
 
     def change(self, setup: Setup) -> None:
@@ -192,7 +194,7 @@ class CompileWorker:
         with self._condition:
             self._change = setup
 
-    def take(self) -> list[Outcome]:
+    def take(self) -> list[LoadResult]:
         """What has been finished since this was asked last, oldest first."""
         with self._condition:
             finished, self._finished = self._finished, []
@@ -254,7 +256,7 @@ class CompileWorker:
         finally:
             self._process.end()
 
-    def _next(self) -> Saved | str | tuple[str, Swap] | None:
+    def _next(self) -> Saved | str | tuple[str, LoadedProgram] | None:
         """Waits for a text, for what the process ended of, or, when neither comes, for a program that can be improved;
         None at the end."""
         with self._condition:
@@ -305,49 +307,49 @@ class CompileWorker:
             self._remembered = Remembered()
             self._outdated = self._running()
 
-    def _better(self, text: str, swap: Swap) -> None:
+    def _better(self, text: str, loaded: LoadedProgram) -> None:
         """Improves a program, unless a text comes meanwhile. Raises CompilerDiedError."""
-        elsewhere = {unit.hash for unit in swap.elsewhere}
-        units = tuple(u for u in swap.improvable if u.hash not in elsewhere & self._better_elsewhere)
-        bridged = swap.bridged
+        elsewhere = {unit.hash for unit in loaded.elsewhere}
+        units = tuple(u for u in loaded.improvable if u.hash not in elsewhere & self._better_elsewhere)
+        bridged = loaded.bridged
         if not units and not bridged.units:
             return
         improved = self._process.improve(
-            units, swap.stand_ins, bridged, lambda: self._ended or self._waiting is not None
+            units, loaded.stand_ins, bridged, lambda: self._ended or self._waiting is not None
         )
         if improved is None:
             with self._condition:
                 # Later, unless something else plays by then.
-                self._improvable = self._improvable or (text, swap)
+                self._improvable = self._improvable or (text, loaded)
             return
-        self._stage.tell_refused(units, improved.refused)
+        self._loader.tell_refused(units, improved.refused)
         started = time.perf_counter()
-        moved = moves(self._stage, swap, improved.translated)
+        moved = moves(self._loader, loaded, improved.translated)
         if improved.codes or moved:
-            swap.exchange(improved.codes)
+            loaded.exchange(improved.codes)
             took = improved.took + (time.perf_counter() - started) * 1e3
             with self._condition:
                 self._better_elsewhere |= elsewhere & set(improved.codes)
-                tier = swap.tier_with(improved.codes)
+                tier = loaded.tier_with(improved.codes)
                 self._improved.append(Improvement(text, tier, took, improved.codes, moved))
             self._wake()
 
-    def _attempt(self, saved: Saved) -> Outcome | None:
+    def _attempt(self, saved: Saved) -> LoadResult | None:
         """What becomes of a text; None if another one came meanwhile that should not wait for it."""
         try:
             known = self._remembered.find(saved)
             if known is not None:
-                return load(saved, known, self._stage, self._running(), known=True)
+                return load(saved, known, self._loader, self._running(), from_cache=True)
             return self._compile_twice(saved)
         except CompilerDiedError as failure:
             words = f"the compile process failed twice: it {failure}"
             hint = "is the machine out of memory? else this is a bug in weft"
-            return Outcome(saved, None, (Diagnostic("error", "internal", words, None, hint),))
+            return LoadResult(saved, None, (Diagnostic("error", "internal", words, None, hint),))
         except Exception as failure:
             # Whatever goes wrong in here, the performance goes on with what it has.
-            return Outcome(saved, None, (fault("weft failed on this text", failure),))
+            return LoadResult(saved, None, (fault("weft failed on this text", failure),))
 
-    def _compile_twice(self, saved: Saved) -> Outcome | None:
+    def _compile_twice(self, saved: Saved) -> LoadResult | None:
         """A process that was killed by mistake, or by the system, gets a second chance."""
         try:
             return self._compile(saved)
@@ -357,19 +359,19 @@ class CompileWorker:
             self._replace(str(failure))
             return self._compile(saved)
 
-    def _compile(self, saved: Saved) -> Outcome | None:
+    def _compile(self, saved: Saved) -> LoadResult | None:
         def give_up() -> bool:
             return self._ended or (self._waiting is not None and self._patience.runs_out(self._process.spent))
 
         running = self._running()
-        codes = running.playable.codes if running is not None and running is not self._outdated else {}
+        codes = running.compiled.codes if running is not None and running is not self._outdated else {}
         self._process.ask(saved, self._moment(), frozenset(codes))
         made = self._process.made(give_up)
         if made is None:
             return None
         made = made.with_codes(codes)
-        outcome = load(saved, made, self._stage, running)
-        if made.playable is None:
+        outcome = load(saved, made, self._loader, running)
+        if made.compiled is None:
             return outcome
         # Tried out there while it was loaded here.
         mistakes = self._process.verdict(give_up)
@@ -382,6 +384,6 @@ class CompileWorker:
             if mild != mistakes and not any(mistake.severity == "error" for mistake in mild):
                 return replace(outcome, diagnostics=(*outcome.diagnostics, *mild))
         if any(mistake.severity == "error" for mistake in mistakes):
-            return Outcome(saved, None, mistakes, made.files)
+            return LoadResult(saved, None, mistakes, made.files)
         self._remembered.add(saved, replace(made, diagnostics=(*made.diagnostics, *mistakes)))
         return replace(outcome, diagnostics=(*outcome.diagnostics, *mistakes))

@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import WeftError, error
-from weft.runtime.hush import hushed
+from weft.runtime.stderr import suppress_stderr
 
 if TYPE_CHECKING:
     from weft.apple import AppleDevice
@@ -70,7 +70,7 @@ class Display:
         self._drawer: tuple[Any, Graphics] | None = None
         glfw.set_error_callback(self._on_error)
         glfw.init_hint(glfw.COCOA_CHDIR_RESOURCES, glfw.FALSE)
-        with hushed():
+        with suppress_stderr():
             ready = glfw.init()
         if not ready:
             reason = self._errors[0] if self._errors else "GLFW does not start"
@@ -120,7 +120,7 @@ class Display:
         for hint, value in (_HINTS | (_METAL_HINTS if self.device else _GL_HINTS)).items():
             glfw.window_hint(hint, value)
         glfw.window_hint_string(glfw.X11_CLASS_NAME, "weft")
-        with hushed():
+        with suppress_stderr():
             return glfw.create_window(width, height, title, None, self._drawer[0] if self._drawer else None)
 
     @staticmethod

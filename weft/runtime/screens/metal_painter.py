@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.apple import AppleDevice, AppleError, Memory, Run, without_error
+from weft.apple import AppleDevice, AppleError, BufferMemory, DeviceWork, without_error
 from weft.backends.base import as_array
 from weft.backends.metal.compiled import MetalPicture
 from weft.errors import error
@@ -80,11 +80,11 @@ class MetalPainter:
         self._device = device
         self._metal = device.own.metal
         self._smooth = smooth
-        self._shown: Memory | None = None
+        self._shown: BufferMemory | None = None
         self._shown_size = (0, 0)
-        self._uploaded: deque[Memory] = deque(maxlen=_UNDER_WAY + 1)
-        self._labels: list[tuple[Label, Memory]] = []
-        self._under_way: deque[Run] = deque()
+        self._uploaded: deque[BufferMemory] = deque(maxlen=_UNDER_WAY + 1)
+        self._labels: list[tuple[Label, BufferMemory]] = []
+        self._under_way: deque[DeviceWork] = deque()
         library = device.library(SHADERS)
         with device.working():
             self.format = self._metal.MTLPixelFormatBGRA8Unorm
@@ -121,7 +121,7 @@ class MetalPainter:
         self._uploaded.append(memory)
         self.show(memory, (picture.shape[1], picture.shape[0]))
 
-    def _room_for(self, picture: Picture) -> Memory:
+    def _room_for(self, picture: Picture) -> BufferMemory:
         try:
             return self._device.buffer(picture.nbytes)
         except AppleError as problem:
@@ -130,7 +130,7 @@ class MetalPainter:
             hint = "it has no memory left for it; try a smaller --size"
             raise error("picture-too-large", message, hint=hint) from problem
 
-    def show(self, memory: Memory, size: tuple[int, int]) -> None:
+    def show(self, memory: BufferMemory, size: tuple[int, int]) -> None:
         """From now on shows what is in a buffer, of this width and height. It is not copied."""
         self._shown, self._shown_size = memory, size
 
@@ -149,7 +149,7 @@ class MetalPainter:
         self._paint(commands, drawable.texture(), frame)
         commands.presentDrawable_(drawable)
         commands.commit()
-        self._under_way.append(Run(self._device, commands))
+        self._under_way.append(DeviceWork(self._device, commands))
 
     def finish(self) -> None:
         """Waits for all frames."""
@@ -169,7 +169,7 @@ class MetalPainter:
         getattr(copying, copy)(texture, 0, 0, origin, size, pixels.metal, 0, 4 * width, pixels.nbytes)
         copying.endEncoding()
         commands.commit()
-        Run(self._device, commands).wait()
+        DeviceWork(self._device, commands).wait()
         self._device.check()
         blue_first: npt.NDArray[np.uint8] = np.asarray(pixels).reshape(height, width, 4)
         return blue_first[:, :, [2, 1, 0, 3]]
@@ -200,7 +200,7 @@ class MetalPainter:
             self._fill(encoder, label.place, memory, (label.place.width, label.place.height), False)
         encoder.endEncoding()
 
-    def _fill(self, encoder: Any, place: Rect, memory: Memory, size: tuple[int, int], smooth: bool) -> None:
+    def _fill(self, encoder: Any, place: Rect, memory: BufferMemory, size: tuple[int, int], smooth: bool) -> None:
         """Draws the pixels in a buffer, which are so many in a row and in a column, over a part of the frame."""
         corner = np.array([place.left, place.top, place.width, place.height], np.float32)
         placed = corner.tobytes() + np.array([*size, smooth, 0], np.uint32).tobytes()
@@ -279,4 +279,4 @@ class MetalSurface:
 
 
 def _is_of(device: AppleDevice, buffer: object) -> bool:
-    return isinstance(buffer, Memory) and buffer.owner is device
+    return isinstance(buffer, BufferMemory) and buffer.owner is device

@@ -30,7 +30,7 @@ _TAB = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TextRun:
     """Text of one colour."""
 
     text: str
@@ -47,10 +47,10 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextLine:
     """One row; without runs it is a gap of half a row. `edge` is the colour of the bar at its left, if any."""
 
-    runs: tuple[Run, ...] = ()
+    runs: tuple[TextRun, ...] = ()
     mark: Mark | None = None
     edge: Ink | None = None
 
@@ -81,10 +81,10 @@ class Grid:
         """From the frame's edge to a panel, and between panels."""
         return max(2, self.row // 2)
 
-    def height_of(self, line: Line) -> int:
+    def height_of(self, line: TextLine) -> int:
         return self.row if line.runs else self.row // 2
 
-    def tops(self, lines: Iterable[Line]) -> list[int]:
+    def tops(self, lines: Iterable[TextLine]) -> list[int]:
         """The upper edges of the lines, counted from the panel's; one more at the end, for the lower edge of all."""
         return list(accumulate(map(self.height_of, lines), initial=self.pad_y))
 
@@ -94,7 +94,7 @@ class Panel:
     """Lines on a dark ground, and the part of the frame that they take."""
 
     place: Rect
-    lines: tuple[Line, ...]
+    lines: tuple[TextLine, ...]
 
 
 def face_size(frame: tuple[int, int], scale: float) -> int:
@@ -115,9 +115,9 @@ def lay_out(overlay: Overlay, frame: tuple[int, int], grid: Grid) -> tuple[Panel
     room = frame[1] - 2 * grid.margin
     if columns < 3 or room < grid.row + 2 * grid.pad_y:
         return ()
-    note = [Line((Run(_shortened(overlay.note, columns)),))] if overlay.note else []
-    figures = [Line((Run(_shortened(text, columns), "dim"),)) for text in overlay.figures if text]
-    errors: list[Line] = []
+    note = [TextLine((TextRun(_shortened(overlay.note, columns)),))] if overlay.note else []
+    figures = [TextLine((TextRun(_shortened(text, columns), "dim"),)) for text in overlay.figures if text]
+    errors: list[TextLine] = []
     for shown_note, shown_figures in ((note, figures), (note, []), ([], [])):
         taken = sum(_height(lines, grid) + grid.margin for lines in (shown_note, shown_figures) if lines)
         limit = _limit(room - taken, frame, grid)
@@ -147,15 +147,15 @@ def _limit(left: int, frame: tuple[int, int], grid: Grid) -> int:
     return min(left, calm) - 2 * grid.pad_y
 
 
-def _width(lines: list[Line], grid: Grid) -> int:
+def _width(lines: list[TextLine], grid: Grid) -> int:
     return max(line.columns for line in lines) * grid.column + 2 * grid.pad_x
 
 
-def _height(lines: list[Line], grid: Grid) -> int:
+def _height(lines: list[TextLine], grid: Grid) -> int:
     return grid.tops(lines)[-1] + grid.pad_y
 
 
-def _panel(lines: list[Line], grid: Grid, left: int, top: int) -> Panel:
+def _panel(lines: list[TextLine], grid: Grid, left: int, top: int) -> Panel:
     return Panel(Rect(left, top, _width(lines, grid), _height(lines, grid)), tuple(lines))
 
 
@@ -164,12 +164,12 @@ def _first_fits(overlay: Overlay, columns: int, room: int, grid: Grid) -> bool:
     return _tall(_block(overlay.errors[0], columns) + more, grid) <= room
 
 
-def _fitting(overlay: Overlay, columns: int, room: int, grid: Grid) -> list[Line]:
+def _fitting(overlay: Overlay, columns: int, room: int, grid: Grid) -> list[TextLine]:
     """As many errors as fit into so many pixels, and how many more there are. Of the first, at least its beginning."""
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for shown, diagnostic in enumerate(overlay.errors):
         left = len(overlay.errors) - shown + overlay.left_out
-        block = [Line()] * bool(lines) + _block(diagnostic, columns)
+        block = [TextLine()] * bool(lines) + _block(diagnostic, columns)
         if _tall(lines + block + _more(left - 1, columns), grid) > room:
             if lines:
                 return lines + _more(left, columns)
@@ -181,55 +181,55 @@ def _fitting(overlay: Overlay, columns: int, room: int, grid: Grid) -> list[Line
     return lines + _more(overlay.left_out, columns)
 
 
-def _more(number: int, columns: int) -> list[Line]:
-    return [Line(), Line((Run(_shortened(f"and {number} more", columns), "dim"),))] if number else []
+def _more(number: int, columns: int) -> list[TextLine]:
+    return [TextLine(), TextLine((TextRun(_shortened(f"and {number} more", columns), "dim"),))] if number else []
 
 
-def _tall(lines: list[Line], grid: Grid) -> int:
+def _tall(lines: list[TextLine], grid: Grid) -> int:
     return sum(map(grid.height_of, lines))
 
 
-def _block(diagnostic: Diagnostic, columns: int) -> list[Line]:
+def _block(diagnostic: Diagnostic, columns: int) -> list[TextLine]:
     """One diagnostic: what is wrong, where, the line of the text with the place underlined, and the hint."""
     ink: Ink = diagnostic.severity
-    words = [Run(diagnostic.severity, ink), *_words(diagnostic.message, "text")]
+    words = [TextRun(diagnostic.severity, ink), *_words(diagnostic.message, "text")]
     if diagnostic.span:
-        words.append(Run(str(diagnostic.span), "dim"))
+        words.append(TextRun(str(diagnostic.span), "dim"))
     lines = _wrapped(words, columns, "")
     if diagnostic.span:
         lines.append(_excerpt(diagnostic.span, columns, ink))
     for span, text in diagnostic.related:
-        lines += _wrapped([*_words(text, "dim"), Run(str(span), "dim")], columns, "  ")
+        lines += _wrapped([*_words(text, "dim"), TextRun(str(span), "dim")], columns, "  ")
     if diagnostic.hint:
-        lines += _wrapped([Run("hint:", "hint"), *_words(diagnostic.hint, "text")], columns, "  ")
-    return [Line(line.runs, line.mark, ink) for line in lines]
+        lines += _wrapped([TextRun("hint:", "hint"), *_words(diagnostic.hint, "text")], columns, "  ")
+    return [TextLine(line.runs, line.mark, ink) for line in lines]
 
 
-def _words(text: str, ink: Ink) -> Iterator[Run]:
-    return (Run(visible(word), ink) for word in text.split())
+def _words(text: str, ink: Ink) -> Iterator[TextRun]:
+    return (TextRun(visible(word), ink) for word in text.split())
 
 
-def _wrapped(words: list[Run], columns: int, indent: str) -> list[Line]:
+def _wrapped(words: list[TextRun], columns: int, indent: str) -> list[TextLine]:
     """Words in lines of at most so many columns. `indent` stands before each line that has room for it and a word."""
     indent = indent if len(indent) + 8 <= columns else ""
-    lines: list[list[Run]] = []
+    lines: list[list[TextRun]] = []
     free = 0
     for word in words:
         for piece in _pieces(word, columns - len(indent)):
             if lines and len(piece.text) < free:
-                lines[-1] += [Run(" "), piece]
+                lines[-1] += [TextRun(" "), piece]
                 free -= len(piece.text) + 1
             else:
-                lines.append([Run(indent), piece] if indent else [piece])
+                lines.append([TextRun(indent), piece] if indent else [piece])
                 free = columns - len(indent) - len(piece.text)
-    return [Line(tuple(line)) for line in lines]
+    return [TextLine(tuple(line)) for line in lines]
 
 
-def _pieces(word: Run, columns: int) -> Iterator[Run]:
-    return (Run(word.text[at : at + columns], word.ink) for at in range(0, len(word.text), columns))
+def _pieces(word: TextRun, columns: int) -> Iterator[TextRun]:
+    return (TextRun(word.text[at : at + columns], word.ink) for at in range(0, len(word.text), columns))
 
 
-def _excerpt(span: Span, columns: int, ink: Ink) -> Line:
+def _excerpt(span: Span, columns: int, ink: Ink) -> TextLine:
     """The line of the text in which a span starts, with a mark under the span as far as it lies in that line."""
     number, column = span.source.position(span.start)
     text = span.source.line(number)
@@ -240,7 +240,7 @@ def _excerpt(span: Span, columns: int, ink: Ink) -> Line:
         gutter = ""
     ends = len(_untabbed(text[:first])), len(_untabbed(text[:last]))
     shown, start, length = cut_out(_untabbed(text), *ends, max(3, columns - len(gutter)))
-    return Line((Run(gutter, "dim"), Run(shown)), Mark(len(gutter) + start, length, ink))
+    return TextLine((TextRun(gutter, "dim"), TextRun(shown)), Mark(len(gutter) + start, length, ink))
 
 
 def _untabbed(text: str) -> str:
@@ -339,7 +339,7 @@ def draw(panel: Panel, face: Face) -> Picture:
     return pixels
 
 
-def _draw_line(canvas: NDArray[np.uint32], line: Line, top: int, grid: Grid, face: Face) -> None:
+def _draw_line(canvas: NDArray[np.uint32], line: TextLine, top: int, grid: Grid, face: Face) -> None:
     left = grid.pad_x
     for run in line.runs:
         mask = face.draw(run.text)

@@ -10,13 +10,13 @@ from weft.apple import AppleDevice, AppleError
 from weft.backends.base import as_array
 from weft.errors import WeftError, error
 from weft.keys import TOOL_KEYS, key_name
-from weft.runtime.hush import hushed
 from weft.runtime.inputs import BUTTONS, Inputs
 from weft.runtime.screens.display import Display, DriverError, GlPicture, GraphicsError, glfw, lost, no_display
 from weft.runtime.screens.metal_painter import MetalSurface
 from weft.runtime.screens.overlay import Annotator
 from weft.runtime.screens.painter import Filter, Painter
 from weft.runtime.screens.screen import Label, Overlay, Picture, Rect, Shown, fitted, letterbox, shared
+from weft.runtime.stderr import suppress_stderr
 
 # What a window draws with: OpenGL, or Metal where the pictures are computed by it.
 
@@ -188,7 +188,7 @@ class Window:
             stack.callback(glfw.destroy_window, self._handle)
             self._surface = surface_of(display, self._handle, filtering)
             stack.callback(self._surface.close)
-            with hushed():
+            with suppress_stderr():
                 self._surface.keep_pace(vsync)
                 glfw.show_window(self._handle)
             self._listen()
@@ -220,7 +220,7 @@ class Window:
             reason = self.display.take_error() or "unknown"
             raise no_display(f"this display does not draw with OpenGL 3.3 ({reason})")
         if monitor and area:
-            with hushed():
+            with suppress_stderr():
                 glfw.set_window_pos(
                     handle, area.left + (area.width - width) // 2, area.top + (area.height - height) // 2
                 )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from weft import child
 from weft.errors import WeftError, error
-from weft.runtime.hush import hushed
+from weft.runtime.stderr import suppress_stderr
 
 _UNDERFLOW = 4
 _CONTINUE = 0
@@ -78,13 +78,13 @@ class Devices:
             raise error("no-sound-device", f"there is no sound: {reason}")
         import pyaudio
 
-        with hushed(), _told("PortAudio does not start"):
+        with suppress_stderr(), _told("PortAudio does not start"):
             self._audio: Any = pyaudio.PyAudio()
 
     def close(self) -> None:
         """May be called twice."""
         if self._audio is not None:
-            with hushed():
+            with suppress_stderr():
                 self._audio.terminate()
             self._audio = None
 
@@ -120,7 +120,7 @@ class Devices:
 
     def open_output(self, device: SoundDevice, rate: int, channels: int, frames: int, fill: Fill) -> OutputStream:
         """A stream that is yet to be started. Raises WeftError (`sound-device-failed`, `sound-device-busy`)."""
-        with hushed(), _told(f'"{device.name}" cannot be opened'):
+        with suppress_stderr(), _told(f'"{device.name}" cannot be opened'):
             return OutputStream(self._audio, device, rate, channels, frames, fill)
 
 
@@ -200,7 +200,7 @@ class OutputStream:
 
     def start(self) -> None:
         """Raises WeftError (`sound-device-failed`)."""
-        with hushed(), _told(f'"{self.device.name}" cannot be started'):
+        with suppress_stderr(), _told(f'"{self.device.name}" cannot be started'):
             self._stream.start_stream()
 
     @property
@@ -213,7 +213,7 @@ class OutputStream:
 
     def close(self) -> None:
         """Ends it at once. May be called twice."""
-        with hushed(), suppress(OSError):
+        with suppress_stderr(), suppress(OSError):
             self._stream.close()
 
     def _called(

@@ -14,12 +14,12 @@ import numpy.typing as npt
 from weft.backends.base import Block, DeviceLostError, Env, as_array
 from weft.backends.launch import Getter, Picture, Reals, Value
 from weft.codegen.unit import Unit
-from weft.contexts import CHANNELS, is_led
+from weft.contexts import CHANNELS, is_smoothed
 from weft.names import StrandRef
-from weft.runtime.coordinator import Part, ProgramRunner
+from weft.runtime.compiled import CompiledProgram
+from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
 from weft.runtime.fallback import stand_in
-from weft.runtime.playable import Playable
-from weft.runtime.program import Stage, Swap, hand_over
+from weft.runtime.program import LoadedProgram, ProgramLoader, hand_over
 from weft.runtime.sound.shared import places_of_rings
 
 # What was heard lately: the samples of strands of sound that pictures and numbers read.
@@ -41,10 +41,10 @@ class Recent:
         self._newest = newest
         self._rows = places_of_rings(len(rings))
 
-    def rows(self, playable: Playable) -> dict[str, int]:
+    def rows(self, compiled: CompiledProgram) -> dict[str, int]:
         """The rings of all strands of a program's sound that others read; see `Places.take`. Raises WeftError
         (`too-many-heard`)."""
-        heard = [str(ref) for unit in playable.streaming.units for ref in unit.subgraph.exposes]
+        heard = [str(ref) for unit in compiled.streaming.units for ref in unit.subgraph.exposes]
         known = {strand: self._rows.find(strand) for strand in heard}
         rows = self._rows.take(heard)
         # What another strand has left in there is not heard.
@@ -114,7 +114,7 @@ class Likeness:
         return np.sqrt(np.divide(apart, apart + common, out=np.ones_like(apart), where=loud))
 
 
-class Fade:
+class VoiceFade:
     """One passage from some voices to others. Voices are told apart by any key; a gain is what a voice is multiplied
     with, 0…1."""
 
@@ -212,7 +212,7 @@ LED = 0.010
 
 
 @dataclass(slots=True)
-class _Way:
+class _Ramp:
     """Where one thing is on its way to what it shall be, and how many samples it still takes."""
 
     now: float
@@ -220,7 +220,7 @@ class _Way:
     left: int = 0
 
 
-class Leading:
+class ControlSmoother:
     """Leads what others ask for, stretch by stretch: along a straight line, for as long as a block at least. What
     nobody asks for in a stretch begins anew where it is by then."""
 
@@ -228,7 +228,7 @@ class Leading:
         """`given` is asked for each thing by its name."""
         self._shortest = math.ceil(LED * rate)
         self._given = given
-        self._ways: dict[str, _Way] = {}
+        self._ways: dict[str, _Ramp] = {}
 
     def led(self, names: Iterable[str], samples: int, left: int) -> dict[str, Reals]:
         """The next so many samples of each, with so many `left` of the block."""
@@ -236,19 +236,19 @@ class Leading:
         self._ways = ways
         return {name: _walked(way, samples) for name, way in ways.items()}
 
-    def _turned(self, name: str, left: int) -> _Way:
+    def _turned(self, name: str, left: int) -> _Ramp:
         """The way of one thing, to what it shall be by now."""
         target = float(self._given(name))
         way = self._ways.get(name)
         # To and from what is no number, nothing leads.
         if way is None or not math.isfinite(target - way.now):
-            return _Way(target, target)
+            return _Ramp(target, target)
         if way.target != target:
             way.target, way.left = target, max(left, self._shortest)
         return way
 
 
-def _walked(way: _Way, samples: int) -> Reals:
+def _walked(way: _Ramp, samples: int) -> Reals:
     """The next samples of a way; it has come so much further then."""
     if not way.left:
         return np.full(samples, way.now)
@@ -266,36 +266,36 @@ class Rescue:
     """Runs the subgraphs of sounds, or what has taken their place."""
 
     def __init__(self) -> None:
-        self._in_place: dict[int, tuple[Part, Part]] = {}
+        self._in_place: dict[int, tuple[RunningSubgraph, RunningSubgraph]] = {}
         """By the identity of a subgraph that cannot run any more: its part, and the one that runs instead."""
 
-    def values(self, stage: Stage, swap: Swap, part: Part, env: Env) -> Reals:
+    def values(self, loader: ProgramLoader, loaded: LoadedProgram, part: RunningSubgraph, env: Env) -> Reals:
         """What a subgraph gives in a block, [channels, outputs, samples]. Raises DeviceLostError if its device fails
         and nothing is left that could take its place."""
         _, acting = self._in_place.get(id(part.compiled), (part, part))
-        if not stage.cast.is_lost(acting.backend):
+        if not loader.assignment.is_lost(acting.backend):
             try:
-                return _run(acting, env, swap.runner)
+                return _run(acting, env, loaded.runner)
             except DeviceLostError as failure:
-                if not stage.cast.lose(acting.backend, failure.reason):
+                if not loader.assignment.lose(acting.backend, failure.reason):
                     raise
         # What it has been given meanwhile may be better than what it began with.
-        latest = Part(acting.compiled.unit, acting.backend, acting.compiled)
-        found = stand_in(stage, latest, swap.playable, env, swap.runner)
+        latest = RunningSubgraph(acting.compiled.unit, acting.backend, acting.compiled)
+        found = stand_in(loader, latest, loaded.compiled, env, loaded.runner)
         self._in_place[id(part.compiled)] = (part, found)
-        return _run(found, env, swap.runner)
+        return _run(found, env, loaded.runner)
 
-    def acting(self, swap: Swap) -> list[Part]:
+    def acting(self, loaded: LoadedProgram) -> list[RunningSubgraph]:
         """The parts of a program that run for it, with what they remember by now."""
-        return [self._in_place.get(id(part.compiled), (part, part))[1] for part in swap.runner.parts]
+        return [self._in_place.get(id(part.compiled), (part, part))[1] for part in loaded.runner.parts]
 
-    def keep(self, parts: list[Part]) -> None:
+    def keep(self, parts: list[RunningSubgraph]) -> None:
         """Forgets what has taken the place of any other parts than these."""
         known = {id(part.compiled) for part in parts}
         self._in_place = {place: pair for place, pair in self._in_place.items() if place in known}
 
 
-def _run(part: Part, env: Env, runner: ProgramRunner) -> Reals:
+def _run(part: RunningSubgraph, env: Env, runner: ProgramRunner) -> Reals:
     return as_array(part.backend.execute_subgraph(part.compiled, env, runner))
 
 
@@ -308,9 +308,9 @@ _MOST_PROGRAMS = 4
 NO_VIEWS: Mapping[str, Picture] = MappingProxyType({})
 
 
-def channels_of(playable: Playable) -> int:
+def channels_of(compiled: CompiledProgram) -> int:
     """How many channels a program has sound for; at least two."""
-    labels = (label for unit in playable.streaming.units for label in unit.kernel.outputs)
+    labels = (label for unit in compiled.streaming.units for label in unit.kernel.outputs)
     return max(2, *(1 + (_channel(label) or 0) for label in labels), 0)
 
 
@@ -359,12 +359,12 @@ class Levels:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ScheduledProgram:
     """A program that was made ready on a stage, to be heard from `at` on (seconds of the performance; None: at once).
     `rows` says which ring each strand goes to that others hear; `pictures` has all that it samples."""
 
-    swap: Swap
-    stage: Stage
+    loaded: LoadedProgram
+    loader: ProgramLoader
     fade: float
     at: float | None
     rows: Mapping[str, int]
@@ -386,17 +386,17 @@ class Mixer:
         left as it is, and told by `not_numbers`."""
         self._rate = rate
         self._channels = channels
-        self._leading = Leading(rate, given)
+        self._leading = ControlSmoother(rate, given)
         self._rings = rings
         self._clips = clips
         # Another thread puts in, the one that renders takes out.
-        self._coming: deque[Entry] = deque(maxlen=1)
-        self._latest: Entry | None = None
-        self._next: Entry | None = None
+        self._coming: deque[ScheduledProgram] = deque(maxlen=1)
+        self._latest: ScheduledProgram | None = None
+        self._next: ScheduledProgram | None = None
         """What enters at its moment."""
-        self._programs: list[Entry] = []
+        self._programs: list[ScheduledProgram] = []
         """Those that can be heard, the one that plays last."""
-        self._fade = Fade(0, {}, ())
+        self._fade = VoiceFade(0, {}, ())
         self._rescue = Rescue()
         self.levels: Levels | None = None
         """Watches what is rendered, if it is wanted."""
@@ -406,39 +406,39 @@ class Mixer:
         """The outputs that were no number at any sample of the last stretch; looked for only where nothing clips."""
 
     @property
-    def playing(self) -> Swap | None:
+    def playing(self) -> LoadedProgram | None:
         """The program that plays, or is about to."""
-        return self._latest.swap if self._latest else None
+        return self._latest.loaded if self._latest else None
 
     def prepare(
         self,
-        stage: Stage,
-        playable: Playable,
+        loader: ProgramLoader,
+        compiled: CompiledProgram,
         fade: float,
         at: float | None,
         rows: Mapping[str, int],
         views: Mapping[str, Picture] = NO_VIEWS,
-    ) -> Entry:
+    ) -> ScheduledProgram:
         """Loads what the program that plays does not have already. `views` are the pictures of strands that it sees,
         which may change while it plays. May be called while another thread renders. Raises WeftError for what cannot
         be loaded."""
-        env = Env(*playable.size, block=self._first_block(playable.streaming.units))
-        swap = stage.prepare(playable.streaming, playable.size, self.playing, env)
+        env = Env(*compiled.size, block=self._first_block(compiled.streaming.units))
+        loaded = loader.prepare(compiled.streaming, compiled.size, self.playing, env)
         for heard in self._programs[-1:]:
             # Long delay lines would take longer to copy than a block lasts.
-            stage.copy_ahead(swap, heard.swap)
-        return Entry(swap, stage, fade, at, rows, {**swap.pictures, **views})
+            loader.copy_ahead(loaded, heard.loaded)
+        return ScheduledProgram(loaded, loader, fade, at, rows, {**loaded.pictures, **views})
 
     def _first_block(self, units: Iterable[Unit]) -> Block:
         """A block without samples, which says what is different in each channel."""
         block = Block(0, 0, self._rate, self._channels)
         for unit in units:
             if block.differs(unit.kernel):
-                own = {label: np.zeros((self._channels, 0)) for label in unit.kernel.outputs if is_led(label)}
+                own = {label: np.zeros((self._channels, 0)) for label in unit.kernel.outputs if is_smoothed(label)}
                 block = replace(block, led={**block.led, **own})
         return block
 
-    def enter(self, entry: Entry) -> None:
+    def enter(self, entry: ScheduledProgram) -> None:
         """Has a program play, with what the one before it remembers at that moment; it takes the place of one that
         still waits. May be called while another thread renders."""
         self._latest = entry
@@ -466,17 +466,17 @@ class Mixer:
             self._change_to(entry)
             self._stretch(out[cut:], first + cut, len(out) - cut)
 
-    def _change_to(self, entry: Entry) -> None:
+    def _change_to(self, entry: ScheduledProgram) -> None:
         if self._programs:
             # That one goes on as well, until it has faded away.
-            entering, playing = map(self._rescue.acting, (entry.swap, self._programs[-1].swap))
+            entering, playing = map(self._rescue.acting, (entry.loaded, self._programs[-1].loaded))
             hand_over(entering, playing, copy=True)
         gains = self._fade.now()
         self._programs.append(entry)
-        self._rescue.keep([part for other in self._programs for part in other.swap.runner.parts])
-        stay = {_voice(part) for other in self._programs[-_MOST_PROGRAMS:] for part in other.swap.runner.parts}
-        new = map(_voice, entry.swap.runner.parts)
-        self._fade = Fade(round(entry.fade * self._rate), gains, new, ending=gains.keys() - stay)
+        self._rescue.keep([part for other in self._programs for part in other.loaded.runner.parts])
+        stay = {_voice(part) for other in self._programs[-_MOST_PROGRAMS:] for part in other.loaded.runner.parts}
+        new = map(_voice, entry.loaded.runner.parts)
+        self._fade = VoiceFade(round(entry.fade * self._rate), gains, new, ending=gains.keys() - stay)
 
     def _stretch(self, out: npt.NDArray[np.float32], first: int, left: int) -> None:
         """A stretch in which no program enters, with so many samples `left` of the block."""
@@ -500,20 +500,20 @@ class Mixer:
             # What one subgraph gives can be heard by those behind it.
             heard = dict(led)
             env = Env(
-                *entry.swap.size, abstime=first / self._rate, dt=1 / self._rate,
-                inputs=entry.swap.playable.parameters, pictures=entry.pictures,
+                *entry.loaded.size, abstime=first / self._rate, dt=1 / self._rate,
+                inputs=entry.loaded.compiled.parameters, pictures=entry.pictures,
                 block=Block(first, samples, self._rate, self._channels, heard),
                 loop_stopped=self.loops_stopped.add,
             )  # fmt: skip
-            for part in entry.swap.runner.parts:
+            for part in entry.loaded.runner.parts:
                 voice = _voice(part)
                 if voice not in audible:
                     continue
                 if voice not in values:
-                    values[voice] = self._rescue.values(entry.stage, entry.swap, part, env)
+                    values[voice] = self._rescue.values(entry.loader, entry.loaded, part, env)
                     sounds[voice] = self._sum(part, values[voice], first)
                 for number, label in enumerate(part.unit.kernel.outputs):
-                    if is_led(label):
+                    if is_smoothed(label):
                         rows = values[voice][:, number]
                         heard[label] = rows if len(rows) > 1 else rows[0]
                         if self._rings is not None and entry is self._programs[-1] and label in entry.rows:
@@ -521,7 +521,7 @@ class Mixer:
                             write(self._rings[entry.rows[label]], first, rows[0])
         return sounds
 
-    def _sum(self, part: Part, values: Reals, first: int) -> Reals:
+    def _sum(self, part: RunningSubgraph, values: Reals, first: int) -> Reals:
         """The outputs of a subgraph in the channels that they go to. `values` is [channels, outputs, samples], with one
         channel where all sound the same."""
         total = np.zeros((self._channels, values.shape[2]))
@@ -534,7 +534,7 @@ class Mixer:
             lost = np.flatnonzero(np.isnan(values).all(axis=2).any(axis=0))
             self.not_numbers += [part.unit.kernel.outputs[number] for number in lost]
         for number, label in enumerate(part.unit.kernel.outputs):
-            if is_led(label):
+            if is_smoothed(label):
                 continue
             only = _channel(label)
             if only is None:
@@ -545,10 +545,10 @@ class Mixer:
 
     def _lead(self, samples: int, left: int) -> dict[str, Reals]:
         """What comes from outside."""
-        kernels = (part.unit.kernel for entry in self._programs for part in entry.swap.runner.parts)
-        names = {name for kernel in kernels for name, _ in kernel.coords if is_led(name)}
+        kernels = (part.unit.kernel for entry in self._programs for part in entry.loaded.runner.parts)
+        names = {name for kernel in kernels for name, _ in kernel.coords if is_smoothed(name)}
         return self._leading.led(names, samples, left)
 
 
-def _voice(part: Part) -> Hashable:
+def _voice(part: RunningSubgraph) -> Hashable:
     return id(part.compiled)

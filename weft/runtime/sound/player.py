@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from weft.backends.launch import Getter, Reals, Value
-from weft.contexts import is_led
+from weft.contexts import is_smoothed
 from weft.errors import WeftError, error
 from weft.names import StrandRef
 from weft.runtime.clock import Clock
-from weft.runtime.playable import Playable
+from weft.runtime.compiled import CompiledProgram
 from weft.runtime.program import Setup
 from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.mixer import Recent, channels_of
 from weft.runtime.sound.process import SoundOptions, SoundProcess
-from weft.runtime.sound.program import Better, Play
-from weft.runtime.sound.shared import MOST_VIEWS, Figures, State, places_of_views
+from weft.runtime.sound.shared import MOST_VIEWS, Figures, SoundState, places_of_views
+from weft.runtime.sound.transfer import Better, Play
 
 # One stream of sound: a sound process, and what it shares with those who draw.
 
@@ -74,12 +74,13 @@ class Stream:
         return self._recent.getter(ref)
 
     def play(
-        self, number: int, sounding: Playable, fade: float, given: Mapping[str, float], at: float | None, held: bool
+        self, number: int, sounding: CompiledProgram, fade: float, given: Mapping[str, float], at: float | None,
+        held: bool,
     ) -> None:
         """Has the process play what streams of a program; see `Play`. Raises WeftError for one that reads more than
         there is room for."""
         rows, views = self._recent.rows(sounding), self._views.take(sounding.views)
-        names = {name for unit in sounding.units for name, _ in unit.kernel.coords if is_led(name)}
+        names = {name for unit in sounding.units for name, _ in unit.kernel.coords if is_smoothed(name)}
         # The program before goes on for a while.
         self._reads = (self._reads[-1], frozenset(names))
         first = {name: value for name, value in given.items() if name in names}
@@ -96,7 +97,7 @@ class Stream:
     def fall_silent(self, fade: float, at: float | None) -> None:
         """What plays fades away from a moment on."""
         if self._latest is not None:
-            nothing = replace(self._latest.playable, units=())
+            nothing = replace(self._latest.compiled, units=())
             self._send(Play(0, self._setup, nothing, fade, at, {}, {}, {}))
 
     def _send(self, play: Play) -> None:
@@ -174,7 +175,7 @@ class _Opening:
 
     stream: Stream
     number: int
-    playable: Playable
+    compiled: CompiledProgram
     until: float
     entry: tuple[float, float | None] | None = None
     """The fade and the moment with which it enters as soon as it is ready; None where somebody waits for it."""
@@ -228,13 +229,13 @@ class Sound:
         if not self._stream.options.is_silent:
             self._stream.expect()
 
-    def prepare(self, playable: Playable, given: Mapping[str, float]) -> bool:
+    def prepare(self, compiled: CompiledProgram, given: Mapping[str, float]) -> bool:
         """Whether a program has to wait, until `is_ready`, for another stream, which is being opened from now on.
         Raises WeftError for one that reads more than there is room for."""
         self._give_up_opening()
-        if not self._stream.has_started or self._fits(playable):
+        if not self._stream.has_started or self._fits(compiled):
             return False
-        self._open(playable, given)
+        self._open(compiled, given)
         return True
 
     def is_ready(self) -> bool:
@@ -254,27 +255,27 @@ class Sound:
         return opening.stream.is_ready
 
     def enter(
-        self, playable: Playable, fade: float, given: Mapping[str, float], at: float | None = None
+        self, compiled: CompiledProgram, fade: float, given: Mapping[str, float], at: float | None = None
     ) -> int:
         """Has a program play from a moment of the performance on (seconds; None: at once), fading over from the one
         before within `fade` seconds. What comes from outside is at first as it is `given`. Gives the number by which
         events tell of it. Raises WeftError for one that reads more than there is room for."""
-        if self._opening is not None and self._opening.playable is playable:
+        if self._opening is not None and self._opening.compiled is compiled:
             self._opening.entry = (fade, at)
             number = self._opening.number
             self._let_in()
             return number
-        if not (self._stream.has_started or self._needs_to_play(playable.streaming)):
+        if not (self._stream.has_started or self._needs_to_play(compiled.streaming)):
             return 0
-        if self._fits(playable):
+        if self._fits(compiled):
             self._count += 1
-            self._stream.play(self._count, playable.streaming, fade, {**given, **self._last}, at, held=False)
+            self._stream.play(self._count, compiled.streaming, fade, {**given, **self._last}, at, held=False)
         elif self._stream.has_started:
             self._give_up_opening()
-            self._open(playable, given).entry = (fade, at)
+            self._open(compiled, given).entry = (fade, at)
         else:
-            self._stream.suit(*self._needs(playable))
-            return self.enter(playable, fade, given, at)
+            self._stream.suit(*self._needs(compiled))
+            return self.enter(compiled, fade, given, at)
         return self._count
 
     def change(self, setup: Setup) -> None:
@@ -289,25 +290,25 @@ class Sound:
         for stream in self._streams():
             stream.improve(codes)
 
-    def _fits(self, playable: Playable) -> bool:
+    def _fits(self, compiled: CompiledProgram) -> bool:
         """Whether the stream that there is can play a program."""
         options = self._stream.options
-        return round(playable.settings["rate"]) == options.rate and channels_of(playable) <= options.channels
+        return round(compiled.settings["rate"]) == options.rate and channels_of(compiled) <= options.channels
 
-    def _needs(self, playable: Playable) -> tuple[int, int]:
+    def _needs(self, compiled: CompiledProgram) -> tuple[int, int]:
         """The rate and the channels of a stream that can play a program as well as what there was before."""
-        return round(playable.settings["rate"]), max(channels_of(playable), self._stream.options.channels)
+        return round(compiled.settings["rate"]), max(channels_of(compiled), self._stream.options.channels)
 
-    def _open(self, playable: Playable, given: Mapping[str, float]) -> _Opening:
-        rate, channels = self._needs(playable)
+    def _open(self, compiled: CompiledProgram, given: Mapping[str, float]) -> _Opening:
+        rate, channels = self._needs(compiled)
         stream = Stream(self._setup, replace(self._stream.options, rate=rate, channels=channels))
         self._count += 1
         try:
-            stream.play(self._count, playable.streaming, 0.0, {**given, **self._last}, None, held=True)
+            stream.play(self._count, compiled.streaming, 0.0, {**given, **self._last}, None, held=True)
         except WeftError:
             stream.close()
             raise
-        self._opening = _Opening(stream, self._count, playable, time.monotonic() + _TO_OPEN)
+        self._opening = _Opening(stream, self._count, compiled, time.monotonic() + _TO_OPEN)
         return self._opening
 
     def _give_up_opening(self) -> None:
@@ -336,7 +337,7 @@ class Sound:
         if at is None:
             self._heard = self._stream
 
-    def _needs_to_play(self, sounding: Playable) -> bool:
+    def _needs_to_play(self, sounding: CompiledProgram) -> bool:
         """Whether anybody hears what there is to play, or reads it."""
         if self._stream.options.is_silent:
             return any(unit.subgraph.exposes for unit in sounding.units)
@@ -401,7 +402,7 @@ class Sound:
     @property
     def _plays(self) -> bool:
         """Whether the stream that there is has its device."""
-        return self._stream.figures.state in {State.PLAYING, State.PAUSED}
+        return self._stream.figures.state in {SoundState.PLAYING, SoundState.PAUSED}
 
     def _streams(self) -> list[Stream]:
         """All that play or are about to."""

@@ -16,14 +16,14 @@ from multiprocessing.connection import Connection, wait
 from weft.child import Child
 from weft.errors import Diagnostic, fault
 from weft.runtime.sound.messages import Kind, SoundEvent, SoundSetup
-from weft.runtime.sound.shared import Controls, ControlsWriter, Figures, FiguresReader, Memory, Rings, State
+from weft.runtime.sound.shared import Controls, ControlsWriter, Figures, FiguresReader, Rings, SharedMemory, SoundState
 
 # Seconds between two starts, for which figures stay true, and that the process may take to end.
 _AGAIN = 1.0
 _STALE = 1.0
 _LEAVE = 1.0
 
-RENDERER = "weft.runtime.sound.program:Player"
+RENDERER = "weft.runtime.sound.transfer:Player"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class SoundProcess:
     but `close` takes time."""
 
     def __init__(self, options: SoundOptions) -> None:
-        self._memories = [Memory(size) for size in (Controls.SIZE, FiguresReader.SIZE, Rings.SIZE)]
+        self._memories = [SharedMemory(size) for size in (Controls.SIZE, FiguresReader.SIZE, Rings.SIZE)]
         controls, figures, rings = self._memories
         self._setup = SoundSetup(
             options.device, options.rate, options.channels, options.frames,
@@ -145,9 +145,9 @@ class SoundProcess:
         figures, now = self.figures, time.monotonic()
         if figures.moment < max(self._started, now - _STALE) or figures.restarts != self.controls.restarts:
             return None
-        if figures.state is State.PAUSED:
+        if figures.state is SoundState.PAUSED:
             return figures.seconds - figures.latency
-        return figures.seconds + (now - figures.heard) if figures.state is State.PLAYING else None
+        return figures.seconds + (now - figures.heard) if figures.state is SoundState.PLAYING else None
 
     def close(self) -> None:
         """Lets the sound fade away and ends the process. May be called twice."""

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from weft.child import BEAT, Pulse
 from weft.errors import Diagnostic, WeftError, fault
-from weft.runtime.hush import hushed
 from weft.runtime.sound.device import Devices, Fill, OutputStream, folded
 from weft.runtime.sound.messages import Kind, ProgramFailure, Renderer, RendererFactory, SoundEvent, SoundSetup
-from weft.runtime.sound.shared import Controls, Figures, FiguresReader, FiguresWriter, Rings, State, inherited
+from weft.runtime.sound.shared import Controls, Figures, FiguresReader, FiguresWriter, Rings, SoundState, inherited
+from weft.runtime.stderr import suppress_stderr
 
 # Sound without a device: nobody hears it, but what reads it goes on.
 
@@ -31,7 +31,7 @@ from weft.runtime.sound.shared import Controls, Figures, FiguresReader, FiguresW
 _LONGEST_STALL = 0.5
 
 
-class Unheard:
+class NullAudioDevice:
     """A thread that takes blocks at the pace of a device."""
 
     def __init__(self, rate: int, channels: int, frames: int, fill: Fill, anew: Callable[[], None]) -> None:
@@ -95,7 +95,7 @@ class Blocks:
         self._untold: Exception | None = None
         self._figures = before
         self.begin()
-        self._writer.write(replace(before, state=State.STARTING))
+        self._writer.write(replace(before, state=SoundState.STARTING))
 
     def begin(self, is_heard: bool = True) -> None:
         """A stream is about to start, and has a place yet to be found; or blocks that are not heard by anybody."""
@@ -104,7 +104,7 @@ class Blocks:
         self._restarts = 0
         self._sounds = False
         self._leaving = False
-        self._heard = _Evened()
+        self._heard = _SmoothedClock()
 
     @property
     def is_placed(self) -> bool:
@@ -113,7 +113,7 @@ class Blocks:
 
     def lose(self) -> None:
         """There is no stream any more."""
-        self._writer.write(replace(self._figures, state=State.LOST, load=0.0))
+        self._writer.write(replace(self._figures, state=SoundState.LOST, load=0.0))
 
     def leave(self) -> None:
         """Sound fades away, and stays away until `begin`."""
@@ -141,9 +141,9 @@ class Blocks:
         sample = self._place(began + latency)
         state = self._play(block, sample)
         heard = began + latency
-        if state is State.PLAYING:
+        if state is SoundState.PLAYING:
             heard = self._heard.at(sample / self._rate, heard)
-        state = state if self._is_heard else State.LOST
+        state = state if self._is_heard else SoundState.LOST
         self._load.add(time.monotonic() - began, len(block) / self._rate)
         self._figures = Figures(
             sample, sample / self._rate, began, latency, heard, self.count, self._underruns, self._load.share, state,
@@ -163,13 +163,13 @@ class Blocks:
             self._sample = 0
         return self._sample
 
-    def _play(self, block: NDArray[np.float32], sample: int) -> State:
+    def _play(self, block: NDArray[np.float32], sample: int) -> SoundState:
         controls = self._controls
         ends = controls.paused or self._leaving or controls.restarts != self._restarts
         if ends and not self._sounds:
             block[:] = 0
-            self._heard = _Evened()
-            return State.PAUSED
+            self._heard = _SmoothedClock()
+            return SoundState.PAUSED
         self._render(block, sample / self._rate)
         # A performance begins as it is: a drum on the first beat would lose its stroke.
         if not self._sounds and sample > 0:
@@ -178,7 +178,7 @@ class Blocks:
             self._fade(block[::-1])
         self._sounds = not ends
         self._sample = sample + len(block)
-        return State.PLAYING
+        return SoundState.PLAYING
 
     def _render(self, block: NDArray[np.float32], seconds: float) -> None:
         try:
@@ -202,7 +202,7 @@ def what_failed(failure: BaseException) -> Diagnostic:
     return failure.diagnostics[0] if isinstance(failure, WeftError) else fault("the sound fails", failure)
 
 
-class _Evened:
+class _SmoothedClock:
     """The moments at which blocks are heard, as even as they are."""
 
     def __init__(self) -> None:
@@ -260,13 +260,13 @@ def main(descriptor: str, lifeline: str, renderer: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     player, pulse = Connection(int(descriptor)), Pulse(int(lifeline))
     # PortAudio and ALSA talk to stderr whenever they like.
-    with hushed(), suppress(EOFError, OSError):
+    with suppress_stderr(), suppress(EOFError, OSError):
         try:
             make = _factory(renderer)
             while not player.poll(BEAT):
                 pulse.beat()
             setup: SoundSetup = player.recv()
-            Server(player, setup, make, pulse).serve()
+            SoundServer(player, setup, make, pulse).serve()
         except (EOFError, OSError):
             raise
         except Exception as failure:
@@ -289,7 +289,7 @@ def _factory(renderer: str) -> RendererFactory:
     return found
 
 
-class Server:
+class SoundServer:
     """The main thread of the sound process."""
 
     def __init__(self, player: Connection, setup: SoundSetup, make: RendererFactory, pulse: Pulse) -> None:
@@ -303,7 +303,7 @@ class Server:
         self._blocks = Blocks(setup, controls, figures, self._renderer)
         self._devices: Devices | None = None
         self._stream: OutputStream | None = None
-        self._unheard: Unheard | None = None
+        self._unheard: NullAudioDevice | None = None
         self._tried = -_AGAIN
         self._is_lost = False
         self._progress = (0, 0.0)
@@ -438,7 +438,7 @@ class Server:
             setup, blocks = self._setup, self._blocks
             anew = partial(blocks.begin, is_heard=False)
             anew()
-            self._unheard = Unheard(setup.rate, setup.channels, setup.frames, blocks.fill, anew)
+            self._unheard = NullAudioDevice(setup.rate, setup.channels, setup.frames, blocks.fill, anew)
 
     def _end_unheard(self) -> None:
         if self._unheard is not None:

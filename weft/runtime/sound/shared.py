@@ -23,7 +23,7 @@ from weft.errors import error
 # Places in shared memory, which are few, for strands that come and go with every save.
 
 
-class Places:
+class SlotAllocator:
     """So many places, numbered from 0, for what has a name. `words` say to people that there are no more than {}."""
 
     def __init__(self, count: int, code: str, words: str) -> None:
@@ -56,14 +56,14 @@ class Places:
         return places
 
 
-def places_of_rings(count: int) -> Places:
+def places_of_rings(count: int) -> SlotAllocator:
     """For the strands of sound that others read."""
-    return Places(count, "too-many-heard", "pictures and numbers can read no more than {} strands of sound")
+    return SlotAllocator(count, "too-many-heard", "pictures and numbers can read no more than {} strands of sound")
 
 
-def places_of_views(count: int) -> Places:
+def places_of_views(count: int) -> SlotAllocator:
     """For the strands that sounds see."""
-    return Places(count, "too-many-seen", "sounds can read no more than {} strands all over a picture")
+    return SlotAllocator(count, "too-many-seen", "sounds can read no more than {} strands all over a picture")
 
 
 # What the player's process and the sound process tell each other many times a second, in memory that both see.
@@ -81,7 +81,7 @@ RING = 131072
 _TRIES = 4
 
 
-class Memory:
+class SharedMemory:
     """Memory of a fixed size that another process maps by the number of its file, which it inherits."""
 
     def __init__(self, size: int) -> None:
@@ -177,7 +177,7 @@ _NAMES = _Mailbox.size(_MOST_NUMBERS)
 class ControlsWriter:
     """The player's side of the controls: the clock, and named numbers. For one thread."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: SharedMemory) -> None:
         self._mailbox = _Mailbox(memory.bytes, _MOST_NUMBERS)
         self._numbers = np.zeros(_MOST_NUMBERS)
         self._names = memory.bytes[_NAMES:]
@@ -293,7 +293,7 @@ class Controls:
 # --- from the sound process to the player -----------------------------------------------------------------------------
 
 
-class State(IntEnum):
+class SoundState(IntEnum):
     """What the sound process is at."""
 
     STARTING = 0
@@ -320,7 +320,7 @@ class Figures:
     underruns: int = 0
     load: float = 0.0
     """Share of a block's time that rendering took, over the last second."""
-    state: State = State.STARTING
+    state: SoundState = SoundState.STARTING
     restarts: int = 0
     """How often the performance had been restarted by then."""
 
@@ -332,7 +332,7 @@ _numbers_of = attrgetter(*_FIELDS)
 def _figures_of(numbers: NDArray[np.float64]) -> Figures:
     sample, seconds, moment, latency, heard, blocks, underruns, load, state, restarts = map(float, numbers)
     return Figures(
-        int(sample), seconds, moment, latency, heard, int(blocks), int(underruns), load, State(int(state)),
+        int(sample), seconds, moment, latency, heard, int(blocks), int(underruns), load, SoundState(int(state)),
         int(restarts),
     )  # fmt: skip
 

@@ -41,7 +41,7 @@ class Change:
         return f"{self.subgraph} runs on {self.target}, not {self.origin}: {self.reason}"
 
 
-class Candidate:
+class BackendSlot:
     """A backend that may run a context. It is made when it is first wanted."""
 
     def __init__(self, choice: Choice) -> None:
@@ -80,12 +80,12 @@ class Candidate:
         return self._backend is backend
 
 
-class Cast:
+class BackendAssignment:
     """The candidates of all contexts, in the order in which they are preferred. One that is lost stays so: whoever
     failed in front of an audience is not asked again. May be used from any thread."""
 
     def __init__(self, choices: Mapping[str, Choice]) -> None:
-        self._candidates = {name: [Candidate(each) for each in (c, *c.rest)] for name, c in choices.items()}
+        self._candidates = {name: [BackendSlot(each) for each in (c, *c.rest)] for name, c in choices.items()}
         self._changes: deque[Change] = deque()
         self._told: set[tuple[str, str]] = set()
         self._suits: dict[tuple[str, str], str | None] = {}
@@ -110,7 +110,7 @@ class Cast:
         """All that may run a context now, the one that should first."""
         return [candidate.backend for candidate in self.left(context)]
 
-    def candidates(self, unit: Unit, shape: tuple[int, int]) -> Iterator[Candidate]:
+    def candidates(self, unit: Unit, shape: tuple[int, int]) -> Iterator[BackendSlot]:
         """Those that may run a unit which sweeps a shape (height, width), the one that should first."""
         for candidate in self.left(unit.subgraph.context):
             if self._keeps_off(unit, shape, candidate) is None:
@@ -128,7 +128,7 @@ class Cast:
             reason = reason or found
         return None
 
-    def _keeps_off(self, unit: Unit, shape: tuple[int, int], candidate: Candidate) -> str | None:
+    def _keeps_off(self, unit: Unit, shape: tuple[int, int], candidate: BackendSlot) -> str | None:
         """Why a candidate does not run a unit; None if it may. The last one always may: it says itself what it
         cannot."""
         if candidate.choice.is_cpu or self._behind(candidate) is None:
@@ -138,7 +138,7 @@ class Cast:
             found = stays_on_cpu(unit, shape, hardware.cores(), candidate.choice.costs)
         return found
 
-    def _unsuitable(self, unit: Unit, candidate: Candidate) -> str | None:
+    def _unsuitable(self, unit: Unit, candidate: BackendSlot) -> str | None:
         """See `Backend.unsuitable`; found out once for each unit."""
         if candidate.choice.is_cpu:
             return None
@@ -152,7 +152,7 @@ class Cast:
                 self._suits[key] = reason_of(failure)
         return self._suits[key]
 
-    def pass_over(self, unit: Unit, candidate: Candidate, reason: str) -> None:
+    def pass_over(self, unit: Unit, candidate: BackendSlot, reason: str) -> None:
         """A candidate does not run a unit, so the next one does. It is told once."""
         behind = self._behind(candidate)
         if behind is not None:
@@ -171,7 +171,7 @@ class Cast:
             self._told.add(key)
             self._changes.append(change)
 
-    def candidate_of(self, backend: Backend) -> Candidate | None:
+    def candidate_of(self, backend: Backend) -> BackendSlot | None:
         """The candidate that a backend is; None for one that has nothing to do with this cast."""
         everyone = (candidate for found in self._candidates.values() for candidate in found)
         return next((candidate for candidate in everyone if candidate.is_behind(backend)), None)
@@ -203,7 +203,7 @@ class Cast:
             if candidate.choice.shown == shown:
                 self._lose(candidate, reason)
 
-    def _lose(self, candidate: Candidate, reason: str) -> bool:
+    def _lose(self, candidate: BackendSlot, reason: str) -> bool:
         choice = candidate.choice
         if not candidate.is_lost:
             behind = self._behind(candidate)
@@ -227,11 +227,11 @@ class Cast:
                 found.append(self._changes.popleft())
         return found
 
-    def left(self, context: str) -> list[Candidate]:
+    def left(self, context: str) -> list[BackendSlot]:
         """The candidates of a context that are not lost, the one that should run it first."""
         return [candidate for candidate in self._candidates.get(context, ()) if not candidate.is_lost]
 
-    def _behind(self, candidate: Candidate) -> Candidate | None:
+    def _behind(self, candidate: BackendSlot) -> BackendSlot | None:
         left = self.left(candidate.choice.context)
         at = left.index(candidate) + 1
         return left[at] if at < len(left) else None

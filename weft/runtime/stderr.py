@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 
 
 @contextmanager
-def hushed() -> Iterator[None]:
+def suppress_stderr() -> Iterator[None]:
     """Keeps away what GLFW, Xlib, Mesa, ALSA and others print to stderr by themselves; what failed is told in weft's
     words."""
     if sys.stderr is not None:

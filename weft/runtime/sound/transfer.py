@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from weft.runtime.playable import Playable
-from weft.runtime.program import Setup, Stage
+from weft.runtime.compiled import CompiledProgram
+from weft.runtime.program import ProgramLoader, Setup
 from weft.runtime.sound.messages import ProgramFailure, SoundEvent, SoundSetup
-from weft.runtime.sound.mixer import Entry, Mixer
+from weft.runtime.sound.mixer import Mixer, ScheduledProgram
 from weft.runtime.sound.shared import Controls, Rings
 
 # Seconds in which the program before comes back when one fails: it is as sudden as that one's end.
@@ -28,7 +28,7 @@ class Play:
 
     number: int
     setup: Setup
-    playable: Playable
+    compiled: CompiledProgram
     fade: float
     at: float | None
     rows: Mapping[str, int]
@@ -49,7 +49,7 @@ class _Numbered:
     """A program that is ready, with its number."""
 
     number: int
-    entry: Entry
+    entry: ScheduledProgram
 
 
 class Player:
@@ -57,7 +57,7 @@ class Player:
 
     def __init__(self, setup: SoundSetup, controls: Controls, rings: Rings) -> None:
         self._setup = setup
-        self._stage: Stage | None = None
+        self._loader: ProgramLoader | None = None
         self._rings = rings
         self._controls = controls
         self._first: Mapping[str, float] = {}
@@ -95,13 +95,13 @@ class Player:
             case Better(codes):
                 for ready in [self._held, *self._coming]:
                     if ready is not None:
-                        ready.entry.swap.exchange(codes)
+                        ready.entry.loaded.exchange(codes)
                 if self._mixer.playing is not None:
                     self._mixer.playing.exchange(codes)
 
     def news(self) -> list[SoundEvent]:
         """See `Renderer.news`."""
-        changes = self._stage.cast.changes() if self._stage is not None else []
+        changes = self._loader.assignment.changes() if self._loader is not None else []
         stopped = [kernel for kernel in tuple(self._mixer.loops_stopped) if kernel not in self._loops_told]
         self._loops_told.update(stopped)
         playing = self._playing.number if self._playing is not None else 0
@@ -127,11 +127,11 @@ class Player:
         self._coming.append(ready)
 
     def _ready(self, play: Play) -> _Numbered:
-        if self._stage is None:
-            contexts, self._stage = play.setup.open()
-            self._stage.open_devices(spec.name for spec in contexts if spec.streams)
+        if self._loader is None:
+            contexts, self._loader = play.setup.open()
+            self._loader.open_devices(spec.name for spec in contexts if spec.streams)
         views = {name: self._rings.views[row] for name, row in play.views.items()}
-        entry = self._mixer.prepare(self._stage, play.playable, play.fade, play.at, play.rows, views)
+        entry = self._mixer.prepare(self._loader, play.compiled, play.fade, play.at, play.rows, views)
         return _Numbered(play.number, entry)
 
     def _take_turns(self, end: float) -> None:

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from weft.backends.launch import Getter, Reals, blank_view
 from weft.names import StrandRef
-from weft.runtime.playable import Playable
-from weft.runtime.program import Stage
+from weft.runtime.compiled import CompiledProgram
+from weft.runtime.program import ProgramLoader
 from weft.runtime.sound.mixer import Levels, Mixer, Recent, channels_of
 from weft.runtime.sound.shared import MOST_RINGS, MOST_VIEWS, RING, places_of_views
 
@@ -23,20 +23,21 @@ class Rendering:
     comes from outside is 0 until it is fed."""
 
     def __init__(
-        self, stage: Stage, playable: Playable, inputs: Mapping[str, float], first: int = 0, clips: bool = True
+        self, loader: ProgramLoader, compiled: CompiledProgram, inputs: Mapping[str, float], first: int = 0,
+        clips: bool = True,
     ) -> None:
-        """`stage` is where the sound is loaded. Raises WeftError for what it cannot take."""
-        self.rate = playable.settings["rate"]
+        """`loader` is where the sound is loaded. Raises WeftError for what it cannot take."""
+        self.rate = compiled.settings["rate"]
         self._inputs = dict(inputs)
         self._next = first
         # Memory that nobody writes to takes no room.
         rings = np.zeros((MOST_RINGS, RING), np.float32)
         self._recent = Recent(rings, self.rate, lambda: self._next - 1)
-        self._channels = channels_of(playable)
+        self._channels = channels_of(compiled)
         self._mixer = Mixer(self.rate, self._channels, lambda name: self._inputs.get(name, 0.0), rings, clips)
-        self._views = {name: blank_view() for name in places_of_views(MOST_VIEWS).take(playable.views)}
-        rows = self._recent.rows(playable)
-        self._mixer.enter(self._mixer.prepare(stage, playable, 0.0, None, rows, self._views))
+        self._views = {name: blank_view() for name in places_of_views(MOST_VIEWS).take(compiled.views)}
+        rows = self._recent.rows(compiled)
+        self._mixer.enter(self._mixer.prepare(loader, compiled, 0.0, None, rows, self._views))
 
     def watch(self, first: int, end: int) -> Levels:
         """Watches the samples from one number to the one before another, as they are rendered."""
@@ -58,7 +59,7 @@ class Rendering:
         return self._recent.getter(ref)
 
     def feed(self, values: Mapping[str, float]) -> None:
-        """What comes from outside, from the next block on; see `Leading`."""
+        """What comes from outside, from the next block on; see `ControlSmoother`."""
         self._inputs.update(values)
 
     def show(self, views: Mapping[str, Reals]) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from weft.codegen.unit import Unit
-from weft.contexts import ContextTable, is_led
+from weft.contexts import ContextTable, is_smoothed
 from weft.names import is_view
 
 
 @dataclass(frozen=True)
-class Playable:
+class CompiledProgram:
     """All of a program that is needed to play it. It is small, and can be handed to another process.
 
     `parameters` are the start values of what sliders and the like set, by the names that kernels read them by; `took`
@@ -31,11 +31,11 @@ class Playable:
     def uniforms(self) -> frozenset[str]:
         """What the kernels read from outside: `mouse@x`, `key@a`, …"""
         kernels = [kernel for unit in self.units for kernel in unit.kernels]
-        led = {name for kernel in kernels for name, _ in kernel.coords if is_led(name)}
+        led = {name for kernel in kernels for name, _ in kernel.coords if is_smoothed(name)}
         return frozenset(name for kernel in kernels for name in kernel.uniforms) | led
 
     @property
-    def streaming(self) -> Playable:
+    def streaming(self) -> CompiledProgram:
         """The part of it that streams."""
         units = tuple(unit for unit in self.units if self.contexts[unit.subgraph.context].streams)
         return replace(self, units=units)
