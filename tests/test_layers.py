@@ -87,10 +87,9 @@ def test_imports_go_one_way(path):
 
 # What the rooms of the runtime may know of each other: the session knows all of them, and none of them the session.
 ROOMS = {
-    "compiling": {"compiling", "sound", "analysis", "build", "coordinator", "fallback", "files", "findings", "playable",
-                  "program", "setup"},
-    "screens": {"screens", "hush", "inputs"},
-    "sound": {"sound", "clock", "coordinator", "fallback", "hush", "playable", "program", "setup"},
+    "compiling": {"compiling", "sound", "build", "compiled", "coordinator", "fallback", "files", "findings", "program"},
+    "screens": {"screens", "stderr", "inputs"},
+    "sound": {"sound", "clock", "compiled", "coordinator", "fallback", "program", "stderr"},
 }
 
 

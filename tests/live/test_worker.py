@@ -411,7 +411,7 @@ def test_nothing_is_left_of_a_performance_that_was_killed(patch: Path, text: str
 
 def _children(performance: Performance) -> list[int]:
     """The processes that compile."""
-    command = ["pgrep", "-P", str(performance.process.pid), "-f", "compiling.server"]
+    command = ["pgrep", "-P", str(performance.process.pid), "-f", "compiling.process"]
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout.split()
