@@ -270,21 +270,8 @@ class Pool:
         np.copyto(target, source)
 
 
-class Backend(ABC):
-    """Runs the subgraphs of one context on one kind of device.
-
-    The process that compiles has backends of its own, for `translate` and, in the trial of a program, for
-    `compile_subgraph` and `try_out`. `compile_subgraph`, `tier` and `exchange` may be called from any thread; all else
-    is called from the thread that runs the context.
-    """
-
-    name: ClassVar[str]
-    context: ClassVar[str]
-    spec: ClassVar[ContextSpec | None] = None
-    """A context that this backend brings along."""
-    requires: ClassVar[tuple[str, ...]] = ()
-    draws: ClassVar[bool] = False
-    """Whether it can draw with the graphics of a window (`draw_in`)."""
+class DeviceProbe(ABC):
+    """What devices there are, and how a backend is opened on one."""
 
     @classmethod
     @abstractmethod
@@ -301,22 +288,9 @@ class Backend(ABC):
         """The context that it runs as its programs have to be compiled for it, and for whatever takes its place."""
         return spec
 
-    @classmethod
-    def on(cls, device: DeviceInfo, executor: str = "") -> Backend:
-        """A backend for one of the devices that `probe` gave. `executor` says how those that have several ways to
-        execute do it. One that has several devices overrides this."""
-        return cls()
-
-    @abstractmethod
-    def capabilities(self) -> Capabilities: ...
-
     def open(self) -> None:
         """Does beforehand what its first subgraph would have to wait for, in a process that will run subgraphs of its
         context. Raises DeviceLostError."""
-
-    def rehearsing(self) -> Backend:
-        """What tries programs out in its place in a process that has no device: itself, if it needs none."""
-        return self
 
     def draw_in(self, graphics: Any) -> None:
         """Takes the graphics of a window into use, if it `draws`. Before it compiles anything."""
@@ -325,6 +299,13 @@ class Backend(ABC):
         """The device whose pictures a window can show without a copy if it draws with that device itself; None where
         there is none such."""
         return None
+
+
+class KernelCompiler(ABC):
+    """From a unit to what the device runs, in tiers: the first is there soon, the next runs faster.
+
+    `compile_subgraph`, `tier` and `exchange` may be called from any thread.
+    """
 
     def unsuitable(self, unit: Unit) -> str | None:
         """Why a unit has to run elsewhere; None if it may run here. It needs no device, and is the same for the same
@@ -362,10 +343,12 @@ class Backend(ABC):
         be slower, is of tier 0 then, and `exchange` makes up for it."""
         return self.compile_subgraph(unit, env, coordinator)
 
-    def remembered(self, compiled: Compiled) -> StateMemory:
-        """What a subgraph remembers, in the memory of this computer, for another backend to go on from. Raises
-        WeftError if the device does not give it away any more."""
-        return compiled.memory
+
+class KernelRunner(ABC):
+    """Runs subgraphs tick by tick, and reads the strands that they expose."""
+
+    @abstractmethod
+    def capabilities(self) -> Capabilities: ...
 
     @abstractmethod
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Values:
@@ -397,6 +380,21 @@ class Backend(ABC):
         """What others on the same device can bind to read a strand without a copy."""
         return NoHandle()
 
+    def sync(self, scope: Scope = "device") -> None:
+        """Waits until what was launched is done, as far as the scope reaches. A CPU is done when a call returns."""
+
+    def barrier(self) -> None:
+        """Keeps what is launched later from starting before what was launched earlier is done."""
+
+
+class DeviceMemory:
+    """What subgraphs remember, and memory of the device for any purpose. The defaults are those of a CPU."""
+
+    def remembered(self, compiled: Compiled) -> StateMemory:
+        """What a subgraph remembers, in the memory of this computer, for another backend to go on from. Raises
+        WeftError if the device does not give it away any more."""
+        return compiled.memory
+
     def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
         """Takes over what subgraphs of the program before remember; gives the keys of the slots that go on. These may
         only run on if it is a `copy`."""
@@ -427,8 +425,30 @@ class Backend(ABC):
         """An arena of so many bytes on the device, with copies from place to place."""
         return Pool(np.zeros(size, np.uint8))
 
-    def sync(self, scope: Scope = "device") -> None:
-        """Waits until what was launched is done, as far as the scope reaches. A CPU is done when a call returns."""
 
-    def barrier(self) -> None:
-        """Keeps what is launched later from starting before what was launched earlier is done."""
+class Backend(DeviceProbe, KernelCompiler, KernelRunner, DeviceMemory):
+    """Runs the subgraphs of one context on one kind of device. A new one brings the five abstract methods: `probe`,
+    `capabilities`, `compile_subgraph`, `execute_subgraph` and `get_value_at`.
+
+    The process that compiles has backends of its own, for `translate` and, in the trial of a program, for
+    `compile_subgraph` and `try_out`. What may be called from any thread says so; all else is called from the thread
+    that runs the context.
+    """
+
+    name: ClassVar[str]
+    context: ClassVar[str]
+    spec: ClassVar[ContextSpec | None] = None
+    """A context that this backend brings along."""
+    requires: ClassVar[tuple[str, ...]] = ()
+    draws: ClassVar[bool] = False
+    """Whether it can draw with the graphics of a window (`draw_in`)."""
+
+    @classmethod
+    def on(cls, device: DeviceInfo, executor: str = "") -> Backend:
+        """A backend for one of the devices that `probe` gave. `executor` says how those that have several ways to
+        execute do it. One that has several devices overrides this."""
+        return cls()
+
+    def rehearsing(self) -> Backend:
+        """What tries programs out in its place in a process that has no device: itself, if it needs none."""
+        return self
