@@ -26,12 +26,11 @@ from weft.codegen.native.layout import (
     Head,
     History,
     Layout,
-    Line,
     PictureWord,
     Ring,
-    Scalar,
     Word,
 )
+from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate
 
 # With less to do than so many additions, waking a thread takes longer than its help is worth.
