@@ -26,6 +26,7 @@ from tests.support.parity.pieces import FIELDS, INPUTS, PLACES
 from tests.support.parity.recipes import RECIPES, STATE_RECIPES, WRITTEN, check_complete
 from tests.support.parity.rule import Outcome, compare, off_share
 from tests.support.parity.shrink import report, shrunk
+from tests.support.stack import kernel_of
 from tests.support.tolerances import BEYOND_SHARE, OFF_SHARE
 from weft.backends.executor import NOTHING, Executable, Executor
 from weft.backends.launch import Launch, Reals
@@ -35,7 +36,9 @@ from weft.backends.native_series import SeriesExecutable
 from weft.backends.vector import VectorExecutable, VectorExecutor
 from weft.backends.vector_series import VectorSeries
 from weft.backends.vm import ReferenceExecutable
-from weft.codegen.base import Instruction, Kernel
+from weft.codegen.base import Kernel
+from weft.codegen.bytecode import assemble
+from weft.codegen.opcodes import Instruction
 from weft.ops.state import STATE
 
 
@@ -130,7 +133,7 @@ def test_generated_sounds_are_what_the_reference_plays(name: str, start: int) ->
 
 def has_loop_and_memory(kernel: Kernel) -> bool:
     """Whether a sound remembers, and has a loop that is not written out step by step."""
-    return bool(kernel.slots) and any(instruction.op == "LOOP" for _, _, instruction in kernel.walk())
+    return bool(kernel.slots) and any(node.op == "loop" for _, node in kernel.walk())
 
 
 # --- the generator ------------------------------------------------------------------------------------------------
@@ -275,15 +278,14 @@ class FlawedExecutable:
 
 def rewritten(kernel: Kernel, rewrite: Callable[[Instruction], tuple[Instruction, ...]]) -> Kernel:
     """The kernel with other instructions in place of each in its sections for columns, rows and elements."""
-    return replace(
-        kernel,
-        sections=tuple(
-            replace(section, code=tuple(new for old in section.code for new in rewrite(old)))
-            if section.rate >= 2
-            else section
-            for section in kernel.sections
-        ),
+    code = assemble(kernel)
+    sections = tuple(
+        replace(section, code=tuple(new for old in section.code for new in rewrite(old)))
+        if section.rate >= 2
+        else section
+        for section in code.sections
     )
+    return kernel_of(replace(code, sections=sections))
 
 
 def instead(old: Instruction, *new: Instruction) -> Callable[[Kernel], Kernel]:

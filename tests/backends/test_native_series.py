@@ -26,9 +26,9 @@ from weft.backends.native import NativeExecutor
 from weft.backends.native_series import SeriesCode, SeriesExecutable
 from weft.backends.vector import VectorExecutable
 from weft.backends.vm import ReferenceExecutor
-from weft.codegen.base import StrandCall
 from weft.codegen.native.series import emit_series, suits_series
 from weft.codegen.native.target import ISAS, TIERS
+from weft.codegen.opcodes import StrandCall
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.ir.rates import Rate
@@ -361,6 +361,6 @@ def test_who_calls_others_goes_to_the_vector_machine():
 def test_it_assembles_for_every_family(isa, tier):
     for text in (*PROGRAMS.values(), *(looping(*loop) for loop in LOOPS.values())):
         made = kernel_of(text)
-        lanes = tier.doubles(isa, len(made.section(Rate.ELEMENT).code))
+        lanes = tier.doubles(isa, len(made.section(Rate.ELEMENT)))
         module = emit_series(made, isa, lanes, tier.number == 1)
         assert llvm.machine_code(module.text, llvm.plainest(isa), tier.level)

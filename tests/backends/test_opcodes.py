@@ -13,8 +13,9 @@ import pytest
 from tests.support.exprs import image_slot, number_slot
 from tests.support.kernels import MACHINES, agree, kernel, launch_of, local
 from weft.backends.memory import StateMemory
-from weft.codegen.base import Kernel, StrandCall
-from weft.codegen.opcodes import OPCODES
+from weft.codegen.base import Kernel
+from weft.codegen.bytecode import assemble
+from weft.codegen.opcodes import OPCODES, StrandCall
 from weft.codegen.verify import verify
 from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StrandRef
 from weft.ir.rates import Rate
@@ -50,14 +51,18 @@ CASES = {
     "LOAD_COORD": case([("LOAD_COORD", "x"), ("LOAD_COORD", "y")], [[1 / 6, 0.5, 5 / 6]], [[0.25], [0.75]]),
     "LOAD_UNIFORM": case([("LOAD_UNIFORM", "t")], 7.5, uniforms=("t",), inputs={"uniforms": {"t": 7.5}}),
     "LOAD_LOCAL": case(
-        [("LOAD_COORD", "y"), ("STORE_LOCAL", 0), ("LOAD_LOCAL", 0), ("LOAD_LOCAL", 0), ("ADD",)],
-        [[0.5], [1.5]], locals=(local(),),
+        [("LOAD_COORD", "y"), ("NEG",), ("STORE_LOCAL", 0), ("LOAD_LOCAL", 0), ("LOAD_LOCAL", 0), ("ADD",)],
+        [[-0.5], [-1.5]], locals=(local(),),
     ),
     "STORE_LOCAL": case(
-        [("PUSH", 3.0), ("PUSH", 0.0), ("EQ",), ("STORE_LOCAL", 0), ("LOAD_LOCAL", 0), ("NOT",)],
-        1, locals=(local(Rate.ELEMENT, "truth"),),
+        [("PUSH", 3.0), ("PUSH", 0.0), ("EQ",), ("STORE_LOCAL", 0), ("LOAD_LOCAL", 0), ("NOT",), ("LOAD_LOCAL", 0)],
+        1, 0, locals=(local(Rate.ELEMENT, "truth"),),
     ),
-    "DROP": case([("PUSH", 1.0), ("PUSH", 2.0), ("DROP",)], 1),
+    "DROP": case(
+        [("PUSH", 1.0), ("PUSH", 3.0), ("PUSH", 0.0), ("PUSH", 1.0), ("LOOP", LOOP), ("LOAD_CARRIED", LoopValue(0, 1)),
+         ("LOAD_INDEX", 0), ("NEXT", LOOP), ("DROP",)],
+        2,
+    ),
     "CALL": case([("PUSH", 3.0), ("LOAD_COORD", "y"), ("CALL", "min")], [[0.25], [0.75]]),
     "SELECT": case(
         [("LOAD_COORD", "y"), ("PUSH", 0.5), ("LT",), ("PUSH", 1.0), ("PUSH", math.nan), ("SELECT",)],
@@ -113,7 +118,7 @@ CASES = {
 def test_every_opcode_has_its_case():
     assert set(CASES) == set(OPCODES)
     for op, each in CASES.items():
-        assert any(instruction.op == op for _, _, instruction in each.kernel.walk())
+        assert any(instruction.op == op for instruction in assemble(each.kernel).walk())
 
 
 @pytest.mark.parametrize("machine", MACHINES)

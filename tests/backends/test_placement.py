@@ -32,7 +32,7 @@ def drawn(text: str) -> Unit:
 
 def test_operations_are_counted_where_they_are_done() -> None:
     kernel = drawn("display(sin(me@x * me@y), cos(me@x * 3), me@time)").kernel
-    lengths = {section.rate: len(section.code) for section in kernel.sections}
+    lengths = {section.rate: len(section) for section in kernel.sections}
     once = sum(lengths.get(rate, 0) for rate in (Rate.CONSTANT, Rate.FRAME))
     element, column, row = (lengths.get(rate, 0) for rate in (Rate.ELEMENT, Rate.COLUMN, Rate.ROW))
     assert column

@@ -21,7 +21,7 @@ from weft.backends.vector import VectorExecutor
 from weft.backends.vector_program import Extent
 from weft.backends.vector_translate import translate
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
-from weft.codegen.bytecode import compile_points
+from weft.codegen.kernels import compile_points
 from weft.contexts import AUDIO, VISUAL
 from weft.ir.expr import StrandRef
 from weft.ir.rates import Rate

@@ -22,9 +22,9 @@ from weft.backends.vector_nodes import OneByOneError
 from weft.backends.vector_series import VectorSeries, series_of
 from weft.backends.vector_turn import INLINE, Turn, write_turn
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
-from weft.codegen.base import Kernel, StrandCall
-from weft.codegen.native.layout import Line
-from weft.codegen.native.nodes import Node
+from weft.codegen.base import Kernel
+from weft.codegen.opcodes import StrandCall
+from weft.codegen.values import Line, Node
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.ir.expr import SlotPlane
@@ -219,7 +219,7 @@ def test_what_is_written_out_means_what_the_row_means(name, constants):
         found = [computed(row, [constant(arg, kind) for arg, kind in zip(args, kinds, strict=True)])[0]
                  for args in operands]  # fmt: skip
     else:
-        given = [Node("line", (), kind, Line("coord", f"a{at}", Rate.ELEMENT, kind), True)
+        given = [Node("line", (), kind, Line("coord", f"a{at}", Rate.ELEMENT, kind))
                  for at, kind in enumerate(kinds)]  # fmt: skip
         found = computed(row, given, list(zip(*operands, strict=True)))
     expected = [row.fold(*args) for args in operands]
@@ -231,8 +231,9 @@ def constant(value, kind):
 
 
 def computed(row, operands, rows=()):
-    node = Node(row.name, tuple(operands), row.gives, None, True)
-    turn = write_turn(kernel([("RETURN",)]), [node], {}, [node])
+    node = Node(row.name, tuple(operands), row.gives)
+    varying = {node, *(each for each in operands if each.op == "line")}
+    turn = write_turn(kernel([("RETURN",)]), [node], {}, [node], varying)
     (found,), _ = turn.function(len(rows[0]) if rows else 1, [], rows, [], [], [])
     return found
 

@@ -11,9 +11,9 @@ import pytest
 from tests.ir.test_serialize import everything
 from tests.support.exprs import Exprs, lowered
 from tests.support.kernels import compiled
-from weft.codegen.base import Note
-from weft.codegen.bytecode import compile_kernel, compile_points
+from weft.codegen.kernels import compile_kernel, compile_points
 from weft.codegen.serialize import content_hash, from_json, to_json
+from weft.codegen.values import Note, numbered
 from weft.codegen.verify import verify
 from weft.contexts import VISUAL
 from weft.ir.expr import StrandRef
@@ -33,20 +33,23 @@ def test_the_round_trip_changes_nothing(at):
     verify(again)
     assert to_json(again) == data
     assert content_hash(again) == content_hash(kernel)
-    if not any(isinstance(i.operand, float) and math.isnan(i.operand) for _, _, i in kernel.walk()):
+    if not any(isinstance(n.attr, float) and math.isnan(n.attr) for s in kernel.sections for n in s.leaves()):
         assert again == kernel
 
 
 def noted(kernel):
-    """The kernel with a note on each first instruction."""
-    note = Note(0, "wave@v", "p.weft", 3, "wave<v> = …")
-    return replace(kernel, sections=tuple(replace(section, notes=(note,)) for section in kernel.sections))
+    """The kernel with a note on the last value of each section."""
+    note = Note("wave@v", "p.weft", 3, "wave<v> = …")
+    sections = tuple(replace(section, notes={section.nodes[-1]: note}) for section in kernel.sections)
+    return replace(kernel, sections=sections)
 
 
 def test_notes_survive():
     kernel = noted(kernels()[1])
     again = from_json(json.loads(json.dumps(to_json(kernel))))
-    assert [section.notes for section in again.sections] == [section.notes for section in kernel.sections]
+    notes = [numbered(section)[1] for section in kernel.sections]
+    assert [numbered(section)[1] for section in again.sections] == notes
+    assert all(notes)
 
 
 def test_names_do_not_matter():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.support.exprs import image_slot, number_slot
-from tests.support.kernels import instructions, kernel, local
-from weft.codegen.base import Section, StrandCall
-from weft.codegen.verify import stack_depth, verify
+from tests.support.kernels import bytecode, instructions, kernel, local
+from tests.support.stack import kernel_of
+from weft.codegen.bytecode import SectionCode
+from weft.codegen.opcodes import StrandCall
+from weft.codegen.verify import stack_depth, verify, verify_bytecode
 from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StrandRef
 from weft.ir.rates import Rate
 from weft.ir.verify import MalformedError
@@ -18,7 +20,7 @@ NEXT = [("NEXT", LoopShape(0, 1)), ("RETURN",)]
 
 def fails(words, code, **fields):
     with pytest.raises(MalformedError, match=words):
-        verify(kernel(code, **fields))
+        verify_bytecode(bytecode(code, **fields))
 
 
 def test_sound_code_passes():
@@ -87,7 +89,7 @@ def test_what_a_body_stores_is_gone_behind_it():
 
 
 def with_sections(*sections, **fields):
-    made = tuple(Section(rate, instructions(code)) for rate, code in sections)
+    made = tuple(SectionCode(rate, instructions(code)) for rate, code in sections)
     return {"code": [], "sections": made, **fields}
 
 
@@ -95,7 +97,7 @@ def test_sections_see_what_is_rarer():
     frame = (Rate.FRAME, [("PUSH", 1.0), ("STORE_LOCAL", 0)])
     load = [("LOAD_LOCAL", 0)]
     end = (Rate.ELEMENT, [*load, ("RETURN",)])
-    verify(kernel(**with_sections(frame, end, locals=(local(Rate.FRAME),))))
+    verify(kernel_of(bytecode(**with_sections(frame, end, locals=(local(Rate.FRAME),)))))
     column = (Rate.COLUMN, [("PUSH", 1.0), ("STORE_LOCAL", 0)])
     row = (Rate.ROW, [*load, ("STORE_LOCAL", 1)])
     fails("is a column's", **with_sections(column, row, end, locals=(local(Rate.COLUMN), local(Rate.ROW))))
@@ -134,5 +136,5 @@ def test_strands_are_called_with_what_they_take():
 
 
 def test_stack_depth():
-    made = kernel([("PUSH", 1.0), ("PUSH", 2.0), ("PUSH", 3.0), ("ADD",), ("ADD",), ("RETURN",)])
+    made = bytecode([("PUSH", 1.0), ("PUSH", 2.0), ("PUSH", 3.0), ("ADD",), ("ADD",), ("RETURN",)])
     assert stack_depth(made, made.sections[0].code) == 3

@@ -8,6 +8,7 @@ import pytest
 from tests.support.kernels import MACHINES, run
 from tests.support.programs import rendered
 from weft.codegen.base import Kernel
+from weft.codegen.bytecode import assemble
 from weft.codegen.disassemble import disassemble
 from weft.contexts import ContextTable
 from weft.errors import Report, Source, WeftError
@@ -114,10 +115,9 @@ def test_a_map_of_what_is_not_read_costs_nothing():
 
 
 def test_unoptimised_code_is_what_was_written():
-    code = [str(i.op) for s in kernel("compute((5 + 3) * 2)", optimise=False).sections for i in s.code]
-    assert code == ["PUSH", "PUSH", "ADD", "PUSH", "MUL", "RETURN"]
-    operands = [i.operand for s in kernel("compute((5 + 3) * 2)", optimise=False).sections for i in s.code]
-    assert operands == [5.0, 3.0, None, 2.0, None, None]
+    code = list(assemble(kernel("compute((5 + 3) * 2)", optimise=False)).walk())
+    assert [i.op for i in code] == ["PUSH", "PUSH", "ADD", "PUSH", "MUL", "RETURN"]
+    assert [i.operand for i in code] == [5.0, 3.0, None, 2.0, None, None]
 
 
 def test_the_verifier_agrees_after_each_pass():

@@ -19,10 +19,12 @@ from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
 from weft.backends.vector import VectorExecutor
 from weft.codegen.base import Kernel
-from weft.codegen.bytecode import compile_points
+from weft.codegen.bytecode import assemble
+from weft.codegen.kernels import compile_points
 from weft.contexts import COMPUTE, VISUAL
 from weft.ir.expr import Lowered, StrandRef
 from weft.ir.passes import PassContext, run_passes
+from weft.ir.rates import Rate
 from weft.ir.verify import verify
 from weft.ops.formula import Term
 from weft.ops.noise import UNIT, lattice_hash
@@ -51,7 +53,7 @@ def touched(e: Exprs, *terms, **fields) -> bool:
 def work(kernel: Kernel, section: str) -> list[str]:
     """What a section does besides fetching and keeping values."""
     fetching = ("LOAD_", "STORE_", "PUSH", "RETURN")
-    code = next((s.code for s in kernel.sections if s.rate.title == section), ())
+    code = assemble(kernel).code(Rate[section.upper()])
     return [str(i.operand if i.op == "CALL" else i.op) for i in code if not i.op.startswith(fetching)]
 
 

@@ -12,13 +12,15 @@ from tests.support.tolerances import PHASE, Tolerance
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
 from weft.codegen.base import Kernel
+from weft.codegen.bytecode import assemble
+from weft.ir.rates import Rate
 
 SHAPE = (4, 7)
 
 
 def calls(kernel: Kernel, section: str) -> list[str]:
     """The functions and operators of a section that computes something."""
-    code = next((s.code for s in kernel.sections if s.rate.title == section), ())
+    code = assemble(kernel).code(Rate[section.upper()])
     names = [str(i.operand if i.op == "CALL" else i.op) for i in code]
     return [name for name in names if not name.startswith(("LOAD_", "STORE_", "PUSH", "RETURN"))]
 

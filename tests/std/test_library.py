@@ -65,7 +65,7 @@ def test_a_library_that_is_not_called_costs_nothing(library: str) -> None:
 def test_outputs_that_are_not_read_cost_nothing() -> None:
     def length(outputs: str) -> int:
         (unit,) = compiled("std.noise", f"cellular(me@x, me@y, 0)::c<f1, f2, edge>\ndisplay({outputs})")
-        return sum(len(section.code) for section in unit.kernel.sections)
+        return sum(len(section) for section in unit.kernel.sections)
 
     assert 3 * length("c@f1") < length("c@edge")
 
@@ -73,7 +73,7 @@ def test_outputs_that_are_not_read_cost_nothing() -> None:
 def test_a_constant_whole_z_costs_no_second_plane() -> None:
     def length(z: str) -> int:
         (unit,) = compiled("std.noise", f"display(perlin3(me@x, me@y, {z}))")
-        return sum(len(section.code) for section in unit.kernel.sections)
+        return sum(len(section) for section in unit.kernel.sections)
 
     assert length("3") < 0.6 * length("me@x * me@y")
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tests.support.stack import kernel_of
 from tests.support.tolerances import DOUBLE, SINGLE
 from weft.backends.executor import Executor
 from weft.backends.launch import Launch, picture_coords
@@ -15,8 +16,10 @@ from weft.backends.memory import StateMemory
 from weft.backends.native import NativeExecutor
 from weft.backends.vector import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
-from weft.codegen.base import Allocation, Instruction, Kernel, Section
-from weft.codegen.bytecode import compile_kernel
+from weft.codegen.base import Allocation, Kernel
+from weft.codegen.bytecode import Bytecode, SectionCode
+from weft.codegen.kernels import compile_kernel
+from weft.codegen.opcodes import Instruction
 from weft.codegen.verify import verify
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec
 from weft.ir.expr import Lowered
@@ -38,13 +41,21 @@ MACHINES: dict[str, Executor] = {**DOUBLE_MACHINES, "native": NativeExecutor(lan
 
 def kernel(code: Sequence[tuple[Any, ...]], outputs: int = 1, **fields: Any) -> Kernel:
     """A kernel with this element section, each instruction a tuple; other fields as given."""
-    section = Section(Rate.ELEMENT, instructions(code))
+    return kernel_of(bytecode(code, outputs, **fields))
+
+
+def bytecode(
+    code: Sequence[tuple[Any, ...]], outputs: int = 1, sections: Sequence[SectionCode] | None = None, **fields: Any
+) -> Bytecode:
+    """The same as code, right or wrong; with other `sections`, if there are any."""
     given: dict[str, Any] = {
-        "name": "test", "context": "visual", "sweep": "grid", "tick": "launch", "sections": (section,),
+        "name": "test", "context": "visual", "sweep": "grid", "tick": "launch", "sections": (),
         "outputs": tuple(str(at) for at in range(outputs)), "coords": (("x", Rate.COLUMN), ("y", Rate.ROW)),
         "uniforms": (), "strands": (), "pictures": (), "slots": (), "locals": (),
     }  # fmt: skip
-    return Kernel(**{**given, **fields})
+    kernel = Kernel(**{**given, **fields})
+    made = (SectionCode(Rate.ELEMENT, instructions(code)),) if sections is None else tuple(sections)
+    return Bytecode(kernel, made, kernel.locals)
 
 
 def instructions(code: Sequence[tuple[Any, ...]]) -> tuple[Instruction, ...]:

@@ -13,7 +13,7 @@ from weft.backends.launch import Launch, Value
 from weft.backends.launch_numbers import Once
 from weft.backends.launching import nowhere
 from weft.backends.memory import StateMemory
-from weft.codegen.base import Kernel, StrandCall
+from weft.codegen.base import Kernel
 from weft.ir.rates import Rate
 from weft.names import StrandRef
 
@@ -64,7 +64,7 @@ def asked_ahead(kernel: Kernel, on_devices: Collection[StrandRef]) -> AskedAhead
     """What finds out where a kernel reads strands that are on devices; None where there is at most one such place, so
     that nothing is to be gained, or where to find out would take another wait."""
     reads = list(_reads(kernel, on_devices))
-    samples = any(op == "SAMPLE_STATE" for op, _ in kernel.section(Rate.FRAME).code)
+    samples = any(node.op == "sample" for node in kernel.section(Rate.FRAME).walk())
     if kernel.tick != "launch" or samples or not (len(reads) > 1 or any(in_loop for _, in_loop in reads)):
         return None
     return AskedAhead(kernel, frozenset(ref for ref, _ in reads))
@@ -72,11 +72,11 @@ def asked_ahead(kernel: Kernel, on_devices: Collection[StrandRef]) -> AskedAhead
 
 def _reads(kernel: Kernel, refs: Collection[StrandRef]) -> Iterator[tuple[StrandRef, bool]]:
     """The strands among these that are read once a tick, and whether it is in a loop."""
-    depth = 0
-    for op, operand in kernel.section(Rate.FRAME).code:
-        depth += (op == "LOOP") - (op == "NEXT")
-        if isinstance(operand, StrandCall) and operand.ref in refs:
-            yield operand.ref, depth > 0
+    section = kernel.section(Rate.FRAME)
+    outside = set(section.nodes)
+    for node in section.walk():
+        if node.op == "strand" and node.attr in refs:
+            yield node.attr, node not in outside
 
 
 def rows(places: list[Place], over: tuple[str, ...]) -> Mapping[str, Value]:

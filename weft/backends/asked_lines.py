@@ -12,8 +12,7 @@ import numpy.typing as npt
 from weft.backends.interpreter import Machine
 from weft.backends.vector_nodes import Calls, Values
 from weft.codegen.base import Kernel
-from weft.codegen.native.layout import Line
-from weft.codegen.native.reader import read
+from weft.codegen.values import Line
 from weft.ir.rates import Rate
 from weft.ops.spec import ValueType
 
@@ -26,10 +25,10 @@ class AskedLines:
     line: up to a vector."""
 
     def __init__(self, kernel: Kernel, rate: Rate, lines: Mapping[Line, npt.NDArray[Any]]) -> None:
-        graph = read(kernel, rate)
-        self._lines = [(graph.locals[int(line.key)], array) for line, array in lines.items()]
+        section = kernel.section(rate)
+        self._lines = [(section.locals[int(line.key)], array) for line, array in lines.items()]
         self._coords = [name for name, changes in kernel.coords if changes == rate]
-        self._calls = Calls(graph.nodes)
+        self._calls = Calls(section.nodes)
 
     def fill(self, machine: Machine) -> None:
         """Computes them for a launch, of which the machine has run what comes once."""

@@ -17,7 +17,7 @@ from weft.backends.vector_nodes import Calls, Values
 from weft.codegen.base import Kernel
 from weft.codegen.clike.asking import Asking
 from weft.codegen.clike.read import strands_of
-from weft.codegen.native.nodes import Node
+from weft.codegen.values import Node
 from weft.ir.rates import Rate
 
 Singles: TypeAlias = npt.NDArray[np.float32]

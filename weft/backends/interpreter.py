@@ -12,8 +12,9 @@ import numpy as np
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory, ticks_back
 from weft.backends.sampling import sample
-from weft.codegen.base import LOOP_STEPS, NEST_STEPS, Instruction, Kernel, Section, StrandCall
-from weft.codegen.opcodes import row_of
+from weft.codegen.base import LOOP_STEPS, NEST_STEPS, Kernel
+from weft.codegen.bytecode import assemble
+from weft.codegen.opcodes import Instruction, StrandCall, row_of
 from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane
 from weft.ir.rates import Rate
 from weft.ops.spec import OpSpec
@@ -83,21 +84,22 @@ class Interpreter:
 
     def __init__(self, kernel: Kernel, trace: Trace | None = None, alter: Alteration | None = None) -> None:
         self.kernel = kernel
+        self._bytecode = assemble(kernel)
         self._trace = trace
-        self._steps = {section.rate: _resolve(kernel, section) for section in kernel.sections}
+        codes = self._bytecode.codes
+        self._steps = {rate: _resolve(kernel, code) for rate, code in codes.items()}
         if alter is not None:
             self._steps = {
-                rate: tuple(map(partial(alter, rate), kernel.section(rate).code, steps))
-                for rate, steps in self._steps.items()
+                rate: tuple(map(partial(alter, rate), codes[rate], steps)) for rate, steps in self._steps.items()
             }
-        self._straight = {s.rate for s in kernel.sections if not any(op == "LOOP" for op, _ in s.code)}
+        self._straight = {rate for rate, code in codes.items() if not any(op == "LOOP" for op, _ in code)}
         """The sections that run from front to back."""
         self._constants: tuple[object, list[float]] = (None, [])
 
     def begin(self, memory: StateMemory, launch: Launch) -> Machine:
         """A machine that has run what comes once in a launch: the constant and the frame section. What the constant
         section gave is kept for later launches."""
-        machine = Machine(launch, memory, [0.0] * len(self.kernel.locals), {})
+        machine = Machine(launch, memory, [0.0] * len(self._bytecode.locals), {})
         self._set_coords(machine, Rate.CONSTANT)
         key = tuple(machine.coords.items())
         if self._constants[0] != key:
@@ -130,7 +132,7 @@ class Interpreter:
 
     def _run_traced(self, rate: Rate, machine: Machine, steps: Sequence[Step]) -> None:
         assert self._trace is not None
-        code = self.kernel.section(rate).code
+        code = self._bytecode.code(rate)
         at = 0
         while at < len(steps):
             target = steps[at](machine)
@@ -139,11 +141,11 @@ class Interpreter:
             at = at + 1 if target is None else target
 
 
-def _resolve(kernel: Kernel, section: Section) -> tuple[Step, ...]:
+def _resolve(kernel: Kernel, code: Sequence[Instruction]) -> tuple[Step, ...]:
     """A section as steps, with everything looked up that does not change from launch to launch."""
     steps: list[Step] = []
-    loops = _Loops(section)
-    for at, instruction in enumerate(section.code):
+    loops = _Loops(code)
+    for at, instruction in enumerate(code):
         row = row_of(*instruction)
         if row is not None:
             steps.append(_row(row))
@@ -157,12 +159,12 @@ def _resolve(kernel: Kernel, section: Section) -> tuple[Step, ...]:
 class _Loops:
     """Where the loops of a section begin and end, and how deep each place is within them."""
 
-    def __init__(self, section: Section) -> None:
+    def __init__(self, code: Sequence[Instruction]) -> None:
         self.partner: dict[int, int] = {}
         self.around: dict[int, dict[int, int]] = {}
         """For each place that reads or ends a loop: the depth of the loop of each level around it."""
         open_loops: list[tuple[int, int]] = []
-        for at, (op, operand) in enumerate(section.code):
+        for at, (op, operand) in enumerate(code):
             if op in _LOOP_STEPS:
                 self.around[at] = {level: depth for depth, (level, _) in enumerate(open_loops)}
             if op == "LOOP" and isinstance(operand, LoopShape):

@@ -16,7 +16,8 @@ from weft.backends.memory import StateMemory
 from weft.backends.once_code import OnceCode, OnceMachine, is_improvable
 from weft.codegen.base import Kernel
 from weft.codegen.clike.shader import Extent, Past, Shader, Source
-from weft.codegen.native.layout import Head, PictureWord, Scalar
+from weft.codegen.native.layout import Head, PictureWord
+from weft.codegen.values import Scalar
 from weft.ir.rates import Rate
 
 _ONCE = (Rate.CONSTANT, Rate.FRAME)

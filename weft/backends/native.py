@@ -107,7 +107,7 @@ class NativeExecutor:
 
     def _series_module(self, kernel: Kernel, tier: int) -> SeriesModule:
         isa = self.processor.isa
-        lanes = self._lanes or TIERS[tier].doubles(isa, len(kernel.section(Rate.ELEMENT).code))
+        lanes = self._lanes or TIERS[tier].doubles(isa, len(kernel.section(Rate.ELEMENT)))
         with making("machine code"):
             return emit_series(kernel, isa, lanes, tier == 1)
 
@@ -118,7 +118,7 @@ class NativeExecutor:
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa = self.processor.isa
-        lanes = self._lanes or TIERS[tier].lanes(isa, len(kernel.section(Rate.ELEMENT).code))
+        lanes = self._lanes or TIERS[tier].lanes(isa, len(kernel.section(Rate.ELEMENT)))
         # The first tier shall be on screen at once: there, the interpreter computes what comes once a frame.
         with making("machine code"):
             return emit(kernel, packed, isa, 1 if narrow else lanes, tier > 1)

@@ -19,7 +19,8 @@ from weft.backends.native_call import Block, call
 from weft.backends.native_times import evenly
 from weft.codegen.base import Kernel
 from weft.codegen.native.chunks import SERIES
-from weft.codegen.native.layout import CHANNELS, Field, Head, History, Line, PictureWord, SeriesLayout, Word
+from weft.codegen.native.layout import CHANNELS, Field, Head, History, PictureWord, SeriesLayout, Word
+from weft.codegen.values import Line
 from weft.ir.rates import Rate
 
 # A buffer has room for so many samples at first.

@@ -19,9 +19,8 @@ from weft.backends.pixels import level
 from weft.codegen.base import Kernel
 from weft.codegen.native.frame import FRAME
 from weft.codegen.native.functions import COLUMNS, ELEMENTS, ROWS
-from weft.codegen.native.layout import (
-    CHANNELS, Cell, Field, Head, History, Layout, Line, PictureWord, Ring, Scalar, Word
-)
+from weft.codegen.native.layout import CHANNELS, Cell, Field, Head, History, Layout, PictureWord, Ring, Word
+from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate
 
 # With less to do than so many additions, waking a thread takes longer than its help is worth.

@@ -20,8 +20,8 @@ from weft.codegen.native.once import OnceLayout, emit_once, once_length
 from weft.codegen.native.target import TIERS
 from weft.ir.rates import Rate
 
-# So few instructions are interpreted in less time than it takes to hand a block of arguments to machine code.
-_WORTH_CODE = 100
+# So few values are interpreted in less time than it takes to hand a block of arguments to machine code.
+_WORTH_CODE = 42
 
 _LEVEL = TIERS[max(TIERS)].level
 

@@ -11,7 +11,7 @@ from weft.ir.rates import Rate
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What work and ways cost, in seconds. An operation is an instruction of a kernel's bytecode, for one element. What
+    """What work and ways cost, in seconds. An operation is a value of a kernel, for one element. What
     stands here is believed of devices that have not been measured (`known_costs.py`)."""
 
     cpu_operation: float = 1e-10
@@ -36,7 +36,7 @@ def operations(kernel: Kernel, shape: tuple[int, int]) -> int:
     """How many operations a launch over a shape (height, width) takes. A loop counts as one turn of it."""
     height, width = shape
     counts = {Rate.ELEMENT: height * width, Rate.COLUMN: width, Rate.ROW: height}
-    return sum(len(section.code) * counts.get(section.rate, 1) for section in kernel.sections)
+    return sum(len(section) * counts.get(section.rate, 1) for section in kernel.sections)
 
 
 def stays_on_cpu(unit: Unit, shape: tuple[int, int], cores: int, costs: Costs = COSTS) -> str | None:

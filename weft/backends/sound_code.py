@@ -11,9 +11,10 @@ from weft.backends.launch import TIME, Launch, Reals, Value
 from weft.backends.launch_numbers import Once
 from weft.backends.memory import StateMemory
 from weft.backends.shader_code import Dialect
-from weft.codegen.base import Instruction, Kernel
+from weft.codegen.base import Kernel
 from weft.codegen.clike.names import Names
 from weft.codegen.clike.shader import Shader, UnsuitableError
+from weft.codegen.values import Line, Node, Rewriter, Scalar
 from weft.ir.rates import Rate
 
 _DAY = 86_400.0
@@ -39,7 +40,7 @@ def sound_translated(kernel: Kernel, dialect: Dialect) -> SoundCode:
     reason if it has none."""
     if kernel.slots:
         raise UnsuitableError("each of its samples needs the one before")
-    if any(_reads_time(kernel)):
+    if any((given.source, given.key) == ("coord", TIME) for given in _given(kernel)):
         raise UnsuitableError("it takes the time as it is at every sample, which single precision puts out of tune")
     if _has_coarse_numbers(kernel):
         raise UnsuitableError("it counts on with the time at every sample, which single precision puts out of tune")
@@ -58,21 +59,17 @@ def sound_problem(kernel: Kernel, dialect: Dialect) -> str | None:
     return None
 
 
-def _reads_time(kernel: Kernel) -> Iterator[bool]:
-    """For each instruction that runs at every sample, whether it takes the time."""
-    for section, _, (op, operand) in kernel.walk():
+def _given(kernel: Kernel) -> Iterator[Scalar | Line]:
+    """What is given to the sections that run at every sample."""
+    for section in kernel.sections:
         if section.rate > Rate.FRAME:
-            yield op == "LOAD_COORD" and operand == TIME
+            yield from section.given()
 
 
 def _has_coarse_numbers(kernel: Kernel) -> bool:
     """Whether samples are computed from a number that is the same for a block, and is so large at some time of a day
     that single precision takes it for another one."""
-    used = {
-        operand
-        for section, _, (op, operand) in kernel.walk()
-        if section.rate > Rate.FRAME and op == "LOAD_LOCAL" and isinstance(operand, int)
-    }
+    used = {int(given.key) for given in _given(kernel) if given.source == "local"}
     asked = [at for at in used if kernel.locals[at].rate == Rate.FRAME and kernel.locals[at].type == "real"]
     if not asked:
         return False
@@ -114,14 +111,15 @@ def _identifiers(kernel: Kernel) -> dict[str, str]:
 def _renamed(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
     """The kernel with other names for its coordinates."""
     sections = tuple(
-        replace(section, code=tuple(_with_name(instruction, names) for instruction in section.code))
+        Rewriter({leaf: _with_name(leaf, names) for leaf in section.leaves()}).section(section)
         for section in kernel.sections
     )
     coords = tuple((names[name], rate) for name, rate in kernel.coords)
     return replace(kernel, sections=sections, coords=coords)
 
 
-def _with_name(instruction: Instruction, names: Mapping[str, str]) -> Instruction:
-    if instruction.op != "LOAD_COORD" or not isinstance(instruction.operand, str):
-        return instruction
-    return Instruction("LOAD_COORD", names[instruction.operand])
+def _with_name(leaf: Node, names: Mapping[str, str]) -> Node:
+    match leaf.attr:
+        case Scalar("coord", str(name)) | Line("coord", str(name)):
+            return Node(leaf.op, (), leaf.kind, leaf.attr._replace(key=names[name]))
+    return leaf

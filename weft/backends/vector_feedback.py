@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from weft.backends.memory import ticks_back
 from weft.codegen.base import Kernel
-from weft.codegen.native.nodes import Graph, Node
-from weft.codegen.native.stretches import changes, operands, states
+from weft.codegen.native.graph import Graph
+from weft.codegen.native.stretches import states
+from weft.codegen.values import Node, operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def parts_of(kernel: Kernel, graph: Graph, block: int) -> list[Part]:
     """The parts of an element section, in their order, for blocks of at most so many samples. What is the same at all
     samples is in none."""
     stored = {store.place: store.value for store in graph.stores}
-    places = {node: at for at, node in enumerate(graph.nodes) if changes(node)}
+    places = {node: at for at, node in enumerate(graph.nodes) if graph.changes(node)}
 
     def remembered(node: Node) -> Iterator[Node]:
         """What is stored within the block and read again for a value."""

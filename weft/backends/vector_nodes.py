@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -13,8 +13,7 @@ from weft.backends.interpreter import Loop, Machine
 from weft.backends.launch import Launch
 from weft.backends.sampling import Located, gather, locate
 from weft.codegen.base import NEST_STEPS
-from weft.codegen.native.layout import Line, Scalar
-from weft.codegen.native.nodes import Body, Node
+from weft.codegen.values import Body, Line, Node, Scalar
 from weft.ir.expr import PicturePlane
 from weft.ops import OPS
 from weft.ops.spec import OpSpec, ValueType
@@ -59,7 +58,7 @@ class Values(dict[Node, Any]):
                 return _as(self.machine.locals[number], node.kind)
             case "line", Line("coord", str(name)):
                 return self._lines[name]
-            case "result", int(k):
+            case "loop_out", int(k):
                 return self[node.args[0]][k]
         raise KeyError(f"{node.op} is used before it is computed")
 
@@ -76,10 +75,15 @@ Call: TypeAlias = Callable[[Values], Any]
 class Calls:
     """Some nodes, whose operands stand before their users, ready to be computed again and again."""
 
-    def __init__(self, nodes: Iterable[Node], reads: Callable[[Node], Call] | None = None) -> None:
-        """`reads` gives what reads state, if anything can. Raises OneByOneError if nothing can, and for a loop that
-        elements leave at different steps."""
-        self._calls = [(node, _call(node, reads)) for node in nodes]
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        masked: Set[Body] = frozenset(),
+        reads: Callable[[Node], Call] | None = None,
+    ) -> None:
+        """`reads` gives what reads state, if anything can. Raises OneByOneError if nothing can, and for the `masked`
+        loops, which elements leave at different steps."""
+        self._calls = [(node, _call(node, masked, reads)) for node in nodes]
 
     def run(self, values: Values) -> None:
         """Adds their values to these. Whoever calls has numpy ignore what is not a number."""
@@ -87,7 +91,7 @@ class Calls:
             values[node] = call(values)
 
 
-def _call(node: Node, reads: Callable[[Node], Call] | None) -> Call:
+def _call(node: Node, masked: Set[Body], reads: Callable[[Node], Call] | None) -> Call:
     args, attr = node.args, node.attr
     match node.op:
         case "state" if reads is not None:
@@ -98,9 +102,9 @@ def _call(node: Node, reads: Callable[[Node], Call] | None) -> Call:
             return lambda values: np.asarray(
                 values.machine.launch.strands[attr](*(values[arg] for arg in args)), np.float64
             )
-        case "loop" if not attr.masked:
-            return _loop(attr, args, reads)
-        case "result":
+        case "loop" if attr not in masked:
+            return _loop(attr, args, masked, reads)
+        case "loop_out":
             return lambda values: values[args[0]][attr]
     row = OPS.get(node.op)
     if row is None:
@@ -136,10 +140,12 @@ def _function(row: OpSpec) -> Callable[..., Any]:
     return function
 
 
-def _loop(body: Body, args: Sequence[Node], reads: Callable[[Node], Call] | None) -> Call:
+def _loop(
+    body: Body, args: Sequence[Node], masked: Set[Body], reads: Callable[[Node], Call] | None
+) -> Call:
     """A loop that makes the same steps for all elements: gives what it carried in the end."""
     first, last, *starts = args
-    calls = Calls(body.nodes, reads)
+    calls = Calls(body.nodes, masked, reads)
 
     def run(values: Values) -> list[Any]:
         machine = values.machine

@@ -12,7 +12,7 @@ from weft.backends.launch import Reals
 from weft.backends.memory import StateMemory, ticks_back
 from weft.backends.vector_nodes import Array, Call, Values
 from weft.codegen.base import Kernel
-from weft.codegen.native.nodes import Node
+from weft.codegen.values import Node
 from weft.ir.expr import SlotPlane
 
 

@@ -18,9 +18,9 @@ from weft.backends.vector_nodes import Calls, OneByOneError, Values
 from weft.backends.vector_past import Block, Reads, store
 from weft.backends.vector_turn import Turn, write_turn
 from weft.codegen.base import Kernel
-from weft.codegen.native.nodes import Graph, Node
-from weft.codegen.native.reader import read
-from weft.codegen.native.stretches import changes, is_series, operands, states
+from weft.codegen.native.graph import Graph, graph_of
+from weft.codegen.native.stretches import is_series, states
+from weft.codegen.values import Node, operands
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
 
@@ -46,7 +46,7 @@ def series_of(kernel: Kernel) -> Series | None:
     """A kernel with state as a series; None if each sample of it has to be computed as a whole."""
     if not is_series(kernel):
         return None
-    graph = read(kernel, Rate.ELEMENT)
+    graph = graph_of(kernel, kernel.section(Rate.ELEMENT))
     stored = {each.place: each.value for each in graph.stores}
     try:
         if not stored.keys() >= set(states(graph.nodes)):
@@ -66,15 +66,15 @@ def _series(kernel: Kernel, graph: Graph, stored: dict[SlotPlane, Node]) -> Seri
 
     def made(part: Part) -> Calls | Turn:
         if not part.in_turn:
-            return Calls(part.nodes, reads)
+            return Calls(part.nodes, graph.masked, reads)
         used = roots | {each for other in parts if other is not part for node in other.nodes for each in operands(node)}
         own = {place: stored[place] for place in states(part.nodes)}
-        return write_turn(kernel, part.nodes, own, [node for node in part.nodes if node in used])
+        return write_turn(kernel, part.nodes, own, [node for node in part.nodes if node in used], graph.varying)
 
     return Series(
-        Calls([node for node in graph.nodes if not changes(node)]),
+        Calls([node for node in graph.nodes if not graph.changes(node)], graph.masked),
         tuple(map(made, parts)),
-        graph.outputs,
+        tuple(graph.outputs),
         at_once,
         frozenset({place.slot for place in in_rows} & {place.slot for place in in_turn}),
     )

@@ -1,11 +1,10 @@
-"""Translates the code of a section to calls on registers, by running the stack on names of values instead of values."""
+"""Translates the values of a section to calls on registers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import copysign
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,10 +13,9 @@ from weft.backends.vector_emit import Emitter
 from weft.backends.vector_program import (
     HERE, NUMPY, Extent, Kept, Kind, Line, Number, Operand, Program, Register, Scalar, Value, joined
 )
-from weft.codegen.base import Instruction, Kernel, StrandCall
-from weft.codegen.liveness import expiring_locals, loop_spans
-from weft.codegen.opcodes import opcode_of, reals
-from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane
+from weft.codegen.base import Kernel
+from weft.codegen.values import LEAVES as GIVEN, Body, Node, Section, operands
+from weft.ir.expr import PicturePlane, SlotPlane
 from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.spec import OpSpec, ValueType
@@ -51,7 +49,7 @@ def _form(row: OpSpec) -> _Form:
     return _Form(takes, row.gives, row.vector, False, row.temps)
 
 
-_FORMS: Mapping[Instruction, _Form] = {opcode_of(row): _form(row) for row in OPS.values() if row.expand is None}
+_FORMS: Mapping[str, _Form] = {row.name: _form(row) for row in OPS.values() if row.expand is None}
 
 
 @dataclass(slots=True)
@@ -63,17 +61,51 @@ class LoopPlan:
     carried: list[Extent]
 
 
+class _Starts(NamedTuple):
+    """The end of what a loop carries before the first step: these values have been copied."""
+
+    loop: Node
+
+
+class _LastUses:
+    """How long the values of a section are needed. `last` has those that nothing needs after a value, a body, or the
+    `_Starts` of a loop; `used` are all that something needs later, and `results` what loops leave, by its number."""
+
+    def __init__(self, section: Section) -> None:
+        self.last: dict[object, list[Node]] = {}
+        self.used: set[Node] = set(section.outputs)
+        self._returned = frozenset(section.outputs)
+        self.results: dict[Node, dict[int, Node]] = {}
+        self._walk(section.nodes, None)
+
+    def _walk(self, nodes: Sequence[Node], body: Body | None) -> None:
+        own = set(nodes)
+        last: dict[Node, object] = {}
+        for node in nodes:
+            if node.op == "loop_out":
+                self.results.setdefault(node.args[0], {})[node.attr] = node
+            elif node.op == "loop":
+                self._walk(node.attr.nodes, node.attr)
+                kept = {*node.args[:2], *list(operands(node))[len(node.args) :]}
+                last.update((start, _Starts(node)) for start in node.args[2:] if start in own)
+                last.update((arg, node) for arg in kept if arg in own)
+            else:
+                for arg in node.args:
+                    if arg in own:
+                        last[arg] = node
+        if body is not None:
+            last.update((node, body) for node in body.following if node in own)
+        self.used.update(last)
+        for node, user in last.items():
+            if node not in self._returned:
+                self.last.setdefault(user, []).append(node)
+
+
 @dataclass(slots=True)
 class _Loop:
     """A loop whose body is being read."""
 
     plan: LoopPlan
-    shape: LoopShape
-    nested: bool
-    """Whether it is part of a nest of several loops."""
-    first: Value
-    last: Value
-    index: Register
     carried: list[Register]
     masks: tuple[Register, Register] | None
     """Which elements take part in a step, and a scratch register like it."""
@@ -81,67 +113,120 @@ class _Loop:
 
 
 class Translator(Emitter):
-    """Reads the code of one section.
+    """Reads one section.
 
-    `plans` has what earlier readings found out about its loops, by where they begin; it is amended, and `stable` says
-    whether this reading relied on anything that turned out to be wrong.
+    `plans` has what earlier readings found out about its loops; it is amended, and `stable` says whether this reading
+    relied on anything that turned out to be wrong.
     """
 
-    def __init__(self, kernel: Kernel, rate: Rate, kept: frozenset[int], plans: dict[int, LoopPlan]) -> None:
+    def __init__(self, kernel: Kernel, rate: Rate, kept: frozenset[int], plans: dict[Body, LoopPlan]) -> None:
         super().__init__()
         self.kernel = kernel
         self.stable = True
-        self._rate = rate
-        self._kept = kept
+        self._section = kernel.section(rate)
         self._plans = plans
-        self._code = kernel.section(rate).code
-        self._spans = loop_spans(self._code)
-        self._expiring = expiring_locals(self._code, self._spans)
-        self._stack: list[Value] = []
+        self._uses = _LastUses(self._section)
+        self._kept: dict[Node, list[Line]] = {}
+        """What is left for the element section."""
+        for number, node in self._section.locals.items():
+            if number in kept:
+                self._kept.setdefault(node, []).append(Line("local", number, node.kind, EXTENTS[rate]))
+        self._stores: dict[Node, list[SlotPlane]] = {}
+        for store in self._section.stores:
+            self._stores.setdefault(store.value, []).append(store.place)
         self._loops: list[_Loop] = []
-        self._locals: dict[Any, Value] = {}
-        self._numbers: dict[tuple[float, float], Number] = {}
-        self._coords = {name: _given("coord", name, "real", rate) for name, rate in kernel.coords}
-        self._outer: dict[int, Value] = {}
-        """The locals that rarer sections have stored, where they are read."""
-        self._at = 0
+        self._values: dict[Node, Value] = {}
 
     def read(self) -> list[Value]:
-        """Reads the whole code; gives what it returns."""
-        for at, instruction in enumerate(self._code):
-            self._at = at
-            op, operand = instruction
-            reader = _READERS.get(op)
-            if reader is not None:
-                reader(self, operand)
-            elif op != "RETURN":
-                self._row(_FORMS[instruction])
-            if at in self._expiring:
-                self.release(*map(self._locals.pop, self._expiring[at]))
-        return self._stack
+        """Reads the whole section; gives what it returns."""
+        for node in (*self._kept, *self._stores):
+            if node.op in GIVEN:
+                self._put_away(node)
+        self._read(self._section.nodes)
+        returned: list[Value] = []
+        for node in self._section.outputs:
+            value = self._value(node)
+            if value in returned:
+                self.hold(value)
+            returned.append(value)
+        return returned
 
-    # The stack.
+    def _read(self, nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            form = _FORMS.get(node.op)
+            if form is not None:
+                self._values[node] = self._row(node, form)
+            else:
+                self._structure(node)
+            self._put_away(node)
+            if node.op != "loop" and node not in self._uses.used:
+                self.release(self._values[node])
 
-    def _push_result(self, register: Register) -> None:
-        self._stack.append(self.held(register))
+    def _structure(self, node: Node) -> None:
+        match node.op:
+            case "loop":
+                self._loop(node)
+                return
+            case "loop_out":
+                # It is there since the loop has ended.
+                return
+            case "state":
+                made = self._load_state(node)
+            case "sample":
+                slot = self.kernel.slot(node.attr.slot)
+                k, x, y = node.args
+                made = self._sample(steps.sample_state, (slot, node.attr.plane, self._value(k)), [x, y, k], node)
+            case "picture":
+                place: PicturePlane = node.attr
+                made = self._sample(steps.sample_picture, place, node.args, node)
+            case "strand":
+                made = self._load_strand(node)
+            case _:
+                raise TypeError(f"nothing computes {node.op}")
+        self._values[node] = made
 
-    def _pop(self, *types: ValueType) -> list[Value]:
-        start = len(self._stack) - len(types)
-        values = self._stack[start:]
-        del self._stack[start:]
-        if [value.kind for value in values] == [*types]:
-            return values
-        return [self.as_type(value, kind) for value, kind in zip(values, types, strict=True)]
+    # Values.
 
-    # Instructions.
+    def _value(self, node: Node) -> Value:
+        """Where a value is. It has been read, unless it is given."""
+        found = self._values.get(node)
+        if found is None:
+            found = self._values[node] = self._given(node)
+        return found
 
-    def _row(self, form: _Form) -> None:
-        args = self._pop(*form.takes)
+    def _given(self, node: Node) -> Value:
+        if node.op in ("const", "bits"):
+            return Number(node.attr, "bits" if node.op == "bits" else "real")
+        source, key, *_ = node.attr
+        extent = EXTENTS[node.attr.rate] if node.op == "line" else Extent.ONE
+        return Scalar(source, key, node.kind) if extent == Extent.ONE else Line(source, key, node.kind, extent)
+
+    def _held(self, node: Node) -> Value:
+        """A value that somebody else holds too."""
+        value = self._value(node)
+        self.hold(value)
+        return value
+
+    def _forget(self, user: object) -> None:
+        """Lets go of the values that nobody uses after this one."""
+        self.release(*[self._values[node] for node in self._uses.last.get(user, ())])
+
+    def _put_away(self, node: Node) -> None:
+        """Copies a value to the lines and the state that it is for."""
+        for line in self._kept.get(node, ()):
+            self.emit(steps.copy_narrowed, Kept(line), self._value(node))
+        for place in self._stores.get(node, ()):
+            self.emit(steps.store_state, HERE, place, self._value(node))
+
+    # What computes them.
+
+    def _row(self, node: Node, form: _Form) -> Register:
+        args = [self._value(arg) for arg in node.args]
         extents = [arg.extent for arg in args]
         extent = Extent.ALL if Extent.ALL in extents else joined(extents)
         if form.ufunc:
             # A ufunc may write over its operands: the registers stay few, and in the cache.
-            self.release(*args)
+            self._forget(node)
             out = self.allocate(form.gives, extent)
             if extent not in extents and form.takes[0] == form.gives:
                 # Of columns and rows: spreading out the columns first takes less time than numpy loses when it
@@ -155,70 +240,20 @@ class Translator(Emitter):
             temps = [self.allocate("real", extent) for _ in range(form.temps)]
             self.emit(form.function, NUMPY, out, *args, *temps)
             self.free(*temps)
-            self.release(*args)
-        self._push_result(out)
+            self._forget(node)
+        return self.held(out)
 
-    def _number(self, value: float) -> None:
-        key = value, copysign(1.0, value)  # 0 is not -0
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = Number(value)
-        self._stack.append(found)
-
-    def _bits(self, value: int) -> None:
-        self._stack.append(Number(value, "bits"))
-
-    def _load_uniform(self, name: str) -> None:
-        self._stack.append(Scalar("uniform", name, "real"))
-
-    def _load_coord(self, name: str) -> None:
-        self._stack.append(self._coords[name])
-
-    def _load_local(self, number: int) -> None:
-        value = self._locals.get(number) or self._outer.get(number)
-        if value is None:
-            local = self.kernel.locals[number]
-            value = self._outer[number] = _given("local", number, local.type, local.rate)
-        self._load(value)
-
-    def _load(self, value: Value) -> None:
-        """Pushes a value that somebody else holds too."""
-        self.hold(value)
-        self._stack.append(value)
-
-    def _store_local(self, number: int) -> None:
-        (value,) = self._pop(self.kernel.locals[number].type)
-        if number in self._kept:
-            self.emit(steps.copy_narrowed, Kept(Line("local", number, value.kind, EXTENTS[self._rate])), value)
-        self._locals[number] = value
-
-    def _drop(self, operand: None) -> None:
-        self.release(self._stack.pop())
-
-    def _load_state(self, place: SlotPlane) -> None:
-        (k,) = self._pop("real")
-        slot = self.kernel.slot(place.slot)
+    def _load_state(self, node: Node) -> Register:
+        k = self._value(node.args[0])
+        slot = self.kernel.slot(node.attr.slot)
         out = self.allocate("real", Extent.ALL if slot.image else k.extent)
-        self.emit(steps.load_state, HERE, slot, place.plane, k, out)
-        self.release(k)
-        self._push_result(out)
+        self.emit(steps.load_state, HERE, slot, node.attr.plane, k, out)
+        self._forget(node)
+        return self.held(out)
 
-    def _store_state(self, place: SlotPlane) -> None:
-        (value,) = self._pop("real")
-        self.emit(steps.store_state, HERE, place, value)
-        self.release(value)
-
-    def _sample_state(self, place: SlotPlane) -> None:
-        k, x, y = self._pop("real", "real", "real")
-        slot = self.kernel.slot(place.slot)
-        self._sample(steps.sample_state, (slot, place.plane, k), [x, y, k])
-
-    def _sample_picture(self, place: PicturePlane) -> None:
-        x, y = self._pop("real", "real")
-        self._sample(steps.sample_picture, place, [x, y])
-
-    def _sample(self, function: Callable[..., None], source: Operand, places: list[Value]) -> None:
+    def _sample(self, function: Callable[..., None], source: Operand, args: Sequence[Node], node: Node) -> Register:
         """Samples at places: x, y, and possibly how many ticks ago."""
+        places = [self._value(arg) for arg in args]
         x, y, *_ = places
         out = self.allocate("real", _extent_of(places))
         scratch = (
@@ -229,26 +264,26 @@ class Translator(Emitter):
         self.emit(function, HERE, source, (x, y), out, scratch)
         for registers in scratch:
             self.free(*registers)
-        self.release(*places)
-        self._push_result(out)
+        self._forget(node)
+        return self.held(out)
 
     def _allocate_all(self, *kinds: Kind, extent: Extent) -> tuple[Register, ...]:
         return tuple(self.allocate(kind, extent) for kind in kinds)
 
-    def _load_strand(self, strand: StrandCall) -> None:
-        args = self._pop(*reals(strand.coordinates))
+    def _load_strand(self, node: Node) -> Register:
+        args = [self._value(arg) for arg in node.args]
         out = self.allocate("real", _extent_of(args))
-        self.emit(steps.load_strand, HERE, strand.ref, out, *args)
-        self.release(*args)
-        self._push_result(out)
+        self.emit(steps.load_strand, HERE, node.attr, out, *args)
+        self._forget(node)
+        return self.held(out)
 
     # Loops.
 
-    def _begin_loop(self, shape: LoopShape) -> None:
-        first, last, *starts = self._pop(*reals(2 + shape.carried))
-        span = self._spans[self._at]
-        plan = self._plans.setdefault(self._at, LoopPlan(Extent.ONE, [Extent.ONE] * shape.carried))
-        nest = self._plans[span.nest]
+    def _loop(self, node: Node) -> None:
+        body: Body = node.attr
+        first, last, *starts = (self._value(arg) for arg in node.args)
+        plan = self._plans.setdefault(body, LoopPlan(Extent.ONE, [Extent.ONE] * len(starts)))
+        nest = self._loops[0].plan if self._loops else plan
         nest.bounds = self._widened(nest.bounds, first.extent, last.extent)
         plan.bounds = nest.bounds
         carried = []
@@ -257,41 +292,55 @@ class Translator(Emitter):
             register = self.allocate("real", plan.carried[k])
             self.emit(np.copyto, register, start)
             carried.append(self.held(register))
-        self.release(*starts)
+        self._forget(_Starts(node))
         masks = spent = None
         if plan.bounds:
             masks = (self.allocate("truth", plan.bounds), self.allocate("truth", plan.bounds))
-            if span.nested:
+            if body.nested:
                 spent = self._loops[0].spent if self._loops else self.allocate("real", plan.bounds)
         index = self.held(self.allocate("real", first.extent))
-        self._loops.append(_Loop(plan, shape, span.nested, first, last, index, carried, masks, spent))
+        self._values.update(zip(body.carried, carried, strict=True))
+        if body.index is not None:
+            self._values[body.index] = index
+        loop = _Loop(plan, carried, masks, spent)
+        self._loops.append(loop)
         self.open_block()
+        self._read(body.nodes)
+        following = [self._held(each) for each in body.following]
+        self._forget(body)
+        self._loops.pop()
+        for k, value in enumerate(following):
+            plan.carried[k] = self._widened(plan.carried[k], plan.bounds, value.extent)
+        self._carry(loop, following)
+        steps_of_body = self.close_block()
+        bounds = (first, last, index)
+        if masks is None:
+            self.emit(steps.run_loop, HERE, steps.Nest(body.nested, not self._loops), bounds, steps_of_body)
+        else:
+            outer = self._loops[-1].masks if self._loops else None
+            all_masks = (*masks, outer and outer[0])
+            self.emit(steps.run_masked_loop, HERE, bounds, all_masks, spent, steps_of_body)
+            self.free(*masks)
+            if spent is not None and not self._loops:
+                self.free(spent)
+        self.release(index)
+        self._leave(node, carried)
+
+    def _leave(self, loop: Node, carried: Sequence[Register]) -> None:
+        """Hands on what a loop carried in the end."""
+        self._forget(loop)
+        results = self._uses.results.get(loop, {})
+        for k, register in enumerate(carried):
+            if k in results:
+                self._values[results[k]] = register
+            else:
+                self.release(register)
 
     def _widened(self, known: Extent, *found: Extent) -> Extent:
-        """What is known of a loop, with what was found out now: code before this place may have relied on less."""
+        """What is known of a loop, with what was found out now: values before this place may have relied on less."""
         wider = joined((known, *found))
         self.stable &= wider == known
         return wider
-
-    def _end_step(self, shape: LoopShape) -> None:
-        following = self._pop(*reals(shape.carried))
-        loop = self._loops.pop()
-        for k, value in enumerate(following):
-            loop.plan.carried[k] = self._widened(loop.plan.carried[k], loop.plan.bounds, value.extent)
-        self._carry(loop, following)
-        body = self.close_block()
-        bounds = (loop.first, loop.last, loop.index)
-        if loop.masks is None:
-            self.emit(steps.run_loop, HERE, steps.Nest(loop.nested, not self._loops), bounds, body)
-        else:
-            outer = self._loops[-1].masks if self._loops else None
-            masks = (*loop.masks, outer and outer[0])
-            self.emit(steps.run_masked_loop, HERE, bounds, masks, loop.spent, body)
-            self.free(*loop.masks)
-            if loop.spent is not None and not self._loops:
-                self.free(loop.spent)
-        self.release(loop.first, loop.last, loop.index)
-        self._stack.extend(loop.carried)
 
     def _carry(self, loop: _Loop, following: Sequence[Value]) -> None:
         """Ends a body: moves the values for the next step to where the body reads them. They are moved all at once: one
@@ -314,34 +363,8 @@ class Translator(Emitter):
                 self.emit(steps.copy_where, register, value, loop.masks[0])
             self.release(value)
 
-    def _load_index(self, level: int) -> None:
-        self._load(next(loop.index for loop in self._loops if loop.shape.level == level))
 
-    def _load_carried(self, value: LoopValue) -> None:
-        self._load(next(loop.carried[value.k] for loop in self._loops if loop.shape.level == value.level))
-
-
-_READERS: Mapping[str, Callable[[Translator, Any], None]] = {
-    "PUSH": Translator._number,
-    "PUSH_BITS": Translator._bits,
-    "LOAD_COORD": Translator._load_coord,
-    "LOAD_UNIFORM": Translator._load_uniform,
-    "LOAD_LOCAL": Translator._load_local,
-    "STORE_LOCAL": Translator._store_local,
-    "DROP": Translator._drop,
-    "LOAD_STATE": Translator._load_state,
-    "SAMPLE_STATE": Translator._sample_state,
-    "STORE_STATE": Translator._store_state,
-    "SAMPLE_PICTURE": Translator._sample_picture,
-    "LOAD_STRAND": Translator._load_strand,
-    "LOOP": Translator._begin_loop,
-    "NEXT": Translator._end_step,
-    "LOAD_INDEX": Translator._load_index,
-    "LOAD_CARRIED": Translator._load_carried,
-}
-
-
-def _leave(program: Emitter, values: list[Value]) -> None:
+def _nothing(program: Emitter, values: list[Value]) -> None:
     pass
 
 
@@ -349,11 +372,11 @@ def translate(
     kernel: Kernel,
     rate: Rate,
     kept: frozenset[int] = frozenset(),
-    finish: Callable[[Emitter, list[Value]], None] = _leave,
+    finish: Callable[[Emitter, list[Value]], None] = _nothing,
 ) -> Program:
     """The program of a section. It leaves the locals in `kept` for the element section; `finish` ends it with what the
     code returns. Loops are read again until nothing new is found out about them."""
-    plans: dict[int, LoopPlan] = {}
+    plans: dict[Body, LoopPlan] = {}
     while True:
         translator = Translator(kernel, rate, kept, plans)
         values = translator.read()
@@ -364,9 +387,3 @@ def translate(
 
 def _extent_of(values: Sequence[Value]) -> Extent:
     return joined(value.extent for value in values)
-
-
-def _given(source: Literal["coord", "local"], key: str | int, kind: ValueType, rate: Rate) -> Value:
-    """What a section reads that is computed at some rate before it."""
-    extent = EXTENTS[rate]
-    return Scalar(source, key, kind) if extent == Extent.ONE else Line(source, key, kind, extent)

@@ -11,7 +11,7 @@ import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -23,8 +23,7 @@ from weft.backends.sampling import sample
 from weft.backends.vector_nodes import TYPES, OneByOneError
 from weft.backends.vector_past import Block
 from weft.codegen.base import Kernel
-from weft.codegen.native.layout import Line, Scalar
-from weft.codegen.native.nodes import Node
+from weft.codegen.values import Line, Node, Scalar
 from weft.ir.expr import PicturePlane, SlotPlane
 from weft.ops import OPS, ieee
 
@@ -102,17 +101,30 @@ def _ring(memory: StateMemory, key: str) -> tuple[memoryview, int]:
     return ring.reshape(-1).data, int(memory.cell(key)) * ring.shape[1]
 
 
-def write_turn(kernel: Kernel, nodes: Sequence[Node], stored: Mapping[SlotPlane, Node], leaves: Sequence[Node]) -> Turn:
+def write_turn(
+    kernel: Kernel,
+    nodes: Sequence[Node],
+    stored: Mapping[SlotPlane, Node],
+    leaves: Sequence[Node],
+    varying: Set[Node] = frozenset(),
+) -> Turn:
     """The function that computes these nodes, whose operands stand before their users, and stores some of them. Others
-    go on with the `leaves` among them. Raises OneByOneError if one is a loop of steps."""
-    return _Writer(kernel, nodes, stored, leaves).turn()
+    go on with the `leaves` among them; `varying` are the values that differ from sample to sample. Raises OneByOneError
+    if one is a loop of steps."""
+    return _Writer(kernel, nodes, stored, leaves, varying).turn()
 
 
 class _Writer:
     def __init__(
-        self, kernel: Kernel, nodes: Sequence[Node], stored: Mapping[SlotPlane, Node], leaves: Sequence[Node]
+        self,
+        kernel: Kernel,
+        nodes: Sequence[Node],
+        stored: Mapping[SlotPlane, Node],
+        leaves: Sequence[Node],
+        varying: Set[Node],
     ) -> None:
         self._kernel = kernel
+        self._varying = varying
         self._own = set(nodes)
         self._stored = stored
         self._leaves = tuple(leaves)
@@ -133,8 +145,8 @@ class _Writer:
     def turn(self) -> Turn:
         self._name_slots()
         given = self._given_values()
-        rows = [node for node in given if node.varies]
-        steady = [node for node in given if not node.varies]
+        rows = [node for node in given if node in self._varying]
+        steady = [node for node in given if node not in self._varying]
         self._texts = {node: self._name(_stem(node)) for node in given}
         self._name_pictures()
         self._head += [f"{self._texts[node]} = steady[{at}]" for at, node in enumerate(steady)]

@@ -225,7 +225,7 @@ def _summary(file: str, compiled: _CompiledPatch) -> list[str]:
     build = compiled.build
     lines = [f"{file}: {_count(len(compiled.units), 'subgraph')}"]
     for unit in compiled.units:
-        sections = ", ".join(f"{s.rate.title} {len(s.code)}" for s in unit.kernel.sections if s.code)
+        sections = ", ".join(f"{s.rate.title} {len(s)}" for s in unit.kernel.sections if len(s))
         lines.append(f"  {unit.subgraph.name} · {unit.subgraph.context} · instructions: {sections or 'none'}")
         lines.append(f"    hash {unit.hash}")
     lines += [f"  {s.name} · {s.context} · left out" for s in build.left_out]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal
 
-from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StateSlot, StrandRef
+from weft.codegen.values import Node, Section
+from weft.ir.expr import StateSlot, StrandRef
 from weft.ir.rates import Rate
 from weft.ops.spec import ValueType
 
@@ -16,52 +17,10 @@ LOOP_STEPS = 4096
 NEST_STEPS = 65_536
 
 
-class StrandCall(NamedTuple):
-    """A strand of another subgraph, and how many coordinates it is read at."""
-
-    instance: str
-    output: str
-    coordinates: int
-
-    @property
-    def ref(self) -> StrandRef:
-        return StrandRef(self.instance, self.output)
-
-
-Operand: TypeAlias = float | int | str | SlotPlane | PicturePlane | StrandCall | LoopShape | LoopValue | None
-
-
-class Instruction(NamedTuple):
-    """One instruction of the stack machine; `weft.codegen.opcodes` describes the set."""
-
-    op: str
-    operand: Operand = None
-
-
-class Note(NamedTuple):
-    """What the patch calls the value that instruction `at` leaves on top of the stack, or stores in a local; and the
-    line of the text that computes it, from 1, with the name of that text; 0 for what no text computes, like `me@px`."""
-
-    at: int
-    name: str
-    source: str
-    line: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """The code that runs at one rate. Only the element section of a kernel returns values. `notes` are for people."""
-
-    rate: Rate
-    code: tuple[Instruction, ...]
-    notes: tuple[Note, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """A local: a value that one place stores and others load. It lives in the section that stores it (`rate`), and
-    takes one value there a frame, a column, a row or an element. `name` says which strand it came from, for people."""
+    """A local: a value of one section (`rate`) that others read. It takes one number a frame, a column, a row or an
+    element. `name` says which strand it came from, for people."""
 
     name: str
     rate: Rate
@@ -103,7 +62,7 @@ class Kernel:
 
     def section(self, rate: Rate) -> Section:
         """The section of a rate; an empty one where the kernel has none."""
-        return next((s for s in self.sections if s.rate == rate), Section(rate, ()))
+        return next((s for s in self.sections if s.rate == rate), Section(rate))
 
     def slot(self, key: str) -> StateSlot:
         """The state slot of a key. Raises KeyError if the kernel has no such slot."""
@@ -112,8 +71,8 @@ class Kernel:
                 return slot
         raise KeyError(key)
 
-    def walk(self) -> Iterator[tuple[Section, int, Instruction]]:
-        """Every instruction with its section and its place in it."""
+    def walk(self) -> Iterator[tuple[Rate, Node]]:
+        """Every value, with the rate of its section."""
         for section in self.sections:
-            for at, instruction in enumerate(section.code):
-                yield section, at, instruction
+            for node in section.walk():
+                yield section.rate, node

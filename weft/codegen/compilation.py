@@ -1,11 +1,11 @@
-"""From a subgraph to its kernels: lowering, the passes, and the bytecode."""
+"""From a subgraph to its kernels: lowering, the passes, and the values."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from weft.codegen.base import LOOP_STEPS, NEST_STEPS
-from weft.codegen.bytecode import compile_feeds, compile_kernel, compile_points
+from weft.codegen.kernels import compile_feeds, compile_kernel, compile_points
 from weft.codegen.serialize import content_hash
 from weft.codegen.unit import Unit
 from weft.contexts import ContextTable

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from weft.codegen.base import Instruction, Kernel, Section, StrandCall
-from weft.codegen.opcodes import OPCODES
+from weft.codegen.base import Kernel
+from weft.codegen.bytecode import Bytecode, SectionCode, assemble
+from weft.codegen.opcodes import OPCODES, Instruction, StrandCall
 from weft.codegen.verify import stack_depth
 from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane
 from weft.ir.rates import Rate
@@ -23,14 +24,15 @@ _WHEN = {
 def disassemble(kernel: Kernel, shape: tuple[int, int] = (720, 1280)) -> str:
     """The whole kernel as text: what it refers to, what its locals take for a picture of this shape (height, width),
     and each section with its code."""
+    bytecode = assemble(kernel)
     lines = [f"kernel {kernel.name} · {kernel.context} · {kernel.sweep} → {', '.join(kernel.outputs)}"]
     lines += _inputs(kernel)
     lines += _state(kernel)
-    lines += _locals(kernel, shape)
-    for section in kernel.sections:
-        depth = stack_depth(kernel, section.code)
+    lines += _locals(bytecode, shape)
+    for section in bytecode.sections:
+        depth = stack_depth(bytecode, section.code)
         lines += ["", f"{section.rate.title} section · {_WHEN[section.rate]} · stack {depth}"]
-        lines += _code(kernel, section)
+        lines += _code(bytecode, section)
     return "\n".join(lines) + "\n"
 
 
@@ -83,24 +85,24 @@ def _state(kernel: Kernel) -> Iterator[str]:
         yield f"state advances after every {'element' if kernel.tick == 'element' else 'launch'}"
 
 
-def _locals(kernel: Kernel, shape: tuple[int, int]) -> Iterator[str]:
-    if not kernel.locals:
+def _locals(bytecode: Bytecode, shape: tuple[int, int]) -> Iterator[str]:
+    if not bytecode.locals:
         return
     height, width = shape
     yield f"locals, with their bytes in a picture of {width}×{height}:"
-    for number, local in enumerate(kernel.locals):
+    for number, local in enumerate(bytecode.locals):
         size = local.itemsize * local.count(shape)
         yield f"  {number:>4}  {local.rate.title:<8} {local.type:<5} {size:>9,}  {local.name}"
 
 
-def _code(kernel: Kernel, section: Section) -> Iterator[str]:
+def _code(bytecode: Bytecode, section: SectionCode) -> Iterator[str]:
     indent = 0
     for at, instruction in enumerate(section.code):
         if instruction.op == "NEXT":
             indent -= 1
         text = f"  {at:>4}  {'  ' * indent}{instruction_text(instruction)}"
         if instruction.op in ("LOAD_LOCAL", "STORE_LOCAL") and isinstance(instruction.operand, int):
-            text = f"{text:<40}; {kernel.locals[instruction.operand].name}"
+            text = f"{text:<40}; {bytecode.locals[instruction.operand].name}"
         yield text
         if instruction.op == "LOOP":
             indent += 1

@@ -327,7 +327,7 @@ def _stopped(parts: Parts) -> list[str]:
 def needs_modern(kernel: Kernel) -> bool:
     """Whether a kernel over a picture may have too much to remember for targets alone."""
     planes = sum(slot.planes for slot in kernel.slots if slot.image)
-    loops = any(instruction.op == "LOOP" for _, _, instruction in kernel.walk())
+    loops = any(node.op == "loop" for _, node in kernel.walk())
     return planes + -(-len(kernel.outputs) // 4) + loops > TARGETS
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from weft.codegen.base import Note
 from weft.codegen.placement import LEAVES
+from weft.codegen.values import Note
 from weft.ir.expr import Expr, Pool
 
 # A longer name is cut; it only has to be recognised in a listing.
@@ -36,18 +34,16 @@ class Namer:
                 name += f".{out}"
         return name
 
-    def notes(self, at: int, node: Expr, out: int) -> Iterator[Note]:
-        """The note on an expression, or on value `out` of a loop, that instruction `at` computes or stores; none if the
-        patch has no name for it."""
+    def note(self, node: Expr, out: int) -> Note | None:
+        """The note on an expression, or on value `out` of a loop; None if the patch has no name for it."""
         name = self._name(node, out)
         if name is None or self._pool is None:
-            return
+            return None
         span = self._pool.span(node)
         if span is None:
-            yield Note(at, name, "", 0, "")
-            return
+            return Note(name, "", 0, "")
         line, _ = span.source.position(span.start)
-        yield Note(at, name, span.source.name, line, span.source.line(line).strip())
+        return Note(name, span.source.name, line, span.source.line(line).strip())
 
     def _name(self, node: Expr, out: int) -> str | None:
         if self._pool is None or node.op in LEAVES:

@@ -12,10 +12,32 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from weft.codegen.base import Allocation, Instruction, Operand, StrandCall
-from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane
+from weft.codegen.base import Allocation
+from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StrandRef
 from weft.ops import OPS
 from weft.ops.spec import OpSpec, ValueType
+
+
+class StrandCall(NamedTuple):
+    """A strand of another subgraph, and how many coordinates it is read at."""
+
+    instance: str
+    output: str
+    coordinates: int
+
+    @property
+    def ref(self) -> StrandRef:
+        return StrandRef(self.instance, self.output)
+
+
+Operand: TypeAlias = float | int | str | SlotPlane | PicturePlane | StrandCall | LoopShape | LoopValue | None
+
+
+class Instruction(NamedTuple):
+    """One instruction of the stack machine."""
+
+    op: str
+    operand: Operand = None
 
 
 class Effect(NamedTuple):

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TypeAlias
 
-from weft.ir.expr import Expr, LoopShape
+from weft.ir.expr import Expr, LoopShape, LoopValue
 from weft.ir.rates import Rate
 
-# What is as cheap to push as a local is to load, and so never kept in one: with the instructions that do it.
-LEAVES: Mapping[str, str] = {
-    "const": "PUSH",
-    "bits": "PUSH_BITS",
-    "coord": "LOAD_COORD",
-    "uniform": "LOAD_UNIFORM",
-    "loop_index": "LOAD_INDEX",
-    "loop_value": "LOAD_CARRIED",
-}
+# What is given, and so there wherever it is used.
+LEAVES = frozenset({"const", "bits", "coord", "uniform", "loop_index", "loop_value"})
 
 
 @dataclass(eq=False, slots=True)
@@ -30,7 +24,7 @@ class Region:
     parent: Region | None = None
     level: int = -1
     depth: int = 0
-    needs: dict[Value, None] = field(default_factory=dict)
+    needs: dict[Place, None] = field(default_factory=dict)
 
     def around(self, level: int) -> Region:
         """This region or the nearest one around it that is the body of a loop of this level."""
@@ -43,23 +37,16 @@ class Region:
 
 
 @dataclass(eq=False, slots=True)
-class Value:
-    """An expression at the one place where it is computed for all its users in and below `region`. A loop stands for
-    all its values: `outs` counts how often each is used, and `body` is the region of its steps."""
+class Place:
+    """The one place where an expression is computed for all its users in and below `region`. That of a loop is one for
+    all its values: `outs` are those that are used, `kept` those that it carries, and `body` is the region of its
+    steps."""
 
     node: Expr
     region: Region
-    uses: int = 0
-    leaves: bool = False
-    """Whether it is used outside the region's own code: by a loop's body in it, or by another section."""
-    outs: dict[int, int] = field(default_factory=dict)
+    outs: tuple[int, ...]
+    kept: tuple[int, ...] = (0,)
     body: Region | None = None
-    locals: dict[int, int] = field(default_factory=dict)
-    """The locals that hold it (by `loop_out`; 0 for what is no loop), once they are stored."""
-
-    @property
-    def shared(self) -> bool:
-        return self.uses > 1 or self.leaves
 
 
 # A use of an expression: where, and which of its values, if it is a loop.
@@ -84,10 +71,10 @@ class Placement:
     def __init__(self, roots: Iterable[Root], rate: dict[Expr, Rate], hoist: bool) -> None:
         """`rate` holds that of everything below the roots, operands first."""
         self.sections = {r: Region(r) for r in Rate}
-        self._crossing: dict[Rate, dict[Value, None]] = {r: {} for r in Rate}
+        self._crossing: dict[Rate, dict[Place, None]] = {r: {} for r in Rate}
         self._rate = rate
         self._hoist = hoist
-        self._values: dict[Expr, list[Value]] = {}
+        self._values: dict[Expr, list[Place]] = {}
         self._uses: defaultdict[Expr, list[_Use]] = defaultdict(list)
         for root in roots:
             self._use((root.node,), self.sections[root.rate])
@@ -96,11 +83,11 @@ class Placement:
             if uses is not None:
                 self._place(node, uses)
 
-    def crossing(self, rate: Rate) -> list[Value]:
+    def crossing(self, rate: Rate) -> list[Place]:
         """The values of a section that other sections use, operands first."""
         return sorted(self._crossing[rate], key=lambda value: value.node.index)
 
-    def value(self, node: Expr, region: Region) -> Value:
+    def value(self, node: Expr, region: Region) -> Place:
         """The value that stands for an expression where `region` uses it."""
         values = self._values[node]
         if len(values) > 1:
@@ -117,10 +104,10 @@ class Placement:
     def _place(self, node: Expr, uses: list[_Use]) -> None:
         for home, group in self._homes(node, uses).items():
             region = home if self._hoist else _innermost(node, [used_in for used_in, _ in group])
-            value = Value(node, region, len(group))
+            outs = (0,) if len(group) == 1 and not group[0][1] else tuple(sorted({out for _, out in group}))
+            value = Place(node, region, outs)
             self._values.setdefault(node, []).append(value)
-            for used_in, out in group:
-                value.outs[out] = value.outs.get(out, 0) + 1
+            for used_in, _ in group:
                 if used_in is not region:
                     self._leave(value, used_in)
             self._use_operands(value)
@@ -136,17 +123,18 @@ class Placement:
             homes.setdefault(home, []).append(use)
         return homes
 
-    def _use_operands(self, value: Value) -> None:
+    def _use_operands(self, value: Place) -> None:
         node, region = value.node, value.region
         if not isinstance(node.attr, LoopShape):
             self._use(node.args, region)
             return
-        before = 2 + node.attr.carried
+        bounds, starts, nexts = loop_parts(node)
+        value.kept = _kept(node.attr.level, nexts, value.outs)
         value.body = Region(region.rate, region, node.attr.level, region.depth + 1)
-        self._use(node.args[:before], region)
-        self._use(node.args[before:], value.body)
+        self._use((*bounds, *(starts[k] for k in value.kept)), region)
+        self._use([nexts[k] for k in value.kept], value.body)
 
-    def _leave(self, value: Value, used_in: Region) -> None:
+    def _leave(self, value: Place, used_in: Region) -> None:
         """Notes that a value is used outside the code of its own region."""
         body: Region | None = used_in
         while body is not None and body.parent is not value.region:
@@ -155,7 +143,46 @@ class Placement:
             body.needs[value] = None
         else:
             self._crossing[value.region.rate][value] = None
-        value.leaves = True
+
+
+def loop_parts(loop: Expr) -> tuple[tuple[Expr, ...], tuple[Expr, ...], tuple[Expr, ...]]:
+    """The bounds of a loop, what it carries before the first step, and what follows that in each step."""
+    count = (len(loop.args) - 2) // 2
+    return loop.args[:2], loop.args[2 : 2 + count], loop.args[2 + count :]
+
+
+def _kept(level: int, nexts: Sequence[Expr], outs: Sequence[int]) -> tuple[int, ...]:
+    """The carried values that are needed for some of them: what a loop carries only because a text names it is left
+    out."""
+    if len(outs) == len(nexts):
+        return tuple(range(len(nexts)))
+    reads = _carried_below(level, nexts)
+    kept, todo = set[int](), list(outs)
+    while todo:
+        k = todo.pop()
+        if k not in kept:
+            kept.add(k)
+            todo += reads[k]
+    return tuple(sorted(kept))
+
+
+def _carried_below(level: int, nexts: Sequence[Expr]) -> list[frozenset[int]]:
+    """Which values that the loop of a level carries each of these is made of."""
+    nodes: set[Expr] = set()
+    todo = list(nexts)
+    while todo:
+        node = todo.pop()
+        if node.free >> level & 1 and node not in nodes:
+            nodes.add(node)
+            todo += node.args
+    found: dict[Expr, frozenset[int]] = {}
+    nothing: frozenset[int] = frozenset()
+    for node in sorted(nodes, key=attrgetter("index")):
+        if isinstance(node.attr, LoopValue) and node.attr.level == level:
+            found[node] = frozenset((node.attr.k,))
+        else:
+            found[node] = nothing.union(*(found.get(arg, nothing) for arg in node.args))
+    return [found.get(node, nothing) for node in nexts]
 
 
 def _within(region: Region | None, outer: Region) -> bool:

@@ -7,8 +7,8 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from weft.codegen.base import Allocation, Instruction, Kernel, Note, Operand, Section, StrandCall
-from weft.codegen.opcodes import OPCODES
+from weft.codegen.base import Allocation, Kernel
+from weft.codegen.values import Line, Note, Rows, Scalar, Section, numbered, read_rows
 from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StrandRef
 from weft.ir.rates import Rate
 from weft.ir.serialize import Json, number_from_json, number_to_json, slot_from_json, slot_to_json
@@ -21,10 +21,7 @@ def to_json(kernel: Kernel) -> Json:
         "context": kernel.context,
         "sweep": kernel.sweep,
         "tick": kernel.tick,
-        "sections": [
-            [s.rate.title, [_instruction_to_json(i) for i in s.code], [list(note) for note in s.notes]]
-            for s in kernel.sections
-        ],
+        "sections": [_section_to_json(section) for section in kernel.sections],
         "outputs": list(kernel.outputs),
         "coords": [[name, rate.title] for name, rate in kernel.coords],
         "uniforms": list(kernel.uniforms),
@@ -42,12 +39,7 @@ def from_json(data: Json) -> Kernel:
         context=data["context"],
         sweep=data["sweep"],
         tick=data["tick"],
-        sections=tuple(
-            Section(
-                _rate(title), tuple(_instruction_from_json(*entry) for entry in code), tuple(Note(*n) for n in notes)
-            )
-            for title, code, notes in data["sections"]
-        ),
+        sections=tuple(_section_from_json(section) for section in data["sections"]),
         outputs=tuple(data["outputs"]),
         coords=tuple((name, _rate(title)) for name, title in data["coords"]),
         uniforms=tuple(data["uniforms"]),
@@ -68,10 +60,11 @@ def content_hash(kernel: Kernel) -> str:
     )  # fmt: skip
     digest = hashlib.sha256(repr(head).encode())
     for section in kernel.sections:
-        words = [op if isinstance(operand, float) else f"{op} {operand!r}" for op, operand in section.code]
-        digest.update(f"\n{int(section.rate)}\n".encode() + "\n".join(words).encode())
-        # Numbers are told apart by their bits; which of the words they belong to, the words themselves say.
-        numbers = [operand for _, operand in section.code if isinstance(operand, float)]
+        rows, _ = numbered(section)
+        # Numbers are told apart by their bits; which of the rows they belong to, the rows themselves say.
+        numbers = [attr for attr in rows.attrs if isinstance(attr, float)]
+        words = rows._replace(attrs=tuple([None if isinstance(attr, float) else attr for attr in rows.attrs]))
+        digest.update(f"\n{int(section.rate)} {tuple(words)!r}".encode())
         digest.update(struct.pack(f"<{len(numbers)}d", *numbers))
     return digest.hexdigest()[:16]
 
@@ -80,22 +73,48 @@ def _rate(title: str) -> Rate:
     return Rate[title.upper()]
 
 
-_OPERANDS: Mapping[type, Callable[..., Operand]] = {
-    kind: kind for kind in (SlotPlane, PicturePlane, StrandCall, LoopShape, LoopValue)
-}
+_ATTRIBUTES: Mapping[str, Callable[..., Any]] = {
+    "scalar": Scalar, "line": lambda source, key, rate, kind: Line(source, key, Rate(rate), kind), "state": SlotPlane,
+    "sample": SlotPlane, "picture": PicturePlane, "strand": StrandRef, "loop": LoopShape, "loop_value": LoopValue,
+}  # fmt: skip
 
 
-def _instruction_to_json(instruction: Instruction) -> Json:
-    op, operand = instruction
-    if operand is None:
-        return [op]
-    if isinstance(operand, float):
-        return [op, number_to_json(operand)]
-    return [op, list(operand) if isinstance(operand, tuple) else operand]
+def _section_to_json(section: Section) -> Json:
+    rows, notes = numbered(section)
+    return {
+        "rate": section.rate.title,
+        "values": [
+            [op, list(args), *([_attribute_to_json(attr)] if attr is not None else ())]
+            for op, args, attr in zip(rows.ops, rows.args, rows.attrs, strict=True)
+        ],
+        "outputs": list(rows.outputs),
+        "stores": [[list(place), number] for place, number in rows.stores],
+        "locals": [list(entry) for entry in rows.locals],
+        "notes": [[number, *note] for number, note in notes],
+    }
 
 
-def _instruction_from_json(op: str, data: Any = None) -> Instruction:
-    kind = OPCODES[op].operand
-    if kind is not None and kind in _OPERANDS:
-        return Instruction(op, _OPERANDS[kind](*data))
-    return Instruction(op, number_from_json(data) if kind is float else data)
+def _section_from_json(data: Json) -> Section:
+    ops, args, attrs = [], [], []
+    for op, operands, *attr in data["values"]:
+        ops.append(op)
+        args.append(tuple(operands))
+        attrs.append(_attribute_from_json(op, *attr) if attr else None)
+    rows = Rows(
+        tuple(ops), tuple(args), tuple(attrs), tuple(data["outputs"]),
+        tuple((SlotPlane(*place), number) for place, number in data["stores"]),
+        tuple((local, number) for local, number in data["locals"]),
+    )  # fmt: skip
+    return read_rows(_rate(data["rate"]), rows, [(number, Note(*note)) for number, *note in data["notes"]])
+
+
+def _attribute_to_json(attr: Any) -> Json:
+    if isinstance(attr, float):
+        return number_to_json(attr)
+    return [int(part) if isinstance(part, Rate) else part for part in attr] if isinstance(attr, tuple) else attr
+
+
+def _attribute_from_json(op: str, data: Any) -> Any:
+    if op == "const":
+        return number_from_json(data)
+    return _ATTRIBUTES[op](*data) if op in _ATTRIBUTES else data

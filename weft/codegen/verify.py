@@ -2,46 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from weft.codegen.base import Instruction, Kernel, Section, StrandCall
-from weft.codegen.opcodes import OPCODES, reals
+from weft.codegen.base import Allocation, Kernel
+from weft.codegen.bytecode import Bytecode, SectionCode, assemble
+from weft.codegen.opcodes import OPCODES, Instruction, StrandCall, reals
+from weft.codegen.verify_values import VISIBLE, verify_values
 from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane
 from weft.ir.rates import Rate
 from weft.ir.verify import MalformedError, converts
 from weft.ops import OPS
 from weft.ops.spec import ValueType
 
-# The sections whose locals and coordinates a section may load.
-_VISIBLE: dict[Rate, frozenset[Rate]] = {
-    Rate.CONSTANT: frozenset({Rate.CONSTANT}),
-    Rate.FRAME: frozenset({Rate.CONSTANT, Rate.FRAME}),
-    Rate.COLUMN: frozenset({Rate.CONSTANT, Rate.FRAME, Rate.COLUMN}),
-    Rate.ROW: frozenset({Rate.CONSTANT, Rate.FRAME, Rate.ROW}),
-    Rate.ELEMENT: frozenset(Rate),
-}
-
 
 def verify(kernel: Kernel) -> None:
-    """Raises MalformedError, with the section and the instruction, if a machine could stumble over the kernel."""
-    order = [section.rate for section in kernel.sections]
+    """Raises MalformedError, with the section and the value or the instruction, if a machine could stumble over the
+    kernel."""
+    verify_values(kernel)
+    verify_bytecode(assemble(kernel))
+
+
+def verify_bytecode(bytecode: Bytecode) -> None:
+    """Raises MalformedError, with the section and the instruction, if the stack machine could stumble over code."""
+    order = [section.rate for section in bytecode.sections]
     if order != sorted(set(order)) or Rate.ELEMENT not in order:
-        raise MalformedError(f"{kernel.name}: sections {[r.title for r in order]}")
+        raise MalformedError(f"{bytecode.kernel.name}: sections {[r.title for r in order]}")
     stored: set[int] = set()
     updated: list[SlotPlane] = []
-    for section in kernel.sections:
-        check = _SectionCheck(kernel, section, stored, updated)
+    for section in bytecode.sections:
+        check = _SectionCheck(bytecode.kernel, bytecode.locals, section, stored, updated)
         check.run()
         stored |= check.defined[0]
-    _check_updates(kernel, updated)
+    _check_updates(bytecode.kernel, updated)
 
 
-def stack_depth(kernel: Kernel, code: Iterable[Instruction]) -> int:
+def stack_depth(bytecode: Bytecode, code: Iterable[Instruction]) -> int:
     """The most values that code has on the stack at once."""
     depth = most = 0
     for op, operand in code:
-        pops, pushes = OPCODES[op].effect(operand, kernel.locals)
+        pops, pushes = OPCODES[op].effect(operand, bytecode.locals)
         depth += len(pushes) - len(pops)
         most = max(most, depth)
     return most
@@ -68,7 +68,8 @@ class _SectionCheck:
     """Reads one section from front to back and keeps the types on the stack."""
 
     kernel: Kernel
-    section: Section
+    locals: Sequence[Allocation]
+    section: SectionCode
     stored: set[int]
     """The locals of the sections before."""
     updated: list[SlotPlane]
@@ -87,7 +88,7 @@ class _SectionCheck:
             assert opcode is not None
             self._require(_fits(operand, opcode.operand), f"its operand is no {opcode.operand}")
             self._check_operand(op, operand)
-            pops, pushes = opcode.effect(operand, self.kernel.locals)
+            pops, pushes = opcode.effect(operand, self.locals)
             self._pop(pops)
             self._enter_or_leave(op, operand)
             self.stack.extend(pushes)
@@ -133,7 +134,7 @@ class _SectionCheck:
                 self._check_local(op, number)
             case "LOAD_COORD", str(name):
                 rate = dict(self.kernel.coords).get(name)
-                self._require(rate in _VISIBLE[self.section.rate], f"is not there in this section ({rate})")
+                self._require(rate in VISIBLE[self.section.rate], f"is not there in this section ({rate})")
             case "LOAD_UNIFORM", name:
                 self._require(name in self.kernel.uniforms, "is no uniform of the kernel")
             case "CALL", str(name):
@@ -152,13 +153,13 @@ class _SectionCheck:
                 self._require(inside, "is outside such a loop")
 
     def _check_local(self, op: str, number: int) -> None:
-        self._require(0 <= number < len(self.kernel.locals), "no such local")
-        rate = self.kernel.locals[number].rate
+        self._require(0 <= number < len(self.locals), "no such local")
+        rate = self.locals[number].rate
         if op == "STORE_LOCAL":
             self._require(rate == self.section.rate, f"belongs to the {rate.title} section")
             self.defined[-1].add(number)
         else:
-            self._require(rate in _VISIBLE[self.section.rate], f"is a {rate.title}'s")
+            self._require(rate in VISIBLE[self.section.rate], f"is a {rate.title}'s")
             defined = number in self.stored or any(number in locals_ for locals_ in self.defined)
             self._require(defined, "is loaded before it is stored")
 

@@ -28,8 +28,8 @@ import numpy as np
 from weft.backends.interpreter import Interpreter, Machine, Step
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory, ticks_back
-from weft.codegen.base import Instruction, Kernel
-from weft.codegen.opcodes import row_of
+from weft.codegen.base import Kernel
+from weft.codegen.opcodes import Instruction, row_of
 from weft.ir.expr import PicturePlane, SlotPlane
 from weft.ir.rates import Rate
 from weft.ops.ieee import below_in_single
@@ -137,8 +137,9 @@ class MovingSteps:
         if row is not None:
             return _behind(step, self._movement.result) if row.gives == "real" else step
         if op == "LOAD_LOCAL" and isinstance(operand, int):
-            local = self.kernel.locals[operand]
-            return _behind(step, self._movement.given) if local.type == "real" and local.rate != rate else step
+            is_given = operand < len(self.kernel.locals) and self.kernel.locals[operand].rate != rate
+            is_real = is_given and self.kernel.locals[operand].type == "real"
+            return _behind(step, self._movement.given) if is_real else step
         if op in ("PUSH", "LOAD_COORD", "LOAD_UNIFORM", "LOAD_STATE"):
             return _behind(step, self._movement.given)
         if op in ("LOAD_STRAND", "LOAD_INDEX"):
@@ -180,7 +181,7 @@ class MovedReference:
         steps = MovingSteps(kernel, self._movement)
         self._interpreters = [steps.interpreter(moving) for moving in MOVING]
         self._locals = {r: [n for n, local in enumerate(kernel.locals) if local.rate == r] for r in Rate}
-        samples = any(instruction.op == "SAMPLE_STATE" for _, _, instruction in kernel.walk())
+        samples = any(node.op == "sample" for _, node in kernel.walk())
         self._needs_all = samples or self._by_element
 
     def play(self, launches: Sequence[Launch], elements: Sequence[tuple[int, int]], seed: int) -> Reals:

@@ -42,9 +42,7 @@ from weft.backends.launch import Reals
 from weft.backends.memory import StateMemory
 from weft.backends.pixels import channels, pack
 from weft.codegen.base import Kernel
-from weft.codegen.native.layout import Line, Scalar
-from weft.codegen.native.nodes import Node
-from weft.codegen.native.reader import read
+from weft.codegen.values import Line, Node, Scalar
 from weft.ir.rates import Rate
 
 # After how many runs to look what they explain: a few do for nearly all values. What they do not explain is tried with
@@ -148,7 +146,7 @@ def compare(case: Case, executor: Executor) -> Outcome:
 def _beyond_periods(case: Case, planes: Reals) -> tuple[Difference, ...]:
     """Outputs that are remainders of a constant period, and are not less than that."""
     found = []
-    for output, shown_node in enumerate(read(case.kernel, Rate.ELEMENT).outputs):
+    for output, shown_node in enumerate(case.kernel.section(Rate.ELEMENT).outputs):
         node = _remainder(case.kernel, shown_node)
         if node is None or node.args[1].op != "const":
             continue
@@ -170,7 +168,7 @@ def _remainder(kernel: Kernel, node: Node) -> Node | None:
     period."""
     match node.attr:
         case Scalar("local", int(number)) | Line("local", int(number)):
-            node = read(kernel, kernel.locals[number].rate).locals[number]
+            node = kernel.section(kernel.locals[number].rate).locals[number]
     if node.op == "select":
         node = node.args[2]
     return node if node.op == "mod" else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from weft.codegen.clike.shader import UnsuitableError
-from weft.codegen.native.nodes import Node
+from weft.codegen.values import Node
 from weft.graph.elaborate import short
 from weft.ir.rates import Rate
 from weft.names import StrandRef

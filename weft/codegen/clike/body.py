@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from math import nan, pi
 from types import MappingProxyType
 
-from weft.codegen.base import Note
 from weft.codegen.clike.bounds import Bounds
 from weft.codegen.clike.expressions import Text, applied, assignment, literal
 from weft.codegen.clike.language import Language, Line, Parts
@@ -17,8 +16,7 @@ from weft.codegen.clike.names import Names, remark
 from weft.codegen.clike.plan import Plan
 from weft.codegen.clike.read import Program
 from weft.codegen.clike.steps import Steps
-from weft.codegen.native.layout import Scalar
-from weft.codegen.native.nodes import Node
+from weft.codegen.values import Node, Note, Scalar
 from weft.ops import OPS
 from weft.ops.spec import ValueType
 
@@ -138,7 +136,7 @@ class Writer:
                 return self._scalar(node)
             case "line":
                 return Text(self._coordinate(node.attr.key))
-            case "result":
+            case "loop_out":
                 return self.value(node.args[0].attr.carried[node.attr])
             case "state":
                 return write_state(self, node)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from weft.codegen.base import Kernel
 from weft.codegen.clike.read import Program
-from weft.codegen.native.layout import Line, Scalar
-from weft.codegen.native.nodes import Node
 from weft.codegen.native.ranges import interval
+from weft.codegen.values import Line, Node, Scalar
 from weft.ops.intervals import ANYWHERE, UNIT, Interval
 
 

@@ -11,7 +11,7 @@ from weft.codegen.clike.expressions import Text
 from weft.codegen.clike.names import Names, identifier
 from weft.codegen.clike.shader import Bound, Past, image_to_write
 from weft.codegen.native.layout import Head
-from weft.codegen.native.nodes import Node
+from weft.codegen.values import Node
 from weft.graph.elaborate import short
 from weft.ir.expr import StateSlot
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from weft.codegen.base import Note
-from weft.codegen.clike.read import Program, with_bodies
-from weft.codegen.native.nodes import Body, Node
+from weft.codegen.clike.read import Program
+from weft.codegen.values import Body, Node, Note, with_bodies
 
 # An expression with more operands than this is hard to read: parts of it get a name.
 _LARGEST = 10
@@ -18,7 +17,7 @@ _LARGEST = 10
 _WORTH_A_NAME = 3
 
 # What is read as easily as a name.
-LEAVES = frozenset({"const", "bits", "scalar", "line", "index", "carried", "result"})
+LEAVES = frozenset({"const", "bits", "scalar", "line", "loop_index", "loop_value", "loop_out"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -78,7 +77,7 @@ def _owners(program: Program) -> dict[Node, Note]:
                     owners.setdefault(carried, known)
                     owners.setdefault(following, known)
     for node in program.nodes:
-        if node.op == "result" and node in owners:
+        if node.op == "loop_out" and node in owners:
             owners[node.args[0].attr.carried[node.attr]] = owners[node]
     return owners
 
@@ -155,7 +154,7 @@ def _reuse(loop: Node, places: _Places, made: Plan) -> None:
     for carried, following in zip(body.carried, body.following, strict=True):
         if body.following.count(following) > 1 or places.home.get(following) is not body:
             continue
-        if following.op == "result":
+        if following.op == "loop_out":
             inner, number = following.args[0], following.attr
             if _is_lent(carried, inner, number, places) and _last_read(carried, body, places, made) <= (
                 places.number[inner]

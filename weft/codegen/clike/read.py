@@ -6,20 +6,18 @@ The constant and the frame section are computed by whoever launches, in double p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-from weft.codegen.base import Allocation, Instruction, Kernel, Note, Section
+from weft.codegen.base import Kernel
 from weft.codegen.clike.asking import Asking, askings
 from weft.codegen.clike.shader import UnsuitableError
-from weft.codegen.native.nodes import Body, Graph, Node, Store
-from weft.codegen.native.reader import read
-from weft.codegen.opcodes import row_of
+from weft.codegen.values import Node, Note, Rewriter, Section, Store, joined
 from weft.ir.rates import Rate
-from weft.ops.spec import ValueType
 
 # The sections that become one, operands first.
 _MERGED = (Rate.COLUMN, Rate.ROW, Rate.ELEMENT)
+_ONCE = (Rate.CONSTANT, Rate.FRAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,49 +41,34 @@ def read_program(kernel: Kernel) -> Program:
     """The program of a kernel. Raises UnsuitableError if it needs what no such program has."""
     if kernel.tick == "element" and kernel.sweep == "grid":
         raise UnsuitableError("each of its values needs the one before")
-    once = read(kernel, Rate.FRAME, read(kernel, Rate.CONSTANT).locals).locals
-    kernel, noted = _with_named_locals(kernel)
-    merged = _merged(kernel)
-    for strand, asking in zip(merged.strands, merged.askings, strict=True):
-        strand.op, strand.args, strand.attr = "asked", (), asking.asked
-    notes: dict[Node, Note] = {}
-    for number, note in noted.items():
-        if number in merged.known:
-            notes.setdefault(merged.known[number], note)
-    given = {number: note for number, note in noted.items() if number not in merged.known}
-    nodes = tuple(node for node in merged.nodes if node in merged.used)
-    return Program(nodes, merged.last.outputs, merged.last.stores, notes, given, once)
+    once = joined(Rate.FRAME, map(kernel.section, _ONCE))
+    merged, used = _merged(kernel)
+    strands = [node for node in merged.nodes if node.op == "strand" and node in used]
+    asked = {
+        strand: Node("asked", (), "real", asking.asked)
+        for strand, asking in zip(strands, askings(merged.nodes, used), strict=True)
+    }
+    rewriter = Rewriter(asked)
+    merged = rewriter.section(merged) if asked else merged
+    used = {rewriter.of(node) for node in used}
+    given = {number: once.notes[node] for number, node in once.locals.items() if node in once.notes}
+    nodes = tuple(node for node in merged.nodes if node in used)
+    return Program(nodes, merged.outputs, merged.stores, dict(merged.notes), given, dict(once.locals))
 
 
 def strands_of(kernel: Kernel) -> list[Asking]:
     """What has to be asked for before the program of a kernel runs, by the numbers that the program has for it. Raises
     UnsuitableError for what can only be asked for while it runs."""
-    return _merged(kernel).askings if kernel.strands else []
+    if not kernel.strands:
+        return []
+    merged, used = _merged(kernel)
+    return askings(merged.nodes, used)
 
 
-@dataclass(frozen=True, slots=True)
-class _Merged:
-    """The sections that become one: their nodes, those that the program needs, the values of locals, and the graph of
-    the last of them. `askings` belong to the `strands` that the program needs."""
-
-    nodes: list[Node]
-    used: set[Node]
-    known: dict[int, Node]
-    last: Graph
-    strands: list[Node]
-    askings: list[Asking]
-
-
-def _merged(kernel: Kernel) -> _Merged:
-    known: dict[int, Node] = {}
-    nodes: list[Node] = []
-    for rate in _MERGED:
-        graph = read(kernel, rate, known)
-        nodes += graph.nodes
-        known.update(graph.locals)
-    used = _needed((*graph.outputs, *(store.value for store in graph.stores)))
-    strands = [node for node in nodes if node.op == "strand" and node in used]
-    return _Merged(nodes, used, known, graph, strands, askings(nodes, used))
+def _merged(kernel: Kernel) -> tuple[Section, set[Node]]:
+    """The sections that become one, and those of its values that the program needs."""
+    merged = joined(Rate.ELEMENT, map(kernel.section, _MERGED))
+    return merged, _needed((*merged.outputs, *(store.value for store in merged.stores)))
 
 
 def _needed(roots: Iterable[Node]) -> set[Node]:
@@ -100,59 +83,6 @@ def _needed(roots: Iterable[Node]) -> set[Node]:
         found.add(node)
         if node.op != "strand":
             todo += node.args
-        if isinstance(node.attr, Body) and node.op == "loop":
+        if node.op == "loop":
             todo += node.attr.following
     return found
-
-
-def with_bodies(nodes: Iterable[Node]) -> Iterator[Node]:
-    """These nodes and those of their loops."""
-    for node in nodes:
-        yield node
-        if node.op == "loop":
-            yield from with_bodies(node.attr.nodes)
-
-
-# --- names --------------------------------------------------------------------------------------------------------
-
-
-def _with_named_locals(kernel: Kernel) -> tuple[Kernel, dict[int, Note]]:
-    """The kernel with every value that has a name in a local, so that it can be found in the graph; and the notes by
-    these locals."""
-    allocations = list(kernel.locals)
-    noted: dict[int, Note] = {}
-    sections = []
-    for section in kernel.sections:
-        kept = _named_section(section, allocations, noted) if section.rate in _MERGED else section
-        if section.rate not in _MERGED:
-            noted.update(_stored(section.code, section.notes))
-        sections.append(kept)
-    return replace(kernel, sections=tuple(sections), locals=tuple(allocations)), noted
-
-
-def _stored(code: Sequence[Instruction], notes: Iterable[Note]) -> Iterator[tuple[int, Note]]:
-    """The notes on what is stored, by the numbers of the locals."""
-    for note in notes:
-        op, operand = code[note.at]
-        if op == "STORE_LOCAL" and isinstance(operand, int):
-            yield operand, note
-
-
-def _named_section(section: Section, allocations: list[Allocation], noted: dict[int, Note]) -> Section:
-    noted.update(_stored(section.code, section.notes))
-    by_place = {note.at: note for note in section.notes if section.code[note.at].op != "STORE_LOCAL"}
-    code: list[Instruction] = []
-    for at, instruction in enumerate(section.code):
-        code.append(instruction)
-        note = by_place.get(at)
-        if note is not None:
-            number = len(allocations)
-            allocations.append(Allocation(note.name, section.rate, _type_left_by(instruction)))
-            noted[number] = note
-            code += [Instruction("STORE_LOCAL", number), Instruction("LOAD_LOCAL", number)]
-    return Section(section.rate, tuple(code))
-
-
-def _type_left_by(instruction: Instruction) -> ValueType:
-    row = row_of(*instruction)
-    return row.gives if row is not None else "real"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from weft.codegen.base import LOOP_STEPS, NEST_STEPS
 from weft.codegen.clike.expressions import assignment
 from weft.codegen.clike.plan import LEAVES
-from weft.codegen.native.nodes import Body, Node
+from weft.codegen.values import Body, Node
 
 if TYPE_CHECKING:
     from weft.codegen.clike.body import Writer
@@ -37,7 +37,7 @@ class Steps:
         if body.outermost and body.nested and limited:
             self._budget = w.names.new("steps")
             w.line(f"int {self._budget} = 0;", loop)
-        index = w.names.new(_INDICES[min(body.shape.level, len(_INDICES) - 1)])
+        index = w.names.new(_INDICES[min(body.level, len(_INDICES) - 1)])
         if body.index is not None:
             w.keep(body.index, index)
         if count is not None and not limited and _counts_exactly(loop):
@@ -116,7 +116,7 @@ class Steps:
 
     def _is_lent(self, carried: Node, node: Node) -> bool:
         """Whether a loop within this one has left what follows in the variable already."""
-        return node.op == "result" and self._w.plan.lent.get((node.args[0], node.attr)) is carried
+        return node.op == "loop_out" and self._w.plan.lent.get((node.args[0], node.attr)) is carried
 
     def _set_aside(self, body: Body, following: list[tuple[Node, Node]]) -> dict[Node, str]:
         """The assignments of what has to be computed before others are assigned: it is made of what they change."""
@@ -134,9 +134,9 @@ class Steps:
 
 def _read(w: Writer, node: Node) -> list[Node]:
     """The carried values whose variables the text of a value names."""
-    if node.op == "carried":
+    if node.op == "loop_value":
         return [node]
-    if node.op == "result":
+    if node.op == "loop_out":
         return [node.args[0].attr.carried[node.attr]]
     if node.op in LEAVES or node in w.plan.kept:
         return []

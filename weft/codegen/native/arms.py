@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from weft.codegen.native.costs import cost
-from weft.codegen.native.nodes import Body, Node
+from weft.codegen.values import Body, Node
 
 # What a branch has to save at least, in additions: below, computing both sides is as fast.
 _WORTH_A_BRANCH = 24
@@ -24,9 +24,9 @@ class Arm:
     """Of what it alone needs."""
 
 
-def arms(nodes: Sequence[Node], roots: Iterable[Node]) -> dict[Node, Arm | None]:
+def arms(nodes: Sequence[Node], roots: Iterable[Node], varying: Set[Node]) -> dict[Node, Arm | None]:
     """Where each of these nodes is computed that the roots need: on every way (None), or within an arm. The others are
-    left out. Operands stand before their users."""
+    left out. Operands stand before their users; `varying` are the values that are not the same in all lanes."""
     homes: dict[Node, Arm | None] = {}
     known: dict[tuple[Node, int], Arm] = {}
 
@@ -39,7 +39,7 @@ def arms(nodes: Sequence[Node], roots: Iterable[Node]) -> dict[Node, Arm | None]
         if node not in homes:
             continue
         home = homes[node]
-        branches = node.op == "select" and not node.args[0].varies
+        branches = node.op == "select" and node.args[0] not in varying
         for at, arg in enumerate(node.args):
             place = home
             if branches and at:

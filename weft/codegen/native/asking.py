@@ -9,20 +9,16 @@ from weft.codegen.base import Kernel
 from weft.ir.rates import Rate
 
 # What a line can only be computed with where machine code runs.
-_BOUND = frozenset({"LOAD_STATE", "SAMPLE_STATE", "SAMPLE_PICTURE", "LOOP"})
+_BOUND = frozenset({"state", "sample", "picture", "loop"})
 
 
 def asking(kernel: Kernel) -> frozenset[Rate]:
     """The sections by column and by row that read strands of other subgraphs."""
-    return frozenset(
-        section.rate
-        for section, _, instruction in kernel.walk()
-        if instruction.op == "LOAD_STRAND" and section.rate > Rate.FRAME
-    )
+    return frozenset(rate for rate, node in kernel.walk() if node.op == "strand" and rate > Rate.FRAME)
 
 
 def can_ask(kernel: Kernel) -> bool:
     """Whether others can read for it what it reads."""
     rates = asking(kernel)
-    bound = any(section.rate in rates and instruction.op in _BOUND for section, _, instruction in kernel.walk())
+    bound = any(node.op in _BOUND for rate in rates for node in kernel.section(rate).walk())
     return Rate.ELEMENT not in rates and not bound

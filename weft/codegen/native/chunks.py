@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.codegen.native.frame import FRAME
-from weft.codegen.native.layout import Line, Word
+from weft.codegen.native.layout import Word
 from weft.codegen.native.stretch_writer import CHUNK, GIVEN
 from weft.codegen.native.waves import TIME
 from weft.codegen.native.writer import Writer
+from weft.codegen.values import Line
 
 SERIES = "series"
 """The name of the function. It takes the address of the block of arguments."""

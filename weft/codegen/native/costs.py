@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from weft.codegen.base import LOOP_STEPS
-from weft.codegen.native.nodes import Body, Node
+from weft.codegen.values import Body, Node
 from weft.ops import OPS, ieee
 
 # What is not in the table of operators and builtins.

@@ -3,17 +3,17 @@ the scalars that the other functions read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from weft.codegen.base import Kernel
-from weft.codegen.native.layout import Head, History, Scalar, Word
-from weft.codegen.native.nodes import Node, Store
+from weft.codegen.native.graph import graph_of
+from weft.codegen.native.layout import Head, History, Word
 from weft.codegen.native.pixels import LEVELS, Channels
-from weft.codegen.native.reader import read
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.target import Isa
 from weft.codegen.native.types import DOUBLE, Precision, Value
 from weft.codegen.native.writer import Places, Writer
+from weft.codegen.values import Node, Scalar, Store, joined
 from weft.ir.rates import Rate
 
 FRAME = "frame"
@@ -30,9 +30,7 @@ class _FrameWriter(Writer):
 
 def suits_frame(kernel: Kernel) -> bool:
     """Whether the function can be written: what it runs calls nobody."""
-    return not any(
-        instruction.op == "LOAD_STRAND" and section.rate <= Rate.FRAME for section, _, instruction in kernel.walk()
-    )
+    return not any(rate <= Rate.FRAME and node.op == "strand" for rate, node in kernel.walk())
 
 
 def frame_function(
@@ -43,12 +41,12 @@ def frame_function(
     where there is nothing to do."""
     w = _FrameWriter(isa, 1, places, Rate.FRAME, DOUBLE)
     w.block = "body"
-    constant = read(kernel, Rate.CONSTANT)
-    frame = read(kernel, Rate.FRAME, constant.locals)
+    frame = joined(Rate.FRAME, map(kernel.section, (Rate.CONSTANT, Rate.FRAME)))
+    w.graph = graph_of(kernel, frame)
     sources = {scalar: _source(frame.locals, scalar) for scalar in places.scalars}
     levels = [(factor, _level_source(frame.locals, level)) for factor, level in channels.levels] if channels else []
     roots = [*sources.values(), *(node for _, node in levels), *(store.value for store in frame.stores)]
-    write_nodes(w, kernel, [*constant.nodes, *frame.nodes], roots)
+    write_nodes(w, kernel, frame.nodes, roots)
     for scalar, node in sources.items():
         _leave(w, scalar, w.value(node), reals)
     for store in frame.stores:
@@ -61,14 +59,14 @@ def frame_function(
     return [*body, "  ret void", "}"], w.declared
 
 
-def _source(stored: dict[int, Node], scalar: Scalar) -> Node:
+def _source(stored: Mapping[int, Node], scalar: Scalar) -> Node:
     """What a scalar is, in these sections."""
     if scalar.source == "local" and isinstance(scalar.key, int):
         return stored[scalar.key]
     return Node("scalar", (), scalar.kind, scalar)
 
 
-def _level_source(stored: dict[int, Node], level: Scalar | float) -> Node:
+def _level_source(stored: Mapping[int, Node], level: Scalar | float) -> Node:
     return _source(stored, level) if isinstance(level, Scalar) else Node("const", (), "real", level)
 
 

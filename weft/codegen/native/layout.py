@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, TypeAlias
 
+from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate
-from weft.ops.spec import ValueType
 
 CHANNELS = 4
 """The reals of a pixel of a picture lie side by side: red, green, blue and alpha."""
@@ -47,18 +47,6 @@ class Word(Enum):
     RATE = "rate"
     SCRATCH = "scratch"
     """Where the functions of a series leave values for one another."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """Where the numbers are that change by column or by row, 4 bytes each: a coordinate, a local, or parts of pixels.
-    A line is as long as the picture is wide or high, but never shorter than a vector. In a series, coordinates change
-    at every sample: reals, one for each, and room for a vector behind them; the times alone are computed."""
-
-    source: Literal["coord", "local", "pixels"]
-    key: str | int
-    rate: Rate
-    kind: ValueType
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +102,6 @@ def is_address(field: Field) -> bool:
         case Head():
             return False
     return True
-
-
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """A number that is the same in a whole launch: a uniform, a coordinate, or a local."""
-
-    source: Literal["uniform", "coord", "local"]
-    key: str | int
-    kind: ValueType
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from weft.codegen.base import LOOP_STEPS, NEST_STEPS
-from weft.codegen.native.nodes import Body, Node
 from weft.codegen.native.types import Value
 from weft.codegen.native.writer import Writer
+from weft.codegen.values import Body, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def write_loop(w: Writer, node: Node, write_body: Callable[[Body], None]) -> Non
     names = _names(w, len(starts))
     if body.outermost and body.nested:
         _allow_steps(w, body)
-    outer_mask = w.find("mask") if body.masked else None
+    outer_mask = w.find("mask") if body in w.graph.masked else None
     before = w.block
     w.jump(names.head)
     w.label(names.head)
@@ -39,20 +39,20 @@ def write_loop(w: Writer, node: Node, write_body: Callable[[Body], None]) -> Non
     carried = [Value(name, "real") for name in names.carried]
     with w.scope():
         count = w.put(f"sitofp i32 {names.count} to {w.scalar('real')}")
-        step = _masked_step if body.masked else _step
+        step = _masked_step if body in w.graph.masked else _step
         go = step(w, body, names, first, last, count)
         for place, value in zip(body.carried, carried, strict=True):
             w.keep(place, value)
         write_body(body)
         following = [w.value(value) for value in body.following]
-        if body.masked:
+        if body in w.graph.masked:
             following = [w.select(go, new, old) for new, old in zip(following, carried, strict=True)]
             active = w.put(f"sext {w.type('truth')} {go.text} to {w.type('bits')}")
         counted = w.put(f"add i32 {names.count}, 1")
     latch = w.block
     w.jump(names.head)
     entering = [f"  {names.count} = phi i32 [ 0, %{before} ], [ {counted}, %{latch} ]"]
-    if body.masked:
+    if body in w.graph.masked:
         start = outer_mask.text if outer_mask is not None else "splat (i32 -1)"
         entering.append(f"  {names.active} = phi {w.type('bits')} [ {start}, %{before} ], [ {active}, %{latch} ]")
     entering += [
@@ -75,10 +75,10 @@ def _names(w: Writer, carried: int) -> _Names:
 
 def _allow_steps(w: Writer, body: Body) -> None:
     """Gives a nest of loops its steps: for each lane, if they may leave at different ones."""
-    of = w.type("bits") if body.masked else "i32"
+    of = w.type("bits") if body in w.graph.masked else "i32"
     with w.writing(w.entry):
         w.budget = w.put(f"alloca {of}")
-    w.do(f"store {of} {w.bits(NEST_STEPS).text if body.masked else NEST_STEPS}, ptr {w.budget}")
+    w.do(f"store {of} {w.bits(NEST_STEPS).text if body in w.graph.masked else NEST_STEPS}, ptr {w.budget}")
 
 
 def _step(w: Writer, body: Body, names: _Names, first: Value, last: Value, count: str) -> Value:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from weft.codegen.base import Kernel
 from weft.codegen.native.layout import CHANNELS, Cell, Field, History, PictureWord, Ring, Word
-from weft.codegen.native.nodes import Node, Store
 from weft.codegen.native.types import Value
 from weft.codegen.native.writer import Writer
+from weft.codegen.values import Node, Store
 from weft.ir.expr import StateSlot
 
 
@@ -39,7 +39,7 @@ def write_sample(w: Writer, kernel: Kernel, node: Node) -> Value:
     slot, plane, (k, x, y) = kernel.slot(node.attr.slot), node.attr.plane, node.args
     address = _plane(w, slot, plane, k)
     raster = _Raster(Word.WIDTH, Word.HEIGHT, 1)
-    if address is not None and not y.varies and w.lanes > 1:
+    if address is not None and y not in w.graph.varying and w.lanes > 1:
         return _between_rows(w, raster, x, y, address)
 
     def read(at: Value) -> Value:
@@ -69,7 +69,7 @@ def _plane(w: Writer, slot: StateSlot, plane: int, k: Node) -> str | None:
     """Where an image slot was k ticks ago; None if that is another place for each lane."""
     if k.op == "const":
         return w.word(Cell(slot.key, plane, int(min(k.attr, slot.depth)) if k.attr >= 1 else 1))
-    if k.varies:
+    if k in w.graph.varying:
         return None
     ticks = w.put(f"sext i32 {w.first(_ticks_back(w, slot, k))} to i64")
     cell = w.put(f"sub i64 {w.head(slot.key)}, {ticks}")

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 
-from weft.codegen.base import Instruction, Kernel
+from weft.codegen.base import Kernel
 from weft.codegen.native.asking import asking, can_ask
 from weft.codegen.native.costs import costs
 from weft.codegen.native.frame import frame_function, suits_frame
 from weft.codegen.native.functions import COLUMNS, ROWS, band_function, line_function
-from weft.codegen.native.layout import Layout, Line, Word
+from weft.codegen.native.graph import Graph, graph_of
+from weft.codegen.native.layout import Layout, Word
 from weft.codegen.native.memory import write_store
-from weft.codegen.native.nodes import Graph, Node
 from weft.codegen.native.pixels import Channels, Level, pack, plan_channels
-from weft.codegen.native.reader import read
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.target import Isa
 from weft.codegen.native.types import SINGLE, Value
 from weft.codegen.native.writer import Places, Writer
+from weft.codegen.values import Line, Node, Section
 from weft.ir.rates import Rate
 
 # What each rate of line is called, and how long it is.
@@ -34,14 +34,14 @@ class Module:
     layout: Layout
 
 
-# Of more instructions, LLVM makes machine code in seconds. Nobody waits so long on stage.
-_MOST_INSTRUCTIONS = 6000
+# Of more values, LLVM makes machine code in seconds, which is too long on stage.
+_MOST_VALUES = 2500
 
 # These take LLVM as long as so many others.
 _LONG_CALLS, _LONG = frozenset({"exp", "exp2", "log", "log2", "power", "atan2"}), 7
 
 # Of more, the second tier takes so long that a save would have to wait for it.
-_MOST_TO_IMPROVE = 3000
+_MOST_TO_IMPROVE = 1180
 
 
 def suits(kernel: Kernel) -> bool:
@@ -53,17 +53,17 @@ def suits(kernel: Kernel) -> bool:
 
 def is_huge(kernel: Kernel) -> bool:
     """Whether it would take too long to make machine code of a kernel."""
-    return sum(_length(section.code) for section in kernel.sections) > _MOST_INSTRUCTIONS
+    return sum(map(_length, kernel.sections)) > _MOST_VALUES
 
 
-def _length(code: Sequence[Instruction]) -> int:
-    """The instructions of a section, as far as they take LLVM alike."""
-    return len(code) + (_LONG - 1) * sum(op == "CALL" and operand in _LONG_CALLS for op, operand in code)
+def _length(section: Section) -> int:
+    """The values of a section, as far as they take LLVM alike."""
+    return sum(_LONG if node.op in _LONG_CALLS else 1 for node in section.walk())
 
 
 def is_improvable(kernel: Kernel) -> bool:
     """Whether a kernel that `suits` is small enough for the second tier."""
-    return sum(len(section.code) for section in kernel.sections) <= _MOST_TO_IMPROVE
+    return sum(map(len, kernel.sections)) <= _MOST_TO_IMPROVE
 
 
 def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False) -> Module:
@@ -73,9 +73,10 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False
     Raises ValueError if the outputs cannot be packed.
     """
     places = Places()
-    graph = read(kernel, Rate.ELEMENT)
+    graph = graph_of(kernel, kernel.section(Rate.ELEMENT))
     channels = plan_channels(graph.outputs) if packed else None
     elements = Writer(isa, lanes, places, Rate.COLUMN)
+    elements.graph = graph
     _write_elements(elements, kernel, graph, channels)
     writers, functions, sections = [elements], band_function(elements), set[Rate]()
     for rate, (name, extent) in _LINES.items():
@@ -143,9 +144,11 @@ def _write_line(w: Writer, kernel: Kernel, rate: Rate, channels: Channels | None
     packed = channels.line(rate) if channels else None
     if not wanted and packed is None:
         return False
-    graph = read(kernel, rate)
+    section = kernel.section(rate)
+    graph = graph_of(kernel, section)
+    w.graph = graph
     sources = channels.lines[rate] if channels and packed else []
-    source = _given if given else partial(_source, graph)
+    source = _given if given else partial(_source, section)
     levels = [Level.of(factor, source(line), channels.opaque) for factor, line in sources] if channels else []
     nodes = {line: source(line) for line in wanted}
     write_nodes(w, kernel, graph.nodes, [*nodes.values(), *(level.base for level in levels)])
@@ -158,12 +161,12 @@ def _write_line(w: Writer, kernel: Kernel, rate: Rate, channels: Channels | None
     return True
 
 
-def _source(graph: Graph, line: Line) -> Node:
+def _source(section: Section, line: Line) -> Node:
     """What a line holds, in the section that computes it."""
     if line.source == "local" and isinstance(line.key, int):
-        return graph.locals[line.key]
+        return section.locals[line.key]
     return _given(line)
 
 
 def _given(line: Line) -> Node:
-    return Node("line", (), line.kind, line, varies=True)
+    return Node("line", (), line.kind, line)

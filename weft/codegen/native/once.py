@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from weft.codegen.base import Kernel
 from weft.codegen.native.frame import frame_function, suits_frame
-from weft.codegen.native.layout import Field, Head, History, PictureWord, Scalar, Word
+from weft.codegen.native.layout import Field, Head, History, PictureWord, Word
 from weft.codegen.native.target import Isa
 from weft.codegen.native.types import DOUBLE
 from weft.codegen.native.writer import Places
+from weft.codegen.values import Scalar
 from weft.ir.rates import Rate
 
 
@@ -33,8 +34,8 @@ class OnceModule:
 
 
 def once_length(kernel: Kernel) -> int:
-    """How many instructions come once in a launch."""
-    return sum(len(section.code) for section in kernel.sections if section.rate <= Rate.FRAME)
+    """How many values come once in a launch."""
+    return sum(len(section) for section in kernel.sections if section.rate <= Rate.FRAME)
 
 
 def emit_once(kernel: Kernel, isa: Isa) -> OnceModule | None:
@@ -55,9 +56,5 @@ def emit_once(kernel: Kernel, isa: Isa) -> OnceModule | None:
 
 def _read_later(kernel: Kernel) -> list[int]:
     """The locals that are computed once in a launch, and read by what is computed more often."""
-    read = {
-        operand
-        for section, _, (op, operand) in kernel.walk()
-        if section.rate > Rate.FRAME and op == "LOAD_LOCAL" and isinstance(operand, int)
-    }
-    return sorted(number for number in read if kernel.locals[number].rate <= Rate.FRAME)
+    later = [given for section in kernel.sections if section.rate > Rate.FRAME for given in section.given()]
+    return sorted({int(each.key) for each in later if isinstance(each, Scalar) and each.source == "local"})

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from weft.codegen.native.layout import Line, Scalar
-from weft.codegen.native.nodes import Node
 from weft.codegen.native.ranges import affine, interval
 from weft.codegen.native.types import Value
 from weft.codegen.native.writer import Writer
+from weft.codegen.values import Line, Node, Scalar
 from weft.ir.rates import Rate
 
 LEVELS = 255

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from weft.codegen.native.nodes import Node
+from weft.codegen.values import Node
 from weft.ops import OPS
 from weft.ops.intervals import ANYWHERE, Interval, number
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.codegen.native.lanes import LlvmLanes
-from weft.codegen.native.nodes import Node
 from weft.codegen.native.types import Value
 from weft.codegen.native.writer import Writer
+from weft.codegen.values import Node
 from weft.ops import double
 
 

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.codegen.base import Kernel
+from weft.codegen.native.graph import Graph
 from weft.codegen.native.layout import Head, History
-from weft.codegen.native.nodes import Graph, Node
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.stretch_writer import StretchWriter
-from weft.codegen.native.stretches import Stretch, operands
+from weft.codegen.native.stretches import Stretch
 from weft.codegen.native.types import Value
+from weft.codegen.values import Node, operands
 from weft.ir.expr import SlotPlane
 from weft.ops import OPS
 

@@ -9,9 +9,9 @@ from weft.codegen.base import Kernel
 from weft.codegen.native.arms import Arm, arms
 from weft.codegen.native.loops import write_loop
 from weft.codegen.native.memory import write_picture, write_sample, write_state
-from weft.codegen.native.nodes import Body, Node
 from weft.codegen.native.types import DOUBLE, Value
 from weft.codegen.native.writer import Writer
+from weft.codegen.values import Body, Node
 from weft.ops import OPS
 from weft.ops.spec import OpSpec
 
@@ -34,7 +34,7 @@ class _Stretch:
         self._kernel = kernel
         self._by_arm: defaultdict[Arm | None, list[Node]] = defaultdict(list)
         self._arms: dict[tuple[Node, int], Arm] = {}
-        homes = arms(nodes, roots)
+        homes = arms(nodes, roots, w.graph.varying)
         for node in nodes:
             if node in homes:
                 arm = homes[node]
@@ -56,13 +56,13 @@ class _Stretch:
         row = OPS.get(node.op)
         if row is not None:
             args = [w.value(arg) for arg in node.args]
-            alone = w.reals == DOUBLE and not node.varies and row.cost >= _WORTH_A_LANE
+            alone = w.reals == DOUBLE and node not in w.graph.varying and row.cost >= _WORTH_A_LANE
             w.keep(node, _write_in_one_lane(w, row, args) if alone else write_row(w, row, args))
             return
         match node.op:
             case "loop":
                 write_loop(w, node, self._body)
-            case "result":
+            case "loop_out":
                 w.keep(node, w.carried(node))
             case "state":
                 w.keep(node, write_state(w, self._kernel, node))

@@ -10,7 +10,6 @@ from weft.codegen.native.chunks import chunks_function
 from weft.codegen.native.frame import frame_function
 from weft.codegen.native.layout import SeriesLayout
 from weft.codegen.native.module import is_huge
-from weft.codegen.native.reader import read
 from weft.codegen.native.scan import scans, write_scans
 from weft.codegen.native.spread import write_spread
 from weft.codegen.native.stretch_writer import GIVEN, Scratch, StretchWriter, write_vectors
@@ -32,7 +31,7 @@ class SeriesModule:
 
 def suits_series(kernel: Kernel) -> bool:
     """Whether machine code suits a series: it calls nobody, and LLVM is done with it in time."""
-    calls = any(instruction.op == "LOAD_STRAND" for _, _, instruction in kernel.walk())
+    calls = any(node.op == "strand" for _, node in kernel.walk())
     return is_series(kernel) and not is_huge(kernel) and not calls
 
 
@@ -40,7 +39,7 @@ def emit_series(kernel: Kernel, isa: Isa, lanes: int, is_first: bool = False) ->
     """The module of a kernel that `suits_series`, for vectors of so many lanes, a power of two. In the first tier, a
     sine stays a sine unless it is many: to begin a wave takes more code."""
     places, scratch = Places(), Scratch()
-    graph = with_waves(read(kernel, Rate.ELEMENT), is_first)
+    graph = with_waves(kernel, is_first)
     parts = stretches(graph, [store.value for store in graph.stores])
     functions: list[str] = []
     declared = set[str]()
@@ -52,6 +51,7 @@ def emit_series(kernel: Kernel, isa: Isa, lanes: int, is_first: bool = False) ->
         for way in ways:
             name = f"{way}{number}"
             w = StretchWriter(name, isa, {"turn": 1, "scan": isa.doubles}.get(way, lanes), places, scratch)
+            w.graph = graph
             match way:
                 case "vectors":
                     write_vectors(w, kernel, graph, part)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from weft.codegen.base import LOOP_STEPS, Kernel
-from weft.codegen.native.nodes import Body, Graph, Node
+from weft.codegen.native.graph import Graph
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.stretch_writer import StretchWriter
-from weft.codegen.native.stretches import Stretch, changes, operands
+from weft.codegen.native.stretches import Stretch
 from weft.codegen.native.tables import tables
 from weft.codegen.native.types import Value
+from weft.codegen.values import Body, Node, operands
 
 
 def write_spread(w: StretchWriter, kernel: Kernel, graph: Graph, part: Stretch) -> None:
@@ -22,7 +23,7 @@ def write_spread(w: StretchWriter, kernel: Kernel, graph: Graph, part: Stretch) 
     starts = loop.args[2:]
     _write_starts(w, part, loop)
     first, last = (w.first(w.value(bound)) for bound in loop.args[:2])
-    steady = [k for k, carried in enumerate(body.carried) if not carried.varies]
+    steady = [k for k, carried in enumerate(body.carried) if carried not in graph.varying]
     names = {k: Value(w.name("carried"), "real") for k in steady}
     before, phis = w.block, len(w.text) + 2
     w.jump("head")
@@ -67,7 +68,7 @@ def _write_starts(w: StretchWriter, part: Stretch, loop: Node) -> None:
 
     def write() -> None:
         w.read_rows([node for node in part.reads if node in starts])
-        values = [(k, w.value(start)) for k, start in enumerate(starts) if body.carried[k].varies]
+        values = [(k, w.value(start)) for k, start in enumerate(starts) if body.carried[k] in w.graph.varying]
         for k, value in values:
             w.store(value, w.row_carried(loop, k), w.row)
 
@@ -94,8 +95,8 @@ def _write_body(w: StretchWriter, kernel: Kernel, part: Stretch, loop: Node) -> 
     body: Body = loop.attr
     _write_steady(w, kernel, loop)
     waves = [node for node in body.nodes if node.op == "wave"]
-    others = [node for node in body.nodes if changes(node) and node.op != "wave"]
-    varying = [k for k, carried in enumerate(body.carried) if carried.varies]
+    others = [node for node in body.nodes if w.graph.changes(node) and node.op != "wave"]
+    varying = [k for k, carried in enumerate(body.carried) if carried in w.graph.varying]
 
     def write() -> None:
         w.read_rows(part.reads)
@@ -111,13 +112,13 @@ def _write_body(w: StretchWriter, kernel: Kernel, part: Stretch, loop: Node) -> 
 def _write_steady(w: StretchWriter, kernel: Kernel, loop: Node) -> None:
     """What is the same at all samples of a step, as far as the others need it."""
     body: Body = loop.attr
-    steady = {node: None for node in body.nodes if not changes(node)}
+    steady = {node: None for node in body.nodes if not w.graph.changes(node)}
     found = tables(loop, list(steady))
     for node, values in found.items():
         name = f"@{w.function}.table{len(w.helpers)}"
         numbers = ", ".join(f"double {w.reals.text(value)}" for value in values)
         w.helpers[name] = [f"{name} = private constant [{len(values)} x double] [{numbers}]"]
         w.keep(node, w.load_splat(name, w.put("zext i32 %steps to i64"), "real"))
-    varying = [arg for node in body.nodes if changes(node) for arg in operands(node)]
+    varying = [arg for node in body.nodes if w.graph.changes(node) for arg in operands(node)]
     roots = [node for node in (*varying, *body.following) if node in steady and node not in found]
     write_nodes(w, kernel, [node for node in steady if node not in found], roots)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from weft.codegen.base import Kernel
-from weft.codegen.native.layout import Line, Word
-from weft.codegen.native.nodes import Graph, Node
+from weft.codegen.native.graph import Graph
+from weft.codegen.native.layout import Word
 from weft.codegen.native.recurrence import recurrence
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.stretches import Stretch
@@ -14,6 +14,7 @@ from weft.codegen.native.target import Isa
 from weft.codegen.native.types import DOUBLE, Value
 from weft.codegen.native.waves import TIME
 from weft.codegen.native.writer import Places, Writer
+from weft.codegen.values import Line, Node
 from weft.ir.rates import Rate
 from weft.ops.spec import ValueType
 
@@ -37,7 +38,7 @@ class Scratch:
     def place(self, node: Node) -> int:
         """Where the row of a value begins, in bytes."""
         # What a loop carries has one row for all its steps, which is what comes of it in the end.
-        key = (node.args[0], node.attr) if node.op == "result" else node
+        key = (node.args[0], node.attr) if node.op == "loop_out" else node
         return self._place(key, node.kind)
 
     def carried(self, loop: Node, k: int) -> int:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from weft.codegen.base import Kernel
-from weft.codegen.native.nodes import Body, Graph, Node
-from weft.codegen.native.waves import change_waves
+from weft.codegen.native.graph import Graph, graph_of
+from weft.codegen.native.waves import Waves
+from weft.codegen.values import Body, Node, Section, Store, needed, operands, with_bodies
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
 
@@ -43,93 +44,57 @@ def is_series(kernel: Kernel) -> bool:
 def stretches(graph: Graph, turn: Iterable[Node]) -> list[Stretch]:
     """The stretches of a section, in their order. `turn` are the values that must be computed in turn, if they depend
     on state: what is stored."""
-    needed = _needed([*graph.outputs, *turn])
-    nodes = [node for node in graph.nodes if node in needed]
+    used = needed([*graph.outputs, *turn])
+    nodes = [node for node in graph.nodes if node in used]
     stateful = _stateful(nodes)
-    in_turn = _needed([node for node in nodes if _is_state(node)], stateful)
-    in_turn |= _needed([node for node in turn if node in stateful], stateful)
+    in_turn = needed([node for node in nodes if _is_state(node)], stateful)
+    in_turn |= needed([node for node in turn if node in stateful], stateful)
     # A loop has its results where it runs, whoever reads them.
-    in_turn |= {node for node in nodes if node.op == "result" and node.args[0] in in_turn}
+    in_turn |= {node for node in nodes if node.op == "loop_out" and node.args[0] in in_turn}
     parts = [
-        *_in_vectors([node for node in nodes if changes(node) and node not in stateful]),
+        *_in_vectors(graph, [node for node in nodes if graph.changes(node) and node not in stateful]),
         Stretch("turn", [node for node in nodes if node in in_turn]),
-        *_in_vectors([node for node in nodes if node in stateful and node not in in_turn]),
+        *_in_vectors(graph, [node for node in nodes if node in stateful and node not in in_turn]),
     ]
     return _connected(parts, graph, list(turn))
 
 
-def with_waves(graph: Graph, only_loops: bool) -> Graph:
-    """The graph with waves wherever vectors of a chunk follow one another: not in turn, and not within loops but those
-    that are spread; or within these alone, where many sines come of little code."""
+def with_waves(kernel: Kernel, only_loops: bool) -> Graph:
+    """The element section of a sound, with waves wherever vectors of a chunk follow one another: not in turn, and not
+    within loops but those that are spread; or within these alone, where many sines come of little code."""
+    section = kernel.section(Rate.ELEMENT)
+    graph = graph_of(kernel, section)
     stateful = _stateful(graph.nodes)
-    nodes = graph.nodes if only_loops else change_waves(graph.nodes, lambda node: node not in stateful)
-    for node in nodes:
-        if _is_spread(node) and node not in stateful:
-            body = node.attr
-            body.nodes = change_waves(body.nodes, lambda node: True)
-            needed = _needed(body.following)
-            body.nodes = [inner for inner in body.nodes if inner in needed]
-    return Graph(nodes, graph.outputs, graph.locals, graph.stores)
+    waves = Waves(graph)
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if _is_spread(graph, node) and node not in stateful:
+            nodes.append(waves.in_steps(node))
+        else:
+            nodes += waves.before(node, may_change=not only_loops and node not in stateful)
+    stores = tuple(Store(store.place, waves.of(store.value)) for store in section.stores)
+    return graph_of(kernel, Section(Rate.ELEMENT, tuple(nodes), waves.all_of(section.outputs), stores))
 
 
-def _is_spread(node: Node) -> bool:
+def _is_spread(graph: Graph, node: Node) -> bool:
     """Whether each step of a loop can run over all samples of a chunk: its bounds are the same at all of them. A loop
     within others counts its steps together with them, for each sample."""
     if node.op != "loop":
         return False
     body: Body = node.attr
-    return not body.masked and not body.nested and any(carried.varies for carried in body.carried)
-
-
-def changes(node: Node) -> bool:
-    return node.varies or (node.op == "loop" and any(carried.varies for carried in node.attr.carried))
+    return body not in graph.masked and not body.nested and graph.changes(node)
 
 
 def states(nodes: Iterable[Node]) -> Iterator[SlotPlane]:
     """What is read of state, in loops as well."""
     for node in nodes:
-        for each in (node, *(_inside(node.attr) if node.op == "loop" else ())):
+        for each in (node, *(with_bodies(node.attr.nodes) if node.op == "loop" else ())):
             if each.op == "state":
                 yield each.attr
 
 
-def operands(node: Node) -> Iterator[Node]:
-    """What a value is made of: its operands, and what the body of a loop uses from outside."""
-    yield from node.args
-    if node.op == "loop":
-        inside: set[Node] = set(_inside(node.attr))
-        yield from (each for each in _used_by(node.attr) if each not in inside)
-
-
-def _inside(body: Body) -> Iterator[Node]:
-    for node in body.nodes:
-        yield node
-        if node.op == "loop":
-            yield from _inside(node.attr)
-
-
-def _used_by(body: Body) -> Iterator[Node]:
-    for node in body.nodes:
-        yield from node.args
-        if node.op == "loop":
-            yield from _used_by(node.attr)
-    yield from body.following
-
-
-def _needed(roots: Iterable[Node], among: set[Node] | None = None) -> set[Node]:
-    """The roots and what they are made of, as far as that is `among` some."""
-    found: set[Node] = set()
-    todo = list(roots)
-    while todo:
-        node = todo.pop()
-        if node not in found and (among is None or node in among):
-            found.add(node)
-            todo += operands(node)
-    return found
-
-
 def _is_state(node: Node) -> bool:
-    return node.op == "state" or (node.op == "loop" and any(inner.op == "state" for inner in _inside(node.attr)))
+    return any(True for _ in states([node]))
 
 
 def _stateful(nodes: Sequence[Node]) -> set[Node]:
@@ -141,14 +106,14 @@ def _stateful(nodes: Sequence[Node]) -> set[Node]:
     return found
 
 
-def _in_vectors(nodes: list[Node]) -> list[Stretch]:
+def _in_vectors(graph: Graph, nodes: list[Node]) -> list[Stretch]:
     """Stretches in vectors, and between them the loops that are spread."""
     ranks: dict[Node, int] = {}
     for node in nodes:
         rank = max((ranks.get(each, 0) for each in operands(node)), default=0)
-        if _is_spread(node):
+        if _is_spread(graph, node):
             rank += 1 - rank % 2
-        elif node.op == "result" and _is_spread(node.args[0]):
+        elif node.op == "loop_out" and _is_spread(graph, node.args[0]):
             rank = ranks.get(node.args[0], 0)
         else:
             rank += rank % 2
@@ -167,7 +132,7 @@ def _connected(parts: list[Stretch], graph: Graph, stored: list[Node]) -> list[S
     """Finds out what crosses from one to another, and where outputs are written."""
     home = {node: part for part in parts for node in part.nodes}
     for node in graph.nodes:
-        if node.op == "result" and node.args[0] in home:
+        if node.op == "loop_out" and node.args[0] in home:
             home.setdefault(node, home[node.args[0]])
     (turn,) = (part for part in parts if part.way == "turn")
     for at, output in enumerate(graph.outputs):
@@ -204,5 +169,5 @@ def _given(
     used = [*roots, *(each for node in part.nodes for each in operands(node))]
     reads = [node for node in used if node in home and home[node] is not part]
     steady = {node for node in nodes if node not in home}
-    needed = _needed([node for node in used if node in steady], steady)
-    return [node for node in nodes if node in needed], list(dict.fromkeys(reads))
+    once = needed([node for node in used if node in steady], steady)
+    return [node for node in nodes if node in once], list(dict.fromkeys(reads))

@@ -73,18 +73,18 @@ class Tier:
     registers: int
     level: int
 
-    def lanes(self, isa: Isa, instructions: int) -> int:
-        """How wide vectors of singles should be, for so many instructions at every element."""
-        return isa.lanes * (self.registers_short if instructions <= _SHORT else self.registers)
+    def lanes(self, isa: Isa, values: int) -> int:
+        """How wide vectors of singles should be, for so many values at every element."""
+        return isa.lanes * (self.registers_short if values <= _SHORT else self.registers)
 
-    def doubles(self, isa: Isa, instructions: int) -> int:
+    def doubles(self, isa: Isa, values: int) -> int:
         """The same for doubles."""
-        return isa.doubles * (self.registers_short if instructions <= _SHORT else self.registers)
+        return isa.doubles * (self.registers_short if values <= _SHORT else self.registers)
 
 
-# In a kernel of up to so many instructions few values are needed at once, so that there are registers for each to have
+# In a kernel of up to so many values few values are needed at once, so that there are registers for each to have
 # several.
-_SHORT = 64
+_SHORT = 27
 
 TIERS: Mapping[int, Tier] = MappingProxyType(
     # One register to a value and no search for a better order of instructions: on screen at once. More to a value keep

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.codegen.base import Kernel
+from weft.codegen.native.graph import Graph
 from weft.codegen.native.layout import Head, History
-from weft.codegen.native.nodes import Graph
 from weft.codegen.native.scan import rows_before
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.stretch_writer import StretchWriter

@@ -3,12 +3,12 @@ follows from the two before it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from weft.codegen.native.layout import Line
-from weft.codegen.native.nodes import Node
+from weft.codegen.native.graph import Graph
+from weft.codegen.values import Body, Line, Node, Rewriter, needed
 from weft.ir.rates import Rate
 
 TIME = Line("coord", "abstime", Rate.ELEMENT, "real")
@@ -31,25 +31,56 @@ class _Linear(NamedTuple):
 _DEPTH = 32
 
 
-def change_waves(nodes: list[Node], may_change: Callable[[Node], bool]) -> list[Node]:
-    """The same nodes, in which `sinpi` and `cospi` have become waves where they can, and what these need with them."""
-    reader = _Reader()
-    changed: list[Node] = []
-    for node in nodes:
-        if node.op in _ROWS and node.varies and may_change(node):
-            found = reader.read(node.args[0])
-            changed += reader.taken()
-            if found is not None and found.slope != 0.0:
-                node.attr, node.op = node.op, "wave"
-                node.args = (_node(found.slope), _node(found.offset))
-        changed.append(node)
-    return changed
+class Waves:
+    """Puts waves in the place of sines and cosines, and copies what is made of them."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._varying = set(graph.varying)
+        self._rewriter = Rewriter()
+        self._reader = _Reader(self._varying)
+
+    def of(self, node: Node) -> Node:
+        """What is in the place of a value."""
+        return self._rewriter.of(node)
+
+    def all_of(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        return self._rewriter.all_of(nodes)
+
+    def before(self, node: Node, may_change: bool) -> list[Node]:
+        """A value, as a wave if it may and can be one, and before it what it then needs."""
+        (made,) = self._rewriter.copied([node])
+        if node not in self._varying:
+            return [made]
+        self._varying.add(made)
+        if node.op not in _ROWS or not may_change:
+            return [made]
+        found = self._reader.read(made.args[0])
+        nodes = self._reader.taken()
+        if found is not None and found.slope != 0.0:
+            made = Node("wave", (_node(found.slope), _node(found.offset)), "real", node.op)
+            self._rewriter.new[node] = made
+            self._varying.add(made)
+        return [*nodes, made]
+
+    def in_steps(self, loop: Node) -> Node:
+        """A loop, with waves in its body."""
+        body: Body = loop.attr
+        outside, self._reader = self._reader, _Reader(self._varying)
+        nodes = [each for node in body.nodes for each in self.before(node, may_change=True)]
+        self._reader = outside
+        following = self.all_of(body.following)
+        used = needed(following)
+        kept = tuple([node for node in nodes if node in used])
+        changed = Body(body.level, body.nested, body.outermost, kept, following, body.carried, body.index)
+        made = self._rewriter.new[loop] = Node("loop", self.all_of(loop.args), loop.kind, changed)
+        return made
 
 
 @dataclass(slots=True)
 class _Reader:
     """Reads values as linear in the time."""
 
+    _varying: Set[Node]
     _linear: dict[Node, _Linear | None] = field(default_factory=dict)
     _made: list[Node] = field(default_factory=list)
 
@@ -66,7 +97,7 @@ class _Reader:
     def _linear_of(self, node: Node, depth: int) -> _Linear | None:
         if node.op == "line" and node.attr == TIME:
             return _Linear(1.0, 0.0)
-        if not node.varies:
+        if node not in self._varying:
             return _Linear(0.0, node.attr if node.op == "const" else node)
         if node.op not in ("add", "sub", "neg", "mul", "div"):
             return None

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from weft.codegen.native.graph import NO_GRAPH
 from weft.codegen.native.lanes import LlvmLanes
-from weft.codegen.native.layout import Field, Head, Line, Scalar, Word, is_address
-from weft.codegen.native.nodes import Node
+from weft.codegen.native.layout import Field, Head, Word, is_address
 from weft.codegen.native.target import Isa
 from weft.codegen.native.types import DOUBLE, SINGLE, Precision, Value
+from weft.codegen.values import Line, Node, Scalar
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
 from weft.ops.spec import ValueType
@@ -75,6 +76,8 @@ class Writer(LlvmLanes):
         self.block = "vector"
         self.budget = ""
         """Where the nest of loops around this place counts the steps that it may still make."""
+        self.graph = NO_GRAPH
+        """What it writes values of."""
         self._words: dict[Field, str] = {}
         self._before: dict[object, Value] = {}
         """What was computed in `entry` or `outer`."""

@@ -20,7 +20,7 @@ import weft
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, DeviceLostError, Env
 from weft.backends.launch import Launch, Picture, Value
 from weft.backends.memory import StateMemory
-from weft.codegen.base import Kernel, StrandCall
+from weft.codegen.base import Kernel
 from weft.codegen.disassemble import disassemble
 from weft.codegen.serialize import to_json
 from weft.codegen.unit import Unit
@@ -157,9 +157,9 @@ class Remote(Backend):
     def unsuitable(self, unit: Unit) -> str | None:
         # A strand without coordinates is one number, which is sent along. To ask back for each pixel would take ages.
         for kernel in (unit.kernel, *unit.points.values()):
-            for _, _, (_, operand) in kernel.walk():
-                if isinstance(operand, StrandCall) and operand.coordinates:
-                    return f"does not ask back for {operand.ref} at another place for each pixel"
+            for _, node in kernel.walk():
+                if node.op == "strand" and node.args:
+                    return f"does not ask back for {node.attr} at another place for each pixel"
         return None
 
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> RemoteCompiled:

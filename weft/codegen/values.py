@@ -1,0 +1,511 @@
+"""The values of a kernel: what a section computes, as ordered lists, which every backend reads as they are.
+
+A value is an operation of `weft.ops` (`weft.ir.expr` lists the structural ones) on other values of its section. Each
+operand has the type that the operation takes: where a truth stands for a real, or a real for a truth, the builder has
+put a conversion. Values refer to their operands, and are compared by identity. `Rows` are the same by numbers: what is
+pickled, hashed, compared and written to JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from math import copysign
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from weft.ir.expr import LoopShape, LoopValue, SlotPlane
+from weft.ir.rates import Rate
+from weft.ops import OPS
+from weft.ops.spec import ValueType
+
+# What is given once for a launch.
+_ONCE = (Rate.CONSTANT, Rate.FRAME)
+
+IMPLIED = "implied"
+"""The attribute of a conversion that no text asks for."""
+
+
+class Scalar(NamedTuple):
+    """A number that is the same in a whole launch: a uniform, a coordinate, or a local."""
+
+    source: Literal["uniform", "coord", "local"]
+    key: str | int
+    kind: ValueType
+
+
+class Line(NamedTuple):
+    """Numbers that change by column, by row or at every element, and are given: a coordinate, a local, or parts of
+    pixels. In memory they take 4 bytes each, and a line is as long as the picture is wide or high, but never shorter
+    than a vector. In a series, coordinates change at every sample: reals, one for each, and room for a vector after
+    them; the times alone are computed."""
+
+    source: Literal["coord", "local", "pixels"]
+    key: str | int
+    rate: Rate
+    kind: ValueType
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Node:
+    """One value. `kind` is its type; `attr` depends on the operation."""
+
+    op: str
+    args: tuple[Node, ...]
+    kind: ValueType
+    attr: Any = None
+
+    def __repr__(self) -> str:
+        return f"<{self.op} of {len(self.args)}: {self.kind}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    """The body of a loop: what it computes in each step, in order, and what it carries to the next."""
+
+    level: int
+    nested: bool
+    """Whether it is part of a nest of several loops."""
+    outermost: bool
+    nodes: tuple[Node, ...]
+    following: tuple[Node, ...]
+    carried: tuple[Node, ...]
+    index: Node | None
+    """The variable of the loop, if anything reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """What a slot will have been one tick ago, from the next tick on."""
+
+    place: SlotPlane
+    value: Node
+
+
+class Note(NamedTuple):
+    """What the patch calls a value, and the line of the text that computes it, from 1, with the name of that text; 0
+    for what no text computes, like `me@px`."""
+
+    name: str
+    source: str
+    line: int
+    text: str
+
+
+NO_NOTES: Mapping[Node, Note] = MappingProxyType({})
+NO_LOCALS: Mapping[int, Node] = MappingProxyType({})
+
+
+class Rows(NamedTuple):
+    """A section by numbers: each row is a value, and its operands are the numbers of other rows. Leaves stand before
+    their first user. The row of a loop has the level and the number of its carried values as attribute; after it come
+    these, its index if that is read, its body, and the row `next` with what follows the carried values."""
+
+    ops: tuple[str, ...]
+    args: tuple[tuple[int, ...], ...]
+    attrs: tuple[Any, ...]
+    outputs: tuple[int, ...]
+    stores: tuple[tuple[SlotPlane, int], ...]
+    locals: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Section:
+    """What is computed at one rate: values in an order in which they can be computed; the outputs, which only the
+    element section of a kernel has; what is stored; and what other sections read, by the number of the local. `notes`
+    are for people."""
+
+    rate: Rate
+    nodes: tuple[Node, ...] = ()
+    outputs: tuple[Node, ...] = ()
+    stores: tuple[Store, ...] = ()
+    locals: Mapping[int, Node] = field(default_factory=lambda: NO_LOCALS)
+    notes: Mapping[Node, Note] = field(default_factory=lambda: NO_NOTES)
+
+    @property
+    def roots(self) -> tuple[Node, ...]:
+        """What it is there for."""
+        return (*self.outputs, *(store.value for store in self.stores), *self.locals.values())
+
+    def walk(self) -> Iterator[Node]:
+        """All values, those of bodies included."""
+        return with_bodies(self.nodes)
+
+    def leaves(self) -> dict[Node, None]:
+        """What its values are made of and it does not compute, each once."""
+        found = {arg: None for node in self.walk() for arg in operands_within(node) if arg.op in LEAVES}
+        return found | {root: None for root in self.roots if root.op in LEAVES}
+
+    def given(self) -> list[Scalar | Line]:
+        """What it is given, each once."""
+        return [leaf.attr for leaf in self.leaves() if leaf.op in ("scalar", "line")]
+
+    def __len__(self) -> int:
+        """How many values it computes."""
+        return sum(1 for _ in self.walk())
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.nodes or self.outputs or self.stores or self.locals)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Section):
+            return NotImplemented
+        return (self.rate, numbered(self)) == (other.rate, numbered(other))
+
+    def __hash__(self) -> int:
+        return hash((self.rate, len(self.nodes)))
+
+    def __reduce__(self) -> tuple[Callable[..., Section], tuple[Any, ...]]:
+        rows, notes = numbered(self)
+        return read_rows, (self.rate, rows, notes)
+
+
+def with_bodies(nodes: Iterable[Node]) -> Iterator[Node]:
+    """These values and those of their loops."""
+    for node in nodes:
+        yield node
+        if node.op == "loop":
+            yield from with_bodies(node.attr.nodes)
+
+
+def operands_within(node: Node) -> tuple[Node, ...]:
+    """The operands of a value, and what follows the carried values of a loop."""
+    return (*node.args, *node.attr.following) if node.op == "loop" else node.args
+
+
+def operands(node: Node) -> Iterator[Node]:
+    """What a value is made of: its operands, and what the body of a loop uses from outside."""
+    yield from node.args
+    if node.op == "loop":
+        inside = set(with_bodies(node.attr.nodes))
+        yield from (each for each in _used_by(node.attr) if each not in inside)
+
+
+def _used_by(body: Body) -> Iterator[Node]:
+    for node in body.nodes:
+        yield from node.args
+        if node.op == "loop":
+            yield from _used_by(node.attr)
+    yield from body.following
+
+
+def needed(roots: Iterable[Node], among: Set[Node] | None = None) -> set[Node]:
+    """The roots and what they are made of, as far as that is `among` some."""
+    found: set[Node] = set()
+    todo = list(roots)
+    while todo:
+        node = todo.pop()
+        if node not in found and (among is None or node in among):
+            found.add(node)
+            todo += operands(node)
+    return found
+
+
+# Types.
+
+SIGNATURES: Mapping[str, tuple[tuple[ValueType, ...], ValueType]] = {
+    row.name: (tuple(row.type_of_operand(at) for at in range(len(row.params))), row.gives)
+    for row in OPS.values()
+    if row.expand is None
+}
+
+
+def kind_of(op: str, attr: Any) -> ValueType:
+    """The type of what an operation gives."""
+    if op in SIGNATURES:
+        return SIGNATURES[op][1]
+    if op in ("scalar", "line"):
+        return attr.kind  # type: ignore[no-any-return]
+    return "bits" if op == "bits" else "real"
+
+
+# Building.
+
+
+@dataclass(slots=True)
+class _OpenLoop:
+    """A loop whose body is being built."""
+
+    level: int
+    args: tuple[Node, ...]
+    outside: list[Node]
+    """The list of values to go on with after the loop."""
+    carried: tuple[Node, ...]
+    index: Node | None = None
+    has_inner: bool = False
+
+
+class SectionBuilder:
+    """Appends values to a section, one after another, and converts their operands."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._leaves: dict[object, Node] = {}
+        self._loops: list[_OpenLoop] = []
+
+    def leaf(self, op: str, attr: Any) -> Node:
+        """Something that is given; each is there once."""
+        # 0 is not −0
+        key = (op, attr, copysign(1.0, attr)) if op == "const" else (op, attr)
+        found = self._leaves.get(key)
+        if found is None:
+            found = self._leaves[key] = Node(op, (), kind_of(op, attr), attr)
+        return found
+
+    def coord(self, name: str, rate: Rate) -> Node:
+        if rate in _ONCE:
+            return self.leaf("scalar", Scalar("coord", name, "real"))
+        return self.leaf("line", Line("coord", name, rate, "real"))
+
+    def local(self, number: int, rate: Rate, kind: ValueType) -> Node:
+        """A local of a rarer section."""
+        if rate in _ONCE:
+            return self.leaf("scalar", Scalar("local", number, kind))
+        return self.leaf("line", Line("local", number, rate, kind))
+
+    def converted(self, node: Node, kind: ValueType) -> Node:
+        """The value as another type."""
+        if node.kind == kind:
+            return node
+        if kind == "real":
+            made = Node("to_real", (node,), kind, IMPLIED)
+        else:
+            made = Node("ne", (node, self.leaf("const", 0.0)), kind, IMPLIED)
+        self.nodes.append(made)
+        return made
+
+    def reals(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
+        return tuple([node if node.kind == "real" else self.converted(node, "real") for node in nodes])
+
+    def add(self, op: str, args: Sequence[Node], attr: Any = None) -> Node:
+        """Appends an operation on operands of any types that stand for those that it takes."""
+        signature = SIGNATURES.get(op)
+        if signature is None:
+            made = Node(op, self.reals(args), "real", attr)
+        else:
+            wanted, gives = signature
+            operands = tuple([
+                node if node.kind == kind else self.converted(node, kind)
+                for node, kind in zip(args, wanted, strict=True)
+            ])  # fmt: skip
+            made = Node(op, operands, gives, attr)
+        self.nodes.append(made)
+        return made
+
+    # Loops.
+
+    def begin_loop(self, level: int, args: Sequence[Node]) -> None:
+        """Begins a loop: `args` are its bounds, and what it carries before the first step."""
+        operands = self.reals(args)
+        for loop in self._loops:
+            loop.has_inner = True
+        carried = tuple([Node("loop_value", (), "real", LoopValue(level, k)) for k in range(len(operands) - 2)])
+        self._loops.append(_OpenLoop(level, operands, self.nodes, carried))
+        self.nodes = []
+
+    def index(self, level: int) -> Node:
+        """The variable of the loop of this level around this place."""
+        loop = self._around(level)
+        if loop.index is None:
+            loop.index = Node("loop_index", (), "real", level)
+        return loop.index
+
+    def carried(self, level: int, k: int) -> Node:
+        """A carried value of the loop of this level around this place."""
+        return self._around(level).carried[k]
+
+    def end_loop(self, following: Sequence[Node]) -> Node:
+        """Ends the innermost loop, with what its carried values are in the next step."""
+        operands = self.reals(following)
+        loop = self._loops.pop()
+        outermost = not self._loops
+        nested = not outermost or loop.has_inner
+        body = Body(loop.level, nested, outermost, tuple(self.nodes), operands, loop.carried, loop.index)
+        self.nodes = loop.outside
+        made = Node("loop", loop.args, "real", body)
+        self.nodes.append(made)
+        return made
+
+    def result(self, loop: Node, k: int) -> Node:
+        made = Node("loop_out", (loop,), "real", k)
+        self.nodes.append(made)
+        return made
+
+    def _around(self, level: int) -> _OpenLoop:
+        return next(loop for loop in reversed(self._loops) if loop.level == level)
+
+
+# By numbers.
+
+
+def numbered(section: Section) -> tuple[Rows, tuple[tuple[int, Note], ...]]:
+    """A section by numbers, and its notes."""
+    writer = _RowWriter()
+    writer.write(section.nodes)
+    outputs = writer.numbers_of(section.outputs)
+    stores = tuple([(store.place, writer.number(store.value)) for store in section.stores])
+    locals_ = tuple([(local, writer.number(node)) for local, node in section.locals.items()])
+    notes = tuple([(writer.numbers[node], note) for node, note in section.notes.items()])
+    rows = Rows(tuple(writer.ops), tuple(writer.args), tuple(writer.attrs), outputs, stores, locals_)
+    return rows, notes
+
+
+class _RowWriter:
+    def __init__(self) -> None:
+        self.numbers: dict[Node, int] = {}
+        self.ops: list[str] = []
+        self.args: list[tuple[int, ...]] = []
+        self.attrs: list[Any] = []
+
+    def write(self, nodes: Iterable[Node]) -> None:
+        numbers, ops, all_args, attrs = self.numbers, self.ops, self.args, self.attrs
+        for node in nodes:
+            args = self.numbers_of(node.args)
+            if node.op == "loop":
+                self._write_loop(node, args)
+                continue
+            numbers[node] = len(ops)
+            ops.append(node.op)
+            all_args.append(args)
+            attrs.append(node.attr)
+
+    def number(self, node: Node) -> int:
+        """The number of a value; a leaf gets it here."""
+        return self.numbers[node] if node in self.numbers else self._row(node)
+
+    def numbers_of(self, nodes: Iterable[Node]) -> tuple[int, ...]:
+        """The numbers of values; leaves get theirs here."""
+        numbers = self.numbers
+        return tuple([numbers[node] if node in numbers else self._row(node) for node in nodes])
+
+    def _row(self, node: Node, args: tuple[int, ...] = (), attr: Any = None) -> int:
+        number = self.numbers[node] = len(self.ops)
+        self.ops.append(node.op)
+        self.args.append(args)
+        self.attrs.append(node.attr if attr is None else attr)
+        return number
+
+    def _write_loop(self, node: Node, args: tuple[int, ...]) -> None:
+        body: Body = node.attr
+        self._row(node, args, LoopShape(body.level, len(body.carried)))
+        for given in (*body.carried, *([body.index] if body.index is not None else ())):
+            self._row(given)
+        self.write(body.nodes)
+        following = self.numbers_of(body.following)
+        self.ops.append("next")
+        self.args.append(following)
+        self.attrs.append(None)
+
+
+def read_rows(rate: Rate, rows: Rows, notes: Iterable[tuple[int, Note]] = ()) -> Section:
+    """The section that `numbered` wrote."""
+    builder = SectionBuilder()
+    made: list[Any] = []
+    open_loops: list[int] = []
+    for op, args, attr in zip(rows.ops, rows.args, rows.attrs, strict=True):
+        if op == "loop":
+            builder.begin_loop(attr.level, [made[arg] for arg in args])
+            open_loops.append(len(made))
+            made.append(None)
+        elif op == "next":
+            made[open_loops.pop()] = builder.end_loop([made[arg] for arg in args])
+            made.append(None)
+        elif op == "loop_value":
+            made.append(builder.carried(*attr))
+        elif op == "loop_index":
+            made.append(builder.index(attr))
+        elif op in LEAVES:
+            made.append(Node(op, (), kind_of(op, attr), attr))
+        else:
+            node = Node(op, tuple([made[arg] for arg in args]), kind_of(op, attr), attr)
+            builder.nodes.append(node)
+            made.append(node)
+    return Section(
+        rate,
+        tuple(builder.nodes),
+        tuple([made[number] for number in rows.outputs]),
+        tuple([Store(place, made[number]) for place, number in rows.stores]),
+        {local: made[number] for local, number in rows.locals},
+        {made[number]: note for number, note in notes},
+    )
+
+
+LEAVES = frozenset({"const", "bits", "scalar", "line"})
+"""What is given, and never listed: it is there where it is used."""
+
+
+# Rewriting.
+
+
+class Rewriter:
+    """Copies values with others in the place of some: only what is made of these is copied. Values have to be given
+    after those that they are made of."""
+
+    def __init__(self, replaced: Mapping[Node, Node] | None = None) -> None:
+        self.new: dict[Node, Node] = dict(replaced or {})
+        """What has another one in its place."""
+
+    def of(self, node: Node) -> Node:
+        """What is in the place of a value that was given, or of a leaf."""
+        return self.new.get(node, node)
+
+    def all_of(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        new = self.new
+        if any(map(new.__contains__, nodes)):
+            return tuple([new.get(node, node) for node in nodes])
+        return nodes
+
+    def copied(self, nodes: Iterable[Node]) -> list[Node]:
+        """The values, in the same order."""
+        return [self.new[node] if node in self.new else self._copied(node) for node in nodes]
+
+    def _copied(self, node: Node) -> Node:
+        attr, args = node.attr, self.all_of(node.args)
+        if node.op == "loop":
+            attr = self.body(attr)
+        if attr is node.attr and args is node.args:
+            return node
+        made = self.new[node] = Node(node.op, args, node.kind, attr)
+        return made
+
+    def body(self, body: Body) -> Body:
+        nodes = tuple(self.copied(body.nodes))
+        following = self.all_of(body.following)
+        if following is body.following and all(new is old for new, old in zip(nodes, body.nodes, strict=True)):
+            return body
+        return Body(body.level, body.nested, body.outermost, nodes, following, body.carried, body.index)
+
+    def section(self, section: Section) -> Section:
+        return Section(
+            section.rate,
+            tuple(self.copied(section.nodes)),
+            self.all_of(section.outputs),
+            tuple([Store(store.place, self.of(store.value)) for store in section.stores]),
+            {number: self.of(node) for number, node in section.locals.items()},
+            {self.of(node): note for node, note in section.notes.items()},
+        )
+
+
+def joined(rate: Rate, sections: Iterable[Section]) -> Section:
+    """Sections as one, operands first: a local that one of them computes is that value for those after it."""
+    nodes: list[Node] = []
+    outputs: list[Node] = []
+    stores: list[Store] = []
+    known: dict[int, Node] = {}
+    notes: dict[Node, Note] = {}
+    for section in sections:
+        if known:
+            replaced = {leaf: known[leaf.attr.key] for leaf in section.leaves() if _is_local(leaf, known)}
+            section = Rewriter(replaced).section(section) if replaced else section  # noqa: PLW2901 - the same one
+        nodes += section.nodes
+        outputs += section.outputs
+        stores += section.stores
+        known.update(section.locals)
+        for node, note in section.notes.items():
+            notes.setdefault(node, note)
+    return Section(rate, tuple(nodes), tuple(outputs), tuple(stores), known, notes)
+
+
+def _is_local(leaf: Node, known: Mapping[int, Node]) -> bool:
+    return leaf.op in ("scalar", "line") and leaf.attr.source == "local" and leaf.attr.key in known
