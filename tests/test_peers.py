@@ -10,7 +10,7 @@ from benchmarks.peers.registry import PEERS
 from benchmarks.sound_peers import reference as sounds
 from benchmarks.sound_peers.peer import BLOCK, RATE
 from benchmarks.sound_peers.registry import PEERS as SOUND_PEERS
-from weft.backends.base import Block
+from weft.backends.base import SampleBlock
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.vm import ReferenceExecutor
@@ -72,7 +72,7 @@ def test_the_reference_of_sounds_is_what_the_patch_means(kernel, first):
     executable, memory = ReferenceExecutor().load(unit.kernel), StateMemory(unit.kernel.slots)
     # As long as a2 remembers anything.
     lead, count = (400 if kernel == "a2" and first else 0), 40
-    launch = Launch((1, lead + count), {"abstime": Block(first - lead, lead + count, RATE).times})
+    launch = Launch((1, lead + count), {"abstime": SampleBlock(first - lead, lead + count, RATE).times})
     heard = executable.planes(memory, launch)[:, 0, lead:]
     assert sounds.wrong(heard, sounds.sound(kernel, first, count), 1e-9) is None
 

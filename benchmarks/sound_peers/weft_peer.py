@@ -8,7 +8,7 @@ import weft
 from benchmarks.beside.ways import PATCHES, way_name, ways
 from benchmarks.sound_peers.peer import RATE, Prepared, Samples
 from benchmarks.sound_peers.reference import TOLERANCE
-from weft.backends.base import Block
+from weft.backends.base import SampleBlock
 from weft.backends.cpu import executor_problem
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
@@ -47,7 +47,7 @@ class WeftPeer:
 
         def play(count: int) -> None:
             nonlocal played, heard
-            block = Block(played, count, RATE)
+            block = SampleBlock(played, count, RATE)
             heard = executable.planes(memory, Launch((1, count), block.coords(unit.kernel), even=block.even))
             played += count
 

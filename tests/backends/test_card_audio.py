@@ -19,7 +19,7 @@ from tests.support.parity.cases import Case, picture
 from tests.support.parity.rule import compare
 from tests.support.series import LOOPS, PROGRAMS, looping
 from tests.support.tolerances import GENERATED, SERIES
-from weft.backends.base import Backend, Block, Env
+from weft.backends.base import Backend, Env, SampleBlock
 from weft.backends.card_audio import CardAudio
 from weft.backends.cpu import CpuCode
 from weft.backends.cpu_audio import CpuAudio
@@ -109,7 +109,7 @@ class Player:
         self.compiled = self.backend.compile_subgraph(self.unit, self._env(0), self._runner)
 
     def _env(self, samples: int) -> Env:
-        block = Block(self.first, samples, RATE, self.channels, self.given(self.first, samples))
+        block = SampleBlock(self.first, samples, RATE, self.channels, self.given(self.first, samples))
         return Env(64, 36, dt=1 / RATE, pictures=self.pictures, block=block)
 
     def play(self, *blocks: int) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tests.support.exprs import number_slot
 from tests.support.tolerances import SERIES, Tolerance
-from weft.backends.base import Block, Env
+from weft.backends.base import Env, SampleBlock
 from weft.backends.cpu_audio import CpuAudio, SoundCompiled
 from weft.backends.memory import StateMemory
 from weft.backends.registry import load_registry
@@ -40,7 +40,7 @@ class Player:
         self.compiled = self.prepared(text)
 
     def _env(self, samples: int) -> Env:
-        return Env(64, 36, dt=1 / self.rate, block=Block(self.first, samples, self.rate, self.channels))
+        return Env(64, 36, dt=1 / self.rate, block=SampleBlock(self.first, samples, self.rate, self.channels))
 
     def prepared(self, text: str) -> SoundCompiled:
         return self.backend.compile_subgraph(unit_of(text), self._env(0), self._runner)
@@ -142,8 +142,8 @@ def test_a_strand_of_the_picture_is_a_tone(executor: str) -> None:
 @pytest.mark.parametrize("rate", [44100.0, 48000.0, 12345.0])
 @pytest.mark.parametrize("first", [0, 48000 * 86400 + 1])
 def test_moments_do_not_depend_on_how_a_stream_is_cut(rate: float, first: int) -> None:
-    whole = Block(first, 1000, rate).times
-    assert np.array_equal(whole, np.concatenate([Block(first + at, 1, rate).times for at in range(1000)]))
+    whole = SampleBlock(first, 1000, rate).times
+    assert np.array_equal(whole, np.concatenate([SampleBlock(first + at, 1, rate).times for at in range(1000)]))
     assert np.array_equal(whole, [(first + at) / rate for at in range(1000)])
 
 
@@ -174,7 +174,7 @@ def test_every_machine_plays_what_the_reference_plays(executor: str) -> None:
 def test_what_is_led_is_read_sample_by_sample() -> None:
     player = Player("n<v> = prev(n@v) + mouse@x\naudio(n@v, key@a)\n")
     steps = np.linspace(0, 1, 64)
-    block = Block(0, 64, RATE, 2, {"mouse@x": steps, "key@a": np.ones(64)})
+    block = SampleBlock(0, 64, RATE, 2, {"mouse@x": steps, "key@a": np.ones(64)})
     heard = player.backend.execute_subgraph(player.compiled, Env(8, 8, block=block), ProgramRunner(CONTEXTS))
     np.testing.assert_allclose(heard[0], [np.cumsum(steps), np.ones(64)])
 

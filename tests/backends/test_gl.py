@@ -305,7 +305,7 @@ def test_a_picture_that_is_too_large_is_refused(graphics: Graphics) -> None:
 
 
 def test_a_text_that_the_driver_refuses_names_the_line_of_the_patch(graphics: Graphics) -> None:
-    from weft.backends.gl.programs import Program
+    from weft.backends.gl.programs import ShaderProgram
     from weft.codegen.glsl import fragment
 
     plasma = next(path for path in PICTURES_OF if path.stem == "plasma")
@@ -315,7 +315,7 @@ def test_a_text_that_the_driver_refuses_names_the_line_of_the_patch(graphics: Gr
     lines = shader.text.splitlines()
     lines[at] = f"oops {lines[at]}"
     with graphics.drawing(), pytest.raises(WeftError) as refused:
-        Program(graphics, replace(shader, text="\n".join(lines)))
+        ShaderProgram(graphics, replace(shader, text="\n".join(lines)))
     (problem,) = refused.value.diagnostics
     assert problem.code == "driver-refused"
     assert shader.places[at] in problem.message

@@ -25,7 +25,7 @@ from weft.backends.memory import StateMemory
 from weft.backends.metal import library
 from weft.backends.metal.backend import MetalBackend
 from weft.backends.metal.memory import MetalMemory
-from weft.backends.metal.program import Program
+from weft.backends.metal.program import ComputeProgram
 from weft.backends.metal_audio import MetalAudio
 from weft.backends.metal_compute import MetalCompute
 from weft.backends.metal_visual import MetalVisual
@@ -287,7 +287,7 @@ def test_a_refused_kernel_names_the_line_of_the_patch(either: Any) -> None:
     code: Any = MetalVisual().translate(unit)
     broken = replace(code.grid, text=code.grid.text.replace("float a = ", "float a = nowhere + "))
     with pytest.raises(WeftError, match=r"Metal refuses the program for p\.weft:1: .*nowhere"):
-        Program(either, unit.kernel, broken)
+        ComputeProgram(either, unit.kernel, broken)
 
 
 def test_a_launch_that_fails_is_a_loss() -> None:

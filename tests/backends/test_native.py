@@ -21,7 +21,7 @@ from weft.backends import llvm, native
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.native import NativeCode, NativeExecutor
-from weft.backends.native_call import Block
+from weft.backends.native_call import ArgumentBlock
 from weft.backends.still import Pictures
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.base import Kernel
@@ -211,7 +211,7 @@ def test_all_loops_of_a_nest_share_their_steps_lane_by_lane():
     ids=["doubles", "bits", "gaps", "short", "long", "not aligned"],
 )  # fmt: skip
 def test_no_other_array_gets_through(array):
-    block = Block(tuple(Word))
+    block = ArgumentBlock(tuple(Word))
     block.set_array(Word.OUT, np.zeros(12, np.float32), np.float32, 12)
     with pytest.raises(ValueError, match="machine code cannot be given"):
         block.set_array(Word.OUT, array, np.float32, 12)

@@ -20,7 +20,7 @@ from weft.backends.native import NativeExecutor
 from weft.backends.vector import VectorExecutor
 from weft.backends.vector_nodes import OneByOneError
 from weft.backends.vector_series import VectorSeries, series_of
-from weft.backends.vector_turn import INLINE, Turn, write_turn
+from weft.backends.vector_turn import INLINE, SerialRecurrence, write_recurrence
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
 from weft.codegen.base import Kernel
 from weft.codegen.opcodes import StrandCall
@@ -38,11 +38,11 @@ SIZES = (100, 1, 2, 511, 512, 513, 1500, 31)
 FILTER = "y<v> = prev(y@v) * 0.9 + sin(me@time * 300) * 0.1\nplay(y@v)"
 
 
-def turns(made: Kernel) -> list[Turn]:
+def turns(made: Kernel) -> list[SerialRecurrence]:
     """The loops of feedback of a kernel."""
     series = series_of(made)
     assert series is not None
-    return [part for part in series.parts if isinstance(part, Turn)]
+    return [part for part in series.parts if isinstance(part, SerialRecurrence)]
 
 
 def as_series(made: Kernel) -> VectorSeries:
@@ -233,14 +233,14 @@ def constant(value, kind):
 def computed(row, operands, rows=()):
     node = Node(row.name, tuple(operands), row.gives)
     varying = {node, *(each for each in operands if each.op == "line")}
-    turn = write_turn(kernel([("RETURN",)]), [node], {}, [node], varying)
+    turn = write_recurrence(kernel([("RETURN",)]), [node], {}, [node], varying)
     (found,), _ = turn.function(len(rows[0]) if rows else 1, [], rows, [], [], [])
     return found
 
 
 def test_loops_are_not_written():
     with pytest.raises(OneByOneError):
-        write_turn(kernel([("RETURN",)]), [node := Node("loop", (), "real")], {}, [node])
+        write_recurrence(kernel([("RETURN",)]), [node := Node("loop", (), "real")], {}, [node])
 
 
 def test_a_function_finds_nothing_but_what_it_needs():

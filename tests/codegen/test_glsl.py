@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from weft.codegen import glsl
-from weft.codegen.clike.expressions import Text, applied, assignment, literal
+from weft.codegen.clike.expressions import ExpressionText, applied, assignment, literal
 from weft.codegen.clike.literals import real_text, single
-from weft.codegen.clike.names import Names, identifier, remark
+from weft.codegen.clike.names import Identifiers, identifier, remark
 from weft.codegen.clike.prelude import PRELUDE
-from weft.codegen.clike.shader import Extent, Shader, UnsuitableError
+from weft.codegen.clike.shader import LaunchExtent, Shader, UnsuitableError
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build
@@ -165,7 +165,7 @@ def test_each_line_tells_where_it_comes_from() -> None:
 def test_the_block_holds_what_a_launch_is_given() -> None:
     shader = shader_of("#slider knob<v> = 0, 1, 0.5\ndisplay(me@x * knob@v + sin(me@time))\n")
     sources = [uniform.source for uniform in shader.uniforms]
-    assert Extent.COLUMNS in sources
+    assert LaunchExtent.COLUMNS in sources
     declared = shader.text[shader.text.index("uniform Frame") : shader.text.index("} frame;")].splitlines()[1:]
     assert [line.split()[1].rstrip(";") for line in declared] == [uniform.name for uniform in shader.uniforms]
     assert "knob_v" in [uniform.name for uniform in shader.uniforms]
@@ -216,7 +216,7 @@ def test_numbers_read_back_as_they_are() -> None:
     assert single(1e39) == math.inf
 
 
-A, B, C = map(Text, "abc")
+A, B, C = map(ExpressionText, "abc")
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ A, B, C = map(Text, "abc")
         (applied("max", [applied("+", [A, B]), C]), "max(a + b, c)"),
     ],
 )  # fmt: skip
-def test_parentheses_stand_where_they_are_needed(made: Text, text: str) -> None:
+def test_parentheses_stand_where_they_are_needed(made: ExpressionText, text: str) -> None:
     assert made.text == text
 
 
@@ -257,7 +257,7 @@ def test_identifiers() -> None:
     assert [identifier(name) for name in ("flow@x", "mouse@down * 1.5", "0.5", "…", "gl_x__y")] == [
         "flow_x", "mouse_down_1_5", "v0_5", "v", "vgl_x_y"
     ]  # fmt: skip
-    names = Names({"a"})
+    names = Identifiers({"a"})
     names.take("b")
     assert [names.new(name) for name in ("a", "a", "b", "c", "c")] == ["a_2", "a_3", "b_2", "c", "c_2"]
 

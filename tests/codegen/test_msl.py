@@ -7,7 +7,7 @@ import re
 import pytest
 
 from weft.codegen import glsl, msl
-from weft.codegen.clike.shader import Buffer, Shader, UnsuitableError, Use
+from weft.codegen.clike.shader import BufferSpec, BufferUse, Shader, UnsuitableError
 from weft.codegen.unit import Unit
 from weft.contexts import ContextTable
 from weft.errors import Source
@@ -148,7 +148,7 @@ def test_points() -> None:
     text = "a<v> = prev(a@v) * 0.5 + me@x\ndisplay(a@v)\ncompute(a@v(me@x ~ 0.25))\n"
     (kernel,) = (k for unit in units_of(text) for k in unit.points.values())
     shader = msl.points(kernel)
-    assert [buffer.use for buffer in shader.buffers] == [Use.FRAME, Use.OUT, *[Use.COORDINATE] * 2, Use.RING]
+    assert [buffer.use for buffer in shader.buffers] == [BufferUse.FRAME, BufferUse.OUT, *[BufferUse.COORDINATE] * 2, BufferUse.RING]
     assert [buffer.key for buffer in shader.buffers[2:4]] == list(shader.coords)
     assert "const device float *a_ring" in shader.text
     assert "uint count = frame.points;" in shader.text
@@ -169,14 +169,14 @@ def test_buffers_have_the_numbers_that_the_kernel_gives_them() -> None:
     declared = re.findall(r"(\w+) \[\[buffer\((\d+)\)\]\]", shader.text)
     assert [int(number) for _, number in declared] == list(range(len(shader.buffers)))
     names = {
-        Buffer(Use.FRAME): "frame", Buffer(Use.OUT): "pixels",
-        **{Buffer(Use.RING, bound.key): bound.name for bound in shader.images},
-        **{Buffer(Use.HISTORY, bound.key): bound.name for bound in shader.histories},
-        **{Buffer(Use.PICTURE, bound.key): bound.name for bound in shader.pictures},
-        **{Buffer(Use.ASKED, bound.key): bound.name for bound in shader.asked},
+        BufferSpec(BufferUse.FRAME): "frame", BufferSpec(BufferUse.OUT): "pixels",
+        **{BufferSpec(BufferUse.RING, bound.key): bound.name for bound in shader.images},
+        **{BufferSpec(BufferUse.HISTORY, bound.key): bound.name for bound in shader.histories},
+        **{BufferSpec(BufferUse.PICTURE, bound.key): bound.name for bound in shader.pictures},
+        **{BufferSpec(BufferUse.ASKED, bound.key): bound.name for bound in shader.asked},
     }  # fmt: skip
     assert [name for name, _ in declared] == [names[buffer] for buffer in shader.buffers]
-    assert {buffer.use for buffer in shader.buffers} >= {Use.HISTORY, Use.PICTURE, Use.RING}
+    assert {buffer.use for buffer in shader.buffers} >= {BufferUse.HISTORY, BufferUse.PICTURE, BufferUse.RING}
 
 
 def test_the_struct_is_as_long_as_what_a_launch_is_given() -> None:

@@ -18,7 +18,7 @@ from tests.test_patches import PATCHES
 from weft.backends.registry import load_registry
 from weft.codegen import msl
 from weft.codegen.base import Kernel
-from weft.codegen.clike.shader import Shader, UnsuitableError, Use
+from weft.codegen.clike.shader import BufferUse, Shader, UnsuitableError
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.runtime.build import build
@@ -56,7 +56,7 @@ def _forms(kernel: Kernel) -> list[Callable[[], Shader]]:
 def rich() -> Shader:
     """A kernel with all that kernels have."""
     *_, shader = (s for s in shaders_of(RICH) if s.packed)
-    assert {buffer.use for buffer in shader.buffers} == set(Use) - {Use.COORDINATE, Use.HISTORY}
+    assert {buffer.use for buffer in shader.buffers} == set(BufferUse) - {BufferUse.COORDINATE, BufferUse.HISTORY}
     return shader
 
 
@@ -165,8 +165,8 @@ def main_of(shader: Shader) -> str:
     known = {"columns": COLUMNS, "rows": ROWS, "grain_width": GRAIN[0], "grain_height": GRAIN[1]}
     numbers = np.array([known.get(uniform.name, 0) for uniform in shader.uniforms], np.uint32)
     sizes = {
-        Use.OUT: COLUMNS * ROWS * 4, Use.RING: 2 * COLUMNS * ROWS * 4, Use.PICTURE: GRAIN[0] * GRAIN[1] * 16,
-        Use.ASKED: COLUMNS * 4, Use.LIMIT: 4, Use.FRAME: numbers.nbytes,
+        BufferUse.OUT: COLUMNS * ROWS * 4, BufferUse.RING: 2 * COLUMNS * ROWS * 4, BufferUse.PICTURE: GRAIN[0] * GRAIN[1] * 16,
+        BufferUse.ASKED: COLUMNS * 4, BufferUse.LIMIT: 4, BufferUse.FRAME: numbers.nbytes,
     }  # fmt: skip
     taken = ", ".join(f"calloc({sizes[buffer.use]}, 1)" for buffer in shader.buffers)
     return f"""

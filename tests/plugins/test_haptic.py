@@ -24,7 +24,7 @@ from pythonosc.osc_server import BlockingOSCUDPServer
 
 import weft
 from weft.backends.base import Env
-from weft.backends.haptic import HAPTIC, RATE, VARIABLE, Stretch, datagrams, find_outlet, ticks_of_frame
+from weft.backends.haptic import HAPTIC, RATE, VARIABLE, TickBatch, datagrams, find_outlet, ticks_of_frame
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Diagnostic, Source, fitting
@@ -317,7 +317,7 @@ def test_a_bundle_tells_when_each_tick_was_due() -> None:
     ticks = range(5, 22)
     values = np.stack([np.arange(len(ticks)), -np.arange(len(ticks))], axis=1).astype(float)
     start = 1_800_000_000.0
-    (datagram,) = datagrams(Stretch(ticks, ("a", "b.0"), values, 0.021), start)
+    (datagram,) = datagrams(TickBatch(ticks, ("a", "b.0"), values, 0.021), start)
     bundle = OscBundle(datagram)
     assert bundle.timestamp == pytest.approx(start + 0.005, abs=1e-6)
     assert bundle.num_contents == len(ticks)
@@ -329,10 +329,10 @@ def test_a_bundle_tells_when_each_tick_was_due() -> None:
 def test_what_is_too_much_for_a_datagram_is_sent_in_several() -> None:
     names = tuple(f"value{n}" for n in range(40))
     values = np.random.default_rng(1).normal(size=(RATE, len(names))).astype(np.float32)
-    bundles = [OscBundle(d) for d in datagrams(Stretch(range(RATE), names, values, 1.0), 0.0)]
+    bundles = [OscBundle(d) for d in datagrams(TickBatch(range(RATE), names, values, 1.0), 0.0)]
     assert max(bundle.size for bundle in bundles) < 9216  # what macOS sends at most
     assert [[m.params[0] for m in tick] for bundle in bundles for tick in bundle] == values.tolist()
-    (single,) = datagrams(Stretch(range(1), names * 10, np.zeros((1, 400)), 0.0), 0.0)
+    (single,) = datagrams(TickBatch(range(1), names * 10, np.zeros((1, 400)), 0.0), 0.0)
     assert OscBundle(single).num_contents == 1
 
 

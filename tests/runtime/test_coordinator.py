@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from weft.backends.base import Env, Pool
+from weft.backends.base import Env, MemoryPool
 from weft.backends.registry import load_registry, register_backend
 from weft.backends.select import choose, parse_request
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
@@ -171,7 +171,7 @@ def test_two_backends_of_one_name_are_refused() -> None:
 
 
 def test_a_pool_hands_out_aligned_pieces_until_it_is_full() -> None:
-    pool = Pool(np.zeros(256, np.uint8))
+    pool = MemoryPool(np.zeros(256, np.uint8))
     first, second = pool.take((3,), np.float32), pool.take((2, 4), np.float64)
     assert second.shape == (2, 4)
     assert (second.ctypes.data - first.ctypes.data) % 64 == 0

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import NOTHING, check
-from weft.backends.gl.compiled import Pass, planes_of
-from weft.backends.gl.drawing import Canvas, Sources
+from weft.backends.gl.compiled import DrawPass, planes_of
+from weft.backends.gl.drawing import Canvas, PictureTextures
 from weft.backends.gl.graphics import Graphics, offscreen
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.points import Points
@@ -33,7 +33,7 @@ class GlExecutor:
         GraphicsError where there are no graphics."""
         self._graphics = graphics or offscreen()
         self._modern = modern
-        self._sources = Sources(self._graphics)
+        self._sources = PictureTextures(self._graphics)
         self._memories: WeakKeyDictionary[StateMemory, GlMemory] = WeakKeyDictionary()
 
     def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> None:
@@ -53,7 +53,7 @@ class GlExecutable:
         self,
         kernel: Kernel,
         graphics: Graphics,
-        sources: Sources,
+        sources: PictureTextures,
         memories: WeakKeyDictionary[StateMemory, GlMemory],
         modern: bool | None,
     ) -> None:
@@ -62,7 +62,7 @@ class GlExecutable:
         self._sources = sources
         self._memories = memories
         self._modern = glsl.needs_modern(kernel) if modern is None else modern
-        self._passes: dict[bool, Pass] = {}
+        self._passes: dict[bool, DrawPass] = {}
         self._points: Points | None = None
 
     def planes(self, memory: StateMemory, launch: Launch) -> Reals:
@@ -89,11 +89,11 @@ class GlExecutable:
         if stopped:
             launch.loop_stopped()
 
-    def _pass(self, packed: bool) -> Pass:
+    def _pass(self, packed: bool) -> DrawPass:
         if packed not in self._passes:
             shader = glsl.fragment(self.kernel, packed, self._modern)
             with self._graphics.drawing():
-                self._passes[packed] = Pass(self._graphics, self.kernel, shader)
+                self._passes[packed] = DrawPass(self._graphics, self.kernel, shader)
         return self._passes[packed]
 
     def _asked(self, memory: GlMemory, launch: Launch) -> Reals:

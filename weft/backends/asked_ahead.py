@@ -24,7 +24,7 @@ Place: TypeAlias = tuple[float, ...]
 _MOST = 4096
 
 
-class AskedAhead:
+class Prefetch:
     """Where a kernel will read strands in a tick."""
 
     def __init__(self, kernel: Kernel, refs: Collection[StrandRef]) -> None:
@@ -60,14 +60,14 @@ class AskedAhead:
         return {ref: list(places) for ref, places in found.items() if places}
 
 
-def asked_ahead(kernel: Kernel, on_devices: Collection[StrandRef]) -> AskedAhead | None:
+def prefetch_of(kernel: Kernel, on_devices: Collection[StrandRef]) -> Prefetch | None:
     """What finds out where a kernel reads strands that are on devices; None where there is at most one such place, so
     that nothing is to be gained, or where to find out would take another wait."""
     reads = list(_reads(kernel, on_devices))
     samples = any(node.op == "sample" for node in kernel.section(Rate.FRAME).walk())
     if kernel.tick != "launch" or samples or not (len(reads) > 1 or any(in_loop for _, in_loop in reads)):
         return None
-    return AskedAhead(kernel, frozenset(ref for ref, _ in reads))
+    return Prefetch(kernel, frozenset(ref for ref, _ in reads))
 
 
 def _reads(kernel: Kernel, refs: Collection[StrandRef]) -> Iterator[tuple[StrandRef, bool]]:

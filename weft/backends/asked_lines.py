@@ -20,7 +20,7 @@ from weft.ops.spec import ValueType
 _STORED: Mapping[ValueType, npt.DTypeLike] = {"real": np.float32, "truth": np.uint32, "bits": np.uint32}
 
 
-class AskedLines:
+class LineReads:
     """The locals of one section that others read, each in an array of 4 bytes an element, which may be longer than the
     line: up to a vector."""
 

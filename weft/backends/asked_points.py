@@ -27,7 +27,7 @@ _MANY = 2048
 _FEW = 4
 
 
-class AskedPoints:
+class PointReads:
     """A strand that others read. What remembers no pictures is computed by the processor if it is little: without a
     wait. So is all that is little where both share their memory."""
 

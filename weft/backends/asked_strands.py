@@ -15,7 +15,7 @@ from weft.backends.interpreter import Machine
 from weft.backends.launch import Launch, Value, picture_coords
 from weft.backends.vector_nodes import Calls, Values
 from weft.codegen.base import Kernel
-from weft.codegen.clike.asking import Asking
+from weft.codegen.clike.asking import ReadSite
 from weft.codegen.clike.read import strands_of
 from weft.codegen.values import Node
 from weft.ir.rates import Rate
@@ -30,13 +30,13 @@ handle gave it."""
 _CHANGING = frozenset({"scalar", "strand", "picture"})
 
 
-class AskedStrands:
+class StrandReads:
     """What one program is given of other subgraphs' strands."""
 
     def __init__(self, kernel: Kernel) -> None:
         """Raises UnsuitableError for a kernel whose program could not be given them."""
         self._kernel = kernel
-        self._asked = [_Strand(asking, kernel.sweep == "grid") for asking in strands_of(kernel)]
+        self._asked = [_StrandRead(asking, kernel.sweep == "grid") for asking in strands_of(kernel)]
 
     def nothing(self) -> Answers:
         """Something in the place of answers, for a launch that nobody sees: one value for each strand."""
@@ -56,10 +56,10 @@ class AskedStrands:
             return {strand.key: strand.answer(values, launch, device) for strand in self._asked}
 
 
-class _Strand:
+class _StrandRead:
     """One strand, read at certain places."""
 
-    def __init__(self, asking: Asking, in_place: bool) -> None:
+    def __init__(self, asking: ReadSite, in_place: bool) -> None:
         """`in_place` says that elements are where they are in every launch of a shape."""
         self.key = asking.asked.key
         self._ref = asking.asked.strand

@@ -130,7 +130,7 @@ def as_array(values: Values) -> npt.NDArray[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class SampleBlock:
     """A stretch of a stream that is computed at once: so many samples for each of the channels, `rate` of them a
     second; `first` counts from the start of the performance. `led` holds what comes from outside, by the names of the
     coordinates that it arrives as: a value for each sample, or [channels, samples] where each channel has its own."""
@@ -181,7 +181,7 @@ class Env:
     dt: float = 0.0
     inputs: Mapping[str, float] = field(default_factory=dict)
     pictures: Mapping[str, Picture] = field(default_factory=dict)
-    block: Block | None = None
+    block: SampleBlock | None = None
     threads: int = 1
     loop_stopped: Callable[[str], None] = lambda kernel: None
     warn: Callable[[Diagnostic], None] = lambda problem: None
@@ -241,7 +241,7 @@ class Reading(NamedTuple):
     coords: Mapping[str, Value]
 
 
-class Pool:
+class MemoryPool:
     """Memory for arrays that live together: one block, handed out piece by piece, and freed at once when nobody knows
     any of them any more."""
 
@@ -421,9 +421,9 @@ class DeviceMemory:
         """Copies from the device; waits until it is written."""
         return np.array(memory)
 
-    def pool(self, size: int) -> Pool:
+    def pool(self, size: int) -> MemoryPool:
         """An arena of so many bytes on the device, with copies from place to place."""
-        return Pool(np.zeros(size, np.uint8))
+        return MemoryPool(np.zeros(size, np.uint8))
 
 
 class Backend(DeviceProbe, KernelCompiler, KernelRunner, DeviceMemory):

@@ -14,7 +14,7 @@ from weft.backends.base import Backend, Compiled, Coordinator, DeviceLostError, 
 from weft.backends.card_compiled import CardCompiled
 from weft.backends.launch import Launch, Value
 from weft.backends.launching import at_points, nowhere, tick
-from weft.backends.once_code import OnceCode, once_code
+from weft.backends.prologue_code import PrologueCode, prologue_code
 from weft.backends.shader_code import Dialect, ShaderCode, problem, translated
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.unit import Unit
@@ -44,7 +44,7 @@ class CardBackend(Backend):
 
     def translate(self, unit: Unit, tier: int = 1) -> object:
         if tier > 1:
-            return once_code(unit.kernel)
+            return prologue_code(unit.kernel)
         try:
             return self.code(unit)
         except UnsuitableError:
@@ -54,7 +54,7 @@ class CardBackend(Backend):
         return self.own(compiled).once.tier
 
     def exchange(self, compiled: Compiled, code: object) -> None:
-        if isinstance(code, OnceCode):
+        if isinstance(code, PrologueCode):
             self.own(compiled).once.exchange(code)
 
     def code(self, unit: Unit) -> ShaderCode:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.base import Block
+from weft.backends.base import SampleBlock
 from weft.backends.launch import SINCE, TIME, Launch, Reals, Value
 from weft.backends.memory import StateMemory
 from weft.backends.sound_code import SoundCode
@@ -24,7 +24,7 @@ _AHEAD = 4
 _MOST_AHEAD = 2048
 
 
-class Stretch(ABC):
+class SampleChunk(ABC):
     """Samples that the card computes, or has computed: `count` of them for each channel, from sample `first` on."""
 
     def __init__(self, first: int, shape: tuple[int, int, int]) -> None:
@@ -56,7 +56,7 @@ class Stretch(ABC):
 class Sounding(Protocol):
     """The program of a sound, with its buffers."""
 
-    def begin(self, first: int, launches: Sequence[Launch]) -> Stretch:
+    def begin(self, first: int, launches: Sequence[Launch]) -> SampleChunk:
         """Asks for the samples of a stretch, of which there is a launch for each channel; waits for nothing. Raises
         what the device raises when it is lost."""
         ...
@@ -72,15 +72,15 @@ class CardSound:
     memory: StateMemory = field(default_factory=lambda: StateMemory(()))
     _known: Hashable = None
     """What the stretches were computed with."""
-    _stretches: tuple[Stretch, ...] = ()
+    _stretches: tuple[SampleChunk, ...] = ()
     """The one that is being played, and the one behind it, for which the card has been asked."""
 
-    def play(self, block: Block, launch: Launch) -> Reals:
+    def play(self, block: SampleBlock, launch: Launch) -> Reals:
         """The samples of a block [channels, outputs, samples], with one channel where all sound the same. `launch` has
         all but the coordinates. Raises what the device raises when it is lost."""
         kernel = self.unit.kernel
         channels = block.channels if block.differs(kernel) else 1
-        ask = _Asking(self, block, launch, channels)
+        ask = _ChunkPrefetch(self, block, launch, channels)
         known = ask.known()
         if known is None:
             self._known, self._stretches = None, ()
@@ -90,7 +90,7 @@ class CardSound:
         pieces = list(self._pieces(block, launch, ask.stretch))
         return np.concatenate([np.zeros((channels, len(kernel.outputs), 0)), *pieces], axis=2)
 
-    def _pieces(self, block: Block, launch: Launch, ask: Callable[[int, int], Stretch]) -> Iterator[Reals]:
+    def _pieces(self, block: SampleBlock, launch: Launch, ask: Callable[[int, int], SampleChunk]) -> Iterator[Reals]:
         at, end = block.first, block.first + block.samples
         while at < end:
             self._reach(at, block.samples, ask)
@@ -99,7 +99,7 @@ class CardSound:
             yield piece
             at += piece.shape[2]
 
-    def _reach(self, at: int, samples: int, ask: Callable[[int, int], Stretch]) -> None:
+    def _reach(self, at: int, samples: int, ask: Callable[[int, int], SampleChunk]) -> None:
         """Has the stretch with sample `at` come first, and the card at work on the one behind it."""
         self._stretches = tuple(s for s in self._stretches if s.end > at)
         if not self._stretches or self._stretches[0].first > at:
@@ -108,7 +108,7 @@ class CardSound:
         if len(self._stretches) == 1:
             self._stretches += (ask(self._stretches[0].end, max(samples, min(_AHEAD * samples, _MOST_AHEAD))),)
 
-    def _heard(self, stretch: Stretch, launch: Launch) -> Reals:
+    def _heard(self, stretch: SampleChunk, launch: Launch) -> Reals:
         samples = stretch.samples()
         if stretch.stopped:
             stretch.stopped = False
@@ -134,11 +134,11 @@ class CardSound:
 
 
 @dataclass(frozen=True)
-class _Asking:
+class _ChunkPrefetch:
     """Asks for stretches as a block is computed."""
 
     sound: CardSound
-    block: Block
+    block: SampleBlock
     launch: Launch
     channels: int
 
@@ -156,7 +156,7 @@ class _Asking:
             tuple(self.launch.uniforms.items()), tuple(map(id, self.launch.pictures.values())),
         )  # fmt: skip
 
-    def stretch(self, first: int, count: int) -> Stretch:
+    def stretch(self, first: int, count: int) -> SampleChunk:
         """So many samples, from this one on. Beyond the block, all that comes from outside stays as it is in it."""
         # A view is written anew where it lies, so what is on the card is not it.
         pictures = {path: np.array(p) if is_view(path) else p for path, p in self.launch.pictures.items()}

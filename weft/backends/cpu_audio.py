@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.base import Block, Compiled, Coordinator, Env
+from weft.backends.base import Compiled, Coordinator, Env, SampleBlock
 from weft.backends.cpu import CpuBackend, CpuCompiled
 from weft.backends.launch import Launch
 from weft.backends.launching import tick
@@ -85,7 +85,7 @@ def _memories(compiled: Compiled) -> tuple[StateMemory, ...]:
     return compiled.memories if isinstance(compiled, SoundCompiled) else (compiled.memory,)
 
 
-def block_of(env: Env) -> Block:
+def block_of(env: Env) -> SampleBlock:
     """The block of a stream that is to be computed."""
     if env.block is None:
         raise ValueError("a stream can only be computed block by block")

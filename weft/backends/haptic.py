@@ -78,7 +78,7 @@ def ticks_of_frame(number: int, abstime: float, dt: float, due: int | None) -> r
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TickBatch:
     """What a frame gives: the `values` [ticks, names], all finite, of consecutive ticks; `abstime` is the frame's."""
 
     ticks: range
@@ -95,7 +95,7 @@ class Outlet(Protocol):
         """What people call it."""
         ...
 
-    def send(self, stretch: Stretch) -> None:
+    def send(self, stretch: TickBatch) -> None:
         """Sends what a frame gives. Raises OSError."""
         ...
 
@@ -105,11 +105,11 @@ class Nowhere:
 
     name = f"values are computed, but not sent; {_FORMS}"
 
-    def send(self, stretch: Stretch) -> None:
+    def send(self, stretch: TickBatch) -> None:
         pass
 
 
-class Lines:
+class LineFile:
     """A file with a line for each tick: its time in seconds, and `name=value` for each of its values."""
 
     def __init__(self, path: Path) -> None:
@@ -118,7 +118,7 @@ class Lines:
         self._descriptor: int | None = None
         self._is_torn = False
 
-    def send(self, stretch: Stretch) -> None:
+    def send(self, stretch: TickBatch) -> None:
         lines = [
             f"{tick / RATE:.3f} " + " ".join(f"{n}={v:.9g}" for n, v in zip(stretch.names, values, strict=True))
             for tick, values in zip(stretch.ticks, stretch.values.tolist(), strict=True)
@@ -153,7 +153,7 @@ class Osc:
         self._start = 0.0
         """The time of day at which the performance began, had it never paused."""
 
-    def send(self, stretch: Stretch) -> None:
+    def send(self, stretch: TickBatch) -> None:
         if self._socket is None:
             self._socket = socket.socket(self._family, socket.SOCK_DGRAM)
             self._socket.setblocking(False)
@@ -197,7 +197,7 @@ def _pattern(names: tuple[str, ...]) -> _Pattern:
     return _Pattern(head[:-_TAG], whole.build().dgram[len(head) :], tag, tuple(values))
 
 
-def datagrams(stretch: Stretch, start: float) -> Iterator[bytes]:
+def datagrams(stretch: TickBatch, start: float) -> Iterator[bytes]:
     """The bundles of a frame of a performance that began at a time of day. python-osc takes milliseconds for a bundle,
     so it gives the pattern of a tick, and tags and values are filled in."""
     import numpy as np
@@ -242,7 +242,7 @@ def _find_osc(where: str) -> Osc:
         raise _unusable(f'there is no way to a host "{host}": {_reason(failure)}', "is it spelt as meant?") from failure
 
 
-def _find_file(path: Path) -> Lines:
+def _find_file(path: Path) -> LineFile:
     folder, other = path.parent, "name another one"
     try:
         if not folder.is_dir():
@@ -253,7 +253,7 @@ def _find_file(path: Path) -> Lines:
             raise _unusable(f"{path} may not be written", other)
     except OSError as failure:
         raise _unusable(f"{path} cannot be written: {_reason(failure)}", other) from failure
-    return Lines(path)
+    return LineFile(path)
 
 
 def _unusable(reason: str, remedy: str) -> WeftError:
@@ -315,7 +315,7 @@ def backend() -> type[Backend]:
             values = np.where(np.isfinite(values), values, 0.0)
             if outputs:
                 names = tuple(label.partition(".")[2] for label in outputs)
-                self._send(Stretch(ticks, names, values, env.abstime), env)
+                self._send(TickBatch(ticks, names, values, env.abstime), env)
             return values
 
         def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
@@ -330,7 +330,7 @@ def backend() -> type[Backend]:
         def _ticks(self, compiled: Compiled, env: Env) -> range:
             return ticks_of_frame(env.tick, env.abstime, env.dt, self._due.get(compiled.memory))
 
-        def _send(self, stretch: Stretch, env: Env) -> None:
+        def _send(self, stretch: TickBatch, env: Env) -> None:
             """Sends values. That they do not arrive is told once, and stops nothing."""
             try:
                 self._outlet.send(stretch)

@@ -34,7 +34,7 @@ Trace: TypeAlias = Callable[[TraceEvent], None]
 
 
 @dataclass(slots=True)
-class Loop:
+class RunningLoop:
     """A loop while it runs."""
 
     first: float
@@ -55,12 +55,12 @@ class Machine:
     row: int = 0
     column: int = 0
     stack: list[float] = field(default_factory=list)
-    loops: list[Loop] = field(default_factory=list)
+    loops: list[RunningLoop] = field(default_factory=list)
     steps_left: int = 0
     """How many steps the nest of loops may still make."""
     loop_stopped: bool = False
 
-    def make_step(self, loop: Loop) -> bool:
+    def make_step(self, loop: RunningLoop) -> bool:
         """Whether the loop goes on with another step, which is then set up."""
         loop.index = loop.first + loop.count
         if not loop.index <= loop.last:
@@ -328,7 +328,7 @@ def _begin_loop(loops: _Loops, at: int, shape: LoopShape) -> Step:
         first, last, *values = _pop(machine.stack, 2 + shape.carried)
         if outermost:
             machine.steps_left = NEST_STEPS
-        loop = Loop(first, last, values)
+        loop = RunningLoop(first, last, values)
         if machine.make_step(loop):
             machine.loops.append(loop)
             return None

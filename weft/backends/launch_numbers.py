@@ -13,9 +13,9 @@ import numpy.typing as npt
 from weft.backends.interpreter import Interpreter, Machine
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
-from weft.backends.once_code import OnceCode, OnceMachine, is_improvable
+from weft.backends.prologue_code import PrologueCode, PrologueMachine, is_improvable
 from weft.codegen.base import Kernel
-from weft.codegen.clike.shader import Extent, Past, Shader, Source
+from weft.codegen.clike.shader import LaunchExtent, Past, Shader, Source
 from weft.codegen.native.layout import Head, PictureWord
 from weft.codegen.values import Scalar
 from weft.ir.rates import Rate
@@ -35,7 +35,7 @@ class Once:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self._interpreter = Interpreter(replace(kernel, sections=tuple(s for s in kernel.sections if s.rate in _ONCE)))
-        self._machine: OnceMachine | None = None
+        self._machine: PrologueMachine | None = None
 
     @property
     def tier(self) -> int | None:
@@ -44,9 +44,9 @@ class Once:
             return 2
         return 1 if is_improvable(self.kernel) else None
 
-    def exchange(self, code: OnceCode) -> None:
+    def exchange(self, code: PrologueCode) -> None:
         """Takes machine code into use, from the next launch on. May be called from any thread."""
-        self._machine = OnceMachine(self.kernel, code)
+        self._machine = PrologueMachine(self.kernel, code)
 
     def begin(self, memory: StateMemory, launch: Launch) -> Machine:
         """Computes it; what slots that are numbers will have been one tick ago is written to the memory."""
@@ -57,7 +57,7 @@ class Once:
             return self._interpreter.begin(memory, launch)
 
 
-class Block:
+class PrologueBlock:
     """Packs the block of one program."""
 
     def __init__(self, shader: Shader) -> None:
@@ -98,11 +98,11 @@ def _reader(source: Source) -> _Number:
             return lambda machine, _: float(machine.coords[name])
         case Scalar("local", int(number)):
             return lambda machine, _: float(machine.locals[number])
-        case Extent.ROWS:
+        case LaunchExtent.ROWS:
             return lambda machine, finished: (machine.memory if finished else machine.launch).shape[0]
-        case Extent.COLUMNS:
+        case LaunchExtent.COLUMNS:
             return lambda machine, finished: (machine.memory if finished else machine.launch).shape[1]
-        case Extent.POINTS:
+        case LaunchExtent.POINTS:
             return lambda machine, _: machine.launch.shape[1]
         case PictureWord(path, "width" | "height" as extent):
             axis = 1 if extent == "width" else 0

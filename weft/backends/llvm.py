@@ -66,12 +66,12 @@ def runs_here(isa: Isa) -> bool:
     return isa.triple == here.isa.triple and order.index(isa) >= order.index(here.isa)
 
 
-class Failure(RefusedError):  # noqa: N818 - what failed is LLVM
+class LlvmFailure(RefusedError):  # noqa: N818 - what failed is LLVM
     """LLVM did not take a program, and says why."""
 
 
 def machine_code(text: str, processor: Processor, level: int) -> bytes:
-    """An object file from the text of a module; `level` is LLVM's, from 0 (quickly made) to 3. Raises `Failure`."""
+    """An object file from the text of a module; `level` is LLVM's, from 0 (quickly made) to 3. Raises `LlvmFailure`."""
     with _compiling():
         machine, module = _parsed(text, processor, level)
         code: bytes = machine.emit_object(module)
@@ -93,7 +93,7 @@ def _compiling() -> Iterator[None]:
         yield
     except RuntimeError as failure:
         first = next(filter(None, map(str.strip, str(failure).splitlines())), "no reason given")
-        raise Failure(f"LLVM does not take its machine code ({first}), which is a bug in weft") from failure
+        raise LlvmFailure(f"LLVM does not take its machine code ({first}), which is a bug in weft") from failure
 
 
 class Functions:

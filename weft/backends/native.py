@@ -20,7 +20,7 @@ from weft.backends.launch import Launch, Reals
 from weft.backends.llvm import Functions, Processor
 from weft.backends.memory import StateMemory
 from weft.backends.native_series import SeriesCode, SeriesExecutable
-from weft.backends.native_stage import Program, Stage
+from weft.backends.native_stage import LaunchBuffers, LinkedCode
 from weft.backends.pixels import channels, check_picture
 from weft.backends.vector import VectorExecutor
 from weft.backends.vector_stage import Code
@@ -176,8 +176,8 @@ class NativeExecutable:
         self._lock = threading.Lock()
         self._checked: tuple[weakref.ref[StateMemory], tuple[int, int]] | None = None
         """The memory and the shape of the last launch that was looked at in full, and found to fit."""
-        self._programs: dict[tuple[bool, bool], Program] = {}
-        self._stages: dict[tuple[bool, tuple[int, int]], Stage] = {}
+        self._programs: dict[tuple[bool, bool], LinkedCode] = {}
+        self._stages: dict[tuple[bool, tuple[int, int]], LaunchBuffers] = {}
         self._refused: set[bool] = set()
         """Whether planes, and pixels, are left to the vector machine."""
         for packed, code in codes.items():
@@ -257,26 +257,26 @@ class NativeExecutable:
         with np.errstate(all="ignore"):
             return self._interpreter.begin(memory, launch)
 
-    def _stage(self, packed: bool, shape: tuple[int, int]) -> Stage:
+    def _stage(self, packed: bool, shape: tuple[int, int]) -> LaunchBuffers:
         """What a size of launch needs; that of the last few is kept."""
         key = (packed, shape)
-        stage = self._stages.pop(key, None) or Stage(self.kernel, self._program(packed, shape[1]), shape)
+        stage = self._stages.pop(key, None) or LaunchBuffers(self.kernel, self._program(packed, shape[1]), shape)
         self._stages[key] = stage
         while len(self._stages) > _STAGES:
             del self._stages[next(iter(self._stages))]
         return stage
 
-    def _program(self, packed: bool, width: int) -> Program:
+    def _program(self, packed: bool, width: int) -> LinkedCode:
         program = self._programs.get((packed, False)) or self._made(packed, narrow=False)
         return program if width >= program.layout.lanes else self._made(packed, narrow=True)
 
-    def _made(self, packed: bool, narrow: bool) -> Program:
+    def _made(self, packed: bool, narrow: bool) -> LinkedCode:
         if (packed, narrow) not in self._programs:
             self._programs[packed, narrow] = _linked(self._executor.code(self.kernel, packed, 1, narrow))
         return self._programs[packed, narrow]
 
 
-def _linked(code: NativeCode) -> Program:
+def _linked(code: NativeCode) -> LinkedCode:
     layout = code.layout
     there = ((ELEMENTS, True), (COLUMNS, layout.columns), (ROWS, layout.rows), (FRAME, layout.frame))
-    return Program(layout, Functions(code.code, tuple(name for name, is_there in there if is_there)), code.tier)
+    return LinkedCode(layout, Functions(code.code, tuple(name for name, is_there in there if is_there)), code.tier)

@@ -17,7 +17,7 @@ from weft.backends.llvm import Functions
 from weft.codegen.native.layout import Field, Word
 
 
-class Block:
+class ArgumentBlock:
     """The words that the functions of a kernel are given, and the arrays that these point to."""
 
     def __init__(self, fields: Sequence[Field]) -> None:
@@ -72,12 +72,12 @@ def _problems(array: npt.NDArray[Any], dtype: type[np.generic], length: int, wri
     return f"{array.size} × {array.dtype}: {', '.join(found)}"
 
 
-def call(functions: Functions, name: str, block: Block) -> None:
+def call(functions: Functions, name: str, block: ArgumentBlock) -> None:
     """Runs one function in this thread."""
     functions[name](block.address)
 
 
-def call_at_once(functions: Functions, name: str, block: Block, threads: int, pool: BandPool) -> None:
+def call_at_once(functions: Functions, name: str, block: ArgumentBlock, threads: int, pool: BandPool) -> None:
     """Runs one function in several threads at once, which share its work; comes back when all are done."""
     block.set_number(Word.NEXT, 0)
     if threads == 1:

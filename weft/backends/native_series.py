@@ -15,7 +15,7 @@ from weft.backends.executor import Executable, RefusedError, check, pack_planes
 from weft.backends.launch import TIME, Even, Launch, Picture, Reals
 from weft.backends.llvm import Functions
 from weft.backends.memory import StateMemory
-from weft.backends.native_call import Block, call
+from weft.backends.native_call import ArgumentBlock, call
 from weft.backends.native_times import evenly
 from weft.codegen.base import Kernel
 from weft.codegen.native.chunks import SERIES
@@ -101,12 +101,12 @@ class SeriesExecutable:
 
 
 @dataclass(slots=True)
-class _Link:
+class _LinkedRings:
     """A block of arguments that points to the rings of one memory, with the count of its ticks and of what it took over
     as the last launch has left them: the code moves the heads on by itself."""
 
     memory: weakref.ref[StateMemory]
-    block: Block
+    block: ArgumentBlock
     ticks: int = -1
     takeovers: int = -1
 
@@ -133,7 +133,7 @@ class _Buffers:
         self._histories = [field for field in layout.fields if isinstance(field, History)]
         self._heads = [field for field in layout.fields if isinstance(field, Head)]
         self._pictures = [field for field in layout.fields if isinstance(field, PictureWord)]
-        self._links: list[_Link] = []
+        self._links: list[_LinkedRings] = []
 
     def run(self, memory: StateMemory, launch: Launch) -> Reals:
         """The samples of a launch [outputs, height, width], in their order."""
@@ -168,7 +168,7 @@ class _Buffers:
         stopped, self._stopped = self._stopped, False
         return stopped
 
-    def _prepared(self, memory: StateMemory, launch: Launch, count: int) -> _Link:
+    def _prepared(self, memory: StateMemory, launch: Launch, count: int) -> _LinkedRings:
         if not 0 < count <= self._capacity:
             check(self._kernel, memory, launch)
             self._make_room(count)
@@ -189,19 +189,19 @@ class _Buffers:
             _give_picture(link.block, field, launch.pictures[field.path])
         return link
 
-    def _link(self, memory: StateMemory, launch: Launch) -> _Link:
+    def _link(self, memory: StateMemory, launch: Launch) -> _LinkedRings:
         """The block for a memory. Those of the last few are kept: channels take turns."""
         for link in self._links:
             if link.memory() is memory:
                 if (link.ticks, link.takeovers) != (memory.ticks, memory.takeovers):
                     self._connect(link, memory, launch)
                 return link
-        link = _Link(weakref.ref(memory), self._block())
+        link = _LinkedRings(weakref.ref(memory), self._block())
         self._connect(link, memory, launch)
         self._links = [*self._links, link][-_LINKS:]
         return link
 
-    def _connect(self, link: _Link, memory: StateMemory, launch: Launch) -> None:
+    def _connect(self, link: _LinkedRings, memory: StateMemory, launch: Launch) -> None:
         """Points to the rings of a memory. They live as long as that does, or until it takes over others."""
         block = link.block
         check(self._kernel, memory, launch)
@@ -226,9 +226,9 @@ class _Buffers:
         self._filled = [(str(line.key), array) for line, array in self._lines.items()]
         self._links.clear()
 
-    def _block(self) -> Block:
+    def _block(self) -> ArgumentBlock:
         """A block that points to all that is the same for every memory."""
-        block = Block(self._layout.fields)
+        block = ArgumentBlock(self._layout.fields)
         words = {
             Word.NUMBERS: self._numbers, Word.SCALARS: self._scalars, Word.SCRATCH: self._scratch,
         }  # fmt: skip
@@ -238,18 +238,18 @@ class _Buffers:
         return block
 
 
-def _give_outputs(block: Block, out: npt.NDArray[np.float64]) -> None:
+def _give_outputs(block: ArgumentBlock, out: npt.NDArray[np.float64]) -> None:
     block.set_array(Word.OUT, out, np.float64, out.size, writes=True)
     block.set_number(Word.STRIDE, out.shape[1])
 
 
-def _give_times(block: Block, even: Even) -> None:
+def _give_times(block: ArgumentBlock, even: Even) -> None:
     block.set_real(Word.ORIGIN, even.origin)
     block.set_real(Word.FIRST, even.first)
     block.set_real(Word.RATE, even.rate)
 
 
-def _give_picture(block: Block, field: PictureWord, picture: Picture) -> None:
+def _give_picture(block: ArgumentBlock, field: PictureWord, picture: Picture) -> None:
     if field.what == "pixels":
         pixels = np.ascontiguousarray(picture)
         block.set_array(field, pixels, np.float32, pixels.shape[0] * pixels.shape[1] * CHANNELS)

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.asked_lines import AskedLines
+from weft.backends.asked_lines import LineReads
 from weft.backends.bands import BandPool
 from weft.backends.interpreter import Machine
 from weft.backends.launch import Launch, Value
 from weft.backends.llvm import Functions
 from weft.backends.memory import StateMemory
-from weft.backends.native_call import Block, call, call_at_once
+from weft.backends.native_call import ArgumentBlock, call, call_at_once
 from weft.backends.pixels import level
 from weft.codegen.base import Kernel
 from weft.codegen.native.frame import FRAME
 from weft.codegen.native.functions import COLUMNS, ELEMENTS, ROWS
-from weft.codegen.native.layout import CHANNELS, Cell, Field, Head, History, Layout, PictureWord, Ring, Word
+from weft.codegen.native.layout import CHANNELS, Field, Head, History, ImageCell, Layout, PictureWord, Ring, Word
 from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate
 
@@ -31,7 +31,7 @@ _BANDS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class LinkedCode:
     """Code that is linked."""
 
     layout: Layout
@@ -59,15 +59,15 @@ class _Coordinate:
         self.given = given
 
 
-class Stage:
+class LaunchBuffers:
     """A kernel's code with the memory that it needs for one size of picture."""
 
-    def __init__(self, kernel: Kernel, program: Program, shape: tuple[int, int]) -> None:
+    def __init__(self, kernel: Kernel, program: LinkedCode, shape: tuple[int, int]) -> None:
         self._kernel = kernel
         self._program = program
         self._layout = layout = program.layout
         self._shape = height, width = shape
-        self._block = block = Block(layout.fields)
+        self._block = block = ArgumentBlock(layout.fields)
         block.set_number(Word.WIDTH, width)
         block.set_number(Word.HEIGHT, height)
         self._scalars = np.zeros(len(layout.scalars), np.uint32)
@@ -93,7 +93,7 @@ class Stage:
                     self._coordinates.append(_Coordinate(str(field.key), count, array))
                 elif field.source == "local" and field.rate in asked:
                     asked[field.rate][field] = array
-        self._asked = [AskedLines(kernel, rate, lines) for rate, lines in asked.items()]
+        self._asked = [LineReads(kernel, rate, lines) for rate, lines in asked.items()]
         self._borrowed = [field for field in layout.fields if not isinstance(field, (Word, Line))]
         """What may be another thing in each launch."""
 
@@ -138,7 +138,7 @@ class Stage:
         block = self._block
         height, width = self._shape
         match field:
-            case Cell(slot, plane, k):
+            case ImageCell(slot, plane, k):
                 cell = memory.ring(slot)[memory.cell(slot, k), plane]
                 block.set_array(field, cell, np.float32, height * width, writes=k == 0)
             case Ring(slot):

@@ -12,11 +12,11 @@ from weft.backends.interpreter import Machine
 from weft.backends.launch import Launch
 from weft.backends.llvm import Functions
 from weft.backends.memory import StateMemory
-from weft.backends.native_call import Block, call
+from weft.backends.native_call import ArgumentBlock, call
 from weft.codegen.base import Kernel
 from weft.codegen.native.frame import FRAME
 from weft.codegen.native.layout import CHANNELS, Field, Head, History, PictureWord, Word
-from weft.codegen.native.once import OnceLayout, emit_once, once_length
+from weft.codegen.native.once import PrologueLayout, emit_prologue, prologue_length
 from weft.codegen.native.target import TIERS
 from weft.ir.rates import Rate
 
@@ -27,39 +27,39 @@ _LEVEL = TIERS[max(TIERS)].level
 
 
 @dataclass(frozen=True, slots=True)
-class OnceCode:
+class PrologueCode:
     """An object file for this machine, and how its function is called. It can be pickled."""
 
-    layout: OnceLayout
+    layout: PrologueLayout
     code: bytes
 
 
 def is_improvable(kernel: Kernel) -> bool:
     """Whether machine code of what comes once in a launch would be worth making, on a machine that can make any."""
-    return once_length(kernel) > _WORTH_CODE and llvm.problem() is None
+    return prologue_length(kernel) > _WORTH_CODE and llvm.problem() is None
 
 
-def once_code(kernel: Kernel) -> OnceCode | None:
+def prologue_code(kernel: Kernel) -> PrologueCode | None:
     """The code of a kernel; None where there is none, or it is not worth it."""
     processor = llvm.host() if is_improvable(kernel) else None
     if processor is None:
         return None
     try:
         with making("machine code"):
-            module = emit_once(kernel, processor.isa)
-        return OnceCode(module.layout, llvm.machine_code(module.text, processor, _LEVEL)) if module else None
+            module = emit_prologue(kernel, processor.isa)
+        return PrologueCode(module.layout, llvm.machine_code(module.text, processor, _LEVEL)) if module else None
     except RefusedError:
         return None  # the interpreter computes it
 
 
-class OnceMachine:
+class PrologueMachine:
     """Runs the code of a kernel."""
 
-    def __init__(self, kernel: Kernel, code: OnceCode) -> None:
+    def __init__(self, kernel: Kernel, code: PrologueCode) -> None:
         self._kernel = kernel
         self._functions = Functions(code.code, (FRAME,))
         self._layout = layout = code.layout
-        self._block = block = Block(layout.fields)
+        self._block = block = ArgumentBlock(layout.fields)
         # Between ticks, what was stored last is one tick ago already.
         self._finished = 1 if kernel.sweep == "points" else 0
         self._numbers = np.zeros(len(layout.numbers))

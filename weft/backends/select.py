@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from weft.backends.base import Backend, DeviceInfo
-from weft.backends.chains import CPU, FAMILIES, Link, chain_of
+from weft.backends.chains import CPU, FAMILIES, ChainLink, chain_of
 from weft.backends.cpu import EXECUTORS, CpuBackend, executor_problem
 from weft.backends.known_costs import KnownCosts, read_costs
 from weft.backends.placement import COSTS, Costs
@@ -72,7 +72,7 @@ class _Problem:
 
 
 @dataclass(frozen=True)
-class _Way:
+class _BackendConfig:
     """A backend, and how it executes, by the name of both."""
 
     name: str
@@ -187,12 +187,12 @@ class _Chooser:
                 faster.append(f"{link.name} is faster, but {found.reason}")
         for backend in self._registry.of_context(context):
             if backend.context == context and not issubclass(backend, CpuBackend):
-                alone = self._on(context, _Way(backend.name, backend))
+                alone = self._on(context, _BackendConfig(backend.name, backend))
                 if isinstance(alone, Choice):
                     return replace(alone, reason="the only one for this context")
         return None
 
-    def _of_link(self, context: str, link: Link) -> Choice | _Problem | None:
+    def _of_link(self, context: str, link: ChainLink) -> Choice | _Problem | None:
         """None where there is nothing of the kind, which needs no words."""
         if link.software is False and not self._may_have_hardware(context, link.name):
             return None
@@ -212,17 +212,17 @@ class _Chooser:
             return _Problem("this version has no such backend yet")
         return problem
 
-    def _ways(self, context: str, name: str) -> Iterator[_Way]:
+    def _ways(self, context: str, name: str) -> Iterator[_BackendConfig]:
         """The backends of a context that a name stands for, the best first."""
         here = self._registry.of_context(context)
         executors = [link.name for link in CPU]
         runner = next((backend for backend in here if issubclass(backend, CpuBackend)), None)
         if runner is not None and (name in ("cpu", runner.name) or name in EXECUTORS):
-            yield from (_Way(each, runner, each) for each in ([name] if name in EXECUTORS else executors))
+            yield from (_BackendConfig(each, runner, each) for each in ([name] if name in EXECUTORS else executors))
             return
         for backend in map(self._registry.backend, self._names(context, name)):
             own = executors if issubclass(backend, CpuBackend) else [""]
-            yield from (_Way(backend.name, backend, each) for each in own)
+            yield from (_BackendConfig(backend.name, backend, each) for each in own)
 
     def _names(self, context: str, name: str) -> list[str]:
         """The backends of a context that a name stands for, by their own."""
@@ -233,14 +233,14 @@ class _Chooser:
         return any(map(self._registry.may_have_hardware, self._names(context, name)))
 
     def _on(
-        self, context: str, way: _Way, index: int | None = None, software: bool | None = None
+        self, context: str, way: _BackendConfig, index: int | None = None, software: bool | None = None
     ) -> Choice | _Problem:
         """A way on a device: that of a number, or the first that is available; hardware before software."""
         found = next(self._each(context, way, index, software), None)
         return found or self._problem(way, index, software)
 
     def _each(
-        self, context: str, way: _Way, index: int | None = None, software: bool | None = None
+        self, context: str, way: _BackendConfig, index: int | None = None, software: bool | None = None
     ) -> Iterator[Choice]:
         """A way on each device that is available, or on that of a number; hardware before software."""
         if way.executor and executor_problem(way.executor) is not None:
@@ -249,12 +249,12 @@ class _Chooser:
             if device.available:
                 yield Choice(context, way.name, way.backend, way.executor, "", device, costs=self._costs(way, device))
 
-    def _devices_for(self, way: _Way, index: int | None, software: bool | None) -> list[DeviceInfo]:
+    def _devices_for(self, way: _BackendConfig, index: int | None, software: bool | None) -> list[DeviceInfo]:
         found = [device for device in self._devices(way.backend) if index is None or device.index == index]
         kind = [device for device in found if software is None or device.software == software]
         return sorted(kind, key=lambda device: device.software)
 
-    def _problem(self, way: _Way, index: int | None, software: bool | None) -> _Problem:
+    def _problem(self, way: _BackendConfig, index: int | None, software: bool | None) -> _Problem:
         """Why there is no device for a way."""
         problem = executor_problem(way.executor) if way.executor else None
         if problem is not None:
@@ -273,9 +273,9 @@ class _Chooser:
         with the CPU, which is there for certain; and nothing takes the place of that."""
         if choice.is_cpu:
             return
-        own = [] if choice.asked else [Link(choice.backend.name, choice.device.software)]
+        own = [] if choice.asked else [ChainLink(choice.backend.name, choice.device.software)]
         known, has_cpu = {_identity(choice)}, False
-        for at, link in enumerate((*map(Link, names), *own, *chain_of(context))):
+        for at, link in enumerate((*map(ChainLink, names), *own, *chain_of(context))):
             if has_cpu and link.name not in ("cpu", *EXECUTORS):
                 continue
             for found in self._all(context, link):
@@ -284,7 +284,7 @@ class _Chooser:
                     has_cpu = has_cpu or found.is_cpu
                     yield replace(found, asked=at < len(names))
 
-    def _all(self, context: str, link: Link) -> Iterator[Choice]:
+    def _all(self, context: str, link: ChainLink) -> Iterator[Choice]:
         """All that is available of what a link names, device by device; looked for one after another."""
         base, colon, number = link.name.partition(":")
         if link.software is False and not self._may_have_hardware(context, base):
@@ -292,7 +292,7 @@ class _Chooser:
         for way in self._ways(context, base):
             yield from self._each(context, way, int(number) if colon else None, link.software)
 
-    def _costs(self, way: _Way, device: DeviceInfo) -> Costs:
+    def _costs(self, way: _BackendConfig, device: DeviceInfo) -> Costs:
         """What is known of a device; the file is read when there is one that it could be about."""
         if issubclass(way.backend, CpuBackend):
             return COSTS

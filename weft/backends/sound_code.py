@@ -12,7 +12,7 @@ from weft.backends.launch_numbers import Once
 from weft.backends.memory import StateMemory
 from weft.backends.shader_code import Dialect
 from weft.codegen.base import Kernel
-from weft.codegen.clike.names import Names
+from weft.codegen.clike.names import Identifiers
 from weft.codegen.clike.shader import Shader, UnsuitableError
 from weft.codegen.values import Line, Node, Rewriter, Scalar
 from weft.ir.rates import Rate
@@ -104,7 +104,7 @@ def _nothing(*at: Value) -> float:
 
 def _identifiers(kernel: Kernel) -> dict[str, str]:
     """The coordinates by names that a program may have: `mouse@x` is `mouse_x`."""
-    names = Names()
+    names = Identifiers()
     return {name: names.new(name) for name, _ in kernel.coords}
 
 

@@ -18,10 +18,10 @@ from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
 from weft.backends.pixels import channels, check_picture
 from weft.backends.vector_emit import Emitter
-from weft.backends.vector_program import Value
+from weft.backends.vector_program import ArrayValue
 from weft.backends.vector_results import PixelPlan, return_pixels, return_planes
 from weft.backends.vector_series import VectorSeries, series_of
-from weft.backends.vector_stage import Code, Stage
+from weft.backends.vector_stage import Code, TileBuffers
 from weft.backends.vector_steps import Task
 from weft.backends.vector_translate import translate
 from weft.backends.vm import ReferenceExecutable
@@ -112,7 +112,7 @@ class VectorExecutable:
         self._code = {packed: code for packed, code in codes.items() if isinstance(code, Code)}
         self._refused: set[bool] = set()
         """Whether planes, and pixels, are left to the reference machine."""
-        self._stages: dict[tuple[bool, tuple[int, int]], Stage] = {}
+        self._stages: dict[tuple[bool, tuple[int, int]], TileBuffers] = {}
         self._lock = threading.Lock()
 
     def planes(self, memory: StateMemory, launch: Launch) -> Reals:
@@ -168,12 +168,12 @@ class VectorExecutable:
             task.launch.loop_stopped()
         task.release()
 
-    def _stage(self, task: Task, packed: bool) -> Stage:
+    def _stage(self, task: Task, packed: bool) -> TileBuffers:
         """What a size of launch needs; that of the last few is kept."""
         key = (packed, task.launch.shape)
         stage = self._stages.pop(key, None)
         if stage is None:
-            stage = Stage(self._code[packed], task, self._real, self._tile_elements)
+            stage = TileBuffers(self._code[packed], task, self._real, self._tile_elements)
         self._stages[key] = stage
         while len(self._stages) > _STAGES:
             del self._stages[next(iter(self._stages))]
@@ -189,7 +189,7 @@ def _translate(kernel: Kernel, packed: bool) -> Code:
 def _code(kernel: Kernel, packed: bool) -> Code:
     plan = PixelPlan()
 
-    def finish(program: Emitter, values: list[Value]) -> None:
+    def finish(program: Emitter, values: list[ArrayValue]) -> None:
         nonlocal plan
         if packed:
             plan = return_pixels(program, values)

@@ -6,10 +6,12 @@ from collections import defaultdict
 
 import numpy as np
 
-from weft.backends.vector_program import Body, Extent, Group, Kind, Number, Operand, Program, Register, Step, Value
+from weft.backends.vector_program import (
+    ArrayValue, ConstantArray, Extent, Kind, LoopSteps, Operand, OperandGroup, Register, Step, VectorProgram
+)
 from weft.ops.spec import ValueType
 
-_ZERO = Number(0.0)
+_ZERO = ConstantArray(0.0)
 
 
 class Emitter:
@@ -28,9 +30,9 @@ class Emitter:
         self._free: defaultdict[tuple[Kind, Extent], list[Register]] = defaultdict(list)
         self._allocated: dict[tuple[Kind, Extent], int] = {}
 
-    def program(self) -> Program:
+    def program(self) -> VectorProgram:
         """What has been emitted so far."""
-        return Program(tuple(self._blocks[0]), tuple(self._table), self._allocated)
+        return VectorProgram(tuple(self._blocks[0]), tuple(self._table), self._allocated)
 
     def emit(self, *call: Operand) -> None:
         """Appends a call: of a function, with operands."""
@@ -43,7 +45,7 @@ class Emitter:
 
     def _add(self, entry: Operand) -> int:
         self._noted.append(entry)
-        self._table.append(Group(self._step(entry)) if type(entry) is tuple else entry)
+        self._table.append(OperandGroup(self._step(entry)) if type(entry) is tuple else entry)
         place = self._places[id(entry)] = len(self._table) - 1
         return place
 
@@ -61,7 +63,7 @@ class Emitter:
         for register in registers:
             self._free[register.kind, register.extent].append(register)
 
-    def release(self, *values: Value) -> None:
+    def release(self, *values: ArrayValue) -> None:
         """Lets go of values: their registers are free when nobody else holds them."""
         for value in values:
             if type(value) is Register:
@@ -71,7 +73,7 @@ class Emitter:
                 else:
                     self._free[value.kind, value.extent].append(value)
 
-    def as_type(self, value: Value, wanted: ValueType) -> Value:
+    def as_type(self, value: ArrayValue, wanted: ValueType) -> ArrayValue:
         """The value as another type; the one given is let go of."""
         if value.kind == wanted:
             return value
@@ -88,7 +90,7 @@ class Emitter:
         self._holders[register] = self._holders.get(register, 0) + 1
         return register
 
-    def hold(self, value: Value) -> None:
+    def hold(self, value: ArrayValue) -> None:
         """Somebody else holds the value too."""
         if type(value) is Register:
             self._holders[value] += 1
@@ -97,6 +99,6 @@ class Emitter:
         """Begins the body of a loop: calls are appended to it from now on."""
         self._blocks.append([])
 
-    def close_block(self) -> Body:
+    def close_block(self) -> LoopSteps:
         """Ends a body; gives it as an operand."""
-        return Body(tuple(self._blocks.pop()))
+        return LoopSteps(tuple(self._blocks.pop()))

@@ -20,7 +20,7 @@ from weft.codegen.values import Node, operands
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FeedbackPart:
     """Values that are computed together, behind those of the parts before. In turn, they are those of one or several
     loops of feedback; else they stand in an order in which they can be computed."""
 
@@ -28,7 +28,7 @@ class Part:
     nodes: tuple[Node, ...]
 
 
-def parts_of(kernel: Kernel, graph: Graph, block: int) -> list[Part]:
+def parts_of(kernel: Kernel, graph: Graph, block: int) -> list[FeedbackPart]:
     """The parts of an element section, in their order, for blocks of at most so many samples. What is the same at all
     samples is in none."""
     stored = {store.place: store.value for store in graph.stores}
@@ -53,7 +53,7 @@ def parts_of(kernel: Kernel, graph: Graph, block: int) -> list[Part]:
         parts[rank] += component
     for in_turn in parts[1::2]:
         in_turn.sort(key=places.__getitem__)
-    return [Part(bool(rank % 2), tuple(nodes)) for rank, nodes in enumerate(parts) if nodes]
+    return [FeedbackPart(bool(rank % 2), tuple(nodes)) for rank, nodes in enumerate(parts) if nodes]
 
 
 def _is_far(kernel: Kernel, node: Node, block: int) -> bool:

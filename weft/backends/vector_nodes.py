@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.interpreter import Loop, Machine
+from weft.backends.interpreter import Machine, RunningLoop
 from weft.backends.launch import Launch
 from weft.backends.sampling import Located, gather, locate
 from weft.codegen.base import NEST_STEPS
-from weft.codegen.values import Body, Line, Node, Scalar
+from weft.codegen.values import Line, LoopBody, Node, Scalar
 from weft.ir.expr import PicturePlane
 from weft.ops import OPS
 from weft.ops.spec import OpSpec, ValueType
@@ -78,7 +78,7 @@ class Calls:
     def __init__(
         self,
         nodes: Iterable[Node],
-        masked: Set[Body] = frozenset(),
+        masked: Set[LoopBody] = frozenset(),
         reads: Callable[[Node], Call] | None = None,
     ) -> None:
         """`reads` gives what reads state, if anything can. Raises OneByOneError if nothing can, and for the `masked`
@@ -91,7 +91,7 @@ class Calls:
             values[node] = call(values)
 
 
-def _call(node: Node, masked: Set[Body], reads: Callable[[Node], Call] | None) -> Call:
+def _call(node: Node, masked: Set[LoopBody], reads: Callable[[Node], Call] | None) -> Call:
     args, attr = node.args, node.attr
     match node.op:
         case "state" if reads is not None:
@@ -141,7 +141,7 @@ def _function(row: OpSpec) -> Callable[..., Any]:
 
 
 def _loop(
-    body: Body, args: Sequence[Node], masked: Set[Body], reads: Callable[[Node], Call] | None
+    body: LoopBody, args: Sequence[Node], masked: Set[LoopBody], reads: Callable[[Node], Call] | None
 ) -> Call:
     """A loop that makes the same steps for all elements: gives what it carried in the end."""
     first, last, *starts = args
@@ -151,7 +151,7 @@ def _loop(
         machine = values.machine
         if body.outermost:
             machine.steps_left = NEST_STEPS
-        loop = Loop(_number(values[first]), _number(values[last]), [values[start] for start in starts])
+        loop = RunningLoop(_number(values[first]), _number(values[last]), [values[start] for start in starts])
         while machine.make_step(loop):
             if body.index is not None:
                 values[body.index] = np.float64(loop.index)

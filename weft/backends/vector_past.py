@@ -16,7 +16,7 @@ from weft.codegen.values import Node
 from weft.ir.expr import SlotPlane
 
 
-class Block(Values):
+class PastBlock(Values):
     """The values of `count` samples, and what slots remembered before them."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Reads:
         depth, source = self._kernel.slot(place.slot).depth, self._stored[place]
 
         def read(values: Values) -> Reals:
-            assert isinstance(values, Block)
+            assert isinstance(values, PastBlock)
             k = values[ticks]
             if np.ndim(k) == 0:
                 return _shifted(values, place, source, ticks_back(float(k), depth))
@@ -63,7 +63,7 @@ class Reads:
         return read
 
 
-def _shifted(values: Block, place: SlotPlane, source: Node, back: int) -> Reals:
+def _shifted(values: PastBlock, place: SlotPlane, source: Node, back: int) -> Reals:
     """A row as it was so many ticks before."""
     before = min(back, values.count)
     row = np.empty(values.count)

@@ -52,7 +52,7 @@ class Register(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Number:
+class ConstantArray:
     """A constant, as an array without axes. Each is itself alone: 0 and -0 are not the same number."""
 
     value: float
@@ -68,7 +68,7 @@ class Filled(NamedTuple):
     extent: Extent
 
 
-class Scalar(NamedTuple):
+class ScalarArray(NamedTuple):
     """A number that is given anew for each launch: a uniform, a coordinate or a local, by its name or number."""
 
     source: Literal["uniform", "coord", "local", "pixels"]
@@ -77,7 +77,7 @@ class Scalar(NamedTuple):
     extent: Extent = Extent.ONE
 
 
-class Line(NamedTuple):
+class LineArray(NamedTuple):
     """Numbers that are given anew for each launch, one a column or one a row: a coordinate, a local, or packed pixels.
     `extent` is ALL for what changes at every element of a single row."""
 
@@ -87,40 +87,40 @@ class Line(NamedTuple):
     extent: Extent
 
 
-Value: TypeAlias = Register | Number | Scalar | Line
+ArrayValue: TypeAlias = Register | ConstantArray | ScalarArray | LineArray
 """Where a value is that is on the stack or in a local."""
 
 
 class Kept(NamedTuple):
     """The place where a section leaves a line for the element section."""
 
-    line: Line
+    line: LineArray
 
 
-class Given(Enum):
+class Ambient(Enum):
     """What only the process knows that runs the steps."""
 
     TILE = "tile"
     NUMPY = "numpy"
 
 
-HERE = Given.TILE
+HERE = Ambient.TILE
 """Stands for the `Tile` that the steps run on."""
 
-NUMPY = Given.NUMPY
+NUMPY = Ambient.NUMPY
 """Stands for numpy itself."""
 
 Step: TypeAlias = tuple[int, ...]
 """One call: where its function stands in the table of the program, and where its operands do."""
 
 
-class Group(NamedTuple):
+class OperandGroup(NamedTuple):
     """Several operands as one: where they stand in the table."""
 
     places: tuple[int, ...]
 
 
-class Body(NamedTuple):
+class LoopSteps(NamedTuple):
     """The steps of a loop's body."""
 
     steps: tuple[Step, ...]
@@ -134,7 +134,7 @@ Bound: TypeAlias = Sequence[tuple[Callable[..., object], tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class VectorProgram:
     """The steps of one section, and what they refer to. It can be pickled, and is small then: what many steps refer to
     is there once."""
 
@@ -145,12 +145,12 @@ class Program:
     """How many registers of each sort it takes."""
 
     @property
-    def scalars(self) -> list[Scalar]:
-        return [entry for entry in self.table if type(entry) is Scalar]
+    def scalars(self) -> list[ScalarArray]:
+        return [entry for entry in self.table if type(entry) is ScalarArray]
 
     @property
-    def lines(self) -> list[Line]:
-        return [entry for entry in self.table if type(entry) is Line]
+    def lines(self) -> list[LineArray]:
+        return [entry for entry in self.table if type(entry) is LineArray]
 
     def bytes_per_element(self, real: int) -> int:
         """Roughly what its registers take for each element of a tile, with reals of so many bytes."""
@@ -179,9 +179,9 @@ _DTYPES: Mapping[Kind, np.dtype[Any]] = {
 class Scalars:
     """The arrays behind scalars, in one type of reals."""
 
-    def __init__(self, scalars: Iterable[Scalar], real: np.dtype[Any]) -> None:
-        self.arrays: dict[Scalar, Array] = {}
-        self._groups: list[tuple[list[Scalar], Array]] = []
+    def __init__(self, scalars: Iterable[ScalarArray], real: np.dtype[Any]) -> None:
+        self.arrays: dict[ScalarArray, Array] = {}
+        self._groups: list[tuple[list[ScalarArray], Array]] = []
         listed = dict.fromkeys(scalars)
         for kind in ("real", "truth", "bits"):
             group = [scalar for scalar in listed if scalar.kind == kind]
@@ -189,18 +189,18 @@ class Scalars:
             self._groups.append((group, values))
             self.arrays.update((scalar, values[at, ...]) for at, scalar in enumerate(group))
 
-    def fill(self, value_of: Callable[[Scalar], float]) -> None:
+    def fill(self, value_of: Callable[[ScalarArray], float]) -> None:
         """Takes the values of a launch."""
         for group, values in self._groups:
             if group:
                 values[:] = [value_of(scalar) for scalar in group]
 
 
-class Lines:
+class LineArrays:
     """The arrays behind lines, for a picture or a tile of some size: [1, width] or [height, 1] each."""
 
-    def __init__(self, lines: Iterable[Line], shape: tuple[int, int], real: np.dtype[Any]) -> None:
-        self.arrays: dict[Line, Array] = {}
+    def __init__(self, lines: Iterable[LineArray], shape: tuple[int, int], real: np.dtype[Any]) -> None:
+        self.arrays: dict[LineArray, Array] = {}
         self._along: dict[bool, list[Array]] = {False: [], True: []}
         """The arrays that hold all lines of one kind side by side: those along rows, those along columns."""
         height, width = shape
@@ -213,13 +213,13 @@ class Lines:
                 self.arrays.update((line, values[at]) for at, line in enumerate(group))
                 self._along[down].append(values)
 
-    def take_columns(self, whole: Lines, columns: slice) -> None:
+    def take_columns(self, whole: LineArrays, columns: slice) -> None:
         """Copies a stretch of the lines along rows; the size is that of this object."""
         for part, values in zip(self._along[False], whole._along[False], strict=True):
             if len(part):
                 np.copyto(part, values[:, :, columns])
 
-    def take_rows(self, whole: Lines, rows: slice) -> None:
+    def take_rows(self, whole: LineArrays, rows: slice) -> None:
         """Copies a stretch of the lines along columns."""
         for part, values in zip(self._along[True], whole._along[True], strict=True):
             if len(part):
@@ -229,11 +229,11 @@ class Lines:
 class Registers:
     """The memory behind the registers of a program, and their views for tiles of any size up to a capacity."""
 
-    def __init__(self, program: Program, capacity: tuple[int, int], real: np.dtype[Any]) -> None:
+    def __init__(self, program: VectorProgram, capacity: tuple[int, int], real: np.dtype[Any]) -> None:
         self._program = program
         self._capacity = capacity
         self._real = real
-        self._memory: dict[Register | Filled | Number, Array] = {}
+        self._memory: dict[Register | Filled | ConstantArray, Array] = {}
         """What does not change with the size of a tile, or only in its view."""
         for entry in program.table:
             match entry:
@@ -242,7 +242,7 @@ class Registers:
                 case Filled(value, extent) if entry not in self._memory:
                     self._memory[entry] = self._allocate(extent, real)
                     self._memory[entry].fill(value)
-                case Number(value, kind):
+                case ConstantArray(value, kind):
                     self._memory[entry] = np.array(value, dtype_of(kind, real))
 
     def _allocate(self, extent: Extent, dtype: np.dtype[Any]) -> Array:
@@ -261,15 +261,15 @@ class Registers:
             case Register() | Filled():
                 wanted = entry.extent.shape(*shape)
                 return self._memory[entry][: math.prod(wanted)].reshape(wanted)
-            case Number():
+            case ConstantArray():
                 return self._memory[entry]
-            case Scalar() | Line() | Kept() | Given.TILE:
+            case ScalarArray() | LineArray() | Kept() | Ambient.TILE:
                 return known[entry]
-            case Given.NUMPY:
+            case Ambient.NUMPY:
                 return np
-            case Group(places):
+            case OperandGroup(places):
                 return tuple(map(found.__getitem__, places))
-            case Body(steps):
+            case LoopSteps(steps):
                 return _bound(steps, found)
         return entry
 

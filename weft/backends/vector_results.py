@@ -16,22 +16,22 @@ from weft.backends import vector_steps as steps
 from weft.backends.pixels import OPAQUE, channels, level
 from weft.backends.vector_emit import Emitter
 from weft.backends.vector_program import (
-    HERE, Array, Extent, Filled, Line, Number, Operand, Register, Scalar, Value, joined
+    HERE, Array, ArrayValue, ConstantArray, Extent, Filled, LineArray, Operand, Register, ScalarArray, joined
 )
 
 # Where each channel lies in a pixel of 32 bits, which is in memory red first.
 _SHIFTS = (0, 8, 16, 24) if sys.byteorder == "little" else (24, 16, 8, 0)
 
-PIXEL_BASE = Scalar("pixels", "base", "bits")
+PIXEL_BASE = ScalarArray("pixels", "base", "bits")
 """What is the same in all pixels of a launch."""
 
 
-def pixel_line(extent: Extent) -> Line:
+def pixel_line(extent: Extent) -> LineArray:
     """The part of the pixels that changes by column, or by row."""
-    return Line("pixels", extent.name, "bits", extent)
+    return LineArray("pixels", extent.name, "bits", extent)
 
 
-def return_planes(program: Emitter, values: Sequence[Value]) -> None:
+def return_planes(program: Emitter, values: Sequence[ArrayValue]) -> None:
     """Ends a program with outputs as they are."""
     for number, each in enumerate(values):
         value = program.as_type(each, "real")
@@ -45,23 +45,23 @@ class PixelPlan:
     by their extent. `base` is what is known already: an opaque alpha."""
 
     base: int = 0
-    numbers: list[tuple[int, Scalar | float]] = field(default_factory=list)
-    lines: dict[Extent, list[tuple[int, Line]]] = field(default_factory=dict)
+    numbers: list[tuple[int, ScalarArray | float]] = field(default_factory=list)
+    lines: dict[Extent, list[tuple[int, LineArray]]] = field(default_factory=dict)
 
     @property
-    def sources(self) -> set[Scalar | Line]:
+    def sources(self) -> set[ScalarArray | LineArray]:
         """What it packs, apart from constants."""
         listed = [source for parts in self.lines.values() for _, source in parts]
-        return {*listed, *(number for _, number in self.numbers if isinstance(number, Scalar))}
+        return {*listed, *(number for _, number in self.numbers if isinstance(number, ScalarArray))}
 
-    def number(self, value_of: Callable[[Scalar], float]) -> int:
+    def number(self, value_of: Callable[[ScalarArray], float]) -> int:
         """The bits that are the same in all pixels of a launch."""
         bits = self.base
         for factor, value in self.numbers:
-            bits |= factor * level(value_of(value) if isinstance(value, Scalar) else value)
+            bits |= factor * level(value_of(value) if isinstance(value, ScalarArray) else value)
         return bits
 
-    def fill(self, number: int, arrays: Mapping[Line, Array]) -> None:
+    def fill(self, number: int, arrays: Mapping[LineArray, Array]) -> None:
         """Packs the lines of a launch into the lines of pixels, which also take the bits that all pixels have."""
         for extent, parts in self.lines.items():
             pixels = arrays[pixel_line(extent)]
@@ -72,7 +72,7 @@ class PixelPlan:
                 pixels |= levels.astype(np.uint32) * np.uint32(factor)
 
 
-def return_pixels(program: Emitter, values: Sequence[Value]) -> PixelPlan:
+def return_pixels(program: Emitter, values: Sequence[ArrayValue]) -> PixelPlan:
     """Ends a program with packed pixels; gives what has to be packed before it runs."""
     plan = PixelPlan()
     shown = channels(len(values))
@@ -83,11 +83,11 @@ def return_pixels(program: Emitter, values: Sequence[Value]) -> PixelPlan:
         value = program.as_type(each, "real")
         factor = sum(1 << _SHIFTS[channel] for channel, source in enumerate(shown) if source == output)
         match value:
-            case Line() as line:
+            case LineArray() as line:
                 plan.lines.setdefault(line.extent, []).append((factor, line))
-            case Scalar() as scalar:
+            case ScalarArray() as scalar:
                 plan.numbers.append((factor, scalar))
-            case Number(number):
+            case ConstantArray(number):
                 plan.numbers.append((factor, number))
             case Register() as register:
                 channel = _pack(program, register, factor)
@@ -110,17 +110,17 @@ def _pack(program: Emitter, value: Register, factor: int) -> Register:
     level = program.allocate("real", extent)
     program.emit(np.fmax, value, Filled(0.0, extent), level)
     program.emit(np.fmin, level, Filled(1.0, extent), level)
-    program.emit(np.multiply, level, Number(255.0), level)
-    program.emit(np.add, level, Number(0.5), level)
+    program.emit(np.multiply, level, ConstantArray(255.0), level)
+    program.emit(np.add, level, ConstantArray(0.5), level)
     bits = program.allocate("bits", extent)
     program.emit(steps.copy_bits_from_real, bits, level)
     program.free(level)
     if factor != 1:
-        program.emit(np.multiply, bits, Number(factor, "bits"), bits)
+        program.emit(np.multiply, bits, ConstantArray(factor, "bits"), bits)
     return bits
 
 
-def _together(program: Emitter, a: Line | Register, b: Line | Register) -> Register:
+def _together(program: Emitter, a: LineArray | Register, b: LineArray | Register) -> Register:
     """The bits of both."""
     program.free(*(operand for operand in (a, b) if isinstance(operand, Register)))
     out = program.allocate("bits", joined((a.extent, b.extent)))

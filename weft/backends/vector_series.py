@@ -13,10 +13,10 @@ from weft.backends.executor import check, pack_planes
 from weft.backends.interpreter import Interpreter
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
-from weft.backends.vector_feedback import Part, parts_of
+from weft.backends.vector_feedback import FeedbackPart, parts_of
 from weft.backends.vector_nodes import Calls, OneByOneError, Values
-from weft.backends.vector_past import Block, Reads, store
-from weft.backends.vector_turn import Turn, write_turn
+from weft.backends.vector_past import PastBlock, Reads, store
+from weft.backends.vector_turn import SerialRecurrence, write_recurrence
 from weft.codegen.base import Kernel
 from weft.codegen.native.graph import Graph, graph_of
 from weft.codegen.native.stretches import is_series, states
@@ -34,7 +34,7 @@ class Series:
 
     steady: Calls
     """What is the same at all samples."""
-    parts: tuple[Calls | Turn, ...]
+    parts: tuple[Calls | SerialRecurrence, ...]
     outputs: tuple[Node, ...]
     stored: dict[SlotPlane, Node]
     """What goes into slots at the end of a block. Loops of feedback store on their own."""
@@ -64,12 +64,12 @@ def _series(kernel: Kernel, graph: Graph, stored: dict[SlotPlane, Node]) -> Seri
     at_once = {place: node for place, node in stored.items() if place not in in_turn}
     roots = {*graph.outputs, *at_once.values(), *(stored[place] for place in in_rows)}
 
-    def made(part: Part) -> Calls | Turn:
+    def made(part: FeedbackPart) -> Calls | SerialRecurrence:
         if not part.in_turn:
             return Calls(part.nodes, graph.masked, reads)
         used = roots | {each for other in parts if other is not part for node in other.nodes for each in operands(node)}
         own = {place: stored[place] for place in states(part.nodes)}
-        return write_turn(kernel, part.nodes, own, [node for node in part.nodes if node in used], graph.varying)
+        return write_recurrence(kernel, part.nodes, own, [node for node in part.nodes if node in used], graph.varying)
 
     return Series(
         Calls([node for node in graph.nodes if not graph.changes(node)], graph.masked),
@@ -116,7 +116,7 @@ class VectorSeries:
         for start in range(0, count, _BLOCK):
             part = slice(start, min(start + _BLOCK, count))
             lines = {name: line[part] for name, line in given.items()}
-            values = Block(steady.machine, lines, steady, self._series.kept, part.stop - part.start)
+            values = PastBlock(steady.machine, lines, steady, self._series.kept, part.stop - part.start)
             for each in self._series.parts:
                 each.run(values)
             for row, node in zip(out, self._series.outputs, strict=True):

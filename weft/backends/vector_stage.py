@@ -13,7 +13,9 @@ import numpy as np
 from weft.backends.bands import BandPool
 from weft.backends.interpreter import Machine
 from weft.backends.launch import Launch
-from weft.backends.vector_program import HERE, Bound, Kept, Line, Lines, Program, Registers, Scalar, Scalars, run
+from weft.backends.vector_program import (
+    HERE, Bound, Kept, LineArray, LineArrays, Registers, ScalarArray, Scalars, VectorProgram, run
+)
 from weft.backends.vector_results import PIXEL_BASE, PixelPlan
 from weft.backends.vector_steps import Task, Tile
 
@@ -35,9 +37,9 @@ T = TypeVar("T")
 class Code:
     """The programs of a kernel that end in one way: as planes, or as pixels. It can be pickled."""
 
-    element: Program
-    column: Program
-    row: Program
+    element: VectorProgram
+    column: VectorProgram
+    row: VectorProgram
     pixels: PixelPlan
 
 
@@ -45,7 +47,7 @@ _Part: TypeAlias = tuple[slice, slice]
 """The rows and columns of a tile."""
 
 
-class Stage:
+class TileBuffers:
     """All that the programs of a kernel need for one size of picture."""
 
     def __init__(self, code: Code, task: Task, real: np.dtype[Any], tile_elements: int | None) -> None:
@@ -53,18 +55,18 @@ class Stage:
         self.code = code
         self.real = real
         self.parts = _parts(self.shape, tile_elements or _tile_elements(code.element, real))
-        self.scalars = Scalars([*code.element.scalars, *_of(Scalar, code.pixels.sources), PIXEL_BASE], real)
-        self.lines = Lines(code.element.lines, self.shape, real)
-        before = set(_of(Line, code.pixels.sources)) - set(code.element.lines)
-        self._lines_before = Lines(before, self.shape, real)
+        self.scalars = Scalars([*code.element.scalars, *_of(ScalarArray, code.pixels.sources), PIXEL_BASE], real)
+        self.lines = LineArrays(code.element.lines, self.shape, real)
+        before = set(_of(LineArray, code.pixels.sources)) - set(code.element.lines)
+        self._lines_before = LineArrays(before, self.shape, real)
         self._wide_scalars = Scalars([*code.column.scalars, *code.row.scalars], _DOUBLE)
-        self._wide_lines = Lines([*code.column.lines, *code.row.lines], self.shape, _DOUBLE)
+        self._wide_lines = LineArrays([*code.column.lines, *code.row.lines], self.shape, _DOUBLE)
         height, width = self.shape
         self._whole = Tile(task, slice(0, height), slice(0, width))
         self._steps_before = [*self._bind_before(code.column), *self._bind_before(code.row)]
         self._workers: list[_Worker] = []
 
-    def _bind_before(self, program: Program) -> Bound:
+    def _bind_before(self, program: VectorProgram) -> Bound:
         arrays = self.lines.arrays | self._lines_before.arrays
         known: dict[Any, Any] = {Kept(line): array for line, array in arrays.items()}
         known |= self._wide_scalars.arrays | self._wide_lines.arrays
@@ -108,14 +110,14 @@ class Stage:
 class _Worker:
     """What one thread needs to compute tiles: registers of its own, and its part of the lines."""
 
-    def __init__(self, stage: Stage, task: Task) -> None:
+    def __init__(self, stage: TileBuffers, task: Task) -> None:
         largest = stage.parts[0]
         self._program = stage.code.element
         self._scalars = stage.scalars
         self._whole = stage.lines
         self._real = stage.real
         self._registers = Registers(self._program, _shape(largest), self._real)
-        self._sizes: dict[tuple[int, int], tuple[Lines, Bound]] = {}
+        self._sizes: dict[tuple[int, int], tuple[LineArrays, Bound]] = {}
         self._columns: dict[tuple[int, int], slice] = {}
         """Which columns the lines of each size of tile hold in this launch."""
         self._tile = Tile(task, *largest)
@@ -144,14 +146,14 @@ class _Worker:
             tile.pixels = tile.task.pixels[tile.rows, tile.columns]
         run(steps)
 
-    def _bind(self, shape: tuple[int, int]) -> tuple[Lines, Bound]:
-        lines = Lines(self._program.lines, shape, self._real)
+    def _bind(self, shape: tuple[int, int]) -> tuple[LineArrays, Bound]:
+        lines = LineArrays(self._program.lines, shape, self._real)
         known: dict[Any, Any] = self._scalars.arrays | lines.arrays
         known[HERE] = self._tile
         return lines, self._registers.bind(shape, known)
 
 
-def _tile_elements(program: Program, real: np.dtype[Any]) -> int:
+def _tile_elements(program: VectorProgram, real: np.dtype[Any]) -> int:
     """How many elements a tile should have for the registers of a program."""
     smallest, largest = _TILE_ELEMENTS
     return max(smallest, min(largest, _TILE_BYTES // max(1, program.bytes_per_element(real.itemsize))))
@@ -182,23 +184,23 @@ def _of(kind: type[T], listed: Iterable[object]) -> list[T]:
     return [each for each in listed if isinstance(each, kind)]
 
 
-def _value_of(machine: Machine, pixels: int = 0) -> Callable[[Scalar], float]:
+def _value_of(machine: Machine, pixels: int = 0) -> Callable[[ScalarArray], float]:
     """Where the scalars of a launch are found."""
 
-    def value_of(scalar: Scalar) -> float:
+    def value_of(scalar: ScalarArray) -> float:
         match scalar:
-            case Scalar("uniform", str(name)):
+            case ScalarArray("uniform", str(name)):
                 return machine.launch.uniforms[name]
-            case Scalar("coord", str(name)):
+            case ScalarArray("coord", str(name)):
                 return machine.coords[name]
-            case Scalar("local", int(number)):
+            case ScalarArray("local", int(number)):
                 return machine.locals[number]
         return pixels
 
     return value_of
 
 
-def _fill_coordinates(lines: Lines, launch: Launch) -> None:
+def _fill_coordinates(lines: LineArrays, launch: Launch) -> None:
     for line, array in lines.arrays.items():
         if line.source == "coord":
             array.reshape(-1)[:] = launch.coords[str(line.key)]

@@ -11,10 +11,11 @@ import numpy as np
 from weft.backends import vector_steps as steps
 from weft.backends.vector_emit import Emitter
 from weft.backends.vector_program import (
-    HERE, NUMPY, Extent, Kept, Kind, Line, Number, Operand, Program, Register, Scalar, Value, joined
+    HERE, NUMPY, ArrayValue, ConstantArray, Extent, Kept, Kind, LineArray, Operand, Register, ScalarArray,
+    VectorProgram, joined
 )
 from weft.codegen.base import Kernel
-from weft.codegen.values import LEAVES as GIVEN, Body, Node, Section, operands
+from weft.codegen.values import LEAVES as GIVEN, LoopBody, Node, Section, operands
 from weft.ir.expr import PicturePlane, SlotPlane
 from weft.ir.rates import Rate
 from weft.ops import OPS
@@ -78,7 +79,7 @@ class _LastUses:
         self.results: dict[Node, dict[int, Node]] = {}
         self._walk(section.nodes, None)
 
-    def _walk(self, nodes: Sequence[Node], body: Body | None) -> None:
+    def _walk(self, nodes: Sequence[Node], body: LoopBody | None) -> None:
         own = set(nodes)
         last: dict[Node, object] = {}
         for node in nodes:
@@ -102,7 +103,7 @@ class _LastUses:
 
 
 @dataclass(slots=True)
-class _Loop:
+class _LoopRegisters:
     """A loop whose body is being read."""
 
     plan: LoopPlan
@@ -119,31 +120,31 @@ class Translator(Emitter):
     relied on anything that turned out to be wrong.
     """
 
-    def __init__(self, kernel: Kernel, rate: Rate, kept: frozenset[int], plans: dict[Body, LoopPlan]) -> None:
+    def __init__(self, kernel: Kernel, rate: Rate, kept: frozenset[int], plans: dict[LoopBody, LoopPlan]) -> None:
         super().__init__()
         self.kernel = kernel
         self.stable = True
         self._section = kernel.section(rate)
         self._plans = plans
         self._uses = _LastUses(self._section)
-        self._kept: dict[Node, list[Line]] = {}
+        self._kept: dict[Node, list[LineArray]] = {}
         """What is left for the element section."""
         for number, node in self._section.locals.items():
             if number in kept:
-                self._kept.setdefault(node, []).append(Line("local", number, node.kind, EXTENTS[rate]))
+                self._kept.setdefault(node, []).append(LineArray("local", number, node.kind, EXTENTS[rate]))
         self._stores: dict[Node, list[SlotPlane]] = {}
         for store in self._section.stores:
             self._stores.setdefault(store.value, []).append(store.place)
-        self._loops: list[_Loop] = []
-        self._values: dict[Node, Value] = {}
+        self._loops: list[_LoopRegisters] = []
+        self._values: dict[Node, ArrayValue] = {}
 
-    def read(self) -> list[Value]:
+    def read(self) -> list[ArrayValue]:
         """Reads the whole section; gives what it returns."""
         for node in (*self._kept, *self._stores):
             if node.op in GIVEN:
                 self._put_away(node)
         self._read(self._section.nodes)
-        returned: list[Value] = []
+        returned: list[ArrayValue] = []
         for node in self._section.outputs:
             value = self._value(node)
             if value in returned:
@@ -187,21 +188,21 @@ class Translator(Emitter):
 
     # Values.
 
-    def _value(self, node: Node) -> Value:
+    def _value(self, node: Node) -> ArrayValue:
         """Where a value is. It has been read, unless it is given."""
         found = self._values.get(node)
         if found is None:
             found = self._values[node] = self._given(node)
         return found
 
-    def _given(self, node: Node) -> Value:
+    def _given(self, node: Node) -> ArrayValue:
         if node.op in ("const", "bits"):
-            return Number(node.attr, "bits" if node.op == "bits" else "real")
+            return ConstantArray(node.attr, "bits" if node.op == "bits" else "real")
         source, key, *_ = node.attr
         extent = EXTENTS[node.attr.rate] if node.op == "line" else Extent.ONE
-        return Scalar(source, key, node.kind) if extent == Extent.ONE else Line(source, key, node.kind, extent)
+        return ScalarArray(source, key, node.kind) if extent == Extent.ONE else LineArray(source, key, node.kind, extent)
 
-    def _held(self, node: Node) -> Value:
+    def _held(self, node: Node) -> ArrayValue:
         """A value that somebody else holds too."""
         value = self._value(node)
         self.hold(value)
@@ -280,7 +281,7 @@ class Translator(Emitter):
     # Loops.
 
     def _loop(self, node: Node) -> None:
-        body: Body = node.attr
+        body: LoopBody = node.attr
         first, last, *starts = (self._value(arg) for arg in node.args)
         plan = self._plans.setdefault(body, LoopPlan(Extent.ONE, [Extent.ONE] * len(starts)))
         nest = self._loops[0].plan if self._loops else plan
@@ -302,7 +303,7 @@ class Translator(Emitter):
         self._values.update(zip(body.carried, carried, strict=True))
         if body.index is not None:
             self._values[body.index] = index
-        loop = _Loop(plan, carried, masks, spent)
+        loop = _LoopRegisters(plan, carried, masks, spent)
         self._loops.append(loop)
         self.open_block()
         self._read(body.nodes)
@@ -342,10 +343,10 @@ class Translator(Emitter):
         self.stable &= wider == known
         return wider
 
-    def _carry(self, loop: _Loop, following: Sequence[Value]) -> None:
+    def _carry(self, loop: _LoopRegisters, following: Sequence[ArrayValue]) -> None:
         """Ends a body: moves the values for the next step to where the body reads them. They are moved all at once: one
         that is another's old value is set aside first."""
-        moves: list[tuple[Register, Value]] = []
+        moves: list[tuple[Register, ArrayValue]] = []
         for register, value in zip(loop.carried, following, strict=True):
             if value == register:
                 self.release(value)
@@ -364,7 +365,7 @@ class Translator(Emitter):
             self.release(value)
 
 
-def _nothing(program: Emitter, values: list[Value]) -> None:
+def _nothing(program: Emitter, values: list[ArrayValue]) -> None:
     pass
 
 
@@ -372,11 +373,11 @@ def translate(
     kernel: Kernel,
     rate: Rate,
     kept: frozenset[int] = frozenset(),
-    finish: Callable[[Emitter, list[Value]], None] = _nothing,
-) -> Program:
+    finish: Callable[[Emitter, list[ArrayValue]], None] = _nothing,
+) -> VectorProgram:
     """The program of a section. It leaves the locals in `kept` for the element section; `finish` ends it with what the
     code returns. Loops are read again until nothing new is found out about them."""
-    plans: dict[Body, LoopPlan] = {}
+    plans: dict[LoopBody, LoopPlan] = {}
     while True:
         translator = Translator(kernel, rate, kept, plans)
         values = translator.read()
@@ -385,5 +386,5 @@ def translate(
             return translator.program()
 
 
-def _extent_of(values: Sequence[Value]) -> Extent:
+def _extent_of(values: Sequence[ArrayValue]) -> Extent:
     return joined(value.extent for value in values)

@@ -21,7 +21,7 @@ import numpy as np
 from weft.backends.memory import StateMemory, ticks_back
 from weft.backends.sampling import sample
 from weft.backends.vector_nodes import TYPES, OneByOneError
-from weft.backends.vector_past import Block
+from weft.backends.vector_past import PastBlock
 from weft.codegen.base import Kernel
 from weft.codegen.values import Line, Node, Scalar
 from weft.ir.expr import PicturePlane, SlotPlane
@@ -55,7 +55,7 @@ _WIDTH = 110
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class SerialRecurrence:
     """Loops of feedback, as a function. The rest says what its parameters stand for: numbers that are the same at all
     samples, rows, slots, and channels of pictures; and of what it gives rows (`leaves`)."""
 
@@ -70,7 +70,7 @@ class Turn:
     pictures: tuple[PicturePlane, ...]
     leaves: tuple[Node, ...]
 
-    def run(self, values: Block) -> None:
+    def run(self, values: PastBlock) -> None:
         """Computes a block: adds to its values, and writes to memory, which does not move on yet."""
         memory, count = values.machine.memory, values.count
         leaves, registers = self.function(
@@ -101,20 +101,20 @@ def _ring(memory: StateMemory, key: str) -> tuple[memoryview, int]:
     return ring.reshape(-1).data, int(memory.cell(key)) * ring.shape[1]
 
 
-def write_turn(
+def write_recurrence(
     kernel: Kernel,
     nodes: Sequence[Node],
     stored: Mapping[SlotPlane, Node],
     leaves: Sequence[Node],
     varying: Set[Node] = frozenset(),
-) -> Turn:
+) -> SerialRecurrence:
     """The function that computes these nodes, whose operands stand before their users, and stores some of them. Others
     go on with the `leaves` among them; `varying` are the values that differ from sample to sample. Raises OneByOneError
     if one is a loop of steps."""
-    return _Writer(kernel, nodes, stored, leaves, varying).turn()
+    return _PythonWriter(kernel, nodes, stored, leaves, varying).turn()
 
 
-class _Writer:
+class _PythonWriter:
     def __init__(
         self,
         kernel: Kernel,
@@ -142,7 +142,7 @@ class _Writer:
         self._rings: dict[str, str] = {}
         self._pictures: dict[PicturePlane, str] = {}
 
-    def turn(self) -> Turn:
+    def turn(self) -> SerialRecurrence:
         self._name_slots()
         given = self._given_values()
         rows = [node for node in given if node in self._varying]
@@ -154,7 +154,7 @@ class _Writer:
         self._write_leaves()
         self._write_stores()
         text = self._function([self._texts[node] for node in rows])
-        return Turn(
+        return SerialRecurrence(
             text, self._compiled(text), tuple(steady), tuple(rows), tuple(self._registers), tuple(self._rings),
             tuple(self._pictures), self._leaves,
         )  # fmt: skip

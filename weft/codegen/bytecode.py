@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from weft.codegen.base import Allocation, Kernel
 from weft.codegen.opcodes import Instruction, StrandCall, opcode_of
-from weft.codegen.values import IMPLIED, LEAVES, Body, Line, Node, Scalar, Section
+from weft.codegen.values import IMPLIED, LEAVES, Line, LoopBody, Node, Scalar, Section
 from weft.ir.expr import LoopShape, StrandRef
 from weft.ir.rates import Rate
 from weft.ops import OPS
@@ -71,7 +71,7 @@ class _Computed(NamedTuple):
 class _Steps(NamedTuple):
     """To do: the code of a loop's body."""
 
-    body: Body
+    body: LoopBody
 
 
 # A value stands for the code that leaves it on the stack.
@@ -160,7 +160,7 @@ class _SectionAssembler:
         return [*node.args, self._instruction(node)]
 
     def _loop(self, loop: Node) -> list[_Task]:
-        body: Body = loop.attr
+        body: LoopBody = loop.attr
         return [*loop.args, Instruction("LOOP", LoopShape(body.level, len(body.carried))), _Steps(body)]
 
     def _instruction(self, node: Node) -> Instruction:
@@ -197,10 +197,10 @@ def _shared(section: Section) -> tuple[set[Node], set[Node]]:
     """The values that are used more than once, in the body of a loop that does not compute them, or by other sections;
     and the loops that leave several. With them, all values that are used."""
     shared = {node for node in section.locals.values() if node.op not in _ALONE}
-    homes: dict[Node, Body | None] = {}
+    homes: dict[Node, LoopBody | None] = {}
     used: set[Node] = set()
 
-    def use(nodes: Iterable[Node], place: Body | None) -> None:
+    def use(nodes: Iterable[Node], place: LoopBody | None) -> None:
         for node in nodes:
             if node.op in _ALONE:
                 continue
@@ -208,7 +208,7 @@ def _shared(section: Section) -> tuple[set[Node], set[Node]]:
                 shared.add(node)
             used.add(node)
 
-    def walk(nodes: Iterable[Node], body: Body | None) -> None:
+    def walk(nodes: Iterable[Node], body: LoopBody | None) -> None:
         for node in nodes:
             homes[node] = body
             if node.op != "loop_out":

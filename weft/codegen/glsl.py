@@ -13,11 +13,11 @@ from typing import ClassVar
 from weft.codegen.base import Kernel
 from weft.codegen.clike.document import block, document, shared_functions, structure, without_functions
 from weft.codegen.clike.emit import emit
-from weft.codegen.clike.language import Language, Line, Parts
+from weft.codegen.clike.language import CodeLine, Language, ProgramParts
 from weft.codegen.clike.memory import slot_name, written_names
-from weft.codegen.clike.names import Names, identifier, remark
+from weft.codegen.clike.names import Identifiers, identifier, remark
 from weft.codegen.clike.prelude import Helper
-from weft.codegen.clike.shader import Bound, Extent, Shader, UnsuitableError, image_to_write
+from weft.codegen.clike.shader import Bound, LaunchExtent, Shader, UnsuitableError, image_to_write
 from weft.codegen.native.layout import Head
 from weft.ir.expr import SlotPlane, StateSlot
 from weft.ir.rates import Rate
@@ -153,32 +153,32 @@ class Glsl(Language):
     def four(self) -> str:
         return "vec4"
 
-    def own(self, parts: Parts, image: Bound, slot: StateSlot, layer: str) -> str:
+    def own(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str) -> str:
         return f"texelFetch({image.name}, ivec3(at, {layer}), 0).r"
 
-    def sampled(self, parts: Parts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
+    def sampled(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
         parts.helpers.add("sampled")
         return f"sampled({image.name}, {layer}, {x}, {y})"
 
-    def remembered(self, parts: Parts, history: Bound, index: str) -> str:
+    def remembered(self, parts: ProgramParts, history: Bound, index: str) -> str:
         return f"texelFetch({history.name}, {index}).r"
 
-    def picture(self, parts: Parts, picture: Bound, x: str, y: str) -> str:
+    def picture(self, parts: ProgramParts, picture: Bound, x: str, y: str) -> str:
         parts.helpers.add("picture")
         return f"picture({picture.name}, {x}, {y})"
 
-    def asked(self, parts: Parts, asked: Bound, over: frozenset[Rate]) -> str:
-        columns = parts.frame.read(Extent.COLUMNS, Extent.COLUMNS.value, "int") if len(over) > 1 else ""
+    def asked(self, parts: ProgramParts, asked: Bound, over: frozenset[Rate]) -> str:
+        columns = parts.frame.read(LaunchExtent.COLUMNS, LaunchExtent.COLUMNS.value, "int") if len(over) > 1 else ""
         return f"texelFetch({asked.name}, {_place(over, columns)}).r"
 
-    def program(self, parts: Parts) -> Shader:
+    def program(self, parts: ProgramParts) -> Shader:
         if parts.kernel.sweep == "points":
             return self._points(parts)
         return self._pixels(parts) if self.tile is None else self._tiles(parts, self.tile)
 
     # Pixels.
 
-    def _pixels(self, parts: Parts) -> Shader:
+    def _pixels(self, parts: ProgramParts) -> Shader:
         colours = [] if not parts.outputs else _packed(parts) if parts.packed else _planes(parts.outputs)
         stores = [_next_name(parts, place) for place, _ in parts.stores]
         to_images = self.modern and bool(stores)
@@ -200,14 +200,14 @@ class Glsl(Language):
                 f" ({len(stores)} of them are for what it remembers)"
             )
         body = [*self._coordinates(parts, ends), *parts.body]
-        main = block("void main()", [*body, *(Line(end) for end in ends)])
+        main = block("void main()", [*body, *(CodeLine(end) for end in ends)])
         head = [f"layout(location = {at}) out {target};" for at, (target, _) in enumerate(targets)]
         written = [image_to_write(image.name) for image in parts.images.values()] if to_images else []
         images = [f"layout(r32f) uniform writeonly image2DArray {name};" for name in written]
         top = [f"#version {430 if self.modern else 330} core"]
         return document(self, parts, top, [*self._given(parts), [*images, *head]], main, images=to_images)
 
-    def _tiles(self, parts: Parts, tile: int) -> Shader:
+    def _tiles(self, parts: ProgramParts, tile: int) -> Shader:
         written = [image_to_write(image.name) for image in parts.images.values()]
         if len(written) + bool(parts.outputs) + parts.stops > IMAGES:
             raise UnsuitableError(f"it writes {len(written)} images and a picture, and {IMAGES} can be written at once")
@@ -221,41 +221,41 @@ class Glsl(Language):
         if parts.stops:
             heads.append(f"{flat} met_limit;")
             ends.append("imageStore(met_limit, at, vec4(float(stopped)));")
-        columns, rows = (parts.frame.read(extent, extent.value, "int") for extent in (Extent.COLUMNS, Extent.ROWS))
+        columns, rows = (parts.frame.read(extent, extent.value, "int") for extent in (LaunchExtent.COLUMNS, LaunchExtent.ROWS))
         start = ["ivec2 at = ivec2(gl_GlobalInvocationID.xy);", f"if (at.x >= {columns} || at.y >= {rows}) return;"]
         for name, size in (("x", columns), ("y", rows)):
             if name in parts.coords:
                 parts.helpers.add("share")
                 start.append(f"float me_{name} = share(float(at.{name}) + 0.5, float({size}));")
-        lines = [*map(Line, (*start, *_stopped(parts))), *parts.body, *map(Line, ends)]
+        lines = [*map(CodeLine, (*start, *_stopped(parts))), *parts.body, *map(CodeLine, ends)]
         top = ["#version 430 core", f"layout(local_size_x = {tile}, local_size_y = {tile}) in;"]
         main = block("void main()", lines)
         made = document(self, parts, top, [*self._given(parts), heads], main, images=bool(parts.stores))
         return replace(made, tile=tile)
 
-    def _image_store(self, parts: Parts, at: int) -> str:
+    def _image_store(self, parts: ProgramParts, at: int) -> str:
         place, value = parts.stores[at]
         slot = parts.kernel.slot(place.slot)
         head = parts.frame.read(Head(slot.key), f"{slot_name(slot.key)}_head", "int")
         layer = head if slot.planes == 1 else f"{head} * {slot.planes} + {place.plane}"
         return f"imageStore({image_to_write(parts.images[slot.key].name)}, ivec3(at, {layer}), vec4({value}));"
 
-    def _coordinates(self, parts: Parts, ends: list[str]) -> list[Line]:
+    def _coordinates(self, parts: ProgramParts, ends: list[str]) -> list[CodeLine]:
         """Where a pixel is."""
         lines = []
         if any("(at, " in text or "at." in text for text in (*ends, *(line.text for line in parts.body))):
             lines.append("ivec2 at = ivec2(gl_FragCoord.xy);")
-        for name, part, extent in (("x", "x", Extent.COLUMNS), ("y", "y", Extent.ROWS)):
+        for name, part, extent in (("x", "x", LaunchExtent.COLUMNS), ("y", "y", LaunchExtent.ROWS)):
             if name in parts.coords:
                 size = parts.frame.read(extent, extent.value, "int")
                 parts.helpers.add("share")
                 lines.append(f"float me_{name} = share(gl_FragCoord.{part}, float({size}));")
-        return [Line(line) for line in (*lines, *_stopped(parts))]
+        return [CodeLine(line) for line in (*lines, *_stopped(parts))]
 
     # Points.
 
-    def _points(self, parts: Parts) -> Shader:
-        count = parts.frame.read(Extent.POINTS, "points", "int")
+    def _points(self, parts: ProgramParts) -> Shader:
+        count = parts.frame.read(LaunchExtent.POINTS, "points", "int")
         ends = [f"values[{at} * {count} + point] = {value};" for at, value in enumerate(parts.outputs)]
         buffers = ["layout(std430, binding = 0) writeonly buffer Values { float values[]; };"]
         start = ["int point = int(gl_GlobalInvocationID.x);", f"if (point >= {count}) return;"]
@@ -266,12 +266,12 @@ class Glsl(Language):
             at = len(parts.coords) + 1
             buffers.append(f"layout(std430, binding = {at}) writeonly buffer Limit {{ uint met_limit; }};")
             ends.append("if (stopped) met_limit = 1u;")
-        lines = [*map(Line, (*start, *_stopped(parts))), *parts.body, *map(Line, ends)]
+        lines = [*map(CodeLine, (*start, *_stopped(parts))), *parts.body, *map(CodeLine, ends)]
         main = block("void main()", lines)
         top = ["#version 430 core", f"layout(local_size_x = {WORKGROUP}) in;"]
         return document(self, parts, top, [*self._given(parts), buffers], main, workgroup=WORKGROUP)
 
-    def _given(self, parts: Parts) -> list[list[str]]:
+    def _given(self, parts: ProgramParts) -> list[list[str]]:
         """What the program is given, in groups."""
         kinds = (
             ("sampler2DArray", parts.images), ("samplerBuffer", parts.histories), ("sampler2D", parts.pictures),
@@ -296,7 +296,7 @@ def _place(over: frozenset[Rate], columns: str) -> str:
     return "at.x" if Rate.COLUMN in over else "at.y" if over else "0"
 
 
-def _packed(parts: Parts) -> list[tuple[str, str]]:
+def _packed(parts: ProgramParts) -> list[tuple[str, str]]:
     """One target, as a picture has it: it clamps to 0…1, and rounds to steps of 1/255. No half but 127½ can be hit
     exactly, and that is rounded up both to even and away from 0. NaN would become whatever the card likes."""
     parts.helpers.add("number_or")
@@ -315,12 +315,12 @@ def _planes(outputs: list[str]) -> list[tuple[str, str]]:
     return made
 
 
-def _next_name(parts: Parts, place: SlotPlane) -> str:
+def _next_name(parts: ProgramParts, place: SlotPlane) -> str:
     """The target of one plane of a slot."""
     return written_names(parts.images[place.slot].name, parts.kernel.slot(place.slot).planes)[place.plane]
 
 
-def _stopped(parts: Parts) -> list[str]:
+def _stopped(parts: ProgramParts) -> list[str]:
     return ["bool stopped = false;  // a loop met its limit"] if parts.stops else []
 
 
@@ -359,7 +359,7 @@ CHOICE = "KERNEL"
 
 def macro_names(kernels: Sequence[Kernel]) -> Mapping[str, str]:
     """Macros that name the kernels of one text: `visual/display` is `VISUAL_DISPLAY`."""
-    names = Names((CHOICE,))
+    names = Identifiers((CHOICE,))
     made = {}
     for kernel in kernels:
         name = identifier(kernel.name).upper()

@@ -28,7 +28,7 @@ def compile_kernel(lowered: Lowered, spec: ContextSpec, optimise: bool = True, p
     slots = {slot.key: slot for slot in lowered.slots}
     rate = rates(lowered.swept, spec, slots)
     coords = {name: _coordinate_rate(spec, name) for name in _coordinates(rate)}
-    program = _Program(slots, coords, points=False, namer=Namer(pool))
+    program = _KernelBuilder(slots, coords, points=False, namer=Namer(pool))
     updates: list[_Update] = []
     for update in lowered.updates:
         by_element = ticks_by_element or slots[update.slot].image
@@ -58,7 +58,7 @@ def compile_points(lowered: Lowered, strand: StrandRef, spec: ContextSpec, pool:
     slots = {slot.key: slot for slot in lowered.slots}
     rate = rates([value], spec, slots, points=True)
     coords = {**dict.fromkeys(_coordinates(rate), Rate.ELEMENT), "x": Rate.ELEMENT, "y": Rate.ELEMENT}
-    program = _Program(slots, coords, points=True, namer=Namer(pool))
+    program = _KernelBuilder(slots, coords, points=True, namer=Namer(pool))
     sections = program.sections([value], [], rate, optimise=True)
     return Kernel(
         name=f"{lowered.name}: {strand}",
@@ -97,7 +97,7 @@ class _Update:
     value: Expr
 
 
-class _Inputs(TypedDict):
+class _KernelInputs(TypedDict):
     coords: tuple[tuple[str, Rate], ...]
     uniforms: tuple[str, ...]
     strands: tuple[StrandRef, ...]
@@ -106,7 +106,7 @@ class _Inputs(TypedDict):
 
 
 @dataclass
-class _Program:
+class _KernelBuilder:
     """Builds the sections of one kernel, and collects what they refer to. `coords` says how often each coordinate
     changes."""
 
@@ -136,10 +136,10 @@ class _Program:
             shown = outputs if section == Rate.ELEMENT else []
             crossing = placement.crossing(section)
             if section == Rate.ELEMENT or own or crossing:
-                made.append(_Writer(self, placement, region).section(crossing, own, shown))
+                made.append(_SectionWriter(self, placement, region).section(crossing, own, shown))
         return tuple(made)
 
-    def inputs(self) -> _Inputs:
+    def inputs(self) -> _KernelInputs:
         """The fields of a kernel that say what its values refer to."""
         return {
             "coords": tuple((name, self.coords[name]) for name in sorted(self.used_coords)),
@@ -157,10 +157,10 @@ class _Program:
         return len(self.locals) - 1
 
 
-class _Writer:
+class _SectionWriter:
     """Builds one section. What is to do is kept in a list, not on Python's stack: expressions are deep."""
 
-    def __init__(self, program: _Program, placement: Placement, region: Region) -> None:
+    def __init__(self, program: _KernelBuilder, placement: Placement, region: Region) -> None:
         self._program = program
         self._placement = placement
         self._region = region

@@ -16,11 +16,11 @@ from typing import ClassVar, NamedTuple
 from weft.codegen.base import Kernel
 from weft.codegen.clike.document import block, document, shared_functions, structure, without_functions
 from weft.codegen.clike.emit import emit
-from weft.codegen.clike.language import Language, Line, Parts
+from weft.codegen.clike.language import CodeLine, Language, ProgramParts
 from weft.codegen.clike.memory import slot_name
-from weft.codegen.clike.names import Names, identifier, remark
+from weft.codegen.clike.names import Identifiers, identifier, remark
 from weft.codegen.clike.prelude import FUSED, Helper
-from weft.codegen.clike.shader import Bound, Buffer, Extent, Shader, UnsuitableError, Use
+from weft.codegen.clike.shader import Bound, BufferSpec, BufferUse, LaunchExtent, Shader, UnsuitableError
 from weft.codegen.native.layout import Head, PictureWord
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
@@ -28,7 +28,7 @@ from weft.ir.rates import Rate
 _TOP = ("#include <metal_stdlib>", "using namespace metal;")
 
 # What lies in these is said where they are declared.
-_TOLD = frozenset({Use.RING, Use.HISTORY, Use.PICTURE, Use.ASKED})
+_TOLD = frozenset({BufferUse.RING, BufferUse.HISTORY, BufferUse.PICTURE, BufferUse.ASKED})
 
 MOST_BUFFERS = 31
 """How many buffers a kernel can be given."""
@@ -135,19 +135,19 @@ class Msl(Language):
         # Compilers drop a product with an infinity that they know. There are fewer than 2³¹ threads.
         return f"as_type<float>({0xFF800000 if copysign(1, sign) < 0 else 0x7F800000:#x}u | (id >> 31u))"
 
-    def own(self, parts: Parts, image: Bound, slot: StateSlot, layer: str) -> str:
+    def own(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str) -> str:
         return f"{image.name}[{_factor(layer, slot)} * count + id]"
 
-    def sampled(self, parts: Parts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
+    def sampled(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
         parts.helpers.add("between")
-        columns, rows = _extent(parts, Extent.COLUMNS), _extent(parts, Extent.ROWS)
+        columns, rows = _extent(parts, LaunchExtent.COLUMNS), _extent(parts, LaunchExtent.ROWS)
         size = "count" if parts.kernel.sweep == "grid" else f"{columns} * {rows}"
         return f"between({image.name} + {_factor(layer, slot)} * {size}, {columns}, {rows}, {x}, {y})"
 
-    def remembered(self, parts: Parts, history: Bound, index: str) -> str:
+    def remembered(self, parts: ProgramParts, history: Bound, index: str) -> str:
         return f"{history.name}[{index}]"
 
-    def picture(self, parts: Parts, picture: Bound, x: str, y: str) -> str:
+    def picture(self, parts: ProgramParts, picture: Bound, x: str, y: str) -> str:
         parts.helpers.add("between")
         size = ", ".join(
             parts.frame.read(PictureWord(picture.key, what), f"{picture.name}_{what}", "bits")
@@ -155,29 +155,29 @@ class Msl(Language):
         )
         return f"between({picture.name}, {size}, {x}, {y})"
 
-    def asked(self, parts: Parts, asked: Bound, over: frozenset[Rate]) -> str:
+    def asked(self, parts: ProgramParts, asked: Bound, over: frozenset[Rate]) -> str:
         if not over:
             return f"{asked.name}[0]"
         if len(over) > 1 or Rate.ELEMENT in over:
             return f"{asked.name}[id]"
-        return f"{asked.name}[id {'%' if Rate.COLUMN in over else '/'} {_extent(parts, Extent.COLUMNS)}]"
+        return f"{asked.name}[id {'%' if Rate.COLUMN in over else '/'} {_extent(parts, LaunchExtent.COLUMNS)}]"
 
-    def program(self, parts: Parts) -> Shader:
+    def program(self, parts: ProgramParts) -> Shader:
         over_points = parts.kernel.sweep == "points"
         start = _points(parts) if over_points else _pixels(parts)
         if parts.stops:
             start.append("bool stopped = false;  // a loop met its limit")
-        body = [*map(Line, start), *parts.body, *map(Line, self._ends(parts))]
+        body = [*map(CodeLine, start), *parts.body, *map(CodeLine, self._ends(parts))]
         names = self.file.get(parts.kernel.name) or KernelNames(identifier(parts.kernel.name))
         given = _given(parts, names.frame)
         if len(given) > MOST_BUFFERS:
             raise UnsuitableError(f"it needs {len(given)} buffers, and {MOST_BUFFERS} can be had")
-        main = [Line(f"kernel void {names.entry}("), *(Line(text, 1) for text in _parameters(given, parts))]
+        main = [CodeLine(f"kernel void {names.entry}("), *(CodeLine(text, 1) for text in _parameters(given, parts))]
         main += block(")", body)
         frame = structure(self, parts, f"struct {names.frame}", "};")
         return document(self, parts, _TOP, [frame], main, entry=names.entry, buffers=[buffer for buffer, _ in given])
 
-    def _ends(self, parts: Parts) -> list[str]:
+    def _ends(self, parts: ProgramParts) -> list[str]:
         """What is written for an element."""
         ends = []
         if parts.packed:
@@ -196,7 +196,7 @@ class Msl(Language):
         return ends
 
 
-def _extent(parts: Parts, extent: Extent) -> str:
+def _extent(parts: ProgramParts, extent: LaunchExtent) -> str:
     return parts.frame.read(extent, extent.value, "bits")
 
 
@@ -205,9 +205,9 @@ def _factor(layer: str, slot: StateSlot) -> str:
     return layer if slot.planes == 1 else f"({layer})"
 
 
-def _pixels(parts: Parts) -> list[str]:
+def _pixels(parts: ProgramParts) -> list[str]:
     """Where a pixel is, if it is one at all."""
-    columns, rows = _extent(parts, Extent.COLUMNS), _extent(parts, Extent.ROWS)
+    columns, rows = _extent(parts, LaunchExtent.COLUMNS), _extent(parts, LaunchExtent.ROWS)
     lines = [f"uint count = {columns} * {rows};", "if (id >= count) return;"]
     for name, at, size in (("x", "%", columns), ("y", "/", rows)):
         if name in parts.coords:
@@ -215,9 +215,9 @@ def _pixels(parts: Parts) -> list[str]:
     return lines
 
 
-def _points(parts: Parts) -> list[str]:
+def _points(parts: ProgramParts) -> list[str]:
     """Where a point is, if it is one at all."""
-    lines = [f"uint count = {_extent(parts, Extent.POINTS)};", "if (id >= count) return;"]
+    lines = [f"uint count = {_extent(parts, LaunchExtent.POINTS)};", "if (id >= count) return;"]
     return [*lines, *(f"float me_{name} = all_{name}[id];" for name in parts.coords)]
 
 
@@ -228,29 +228,29 @@ def _pixel(outputs: list[str]) -> str:
     return f"uchar4({', '.join([*channels, '255'][:4])})"
 
 
-def _given(parts: Parts, frame: str) -> list[tuple[Buffer, str]]:
+def _given(parts: ProgramParts, frame: str) -> list[tuple[BufferSpec, str]]:
     """What the kernel is given, and how it is declared."""
     written = {place.slot for place, _ in parts.stores}
-    given = [(Buffer(Use.FRAME), f"constant {frame} &frame")]
+    given = [(BufferSpec(BufferUse.FRAME), f"constant {frame} &frame")]
     if parts.outputs:
-        given.append((Buffer(Use.OUT), "device uchar4 *pixels" if parts.packed else "device float *values"))
-    given += [(Buffer(Use.COORDINATE, name), f"const device float *all_{name}") for name in _places(parts)]
+        given.append((BufferSpec(BufferUse.OUT), "device uchar4 *pixels" if parts.packed else "device float *values"))
+    given += [(BufferSpec(BufferUse.COORDINATE, name), f"const device float *all_{name}") for name in _places(parts)]
     for image in parts.images.values():
         access = "device" if image.key in written else "const device"
-        given.append((Buffer(Use.RING, image.key), f"{access} float *{image.name}"))
-    given += [(Buffer(Use.HISTORY, b.key), f"const device float *{b.name}") for b in parts.histories.values()]
-    given += [(Buffer(Use.PICTURE, b.key), f"const device float4 *{b.name}") for b in parts.pictures.values()]
-    given += [(Buffer(Use.ASKED, b.key), f"const device float *{b.name}") for b in parts.asked.values()]
+        given.append((BufferSpec(BufferUse.RING, image.key), f"{access} float *{image.name}"))
+    given += [(BufferSpec(BufferUse.HISTORY, b.key), f"const device float *{b.name}") for b in parts.histories.values()]
+    given += [(BufferSpec(BufferUse.PICTURE, b.key), f"const device float4 *{b.name}") for b in parts.pictures.values()]
+    given += [(BufferSpec(BufferUse.ASKED, b.key), f"const device float *{b.name}") for b in parts.asked.values()]
     if parts.stops:
-        given.append((Buffer(Use.LIMIT), "device atomic_uint *met_limit"))
+        given.append((BufferSpec(BufferUse.LIMIT), "device atomic_uint *met_limit"))
     return given
 
 
-def _places(parts: Parts) -> list[str]:
+def _places(parts: ProgramParts) -> list[str]:
     return parts.coords if parts.kernel.sweep == "points" else []
 
 
-def _parameters(given: list[tuple[Buffer, str]], parts: Parts) -> list[str]:
+def _parameters(given: list[tuple[BufferSpec, str]], parts: ProgramParts) -> list[str]:
     """The declarations with their numbers, and with what they are of."""
     lines = []
     for at, (buffer, declared) in enumerate(given):
@@ -272,7 +272,7 @@ def points(kernel: Kernel, file: Mapping[str, KernelNames] = _ALONE) -> Shader:
 
 def file_names(kernels: Sequence[Kernel]) -> Mapping[str, KernelNames]:
     """Names for kernels that share a file: `visual/display` is `visual_display`, with `VisualDisplayFrame`."""
-    names = Names(Msl.reserved | Msl().function_names)
+    names = Identifiers(Msl.reserved | Msl().function_names)
     made = {}
     for kernel in kernels:
         entry = names.new(kernel.name)

@@ -60,7 +60,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Body:
+class LoopBody:
     """The body of a loop: what it computes in each step, in order, and what it carries to the next."""
 
     level: int
@@ -182,7 +182,7 @@ def operands(node: Node) -> Iterator[Node]:
         yield from (each for each in _used_by(node.attr) if each not in inside)
 
 
-def _used_by(body: Body) -> Iterator[Node]:
+def _used_by(body: LoopBody) -> Iterator[Node]:
     for node in body.nodes:
         yield from node.args
         if node.op == "loop":
@@ -321,7 +321,7 @@ class SectionBuilder:
         loop = self._loops.pop()
         outermost = not self._loops
         nested = not outermost or loop.has_inner
-        body = Body(loop.level, nested, outermost, tuple(self.nodes), operands, loop.carried, loop.index)
+        body = LoopBody(loop.level, nested, outermost, tuple(self.nodes), operands, loop.carried, loop.index)
         self.nodes = loop.outside
         made = Node("loop", loop.args, "real", body)
         self.nodes.append(made)
@@ -387,7 +387,7 @@ class _RowWriter:
         return number
 
     def _write_loop(self, node: Node, args: tuple[int, ...]) -> None:
-        body: Body = node.attr
+        body: LoopBody = node.attr
         self._row(node, args, LoopShape(body.level, len(body.carried)))
         for given in (*body.carried, *([body.index] if body.index is not None else ())):
             self._row(given)
@@ -469,12 +469,12 @@ class Rewriter:
         made = self.new[node] = Node(node.op, args, node.kind, attr)
         return made
 
-    def body(self, body: Body) -> Body:
+    def body(self, body: LoopBody) -> LoopBody:
         nodes = tuple(self.copied(body.nodes))
         following = self.all_of(body.following)
         if following is body.following and all(new is old for new, old in zip(nodes, body.nodes, strict=True)):
             return body
-        return Body(body.level, body.nested, body.outermost, nodes, following, body.carried, body.index)
+        return LoopBody(body.level, body.nested, body.outermost, nodes, following, body.carried, body.index)
 
     def section(self, section: Section) -> Section:
         return Section(

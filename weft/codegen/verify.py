@@ -31,7 +31,7 @@ def verify_bytecode(bytecode: Bytecode) -> None:
     stored: set[int] = set()
     updated: list[SlotPlane] = []
     for section in bytecode.sections:
-        check = _SectionCheck(bytecode.kernel, bytecode.locals, section, stored, updated)
+        check = _CodeCheck(bytecode.kernel, bytecode.locals, section, stored, updated)
         check.run()
         stored |= check.defined[0]
     _check_updates(bytecode.kernel, updated)
@@ -56,7 +56,7 @@ def _check_updates(kernel: Kernel, updated: list[SlotPlane]) -> None:
 
 
 @dataclass
-class _Body:
+class _StackLoop:
     """A loop whose body is being read: its shape, and the depth of the stack below what the body pushes."""
 
     shape: LoopShape
@@ -64,7 +64,7 @@ class _Body:
 
 
 @dataclass
-class _SectionCheck:
+class _CodeCheck:
     """Reads one section from front to back and keeps the types on the stack."""
 
     kernel: Kernel
@@ -74,7 +74,7 @@ class _SectionCheck:
     """The locals of the sections before."""
     updated: list[SlotPlane]
     stack: list[ValueType] = field(default_factory=list)
-    loops: list[_Body] = field(default_factory=list)
+    loops: list[_StackLoop] = field(default_factory=list)
     defined: list[set[int]] = field(default_factory=lambda: [set()])
     """The locals that this section has stored so far: first outside loops, then in each open loop's body. What a body
     stores is gone behind it: the loop may have had no step."""
@@ -115,7 +115,7 @@ class _SectionCheck:
         match op, operand:
             case "LOOP", LoopShape() as shape:
                 self._require(all(shape.level > b.shape.level for b in self.loops), "its level is not the deepest")
-                self.loops.append(_Body(shape, len(self.stack)))
+                self.loops.append(_StackLoop(shape, len(self.stack)))
                 self.defined.append(set())
             case "NEXT", shape:
                 self._require(bool(self.loops) and self.loops[-1].shape == shape, "ends no such loop")

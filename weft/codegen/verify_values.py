@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.codegen.base import Kernel
-from weft.codegen.values import IMPLIED, LEAVES, SIGNATURES, Body, Line, Node, Scalar, Section, kind_of
+from weft.codegen.values import IMPLIED, LEAVES, SIGNATURES, Line, LoopBody, Node, Scalar, Section, kind_of
 from weft.ir.expr import LoopValue, PicturePlane, SlotPlane, StrandRef
 from weft.ir.rates import Rate
 from weft.ir.verify import MalformedError
@@ -24,7 +24,7 @@ VISIBLE: Mapping[Rate, frozenset[Rate]] = {
 # How many operands the structural operations take (None: any number), and what their attributes are.
 _STRUCTURE: Mapping[str, tuple[int | None, type]] = {
     "state": (1, SlotPlane), "sample": (3, SlotPlane), "picture": (2, PicturePlane), "strand": (None, StrandRef),
-    "loop": (None, Body), "loop_out": (1, int),
+    "loop": (None, LoopBody), "loop_out": (1, int),
 }  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def verify_values(kernel: Kernel) -> None:
         raise MalformedError(f"{kernel.name}: sections {[r.title for r in order]}")
     known: set[int] = set()
     for section in kernel.sections:
-        _SectionCheck(kernel, section, known).run()
+        _ValueCheck(kernel, section, known).run()
         known |= section.locals.keys()
     updated = [store.place for section in kernel.sections for store in section.stores]
     wanted = {SlotPlane(slot.key, plane) for slot in kernel.slots for plane in range(slot.planes)}
@@ -46,7 +46,7 @@ def verify_values(kernel: Kernel) -> None:
 
 
 @dataclass
-class _SectionCheck:
+class _ValueCheck:
     """Reads one section from front to back."""
 
     kernel: Kernel
@@ -154,7 +154,7 @@ class _SectionCheck:
         inside = loop.op == "loop" and 0 <= node.attr < len(loop.attr.carried)
         self._require(inside, node, "reads what no loop carries")
 
-    def _check_loop(self, node: Node, body: Body, level: int) -> None:
+    def _check_loop(self, node: Node, body: LoopBody, level: int) -> None:
         self._require(body.level > level, node, "its level is not the deepest")
         count = len(body.carried)
         self._require(count == len(body.following) == len(node.args) - 2, node, "carries more or fewer values")

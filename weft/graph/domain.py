@@ -307,7 +307,7 @@ class SlotRequest:
     span: Span
 
 
-class OpenLoop(Protocol[V]):
+class LoopDraft(Protocol[V]):
     """A loop being built. `index` and `carried` are what its body reads in a step."""
 
     @property
@@ -349,7 +349,7 @@ class Domain(Protocol[V]):
     def loop_level(self, value: V) -> int:
         """The level of the innermost loop whose variables a value mentions, -1 for none."""
 
-    def loop(self, level: int, first: V, last: V, inits: Sequence[V], span: Span) -> OpenLoop[V]: ...
+    def loop(self, level: int, first: V, last: V, inits: Sequence[V], span: Span) -> LoopDraft[V]: ...
 
     def state(self, slot: SlotRequest, plane: int, ticks: V, at: Coordinates[V], span: Span) -> V:
         """A plane of a slot as it was `ticks` ago, at a place. `ticks` is a whole number from 1."""

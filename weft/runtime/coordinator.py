@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.asked_ahead import AskedAhead, Place, asked_ahead, rows
+from weft.backends.prefetch_of import Place, Prefetch, prefetch_of, rows
 from weft.backends.base import Backend, Bindable, Compiled, Env, NoHandle, Reading, Values, as_array
 from weft.backends.launch import VIEW, Getter, Reals, Value
 from weft.codegen.unit import Unit
@@ -58,7 +58,7 @@ class ProgramRunner:
         self._exposed: dict[StrandRef, tuple[Backend, Compiled]] = {}
         self._heard: dict[StrandRef, Getter] = {}
         self._env: Env | None = None
-        self._askings: dict[int, tuple[RunningSubgraph, AskedAhead | None]] = {}
+        self._askings: dict[int, tuple[RunningSubgraph, Prefetch | None]] = {}
         """For each part, by its identity, what finds out where it reads strands that are on devices."""
         self._told: dict[tuple[StrandRef, Place], float] = {}
         """Values at places that the part which runs was expected to read."""
@@ -148,11 +148,11 @@ class ProgramRunner:
         """The value of a strand at a place, if it has been asked for."""
         return None if any(map(np.ndim, coords)) else self._told.get((ref, tuple(map(float, coords))))
 
-    def _asking(self, part: RunningSubgraph) -> AskedAhead | None:
+    def _asking(self, part: RunningSubgraph) -> Prefetch | None:
         if id(part) not in self._askings:
             exposed = {ref: self._exposed[ref][0] for ref in part.unit.kernel.strands if ref in self._exposed}
             on_devices = {ref for ref, backend in exposed.items() if backend.capabilities().handles}
-            self._askings[id(part)] = part, asked_ahead(part.unit.kernel, on_devices - self._heard.keys())
+            self._askings[id(part)] = part, prefetch_of(part.unit.kernel, on_devices - self._heard.keys())
         return self._askings[id(part)][1]
 
     def _over(self, ref: StrandRef) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 
 import weft
 from weft.backends import hardware, llvm
-from weft.backends.base import Backend, Block, Compiled, Coordinator, Env
+from weft.backends.base import Backend, Compiled, Coordinator, Env, SampleBlock
 from weft.backends.cpu import EXECUTORS, CpuBackend, executor_problem
 from weft.backends.estimate import check_room, needs_of
 from weft.backends.executor import Executable, Executor
@@ -276,7 +276,7 @@ class _OffstageRig:
         if self._spec.sweeps_plane:
             coords = {**self._centres, "abstime": start}
         elif self._spec.raster:
-            even = Block(tick * width, width, self._rate).even
+            even = SampleBlock(tick * width, width, self._rate).even
             coords = StreamCoords(even, width, {**coords, **self._env.standing(kernel, width)})
         uniforms = {name: float(tick) if name == "absframe" else self._env.uniform(name) for name in kernel.uniforms}
         strands: dict[StrandRef, Getter] = dict.fromkeys(kernel.strands, constant)
@@ -425,7 +425,7 @@ class _CardRig:
         if not self._streams:
             return env
         led = env.standing(unit.kernel, BLOCK)
-        return replace(env, block=Block(self._tick * BLOCK, BLOCK, self._rate, self._channels, led))
+        return replace(env, block=SampleBlock(self._tick * BLOCK, BLOCK, self._rate, self._channels, led))
 
 
 # What a value costs on its way between two devices, as programs pay for it: through backend and coordinator.

@@ -13,14 +13,14 @@ import pytest
 
 from tests.support.metal.device import CpuDevice
 from weft.apple import AppleDevice
-from weft.backends.asked_strands import Answers, AskedStrands
+from weft.backends.asked_strands import Answers, StrandReads
 from weft.backends.executor import NOTHING
 from weft.backends.launch import Launch, Reals
-from weft.backends.launch_numbers import Block, Once
+from weft.backends.launch_numbers import Once, PrologueBlock
 from weft.backends.memory import StateMemory
 from weft.codegen import msl
 from weft.codegen.base import Kernel
-from weft.codegen.clike.shader import Buffer, Shader, Use
+from weft.codegen.clike.shader import BufferSpec, BufferUse, Shader
 
 # Through these there is a real device, where they are installed; weft takes the first.
 _LIBRARIES = {"pyobjc": "Metal", "metalcompute": "metalcompute"}
@@ -74,8 +74,8 @@ class MetalExecutable:
         self.kernel = kernel
         self._device = device
         self._once = Once(kernel)
-        self._strands = AskedStrands(kernel)
-        self._made: dict[bool, tuple[Shader, Block, Any]] = {}
+        self._strands = StrandReads(kernel)
+        self._made: dict[bool, tuple[Shader, PrologueBlock, Any]] = {}
 
     def planes(self, memory: StateMemory, launch: Launch) -> Reals:
         shape = (len(self.kernel.outputs), *launch.shape)
@@ -85,11 +85,11 @@ class MetalExecutable:
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
         out[...] = self._run(memory, launch, packed=True, size=out.nbytes).reshape(out.shape)
 
-    def _program(self, packed: bool) -> tuple[Shader, Block, Any]:
+    def _program(self, packed: bool) -> tuple[Shader, PrologueBlock, Any]:
         if packed not in self._made:
             shader = shader_of(self.kernel, packed)
             function = self._device.kernel(shader.text).function(shader.entry)
-            self._made[packed] = shader, Block(shader), function
+            self._made[packed] = shader, PrologueBlock(shader), function
         return self._made[packed]
 
     def _run(self, memory: StateMemory, launch: Launch, packed: bool, size: int) -> npt.NDArray[np.uint8]:
@@ -104,31 +104,31 @@ class MetalExecutable:
         found = {buffer: np.frombuffer(data, np.uint8) for buffer, data in zip(shader.buffers, given, strict=True)}
         for slot in {place.slot for place in shader.stores}:
             ring = memory.ring(slot)
-            ring[...] = found[Buffer(Use.RING, slot)].view(np.float32).reshape(ring.shape)
+            ring[...] = found[BufferSpec(BufferUse.RING, slot)].view(np.float32).reshape(ring.shape)
         if not over_points:
             memory.advance()
-        limit = found.get(Buffer(Use.LIMIT))
+        limit = found.get(BufferSpec(BufferUse.LIMIT))
         if machine.loop_stopped or (limit is not None and limit.any()):
             launch.loop_stopped()
-        return found.get(Buffer(Use.OUT), np.zeros(0, np.uint8))
+        return found.get(BufferSpec(BufferUse.OUT), np.zeros(0, np.uint8))
 
     def _buffer(
-        self, buffer: Buffer, memory: StateMemory, launch: Launch, numbers: npt.NDArray[np.uint32],
+        self, buffer: BufferSpec, memory: StateMemory, launch: Launch, numbers: npt.NDArray[np.uint32],
         answers: Answers, size: int,
     ) -> Any:
         match buffer.use:
-            case Use.FRAME:
+            case BufferUse.FRAME:
                 data: npt.NDArray[Any] = numbers
-            case Use.OUT:
+            case BufferUse.OUT:
                 data = np.full(size, 0x2A, np.uint8)  # it can be told if an element is left out
-            case Use.COORDINATE:
+            case BufferUse.COORDINATE:
                 data = np.broadcast_to(np.asarray(launch.coords[buffer.key], np.float32), launch.shape[1])
-            case Use.RING | Use.HISTORY:
+            case BufferUse.RING | BufferUse.HISTORY:
                 data = memory.ring(buffer.key).astype(np.float32)
-            case Use.PICTURE:
+            case BufferUse.PICTURE:
                 data = launch.pictures[buffer.key]
-            case Use.ASKED:
+            case BufferUse.ASKED:
                 data = answers[buffer.key]
-            case Use.LIMIT:
+            case BufferUse.LIMIT:
                 data = np.zeros(1, np.uint32)
         return self._device.buffer(np.ascontiguousarray(data).reshape(-1).view(np.uint8))

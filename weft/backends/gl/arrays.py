@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.base import Pool
+from weft.backends.base import MemoryPool
 from weft.backends.gl.graphics import Graphics
 from weft.backends.gl.opengl import GL
 from weft.backends.gl.textures import Buffer
@@ -47,7 +47,7 @@ class GlArray:
         return np.frombuffer(found, self.dtype).reshape(self.shape).copy()
 
 
-class GlPool(Pool):
+class GlPool(MemoryPool):
     """One buffer of the card, handed out piece by piece."""
 
     def __init__(self, graphics: Graphics, size: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy.typing as npt
 
 from weft.backends import hardware
-from weft.backends.base import Capabilities, Compiled, Coordinator, DeviceInfo, Env, Pool
+from weft.backends.base import Capabilities, Compiled, Coordinator, DeviceInfo, Env, MemoryPool
 from weft.backends.card import CardBackend
 from weft.backends.gl import probe
 from weft.backends.gl.contexts import GraphicsError
@@ -21,7 +21,7 @@ from weft.codegen.unit import Unit
 if TYPE_CHECKING:
     from weft.backends.gl.compiled import GlCompiled
     from weft.backends.gl.graphics import Graphics
-    from weft.backends.gl.workshop import Workshop
+    from weft.backends.gl.workshop import ProgramFactory
 
 
 class GlBackend(CardBackend):
@@ -38,7 +38,7 @@ class GlBackend(CardBackend):
         computed by tiles instead of drawn; None finds out what is faster."""
         self._graphics = graphics
         self._tiled = tiled
-        self._made: Workshop | None = None
+        self._made: ProgramFactory | None = None
 
     @classmethod
     def probe(cls) -> list[DeviceInfo]:
@@ -74,7 +74,7 @@ class GlBackend(CardBackend):
     def download(self, memory: Any) -> npt.NDArray[Any]:
         return self.guarded(memory.read)
 
-    def pool(self, size: int) -> Pool:
+    def pool(self, size: int) -> MemoryPool:
         graphics = self.guarded(self._workshop).graphics
         from weft.backends.gl.arrays import GlPool
 
@@ -93,13 +93,13 @@ class GlBackend(CardBackend):
             raise TypeError(f"{compiled.unit.subgraph.name} runs elsewhere")
         return compiled
 
-    def _workshop(self) -> Workshop:
+    def _workshop(self) -> ProgramFactory:
         if self._made is None:
             with _importing():
                 from weft.backends.gl.graphics import offscreen
-                from weft.backends.gl.workshop import Workshop
+                from weft.backends.gl.workshop import ProgramFactory
 
-            self._made = Workshop(self._graphics or offscreen(), self._tiled)
+            self._made = ProgramFactory(self._graphics or offscreen(), self._tiled)
         return self._made
 
 

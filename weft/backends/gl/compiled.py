@@ -11,20 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.asked_points import Fetch
-from weft.backends.asked_strands import Answers, AskedStrands
+from weft.backends.asked_strands import Answers, StrandReads
 from weft.backends.base import PictureHandle
 from weft.backends.card_compiled import CardCompiled
-from weft.backends.gl.drawing import Bindings, Canvas, Sources, draw
-from weft.backends.gl.graphics import Graphics, Place
+from weft.backends.gl.drawing import Bindings, Canvas, PictureTextures, draw
+from weft.backends.gl.graphics import ContextState, Graphics
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.opengl import GL
 from weft.backends.gl.picture import GlPicture
-from weft.backends.gl.points import Asked
-from weft.backends.gl.programs import Program
-from weft.backends.gl.textures import Numbers
+from weft.backends.gl.points import ExposedStrand
+from weft.backends.gl.programs import ShaderProgram
+from weft.backends.gl.textures import BufferTexture
 from weft.backends.interpreter import Machine
 from weft.backends.launch import Launch, Picture, Reals
-from weft.backends.launch_numbers import Block, Once
+from weft.backends.launch_numbers import Once, PrologueBlock
 from weft.backends.shader_code import ShaderCode
 from weft.backends.still import Stillness
 from weft.codegen import glsl
@@ -49,30 +49,30 @@ class Begun(NamedTuple):
     answers: Answers
 
 
-class Pass:
+class DrawPass:
     """A program over a picture, with the numbers and textures that it needs."""
 
-    def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader, program: Program | None = None) -> None:
+    def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader, program: ShaderProgram | None = None) -> None:
         """In a context of the graphics. Raises WeftError if the driver refuses the program."""
         self.graphics = graphics
         self.shader = shader
         self.once = Once(kernel)
-        self.strands = AskedStrands(kernel)
-        self.program = program or Program(graphics, shader)
+        self.strands = StrandReads(kernel)
+        self.program = program or ShaderProgram(graphics, shader)
         self.bindings = Bindings(graphics, self.program)
-        self.block = Block(shader)
+        self.block = PrologueBlock(shader)
 
     def begin(self, memory: GlMemory, launch: Launch) -> Begun:
         """What comes before a tick is drawn: computes its numbers, and asks other subgraphs for what it reads."""
         machine = self.once.begin(memory, launch)
         return Begun(machine, self.strands.answers(machine, self.graphics))
 
-    def draw(self, place: Place, begun: Begun, memory: GlMemory, sources: Sources, canvas: Canvas) -> None:
+    def draw(self, place: ContextState, begun: Begun, memory: GlMemory, sources: PictureTextures, canvas: Canvas) -> None:
         """One tick. Does not advance the memory."""
         given = sources.given(self.shader, begun.machine.launch.pictures, begun.answers)
         draw(place, self.bindings, self.block.packed(begun.machine, 0), memory, given, canvas)
 
-    def rehearse(self, place: Place, shape: tuple[int, int], pictures: Mapping[str, Picture], sources: Sources) -> None:
+    def rehearse(self, place: ContextState, shape: tuple[int, int], pictures: Mapping[str, Picture], sources: PictureTextures) -> None:
         """Draws something small that nobody sees: a driver may finish a program only at its first use."""
         small = (_alike(shape[0]), _alike(shape[1]))
         memory = GlMemory(self.graphics, place, self.once.kernel.slots, small)
@@ -93,15 +93,15 @@ class GlCompiled(CardCompiled):
     unit: Unit
     graphics: Graphics
     code: ShaderCode
-    grid: Pass
-    asked: Mapping[StrandRef, Asked]
+    grid: DrawPass
+    asked: Mapping[StrandRef, ExposedStrand]
     memory: GlMemory
-    sources: Sources
+    sources: PictureTextures
     canvases: deque[Canvas]
     stillness: Stillness
     drawn: PictureHandle | None = None
     _fences: deque[Any] = field(default_factory=deque)
-    _wide: Pass | None = None
+    _wide: DrawPass | None = None
 
     @property
     def once(self) -> Once:
@@ -114,7 +114,7 @@ class GlCompiled(CardCompiled):
     def can_bind(self, ref: StrandRef) -> bool:
         return self.asked[ref].points is not None
 
-    def bound_at(self, ref: StrandRef, launch: Launch) -> Numbers:
+    def bound_at(self, ref: StrandRef, launch: Launch) -> BufferTexture:
         return self.asked[ref].numbers(self.memory, launch, self.sources)
 
     def draw(self, launch: Launch) -> GlPicture | None:
@@ -141,7 +141,7 @@ class GlCompiled(CardCompiled):
     def planes(self, launch: Launch) -> npt.NDArray[Any]:
         if self._wide is None:
             with self.graphics.drawing():
-                self._wide = Pass(self.graphics, self.unit.kernel, glsl.over_picture(self.unit.kernel, packed=False))
+                self._wide = DrawPass(self.graphics, self.unit.kernel, glsl.over_picture(self.unit.kernel, packed=False))
         return planes_of(self._wide, self.memory, launch, self.sources)
 
     def ask(self, ref: StrandRef, launch: Launch) -> Fetch:
@@ -151,7 +151,7 @@ class GlCompiled(CardCompiled):
         return self.grid.shader.text
 
 
-def planes_of(wide: Pass, memory: GlMemory, launch: Launch, sources: Sources) -> Reals:
+def planes_of(wide: DrawPass, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Reals:
     """One tick of a program that gives its outputs as they are: [outputs, height, width]. Advances the state."""
     begun = wide.begin(memory, launch)
     with wide.graphics.drawing() as place:

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from weft.backends.asked_strands import Answers
 from weft.backends.card_pictures import CardPictures
-from weft.backends.gl.graphics import Graphics, Place
+from weft.backends.gl.graphics import ContextState, Graphics
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.opengl import GL
-from weft.backends.gl.programs import Program
-from weft.backends.gl.textures import Buffer, Numbers, Texture, bind
+from weft.backends.gl.programs import ShaderProgram
+from weft.backends.gl.textures import Buffer, BufferTexture, Texture, bind
 from weft.backends.launch import Picture
 from weft.codegen.clike.shader import Shader
 
@@ -23,7 +23,7 @@ _FRAME = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class LaunchInputs:
     """What a launch of a program is given that comes from elsewhere: pictures by their paths, and what other subgraphs
     answered, by the keys that the program has for it."""
 
@@ -35,14 +35,14 @@ class Bindings:
     """What one use of a program reads besides images and pictures: the block of numbers, histories, and answers that
     are sent to the card."""
 
-    def __init__(self, graphics: Graphics, program: Program) -> None:
+    def __init__(self, graphics: Graphics, program: ShaderProgram) -> None:
         """In a context of the graphics."""
         self.program = program
         self._block = Buffer(graphics)
-        self._histories = {bound.key: Numbers(graphics) for bound in program.shader.histories}
-        self._answers = {bound.key: Numbers(graphics) for bound in program.shader.asked}
+        self._histories = {bound.key: BufferTexture(graphics) for bound in program.shader.histories}
+        self._answers = {bound.key: BufferTexture(graphics) for bound in program.shader.asked}
 
-    def bind(self, words: npt.NDArray[Any], memory: GlMemory, given: Given) -> None:
+    def bind(self, words: npt.NDArray[Any], memory: GlMemory, given: LaunchInputs) -> None:
         """Makes the program the one that runs next, with all that it reads."""
         shader, units = self.program.shader, self.program.units
         GL.glUseProgram(self.program.number)
@@ -61,9 +61,9 @@ class Bindings:
         for bound in shader.asked:
             bind(units[bound.name], GL.GL_TEXTURE_BUFFER, answers[bound.key].number)
 
-    def _answer(self, key: str, answer: Any) -> Numbers:
+    def _answer(self, key: str, answer: Any) -> BufferTexture:
         """An answer on the card; what was sent there for the last launch is replaced."""
-        if isinstance(answer, Numbers):
+        if isinstance(answer, BufferTexture):
             return answer
         self._answers[key].fill(answer)
         return self._answers[key]
@@ -86,11 +86,11 @@ class Canvas:
 
 
 def draw(
-    place: Place,
+    place: ContextState,
     bindings: Bindings,
     words: npt.NDArray[Any],
     memory: GlMemory,
-    given: Given,
+    given: LaunchInputs,
     canvas: Canvas,
 ) -> None:
     """One tick; the memory is not advanced. In the context of the place."""
@@ -128,7 +128,7 @@ def dispatch_tiles(shape: tuple[int, int], tile: int) -> None:
     GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
 
 
-def draw_triangle(place: Place, targets: Sequence[tuple[Any, int | None]], shape: tuple[int, int]) -> None:
+def draw_triangle(place: ContextState, targets: Sequence[tuple[Any, int | None]], shape: tuple[int, int]) -> None:
     """Draws over all of these targets, which are textures and their layers, with the program in use."""
     _attach(place, targets, shape)
     height, width = shape
@@ -153,7 +153,7 @@ def _targets(shader: Shader, memory: GlMemory, canvas: Canvas) -> list[tuple[Any
     return targets
 
 
-def _attach(place: Place, targets: Sequence[tuple[Any, int | None]], shape: tuple[int, int]) -> None:
+def _attach(place: ContextState, targets: Sequence[tuple[Any, int | None]], shape: tuple[int, int]) -> None:
     GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, place.target)
     for at in range(len(targets), len(place.attached)):
         GL.glFramebufferTexture(GL.GL_FRAMEBUFFER, GL.GL_COLOR_ATTACHMENT0 + at, 0, 0)
@@ -173,16 +173,16 @@ def _attach(place: Place, targets: Sequence[tuple[Any, int | None]], shape: tupl
     GL.glFramebufferParameteri(GL.GL_FRAMEBUFFER, GL.GL_FRAMEBUFFER_DEFAULT_HEIGHT, shape[0])
 
 
-class Sources(CardPictures[Texture]):
+class PictureTextures(CardPictures[Texture]):
     """The pictures that programs sample, in textures."""
 
     def __init__(self, graphics: Graphics) -> None:
         super().__init__(self._texture)
         self._graphics = graphics
 
-    def given(self, shader: Shader, pictures: Mapping[str, Picture], answers: Answers) -> Given:
+    def given(self, shader: Shader, pictures: Mapping[str, Picture], answers: Answers) -> LaunchInputs:
         """What a program is given of these pictures [height, width, 4]. In a context of the graphics."""
-        return Given({bound.key: self.on_card(bound.key, pictures[bound.key]) for bound in shader.pictures}, answers)
+        return LaunchInputs({bound.key: self.on_card(bound.key, pictures[bound.key]) for bound in shader.pictures}, answers)
 
     def _texture(self, pixels: Picture) -> Texture:
         made = Texture(self._graphics, (pixels.shape[0], pixels.shape[1]), wide=True)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from weft.backends.gl.drawing import dispatch_tiles, draw_triangle
-from weft.backends.gl.graphics import Graphics, Place
+from weft.backends.gl.graphics import ContextState, Graphics
 from weft.backends.gl.opengl import GL
 from weft.backends.gl.programs import linked, linked_compute
 from weft.backends.gl.textures import Texture
@@ -47,7 +47,7 @@ void main() {{
 """
 
 
-def tiles_are_faster(graphics: Graphics, place: Place) -> bool:
+def tiles_are_faster(graphics: Graphics, place: ContextState) -> bool:
     """Tries both. In a context of the graphics."""
     if not graphics.about.computes or graphics.about.software:
         return False

@@ -30,7 +30,7 @@ _ERRORS = {
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class DriverInfo:
     """What the driver says of itself. Memory is in bytes, 0 where it does not tell."""
 
     renderer: str
@@ -57,7 +57,7 @@ class About:
 
 
 @dataclass
-class Place:
+class ContextState:
     """What a context has of its own, and does not share with others."""
 
     target: Any
@@ -73,13 +73,13 @@ class _Entrance:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self.place: Place | None = None
+        self.place: ContextState | None = None
         self._lock = threading.RLock()
         self._depth = 0
         self._closed = False
 
     @contextmanager
-    def entered(self) -> Iterator[Place]:
+    def entered(self) -> Iterator[ContextState]:
         with self._lock:
             if self._closed:
                 raise GraphicsError("the window is closed")
@@ -109,11 +109,11 @@ class _Entrance:
         GL.glActiveTexture(GL.GL_TEXTURE0)
 
 
-def _prepared() -> Place:
+def _prepared() -> ContextState:
     GL.glBindVertexArray(GL.glGenVertexArrays(1))  # a core context draws nothing without one
     GL.glDisable(GL.GL_DITHER)
     GL.glPixelStorei(GL.GL_PACK_ALIGNMENT, 1)
-    return Place(GL.glGenFramebuffers(1), GL.glGenFramebuffers(1))
+    return ContextState(GL.glGenFramebuffers(1), GL.glGenFramebuffers(1))
 
 
 class Graphics:
@@ -134,21 +134,21 @@ class Graphics:
         self._drawing = _Entrance(context)
 
     @contextmanager
-    def drawing(self) -> Iterator[Place]:
+    def drawing(self) -> Iterator[ContextState]:
         """In the context for drawing. Raises GraphicsError, in the end too, for what goes wrong in there."""
         with self._guarded(self._drawing) as place:
             self._delete()
             yield place
 
     @contextmanager
-    def preparing(self) -> Iterator[Place]:
+    def preparing(self) -> Iterator[ContextState]:
         """In the other context, from any thread. What was done there is finished afterwards, for the other to see."""
         with self._guarded(self._preparing) as place:
             yield place
             GL.glFinish()
 
     @contextmanager
-    def _guarded(self, entrance: _Entrance) -> Iterator[Place]:
+    def _guarded(self, entrance: _Entrance) -> Iterator[ContextState]:
         try:
             with entrance.entered() as place:
                 yield place
@@ -201,10 +201,10 @@ class Graphics:
                 GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
 
 
-def read_about() -> About:
+def read_about() -> DriverInfo:
     """What the driver of the current context says of itself."""
     total, free = _memory()
-    return About(
+    return DriverInfo(
         renderer=plain(GL.glGetString(GL.GL_RENDERER)),
         vendor=plain(GL.glGetString(GL.GL_VENDOR)),
         version=plain(GL.glGetString(GL.GL_VERSION)),

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from weft.backends.gl.graphics import Graphics, Place
+from weft.backends.gl.graphics import ContextState, Graphics
 from weft.backends.gl.resizing import Resizer
-from weft.backends.gl.textures import Layers
+from weft.backends.gl.textures import TextureArray
 from weft.backends.launch import Reals
 from weft.backends.memory import StateMemory, in_size
 from weft.ir.expr import StateSlot
@@ -20,14 +20,14 @@ class GlMemory(StateMemory):
     The layers of a slot lie plane after plane and cell after cell.
     """
 
-    def __init__(self, graphics: Graphics, place: Place, slots: Iterable[StateSlot], shape: tuple[int, int]) -> None:
+    def __init__(self, graphics: Graphics, place: ContextState, slots: Iterable[StateSlot], shape: tuple[int, int]) -> None:
         """Zeroed. In a context of the graphics. Raises WeftError for what the card cannot hold."""
         super().__init__(slots, shape)
         self.graphics = graphics
         self._read_back: tuple[tuple[int, int], StateMemory] | None = None
         """What was read back last, and when."""
         self.layers = {
-            slot.key: Layers(graphics, place, shape, (slot.depth + 1) * slot.planes)
+            slot.key: TextureArray(graphics, place, shape, (slot.depth + 1) * slot.planes)
             for slot in self.slots.values()
             if slot.image
         }
@@ -73,7 +73,7 @@ class GlMemory(StateMemory):
         with self.graphics.drawing() as place:
             if mine is its:
                 # It was taken over in the other direction before.
-                mine = self.layers[key] = Layers(self.graphics, place, self.shape, its.count)
+                mine = self.layers[key] = TextureArray(self.graphics, place, self.shape, its.count)
             resizer = Resizer(self.graphics)
             planes = self.slots[key].planes
             for ticks_ago in range(1, 1 + self._common(key, old)):

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.asked_points import AskedPoints, Fetch
-from weft.backends.asked_strands import AskedStrands
-from weft.backends.gl.drawing import Bindings, Given, Sources
+from weft.backends.asked_points import PointReads, Fetch
+from weft.backends.asked_strands import StrandReads
+from weft.backends.gl.drawing import Bindings, LaunchInputs, PictureTextures
 from weft.backends.gl.graphics import Graphics
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.opengl import GL
-from weft.backends.gl.programs import Program
-from weft.backends.gl.textures import Buffer, Numbers
+from weft.backends.gl.programs import ShaderProgram
+from weft.backends.gl.textures import Buffer, BufferTexture
 from weft.backends.launch import Launch, Reals, Value
-from weft.backends.launch_numbers import Block, Once, line
+from weft.backends.launch_numbers import Once, PrologueBlock, line
 from weft.codegen.base import Kernel
 from weft.codegen.clike.shader import Shader
 
@@ -50,12 +50,12 @@ class Points:
         self._shader = shader
         self._finished = int(kernel.sweep == "points")
         self._once = Once(kernel)
-        self._strands = AskedStrands(kernel)
-        self._block = Block(shader)
-        self._bindings = Bindings(graphics, Program(graphics, shader))
-        self._coordinates = [_Coordinate(graphics) for _ in shader.coords]
+        self._strands = StrandReads(kernel)
+        self._block = PrologueBlock(shader)
+        self._bindings = Bindings(graphics, ShaderProgram(graphics, shader))
+        self._coordinates = [_CoordinateBuffers(graphics) for _ in shader.coords]
 
-    def begin(self, memory: GlMemory, launch: Launch, sources: Sources) -> Pending:
+    def begin(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Pending:
         """Asks for the values; waits for nothing."""
         machine = self._once.begin(memory, launch)
         answers = self._strands.answers(machine, self._graphics)
@@ -76,7 +76,7 @@ class Points:
         return values.reshape(pending.shape)
 
     def _computed(
-        self, words: npt.NDArray[Any], launch: Launch, memory: GlMemory, given: Given
+        self, words: npt.NDArray[Any], launch: Launch, memory: GlMemory, given: LaunchInputs
     ) -> tuple[Buffer, Buffer]:
         count, outputs = launch.shape[1], len(self._shader.outputs)
         self._bindings.bind(words, memory, given)
@@ -94,7 +94,7 @@ class Points:
         return values, limit
 
 
-class _Coordinate:
+class _CoordinateBuffers:
     """The buffers of one coordinate: one for what changes, and one for each row that stays as it is."""
 
     def __init__(self, graphics: Graphics) -> None:
@@ -116,16 +116,16 @@ class _Coordinate:
         return self._kept[id(given)][1]
 
 
-class Asked:
+class ExposedStrand:
     """A strand that others read."""
 
     def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader | None) -> None:
         """In a context of the graphics. Without a shader, the processor computes it."""
         self._graphics = graphics
         self.points = Points(graphics, kernel, shader) if shader is not None and graphics.about.computes else None
-        self._asked = AskedPoints(kernel, shared=False)
+        self._asked = PointReads(kernel, shared=False)
 
-    def ask(self, memory: GlMemory, launch: Launch, sources: Sources) -> Fetch:
+    def ask(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Fetch:
         """Asks for a value for each point."""
         points = self.points
 
@@ -135,11 +135,11 @@ class Asked:
 
         return self._asked.ask(launch, on_card if points is not None else None, memory)
 
-    def numbers(self, memory: GlMemory, launch: Launch, sources: Sources) -> Numbers:
+    def numbers(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> BufferTexture:
         """The same as programs read it, computed by the card, where it stays. Waits for nothing. Raises ValueError for
         a strand that the card does not compute."""
         if self.points is None:
             raise ValueError("the processor computes it")
         pending = self.points.begin(memory, launch, sources)
         with self._graphics.drawing():
-            return Numbers(self._graphics, pending.values)
+            return BufferTexture(self._graphics, pending.values)

@@ -21,7 +21,7 @@ _Parts: TypeAlias = list[tuple[Any, "bytes | str"]]
 _LINE = re.compile(r"\b0[:(](\d+)")
 
 
-class Program:
+class ShaderProgram:
     """A shader that is linked. Its samplers have their units: images, then histories, pictures and answers."""
 
     def __init__(self, graphics: Graphics, shader: Shader) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.backends.gl.graphics import Graphics, Place
+from weft.backends.gl.graphics import ContextState, Graphics
 from weft.backends.gl.opengl import GL
 from weft.backends.gl.programs import linked
-from weft.backends.gl.textures import Layers, bind
+from weft.backends.gl.textures import TextureArray, bind
 from weft.codegen.glsl import resampling
 
 
@@ -20,7 +20,7 @@ class Resizer:
         self._layer = GL.glGetUniformLocation(self._program, "layer")
         self._size = GL.glGetUniformLocation(self._program, "size")
 
-    def copy(self, place: Place, source: Layers, layer: int, to: Layers, to_layer: int) -> None:
+    def copy(self, place: ContextState, source: TextureArray, layer: int, to: TextureArray, to_layer: int) -> None:
         """Fills a layer with the image of another."""
         GL.glUseProgram(self._program)
         GL.glUniform1i(self._layer, layer)

@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.card_sound import Stretch
-from weft.backends.gl.drawing import Bindings, Given, Sources
-from weft.backends.gl.graphics import Graphics, Place
+from weft.backends.card_sound import SampleChunk
+from weft.backends.gl.drawing import Bindings, LaunchInputs, PictureTextures
+from weft.backends.gl.graphics import ContextState, Graphics
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.opengl import GL
-from weft.backends.gl.programs import Program
+from weft.backends.gl.programs import ShaderProgram
 from weft.backends.gl.textures import Buffer, Texture
 from weft.backends.launch import SINCE, Launch
-from weft.backends.launch_numbers import Block, Once, line
+from weft.backends.launch_numbers import Once, PrologueBlock, line
 from weft.backends.sound_code import SoundCode
 from weft.codegen.base import Kernel
 
 _STORAGE = GL.GL_SHADER_STORAGE_BUFFER
 
 
-class GlStretch(Stretch):
+class GlSampleChunk(SampleChunk):
     """Samples in buffers of the card."""
 
     def __init__(self, graphics: Graphics, first: int, shape: tuple[int, int, int], stops: bool) -> None:
@@ -46,37 +46,37 @@ class GlStretch(Stretch):
 class GlSounding:
     """The program of a sound, with its buffers."""
 
-    def __init__(self, graphics: Graphics, place: Place, kernel: Kernel, code: SoundCode, sources: Sources) -> None:
+    def __init__(self, graphics: Graphics, place: ContextState, kernel: Kernel, code: SoundCode, sources: PictureTextures) -> None:
         """In a context of the graphics. Raises WeftError if the driver refuses the program."""
         self._graphics = graphics
         self._sources = sources
         self._code = code
         self._once = Once(kernel)
-        self._block = Block(code.shader)
+        self._block = PrologueBlock(code.shader)
         self._memory = GlMemory(graphics, place, (), (1, 1))
-        self._bindings = Bindings(graphics, Program(graphics, code.shader))
+        self._bindings = Bindings(graphics, ShaderProgram(graphics, code.shader))
         self._coords = {name: Buffer(graphics) for name in code.coords}
         self._since = np.zeros(0, np.float32)
         """The time within a stretch, as it is on the card."""
 
     def rehearse(self) -> None:
         """Computes nothing once: a driver may finish a program only at its first use. In a context of the graphics."""
-        nothing = GlStretch(self._graphics, 0, (1, len(self._code.shader.outputs), 1), stops=False)
+        nothing = GlSampleChunk(self._graphics, 0, (1, len(self._code.shader.outputs), 1), stops=False)
         for name in self._coords:
             self._coords[name].fill(_STORAGE, np.zeros(1, np.float32))
         black = Texture(self._graphics, (1, 1), wide=True)
         black.fill(np.zeros((1, 1, 4), np.float32))
         textures = {bound.key: black for bound in self._code.shader.pictures}
-        self._bindings.bind(self._block.empty(), self._memory, Given(textures))
+        self._bindings.bind(self._block.empty(), self._memory, LaunchInputs(textures))
         self._compute(nothing, 0)
 
-    def begin(self, first: int, launches: Sequence[Launch]) -> GlStretch:
+    def begin(self, first: int, launches: Sequence[Launch]) -> GlSampleChunk:
         """Asks for the samples of a stretch, of which there is a launch for each channel; waits for nothing. Raises
         GraphicsError."""
         machines = [self._once.begin(self._memory, launch) for launch in launches]
         shader, count = self._code.shader, launches[0].shape[1]
         with self._graphics.drawing():
-            stretch = GlStretch(self._graphics, first, (len(launches), len(shader.outputs), count), shader.stops)
+            stretch = GlSampleChunk(self._graphics, first, (len(launches), len(shader.outputs), count), shader.stops)
             given = self._sources.given(shader, launches[0].pictures, {})
             for channel, (machine, launch) in enumerate(zip(machines, launches, strict=True)):
                 self._bindings.bind(self._block.packed(machine, 0), self._memory, given)
@@ -98,7 +98,7 @@ class GlSounding:
             if name == SINCE:
                 self._since = values
 
-    def _compute(self, stretch: GlStretch, channel: int) -> None:
+    def _compute(self, stretch: GlSampleChunk, channel: int) -> None:
         buffers = [stretch.values[channel], *self._coords.values(), stretch.limit]
         for at, buffer in enumerate(buffers):
             GL.glBindBufferBase(_STORAGE, at, buffer.number)

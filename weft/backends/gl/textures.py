@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.gl.graphics import Graphics, Place
+from weft.backends.gl.graphics import ContextState, Graphics
 from weft.backends.gl.opengl import GL
 from weft.errors import error
 
@@ -55,10 +55,10 @@ class Texture:
         return found
 
 
-class Layers:
+class TextureArray:
     """Images of one real each, in layers: the ring of a slot."""
 
-    def __init__(self, graphics: Graphics, place: Place, shape: Shape, count: int) -> None:
+    def __init__(self, graphics: Graphics, place: ContextState, shape: Shape, count: int) -> None:
         """Zeroed. In a context of the graphics. Raises WeftError if there are too many."""
         self.graphics = graphics
         self.shape = shape
@@ -88,7 +88,7 @@ class Layers:
             GL.GL_TEXTURE_2D_ARRAY, 0, 0, 0, first, self.shape[1], self.shape[0], count, GL.GL_RED, GL.GL_FLOAT, given
         )
 
-    def read(self, place: Place, first: int = 0, count: int | None = None) -> npt.NDArray[np.float32]:
+    def read(self, place: ContextState, first: int = 0, count: int | None = None) -> npt.NDArray[np.float32]:
         """Some layers [count, height, width], all by default; waits until they are drawn."""
         found = np.empty((self.count if count is None else count, *self.shape), np.float32)
         GL.glBindFramebuffer(GL.GL_READ_FRAMEBUFFER, place.aside)
@@ -102,7 +102,7 @@ class Layers:
         GL.glFramebufferTextureLayer(kind, GL.GL_COLOR_ATTACHMENT0, self.number, 0, layer)
 
 
-class Numbers:
+class BufferTexture:
     """A row of reals that shaders index: the ring of a slot that is no image, or values of another subgraph."""
 
     def __init__(self, graphics: Graphics, filled: Buffer | None = None) -> None:

@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 
-from weft.backends.gl.compiled import GlCompiled, Pass
-from weft.backends.gl.drawing import Canvas, Sources
+from weft.backends.gl.compiled import DrawPass, GlCompiled
+from weft.backends.gl.drawing import Canvas, PictureTextures
 from weft.backends.gl.form import tiles_are_faster
-from weft.backends.gl.graphics import Graphics, Place
+from weft.backends.gl.graphics import ContextState, Graphics
 from weft.backends.gl.memory import GlMemory
-from weft.backends.gl.points import Asked
-from weft.backends.gl.programs import Program
+from weft.backends.gl.points import ExposedStrand
+from weft.backends.gl.programs import ShaderProgram
 from weft.backends.gl.stretches import GlSounding
 from weft.backends.gl.textures import check_row
 from weft.backends.launch import Picture
@@ -31,15 +31,15 @@ _KEPT = 12
 _CANVASES = 2
 
 
-class Workshop:
+class ProgramFactory:
     """Makes the subgraphs of one backend ready."""
 
     def __init__(self, graphics: Graphics, tiled: bool | None = None) -> None:
         """`tiled` says whether pictures are computed by tiles instead of drawn; None finds out what is faster."""
         self.graphics = graphics
         self._tiled = tiled
-        self._sources = Sources(graphics)
-        self._programs: dict[str, Program] = {}
+        self._sources = PictureTextures(graphics)
+        self._programs: dict[str, ShaderProgram] = {}
 
     def compiled(
         self, unit: Unit, code: ShaderCode, shape: tuple[int, int], pictures: Mapping[str, Picture]
@@ -49,7 +49,7 @@ class Workshop:
         graphics = self.graphics
         with graphics.preparing() as place:
             program = self._program(unit, code, place)
-            grid = Pass(graphics, unit.kernel, program.shader, program)
+            grid = DrawPass(graphics, unit.kernel, program.shader, program)
             check_row(graphics, grid.strands.most(shape))
             grid.rehearse(place, shape, pictures, self._sources)
             return GlCompiled(
@@ -57,7 +57,7 @@ class Workshop:
                 graphics,
                 code,
                 grid,
-                {ref: Asked(graphics, kernel, code.points.get(ref)) for ref, kernel in unit.points.items()},
+                {ref: ExposedStrand(graphics, kernel, code.points.get(ref)) for ref, kernel in unit.points.items()},
                 GlMemory(graphics, place, unit.kernel.slots, shape),
                 self._sources,
                 deque(Canvas(graphics, program.shader, shape) for _ in range(_CANVASES)),
@@ -72,14 +72,14 @@ class Workshop:
             sounding.rehearse()
             return sounding
 
-    def _program(self, unit: Unit, code: ShaderCode, place: Place) -> Program:
-        program = self._programs.pop(unit.hash, None) or Program(self.graphics, self._form(unit, code.grid, place))
+    def _program(self, unit: Unit, code: ShaderCode, place: ContextState) -> ShaderProgram:
+        program = self._programs.pop(unit.hash, None) or ShaderProgram(self.graphics, self._form(unit, code.grid, place))
         self._programs[unit.hash] = program
         while len(self._programs) > _KEPT:
             del self._programs[next(iter(self._programs))]
         return program
 
-    def _form(self, unit: Unit, drawn: Shader, place: Place) -> Shader:
+    def _form(self, unit: Unit, drawn: Shader, place: ContextState) -> Shader:
         """The program of a unit in the form that is faster on this card."""
         if not drawn.packed:
             return drawn

@@ -8,12 +8,12 @@ from weakref import WeakSet
 
 import numpy as np
 
-from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, Pool, Scope
+from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, MemoryPool, Scope
 from weft.backends.card import CardBackend
 from weft.backends.memory import StateMemory
 from weft.backends.metal import library as metal
 from weft.backends.metal.compiled import MetalCompiled
-from weft.backends.metal.program import Sources
+from weft.backends.metal.program import PictureBuffers
 from weft.backends.shader_code import Dialect
 from weft.codegen import msl
 from weft.codegen.unit import Unit
@@ -29,7 +29,7 @@ class MetalBackend(CardBackend):
 
     def __init__(self, index: int = 0) -> None:
         self._index = index
-        self._opened: tuple[Any, Sources] | None = None
+        self._opened: tuple[Any, PictureBuffers] | None = None
         self._compiled: WeakSet[MetalCompiled] = WeakSet()
 
     @classmethod
@@ -61,11 +61,11 @@ class MetalBackend(CardBackend):
         own.memory.wait()
         return own.memory
 
-    def pool(self, size: int) -> Pool:
+    def pool(self, size: int) -> MemoryPool:
         device, _ = self.guarded(self.device)
         block = np.frombuffer(self.guarded(lambda: device.buffer(max(1, size))), np.uint8)[:size]
         block[...] = 0
-        return Pool(block)
+        return MemoryPool(block)
 
     def sync(self, scope: Scope = "device") -> None:
         for compiled in tuple(self._compiled):
@@ -79,9 +79,9 @@ class MetalBackend(CardBackend):
             raise TypeError(f"{compiled.unit.subgraph.name} runs elsewhere")
         return compiled
 
-    def device(self) -> tuple[Any, Sources]:
+    def device(self) -> tuple[Any, PictureBuffers]:
         """The device, which is opened when it is needed first, with the pictures on it. Raises MetalError."""
         if self._opened is None:
             device = metal.open_device(self._index)
-            self._opened = device, Sources(device)
+            self._opened = device, PictureBuffers(device)
         return self._opened

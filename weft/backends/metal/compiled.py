@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.asked_points import AskedPoints, Fetch
+from weft.backends.asked_points import PointReads, Fetch
 from weft.backends.card_compiled import CardCompiled, CardPicture
 from weft.backends.launch import Launch, Reals
 from weft.backends.launch_numbers import Once
 from weft.backends.metal.library import MetalError
 from weft.backends.metal.memory import MetalMemory
-from weft.backends.metal.program import Left, Program, Sources
+from weft.backends.metal.program import ComputeProgram, DeviceResult, PictureBuffers
 from weft.backends.shader_code import ShaderCode
 from weft.backends.still import Stillness
 from weft.codegen import msl
@@ -44,15 +44,15 @@ class MetalCompiled(CardCompiled):
 
     memory: MetalMemory
 
-    def __init__(self, unit: Unit, code: ShaderCode, device: Any, sources: Sources, shape: tuple[int, int]) -> None:
+    def __init__(self, unit: Unit, code: ShaderCode, device: Any, sources: PictureBuffers, shape: tuple[int, int]) -> None:
         """With zeroed memory. Raises WeftError if the compiler refuses a kernel, MetalError if memory is lacking."""
         self.unit = unit
         self.code = code
-        self.grid = Program(device, unit.kernel, code.grid)
+        self.grid = ComputeProgram(device, unit.kernel, code.grid)
         self._device = device
         self._sources = sources
-        self._wide: Program | None = None if code.grid.packed else self.grid
-        self._asked: dict[StrandRef, tuple[AskedPoints, Program | None]] = {}
+        self._wide: ComputeProgram | None = None if code.grid.packed else self.grid
+        self._asked: dict[StrandRef, tuple[PointReads, ComputeProgram | None]] = {}
         self.stillness = Stillness(unit.kernel)
         self.drawn = None
         try:
@@ -69,7 +69,7 @@ class MetalCompiled(CardCompiled):
 
     def planes(self, launch: Launch) -> Reals:
         if self._wide is None:
-            self._wide = Program(self._device, self.unit.kernel, msl.pixels(self.unit.kernel, packed=False))
+            self._wide = ComputeProgram(self._device, self.unit.kernel, msl.pixels(self.unit.kernel, packed=False))
         shape = (len(self.unit.kernel.outputs), *launch.shape)
         out = self._device.buffer(4 * max(1, int(np.prod(shape))))
         self._start(self._wide, launch, out)
@@ -78,7 +78,7 @@ class MetalCompiled(CardCompiled):
             launch.loop_stopped()
         return np.frombuffer(out, np.float32)[: int(np.prod(shape))].reshape(shape).copy()
 
-    def _start(self, program: Program, launch: Launch, out: Any) -> None:
+    def _start(self, program: ComputeProgram, launch: Launch, out: Any) -> None:
         """Launches a tick when the one before is over."""
         self.memory.wait()
         machine = program.once.begin(self.memory, launch)
@@ -105,20 +105,20 @@ class MetalCompiled(CardCompiled):
     def can_bind(self, ref: StrandRef) -> bool:
         return ref in self.code.points
 
-    def bound_at(self, ref: StrandRef, launch: Launch) -> Left:
+    def bound_at(self, ref: StrandRef, launch: Launch) -> DeviceResult:
         _, program = self._reading(ref)
         if program is None:
             raise ValueError("the processor computes it")
         return self._left(program, launch)
 
-    def _reading(self, ref: StrandRef) -> tuple[AskedPoints, Program | None]:
+    def _reading(self, ref: StrandRef) -> tuple[PointReads, ComputeProgram | None]:
         if ref not in self._asked:
             kernel, shader = self.unit.points[ref], self.code.points.get(ref)
-            program = Program(self._device, kernel, shader) if shader is not None else None
-            self._asked[ref] = AskedPoints(kernel, shared=True), program
+            program = ComputeProgram(self._device, kernel, shader) if shader is not None else None
+            self._asked[ref] = PointReads(kernel, shared=True), program
         return self._asked[ref]
 
-    def _points(self, program: Program, launch: Launch) -> Fetch:
+    def _points(self, program: ComputeProgram, launch: Launch) -> Fetch:
         """Asks for the values [outputs, points] of a program over points."""
         left = self._left(program, launch)
 
@@ -131,10 +131,10 @@ class MetalCompiled(CardCompiled):
 
         return fetch
 
-    def _left(self, program: Program, launch: Launch) -> Left:
+    def _left(self, program: ComputeProgram, launch: Launch) -> DeviceResult:
         """The same, left on the device; waits for nothing."""
         out = self._device.buffer(4 * max(1, len(program.shader.outputs) * launch.shape[1]))
         machine = program.once.begin(self.memory, launch)
         if machine.loop_stopped:
             launch.loop_stopped()
-        return Left(out, program.launch(machine, self.memory, launch, self._sources, out))
+        return DeviceResult(out, program.launch(machine, self.memory, launch, self._sources, out))

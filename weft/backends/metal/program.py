@@ -9,24 +9,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.asked_strands import AskedStrands
+from weft.backends.asked_strands import StrandReads
 from weft.backends.card_pictures import CardPictures
 from weft.backends.interpreter import Machine
 from weft.backends.launch import Launch
-from weft.backends.launch_numbers import Block, Once, line
+from weft.backends.launch_numbers import Once, PrologueBlock, line
 from weft.backends.memory import StateMemory
 from weft.backends.metal.library import MetalError
 from weft.backends.metal.memory import MetalMemory
 from weft.backends.shader_code import refused
 from weft.codegen.base import Kernel
-from weft.codegen.clike.shader import Buffer, Shader, Use
+from weft.codegen.clike.shader import BufferSpec, BufferUse, Shader
 from weft.errors import WeftError
 
 # Where the compiler's complaint names a line: "program_source:12:3: error: …".
 _LINE = re.compile(r":(\d+):\d+: (?:fatal )?error: (.*)")
 
 
-class Sources(CardPictures[Any]):
+class PictureBuffers(CardPictures[Any]):
     """The pictures that kernels sample, in buffers of a device."""
 
     def __init__(self, device: Any) -> None:
@@ -34,7 +34,7 @@ class Sources(CardPictures[Any]):
 
 
 @dataclass
-class Left:
+class DeviceResult:
     """Values that were left on the device: their buffer, and the launch that fills it."""
 
     buffer: Any
@@ -45,21 +45,21 @@ class Left:
         self.run = None
 
 
-class Program:
+class ComputeProgram:
     """A kernel that is compiled, with the numbers that it needs."""
 
     def __init__(self, device: Any, kernel: Kernel, shader: Shader) -> None:
         """Raises WeftError with the compiler's words if it refuses the text."""
         self.shader = shader
         self.once = Once(kernel)
-        self._strands = AskedStrands(kernel)
+        self._strands = StrandReads(kernel)
         self._device = device
         self._finished = int(kernel.sweep == "points")
-        self._block = Block(shader)
+        self._block = PrologueBlock(shader)
         self._function = _compiled(device, shader)
         self._limit = device.buffer(4)
 
-    def launch(self, machine: Machine, memory: StateMemory, launch: Launch, sources: Sources, out: Any) -> Any:
+    def launch(self, machine: Machine, memory: StateMemory, launch: Launch, sources: PictureBuffers, out: Any) -> Any:
         """One launch, for which the numbers have been computed; other subgraphs are asked for what it reads of them. It
         is over when what this gives is forgotten. Does not advance the memory. Raises MetalError."""
         words = self._block.packed(machine, self._finished)
@@ -67,7 +67,7 @@ class Program:
         try:
             given = [
                 _answered(self._device, answers[buffer.key])
-                if buffer.use == Use.ASKED
+                if buffer.use == BufferUse.ASKED
                 else self._buffer(buffer, words, memory, launch, sources, out)
                 for buffer in self.shader.buffers
             ]
@@ -86,30 +86,30 @@ class Program:
         return found
 
     def _buffer(
-        self, buffer: Buffer, words: npt.NDArray[Any], memory: StateMemory, launch: Launch, sources: Sources, out: Any
+        self, buffer: BufferSpec, words: npt.NDArray[Any], memory: StateMemory, launch: Launch, sources: PictureBuffers, out: Any
     ) -> Any:
         match buffer.use:
-            case Use.FRAME:
+            case BufferUse.FRAME:
                 return uploaded(self._device, words)
-            case Use.OUT:
+            case BufferUse.OUT:
                 return out
-            case Use.COORDINATE:
+            case BufferUse.COORDINATE:
                 return uploaded(self._device, line(launch.coords[buffer.key], launch.shape[1]))
-            case Use.RING if isinstance(memory, MetalMemory):
+            case BufferUse.RING if isinstance(memory, MetalMemory):
                 return memory.buffers[buffer.key]
-            case Use.RING | Use.HISTORY:
+            case BufferUse.RING | BufferUse.HISTORY:
                 with np.errstate(all="ignore"):
                     return uploaded(self._device, memory.ring(buffer.key).astype(np.float32))
-            case Use.PICTURE:
+            case BufferUse.PICTURE:
                 return sources.on_card(buffer.key, launch.pictures[buffer.key])
-            case Use.LIMIT:
+            case BufferUse.LIMIT:
                 return self._limit
         raise LookupError(f"nothing is bound as {buffer.use.value}")
 
 
 def _answered(device: Any, answer: Any) -> Any:
     """The buffer of what another subgraph answered."""
-    return answer.buffer if isinstance(answer, Left) else uploaded(device, answer)
+    return answer.buffer if isinstance(answer, DeviceResult) else uploaded(device, answer)
 
 
 def uploaded(device: Any, data: npt.NDArray[Any]) -> Any:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.card_sound import Stretch
+from weft.backends.card_sound import SampleChunk
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
 from weft.backends.metal.library import MetalError
-from weft.backends.metal.program import Program, Sources, uploaded
+from weft.backends.metal.program import ComputeProgram, PictureBuffers, uploaded
 from weft.backends.sound_code import SoundCode, one_sample
 from weft.codegen.base import Kernel
 
@@ -27,10 +27,10 @@ _PATIENCE = 0.1
 _LOOK = 0.0002
 
 
-class MetalStretch(Stretch):
+class MetalSampleChunk(SampleChunk):
     """Samples in memory that the device shares."""
 
-    def __init__(self, first: int, program: Program, values: Sequence[Any], runs: list[Any], count: int) -> None:
+    def __init__(self, first: int, program: ComputeProgram, values: Sequence[Any], runs: list[Any], count: int) -> None:
         """`values` are the buffers of each channel, `runs` the launches that fill them."""
         super().__init__(first, (len(values), len(program.shader.outputs), count))
         self._program = program
@@ -49,17 +49,17 @@ class MetalStretch(Stretch):
 class MetalSounding:
     """The program of a sound."""
 
-    def __init__(self, device: Any, sources: Sources, kernel: Kernel, code: SoundCode) -> None:
+    def __init__(self, device: Any, sources: PictureBuffers, kernel: Kernel, code: SoundCode) -> None:
         """A sample is computed already: a driver may finish a program only at its first use. Raises WeftError if the
         compiler refuses the program, and MetalError if the device fails."""
         self._device = device
         self._sources = sources
         self._code = code
-        self._program = Program(device, kernel, code.shader)
+        self._program = ComputeProgram(device, kernel, code.shader)
         self._memory = StateMemory(())
         self.begin(0, [one_sample(kernel, 0.0)]).samples()
 
-    def begin(self, first: int, launches: Sequence[Launch]) -> MetalStretch:
+    def begin(self, first: int, launches: Sequence[Launch]) -> MetalSampleChunk:
         """Asks for the samples of a stretch, of which there is a launch for each channel; waits for nothing. Raises
         MetalError."""
         count = launches[0].shape[1]
@@ -69,7 +69,7 @@ class MetalSounding:
             self._program.launch(machine, self._memory, self._named(launch), self._sources, out)
             for machine, launch, out in zip(machines, launches, values, strict=True)
         ]
-        stretch = MetalStretch(first, self._program, values, runs, count)
+        stretch = MetalSampleChunk(first, self._program, values, runs, count)
         stretch.stopped = any(machine.loop_stopped for machine in machines)
         return stretch
 

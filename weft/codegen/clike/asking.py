@@ -20,7 +20,7 @@ _BOUND: Mapping[str, str] = MappingProxyType({
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExternalRead:
     """A strand as a program is given it: the how manieth, and in which directions its values change (`Rate.COLUMN`,
     `Rate.ROW`; `Rate.ELEMENT` for points). There is a value for each place along these, row after row."""
 
@@ -35,29 +35,29 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ReadSite:
     """A strand, and the coordinates it is read at, which `before` computes, operands first. Other strands may be read
     for that."""
 
-    asked: Asked
+    asked: ExternalRead
     coordinates: tuple[Node, ...]
     before: tuple[Node, ...]
 
 
-def askings(nodes: Sequence[Node], used: Iterable[Node]) -> list[Asking]:
+def read_sites(nodes: Sequence[Node], used: Iterable[Node]) -> list[ReadSite]:
     """What is asked for before a program runs that is made of these nodes, and that uses these of them itself. Raises
     UnsuitableError for what can only be asked for while it runs."""
     wanted = set(used)
     for node in _in_loops(nodes):
         if node.op == "strand":
             raise UnsuitableError(f"it reads {short(node.attr)} in the steps of a loop")
-    made: list[Asking] = []
+    made: list[ReadSite] = []
     for node in nodes:
         if node.op == "strand" and node in wanted:
             parts = _parts(node)
             over = frozenset(part.attr.rate for part in parts if part.op == "line")
             before = tuple(part for part in nodes if part in parts)
-            made.append(Asking(Asked(len(made), node.attr, over), node.args, before))
+            made.append(ReadSite(ExternalRead(len(made), node.attr, over), node.args, before))
     return made
 
 

@@ -8,13 +8,13 @@ from math import nan, pi
 from types import MappingProxyType
 
 from weft.codegen.clike.bounds import Bounds
-from weft.codegen.clike.expressions import Text, applied, assignment, literal
-from weft.codegen.clike.language import Language, Line, Parts
+from weft.codegen.clike.expressions import ExpressionText, applied, assignment, literal
+from weft.codegen.clike.language import CodeLine, Language, ProgramParts
 from weft.codegen.clike.literals import bits_text
 from weft.codegen.clike.memory import name_rings, write_asked, write_picture, write_sample, write_state
-from weft.codegen.clike.names import Names, remark
-from weft.codegen.clike.plan import Plan
-from weft.codegen.clike.read import Program
+from weft.codegen.clike.names import Identifiers, remark
+from weft.codegen.clike.plan import VariablePlan
+from weft.codegen.clike.read import ElementProgram
 from weft.codegen.clike.steps import Steps
 from weft.codegen.values import Node, Note, Scalar
 from weft.ops import OPS
@@ -34,10 +34,10 @@ _HINTS: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 
 
-class Writer:
+class ShaderWriter:
     """Writes one program. `parts` collects what the statements refer to."""
 
-    def __init__(self, language: Language, parts: Parts, program: Program, plan: Plan) -> None:
+    def __init__(self, language: Language, parts: ProgramParts, program: ElementProgram, plan: VariablePlan) -> None:
         self.language = language
         self.parts = parts
         self.program = program
@@ -46,7 +46,7 @@ class Writer:
         given = (text for name, _ in parts.kernel.coords for text in (f"me_{name}", f"all_{name}"))
         targets = (f"values_{at}" for at in range(1, len(parts.kernel.outputs)))
         own = ("frame", "main", "stopped", "met_limit", *given, *targets)
-        self.names = Names({*language.taken, *language.function_names, *own})
+        self.names = Identifiers({*language.taken, *language.function_names, *own})
         self.rings = name_rings(self.names, parts.kernel, language.ring)
         self.depth = 0
         self.steps = Steps(self)
@@ -88,7 +88,7 @@ class Writer:
     def line(self, text: str, node: Node | None = None) -> None:
         note = self.plan.owners.get(node) if node is not None else None
         place = f"{note.source}:{note.line}" if note is not None and note.line else ""
-        self.parts.body.append(Line(text, self.depth, place))
+        self.parts.body.append(CodeLine(text, self.depth, place))
 
     # Names.
 
@@ -113,16 +113,16 @@ class Writer:
 
     # Expressions.
 
-    def value(self, node: Node) -> Text:
+    def value(self, node: Node) -> ExpressionText:
         """A value where it is used: its name, or what it is made of."""
         if node in self._variables:
-            return Text(self._variables[node])
+            return ExpressionText(self._variables[node])
         return self.made(node)
 
     def real(self, node: Node) -> str:
         return self.value(node).text
 
-    def made(self, node: Node) -> Text:
+    def made(self, node: Node) -> ExpressionText:
         """What a value is made of."""
         row = OPS.get(node.op)
         if row is not None:
@@ -131,11 +131,11 @@ class Writer:
             case "const":
                 return literal(self.language.real(node.attr))
             case "bits":
-                return Text(bits_text(node.attr))
+                return ExpressionText(bits_text(node.attr))
             case "scalar":
                 return self._scalar(node)
             case "line":
-                return Text(self._coordinate(node.attr.key))
+                return ExpressionText(self._coordinate(node.attr.key))
             case "loop_out":
                 return self.value(node.args[0].attr.carried[node.attr])
             case "state":
@@ -148,7 +148,7 @@ class Writer:
                 return write_asked(self, node)
         raise TypeError(f"nothing is written for {node.op}")
 
-    def _row(self, node: Node) -> Text:
+    def _row(self, node: Node) -> ExpressionText:
         args = [self.value(arg) for arg in node.args]
         found = self._pattern(node, args)
         if found is not None:
@@ -159,7 +159,7 @@ class Writer:
             spelling, args = "*", [args[0], literal(self.language.infinite(node.args[1].attr))]
         return self._called(spelling, args)
 
-    def _pattern(self, node: Node, args: list[Text]) -> Text | None:
+    def _pattern(self, node: Node, args: list[ExpressionText]) -> ExpressionText | None:
         """What is written otherwise than operation by operation."""
         if node.op in ("min", "max"):
             known = [arg.op == "const" and arg.attr == arg.attr for arg in node.args]
@@ -189,7 +189,7 @@ class Writer:
             return self._called(self.language.whole_ratio, [self.value(arg) for arg in ratio.args])
         return None
 
-    def _called(self, function: str, args: list[Text]) -> Text:
+    def _called(self, function: str, args: list[ExpressionText]) -> ExpressionText:
         self.call(function)
         return applied(self.language.word(function), args)
 
@@ -198,7 +198,7 @@ class Writer:
         if function in self.language.function_names:
             self.parts.helpers.add(function)
 
-    def _scalar(self, node: Node) -> Text:
+    def _scalar(self, node: Node) -> ExpressionText:
         scalar: Scalar = node.attr
         origin = ""
         match scalar:
@@ -213,7 +213,7 @@ class Writer:
             case _:
                 name = origin = str(scalar.key)
         text = self.parts.frame.read(scalar, name, scalar.kind, origin)
-        return Text(f"{text} != 0u", 45, "!=") if scalar.kind == "truth" else Text(text)
+        return ExpressionText(f"{text} != 0u", 45, "!=") if scalar.kind == "truth" else ExpressionText(text)
 
     def _coordinate(self, key: str | int) -> str:
         name = str(key)
@@ -239,7 +239,7 @@ class Writer:
         self._shared = outside
 
 
-def as_real(value: Text, node: Node) -> str:
+def as_real(value: ExpressionText, node: Node) -> str:
     """A value as a real: a truth as 1 or 0."""
     return f"float({value.text})" if node.kind == "truth" else value.text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.codegen.base import Kernel
-from weft.codegen.clike.read import Program
+from weft.codegen.clike.read import ElementProgram
 from weft.codegen.native.ranges import interval
 from weft.codegen.values import Line, Node, Scalar
 from weft.ops.intervals import ANYWHERE, UNIT, Interval
@@ -12,7 +12,7 @@ from weft.ops.intervals import ANYWHERE, UNIT, Interval
 class Bounds:
     """What is known beforehand of the values of one program."""
 
-    def __init__(self, kernel: Kernel, program: Program) -> None:
+    def __init__(self, kernel: Kernel, program: ElementProgram) -> None:
         self._over_picture = kernel.sweep == "grid"
         self._once = program.once
 

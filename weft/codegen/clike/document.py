@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from weft.codegen.clike.language import Language, Line, Parts
+from weft.codegen.clike.language import CodeLine, Language, ProgramParts
 from weft.codegen.clike.names import remark
-from weft.codegen.clike.shader import Buffer, Kind, Shader
+from weft.codegen.clike.shader import BufferSpec, Kind, Shader
 
 _INDENT = "    "
 _TYPES: dict[Kind, str] = {"real": "float", "truth": "uint", "bits": "uint", "int": "int"}
 
 
-def block(head: str, lines: Iterable[Line]) -> list[Line]:
+def block(head: str, lines: Iterable[CodeLine]) -> list[CodeLine]:
     """Lines in braces behind a head."""
-    return [Line(f"{head} {{"), *(Line(line.text, line.depth + 1, line.place) for line in lines), Line("}")]
+    return [CodeLine(f"{head} {{"), *(CodeLine(line.text, line.depth + 1, line.place) for line in lines), CodeLine("}")]
 
 
-def structure(language: Language, parts: Parts, head: str, end: str) -> list[str]:
+def structure(language: Language, parts: ProgramParts, head: str, end: str) -> list[str]:
     """The declaration of the frame's block; nothing if it is empty. To be asked for when all is read."""
     fields = parts.frame.uniforms.values()
     if not fields:
@@ -31,14 +31,14 @@ def structure(language: Language, parts: Parts, head: str, end: str) -> list[str
 
 def document(
     language: Language,
-    parts: Parts,
+    parts: ProgramParts,
     top: Sequence[str],
     given: Sequence[Sequence[str]],
-    main: Sequence[Line],
+    main: Sequence[CodeLine],
     images: bool = False,
     workgroup: int | None = None,
     entry: str = "main",
-    buffers: Sequence[Buffer] = (),
+    buffers: Sequence[BufferSpec] = (),
 ) -> Shader:
     """The program: its first lines, what it is given (in groups), functions, and the entry. With `images`, slots are
     written as images instead of targets."""
@@ -47,16 +47,16 @@ def document(
     title = f"// {remark(f'{kernel.name} → {shown}')}"
     calls = sorted(parts.helpers)
     functions = [text.split("\n") for text in language.functions(calls)]
-    lines = [*map(Line, top)]
+    lines = [*map(CodeLine, top)]
     # Nothing may stand before a version.
-    lines.insert(int(top[0].startswith("#version")), Line(title))
+    lines.insert(int(top[0].startswith("#version")), CodeLine(title))
     for group in filter(None, given):
-        lines += [Line(""), *map(Line, group)]
+        lines += [CodeLine(""), *map(CodeLine, group)]
     first_function = len(lines)
     for group in functions:
-        lines += [Line(""), *map(Line, group)]
+        lines += [CodeLine(""), *map(CodeLine, group)]
     after_functions = len(lines)
-    lines += [Line(""), *main]
+    lines += [CodeLine(""), *main]
     return Shader(
         language=language.name,
         text="".join(f"{_INDENT * line.depth}{line.text}".rstrip() + "\n" for line in lines),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from weft.codegen.base import Kernel
-from weft.codegen.clike.body import Writer, as_real
-from weft.codegen.clike.language import Frame, Language, Parts
+from weft.codegen.clike.body import ShaderWriter, as_real
+from weft.codegen.clike.language import FrameBlock, Language, ProgramParts
 from weft.codegen.clike.memory import image_of
-from weft.codegen.clike.names import Names
+from weft.codegen.clike.names import Identifiers
 from weft.codegen.clike.plan import plan
 from weft.codegen.clike.read import read_program
 from weft.codegen.clike.shader import Shader
@@ -21,8 +21,8 @@ def emit(kernel: Kernel, language: Language, packed: bool = False) -> Shader:
     if packed and len(kernel.outputs) not in (1, 3, 4):
         raise ValueError(f"a picture has 1, 3 or 4 outputs, not {len(kernel.outputs)}")
     program = read_program(kernel)
-    parts = Parts(kernel, packed, Frame(Names(language.taken)), [], [], [], {}, {}, {}, {}, [], set(), stops=False)
-    writer = Writer(language, parts, program, plan(program, language.has_fract))
+    parts = ProgramParts(kernel, packed, FrameBlock(Identifiers(language.taken)), [], [], [], {}, {}, {}, {}, [], set(), stops=False)
+    writer = ShaderWriter(language, parts, program, plan(program, language.has_fract))
     writer.write(program.nodes)
     parts.outputs = [as_real(writer.value(node), node) for node in program.outputs]
     for store in program.stores:

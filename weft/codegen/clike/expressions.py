@@ -24,7 +24,7 @@ _MIRRORED: Mapping[str, str] = MappingProxyType({"<": ">", "<=": ">=", "==": "==
 _OBSCURE = frozenset({">>", "<<", "&", "^", "|"})
 
 
-class Text(NamedTuple):
+class ExpressionText(NamedTuple):
     """An expression, and how tightly its outermost operation binds: for an operator between two operands also that, and
     these."""
 
@@ -36,37 +36,37 @@ class Text(NamedTuple):
     is_number: bool = False
 
 
-def literal(text: str) -> Text:
+def literal(text: str) -> ExpressionText:
     """A number."""
-    return Text(text, UNARY if text.startswith("-") else PRIMARY, is_number=True)
+    return ExpressionText(text, UNARY if text.startswith("-") else PRIMARY, is_number=True)
 
 
-def applied(spelling: str, args: Sequence[Text]) -> Text:
+def applied(spelling: str, args: Sequence[ExpressionText]) -> ExpressionText:
     """An operation, as it is spelled: an operator, or the name of a function."""
     if spelling == "?:":
         condition, then, otherwise = args
-        return Text(
+        return ExpressionText(
             f"{_within(condition, CHOICE + 1)} ? {_within(then, CHOICE)} : {_within(otherwise, CHOICE)}", CHOICE
         )
     if len(args) == 1 and spelling in ("-", "!"):
-        return Text(f"{spelling}{_within(args[0], PRIMARY)}", UNARY)
+        return ExpressionText(f"{spelling}{_within(args[0], PRIMARY)}", UNARY)
     if spelling in _BINARY:
         return _binary(spelling, *args)
-    return Text(f"{spelling}({', '.join(arg.text for arg in args)})")
+    return ExpressionText(f"{spelling}({', '.join(arg.text for arg in args)})")
 
 
-def _binary(symbol: str, a: Text, b: Text) -> Text:
+def _binary(symbol: str, a: ExpressionText, b: ExpressionText) -> ExpressionText:
     if symbol in ("+", "-") and b.text.startswith("-") and b.level in (UNARY, _BINARY["*"]):
         # What is added is a negative number, a value with the other sign, or a product that begins with such a one.
-        return _binary("-" if symbol == "+" else "+", a, Text(b.text[1:], PRIMARY if b.level == UNARY else b.level))
+        return _binary("-" if symbol == "+" else "+", a, ExpressionText(b.text[1:], PRIMARY if b.level == UNARY else b.level))
     if symbol in _MIRRORED and a.is_number and not b.is_number:
         return _binary(_MIRRORED[symbol], b, a)
     level = _BINARY[symbol]
     left, right = _operand(symbol, level, a), _operand(symbol, level if symbol in _ASSOCIATIVE else level + 1, b)
-    return Text(f"{left} {symbol} {right}", level, symbol, a.text, b.text)
+    return ExpressionText(f"{left} {symbol} {right}", level, symbol, a.text, b.text)
 
 
-def assignment(name: str, value: Text) -> str:
+def assignment(name: str, value: ExpressionText) -> str:
     """`x = e`, or `x += e` where that says the same."""
     if value.symbol in ("+", "-", "*", "/") and value.left == name:
         return f"{name} {value.symbol}= {value.right}"
@@ -75,10 +75,10 @@ def assignment(name: str, value: Text) -> str:
     return f"{name} = {value.text}"
 
 
-def _operand(symbol: str, level: int, operand: Text) -> str:
+def _operand(symbol: str, level: int, operand: ExpressionText) -> str:
     mixed = bool(operand.symbol) and operand.symbol != symbol and bool({operand.symbol, symbol} & _OBSCURE)
     return f"({operand.text})" if mixed else _within(operand, level)
 
 
-def _within(operand: Text, level: int) -> str:
+def _within(operand: ExpressionText, level: int) -> str:
     return operand.text if operand.level >= level else f"({operand.text})"

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from weft.codegen.base import Kernel
 from weft.codegen.clike.literals import real_text, single
-from weft.codegen.clike.names import Names, remark
+from weft.codegen.clike.names import Identifiers, remark
 from weft.codegen.clike.prelude import PRELUDE, Helper
 from weft.codegen.clike.shader import Bound, Kind, Shader, Source, Uniform
 from weft.ir.expr import SlotPlane, StateSlot
@@ -20,10 +20,10 @@ from weft.ops.spec import OpSpec
 
 
 @dataclass(slots=True)
-class Frame:
+class FrameBlock:
     """The block of numbers that are the same in a whole launch, as far as the program reads them."""
 
-    names: Names
+    names: Identifiers
     uniforms: dict[Source, Uniform] = field(default_factory=dict)
     remarks: dict[str, str] = field(default_factory=dict)
     """What stands behind a number's declaration, by its name."""
@@ -39,7 +39,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CodeLine:
     """A line of a program: how deep it is indented, and where in the patch it comes from, if anywhere."""
 
     text: str
@@ -48,13 +48,13 @@ class Line:
 
 
 @dataclass(slots=True)
-class Parts:
+class ProgramParts:
     """What a language puts together to a program. `outputs` and `stores` are texts of values."""
 
     kernel: Kernel
     packed: bool
-    frame: Frame
-    body: list[Line]
+    frame: FrameBlock
+    body: list[CodeLine]
     outputs: list[str]
     stores: list[tuple[SlotPlane, str]]
     images: dict[str, Bound]
@@ -148,23 +148,23 @@ class Language(ABC):
         return line
 
     @abstractmethod
-    def own(self, parts: Parts, image: Bound, slot: StateSlot, layer: str) -> str:
+    def own(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str) -> str:
         """An image slot at the element itself."""
 
     @abstractmethod
-    def sampled(self, parts: Parts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
+    def sampled(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
         """An image slot at a place."""
 
     @abstractmethod
-    def remembered(self, parts: Parts, history: Bound, index: str) -> str:
+    def remembered(self, parts: ProgramParts, history: Bound, index: str) -> str:
         """A number out of the ring of a slot."""
 
     @abstractmethod
-    def picture(self, parts: Parts, picture: Bound, x: str, y: str) -> str:
+    def picture(self, parts: ProgramParts, picture: Bound, x: str, y: str) -> str:
         """The four channels of a picture at a place."""
 
     @abstractmethod
-    def asked(self, parts: Parts, asked: Bound, over: frozenset[Rate]) -> str:
+    def asked(self, parts: ProgramParts, asked: Bound, over: frozenset[Rate]) -> str:
         """The value at the element itself of what was asked for, which changes in these directions."""
 
     @property
@@ -173,5 +173,5 @@ class Language(ABC):
         """The type of four reals."""
 
     @abstractmethod
-    def program(self, parts: Parts) -> Shader:
+    def program(self, parts: ProgramParts) -> Shader:
         """The whole program. Raises UnsuitableError if it needs more than the language has."""

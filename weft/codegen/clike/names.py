@@ -23,7 +23,7 @@ def remark(text: str, longest: int = _LONGEST_REMARK) -> str:
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
-class Names:
+class Identifiers:
     """Identifiers that are taken, and new ones."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from weft.codegen.clike.read import Program
-from weft.codegen.values import Body, Node, Note, with_bodies
+from weft.codegen.clike.read import ElementProgram
+from weft.codegen.values import LoopBody, Node, Note, with_bodies
 
 # An expression with more operands than this is hard to read: parts of it get a name.
 _LARGEST = 10
@@ -24,14 +24,14 @@ LEAVES = frozenset({"const", "bits", "scalar", "line", "loop_index", "loop_value
 class _End:
     """Where a value is used at the end of a body, or of the program."""
 
-    body: Body | None
+    body: LoopBody | None
 
 
 _User: TypeAlias = Node | _End
 
 
 @dataclass
-class Plan:
+class VariablePlan:
     """What becomes of the nodes of a program.
 
     `kept` are those that get a variable of their own. `in_place` are those of them that follow a carried value, and
@@ -46,10 +46,10 @@ class Plan:
     owners: dict[Node, Note] = field(default_factory=dict)
 
 
-def plan(program: Program, has_fract: bool) -> Plan:
+def plan(program: ElementProgram, has_fract: bool) -> VariablePlan:
     """How to write a program, in a language that may have a function for x − floor(x)."""
-    made = Plan(owners=_owners(program))
-    places = _Places(program)
+    made = VariablePlan(owners=_owners(program))
+    places = _UseTable(program)
     if has_fract:
         places.join_fractions()
     sizes: dict[Node, int] = {}
@@ -61,7 +61,7 @@ def plan(program: Program, has_fract: bool) -> Plan:
     return made
 
 
-def _owners(program: Program) -> dict[Node, Note]:
+def _owners(program: ElementProgram) -> dict[Node, Note]:
     """The note on each value, or on the first that uses it."""
     owners = dict(program.notes)
     for node in [*with_bodies(program.nodes)][::-1]:
@@ -82,12 +82,12 @@ def _owners(program: Program) -> dict[Node, Note]:
     return owners
 
 
-class _Places:
+class _UseTable:
     """Where each node stands, and who uses it."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ElementProgram) -> None:
         self.users: defaultdict[Node, list[_User]] = defaultdict(list)
-        self.home: dict[Node, Body | None] = {}
+        self.home: dict[Node, LoopBody | None] = {}
         self.number: dict[Node, int] = {}
         self.loop_of: dict[int, Node] = {}
         """The loop that a body belongs to, by the body's identity."""
@@ -95,7 +95,7 @@ class _Places:
         for root in program.roots:
             self.users[root].append(_End(None))
 
-    def _walk(self, nodes: Sequence[Node], body: Body | None) -> None:
+    def _walk(self, nodes: Sequence[Node], body: LoopBody | None) -> None:
         for node in nodes:
             self.home[node] = body
             self.number[node] = len(self.number)
@@ -114,10 +114,10 @@ class _Places:
             if whole.op == "floor" and self.users[whole] == [node] and whole.args[0] is node.args[0]:
                 self.users[node.args[0]].remove(whole)
 
-    def body_of(self, user: _User) -> Body | None:
+    def body_of(self, user: _User) -> LoopBody | None:
         return user.body if isinstance(user, _End) else self.home[user]
 
-    def lifted(self, user: _User, body: Body) -> _User:
+    def lifted(self, user: _User, body: LoopBody) -> _User:
         """The statement of a body that a user is part of."""
         while self.body_of(user) is not body:
             around = self.body_of(user)
@@ -126,7 +126,7 @@ class _Places:
         return user
 
 
-def _decide(node: Node, program: Program, places: _Places, made: Plan, sizes: dict[Node, int]) -> None:
+def _decide(node: Node, program: ElementProgram, places: _UseTable, made: VariablePlan, sizes: dict[Node, int]) -> None:
     """Whether a node is kept; its operands have been decided on."""
     if node.op in LEAVES or node.op == "loop":
         return
@@ -148,9 +148,9 @@ def _decide(node: Node, program: Program, places: _Places, made: Plan, sizes: di
         made.kept.add(node)
 
 
-def _reuse(loop: Node, places: _Places, made: Plan) -> None:
+def _reuse(loop: Node, places: _UseTable, made: VariablePlan) -> None:
     """Finds what can take the variables that a loop carries."""
-    body: Body = loop.attr
+    body: LoopBody = loop.attr
     for carried, following in zip(body.carried, body.following, strict=True):
         if body.following.count(following) > 1 or places.home.get(following) is not body:
             continue
@@ -164,7 +164,7 @@ def _reuse(loop: Node, places: _Places, made: Plan) -> None:
             made.in_place[following] = carried
 
 
-def _is_lent(carried: Node, inner: Node, number: int, places: _Places) -> bool:
+def _is_lent(carried: Node, inner: Node, number: int, places: _UseTable) -> bool:
     """Whether a loop within the body that has a carried value starts from it, and reads it nowhere else."""
     starts = inner.args[2:]
     alone = starts[number] is carried and inner.args.count(carried) == 1
@@ -175,7 +175,7 @@ def _is_lent(carried: Node, inner: Node, number: int, places: _Places) -> bool:
     )
 
 
-def _last_read(carried: Node, body: Body, places: _Places, made: Plan) -> float:
+def _last_read(carried: Node, body: LoopBody, places: _UseTable, made: VariablePlan) -> float:
     """The number of the last statement of a body that reads a carried value."""
     last = -1.0
     todo = list(places.users[carried])

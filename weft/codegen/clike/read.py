@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from weft.codegen.base import Kernel
-from weft.codegen.clike.asking import Asking, askings
+from weft.codegen.clike.asking import ReadSite, read_sites
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.values import Node, Note, Rewriter, Section, Store, joined
 from weft.ir.rates import Rate
@@ -21,7 +21,7 @@ _ONCE = (Rate.CONSTANT, Rate.FRAME)
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ElementProgram:
     """What is computed at every element: the nodes in order, and what the patch calls them (`notes`). `once` has what
     the locals are that are computed once a launch, by their numbers, and `given` their names."""
 
@@ -37,7 +37,7 @@ class Program:
         return (*self.outputs, *(store.value for store in self.stores))
 
 
-def read_program(kernel: Kernel) -> Program:
+def read_program(kernel: Kernel) -> ElementProgram:
     """The program of a kernel. Raises UnsuitableError if it needs what no such program has."""
     if kernel.tick == "element" and kernel.sweep == "grid":
         raise UnsuitableError("each of its values needs the one before")
@@ -46,23 +46,23 @@ def read_program(kernel: Kernel) -> Program:
     strands = [node for node in merged.nodes if node.op == "strand" and node in used]
     asked = {
         strand: Node("asked", (), "real", asking.asked)
-        for strand, asking in zip(strands, askings(merged.nodes, used), strict=True)
+        for strand, asking in zip(strands, read_sites(merged.nodes, used), strict=True)
     }
     rewriter = Rewriter(asked)
     merged = rewriter.section(merged) if asked else merged
     used = {rewriter.of(node) for node in used}
     given = {number: once.notes[node] for number, node in once.locals.items() if node in once.notes}
     nodes = tuple(node for node in merged.nodes if node in used)
-    return Program(nodes, merged.outputs, merged.stores, dict(merged.notes), given, dict(once.locals))
+    return ElementProgram(nodes, merged.outputs, merged.stores, dict(merged.notes), given, dict(once.locals))
 
 
-def strands_of(kernel: Kernel) -> list[Asking]:
+def strands_of(kernel: Kernel) -> list[ReadSite]:
     """What has to be asked for before the program of a kernel runs, by the numbers that the program has for it. Raises
     UnsuitableError for what can only be asked for while it runs."""
     if not kernel.strands:
         return []
     merged, used = _merged(kernel)
-    return askings(merged.nodes, used)
+    return read_sites(merged.nodes, used)
 
 
 def _merged(kernel: Kernel) -> tuple[Section, set[Node]]:

@@ -20,7 +20,7 @@ _SPELLED = str.maketrans({
 })  # fmt: skip
 
 
-class Extent(Enum):
+class LaunchExtent(Enum):
     """How much a launch computes. For points, columns and rows are those of the images that it reads."""
 
     COLUMNS = "columns"
@@ -36,7 +36,7 @@ class Past(NamedTuple):
     k: int
 
 
-Source: TypeAlias = Scalar | Extent | Head | Past | PictureWord
+Source: TypeAlias = Scalar | LaunchExtent | Head | Past | PictureWord
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def image_to_write(ring: str) -> str:
     return f"{ring}_next"
 
 
-class Use(Enum):
+class BufferUse(Enum):
     """What lies in a buffer."""
 
     FRAME = "frame"
@@ -88,10 +88,10 @@ class Use(Enum):
     """One unsigned number, which is set to 1 where a loop met its limit."""
 
 
-class Buffer(NamedTuple):
+class BufferSpec(NamedTuple):
     """A buffer that a program is given: what lies in it, and of which coordinate, slot, picture or strand."""
 
-    use: Use
+    use: BufferUse
     key: str = ""
 
 
@@ -131,7 +131,7 @@ class Shader:
     a loop met its limit to the images `pixel`, `NAME_next` and `met_limit`; None for what is drawn."""
     entry: str = "main"
     """The name of the function that is run."""
-    buffers: tuple[Buffer, ...] = ()
+    buffers: tuple[BufferSpec, ...] = ()
     """For languages that number all that a program is given: the buffers, by their numbers."""
     calls: tuple[str, ...] = ()
     """The functions of the prelude that it calls. The text holds them, with all that these call."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from weft.codegen.base import LOOP_STEPS, NEST_STEPS
 from weft.codegen.clike.expressions import assignment
 from weft.codegen.clike.plan import LEAVES
-from weft.codegen.values import Body, Node
+from weft.codegen.values import LoopBody, Node
 
 if TYPE_CHECKING:
-    from weft.codegen.clike.body import Writer
+    from weft.codegen.clike.body import ShaderWriter
 
 _INDICES = "ijklmn"
 
@@ -22,7 +22,7 @@ _MOST_EXACT = 2**20
 class Steps:
     """Writes the loops of one program."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: ShaderWriter) -> None:
         self._w = writer
         self._budget: str | None = None
         """The variable that counts the steps of the nest that is being written."""
@@ -118,7 +118,7 @@ class Steps:
         """Whether a loop within this one has left what follows in the variable already."""
         return node.op == "loop_out" and self._w.plan.lent.get((node.args[0], node.attr)) is carried
 
-    def _set_aside(self, body: Body, following: list[tuple[Node, Node]]) -> dict[Node, str]:
+    def _set_aside(self, body: LoopBody, following: list[tuple[Node, Node]]) -> dict[Node, str]:
         """The assignments of what has to be computed before others are assigned: it is made of what they change."""
         w = self._w
         moved: dict[Node, str] = {}
@@ -132,7 +132,7 @@ class Steps:
         return moved
 
 
-def _read(w: Writer, node: Node) -> list[Node]:
+def _read(w: ShaderWriter, node: Node) -> list[Node]:
     """The carried values whose variables the text of a value names."""
     if node.op == "loop_value":
         return [node]

@@ -6,31 +6,31 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from weft.codegen.native.costs import cost
-from weft.codegen.values import Body, Node
+from weft.codegen.values import LoopBody, Node
 
 # What a branch has to save at least, in additions: below, computing both sides is as fast.
 _WORTH_A_BRANCH = 24
 
 
 @dataclass(eq=False, slots=True)
-class Arm:
+class ConditionalRegion:
     """One side of a choice (1: where its condition holds, 2: where not) within the arm around it."""
 
     choice: Node
     side: int
-    around: Arm | None
+    around: ConditionalRegion | None
     depth: int
     cost: int = 0
     """Of what it alone needs."""
 
 
-def arms(nodes: Sequence[Node], roots: Iterable[Node], varying: Set[Node]) -> dict[Node, Arm | None]:
+def conditional_regions(nodes: Sequence[Node], roots: Iterable[Node], varying: Set[Node]) -> dict[Node, ConditionalRegion | None]:
     """Where each of these nodes is computed that the roots need: on every way (None), or within an arm. The others are
     left out. Operands stand before their users; `varying` are the values that are not the same in all lanes."""
-    homes: dict[Node, Arm | None] = {}
-    known: dict[tuple[Node, int], Arm] = {}
+    homes: dict[Node, ConditionalRegion | None] = {}
+    known: dict[tuple[Node, int], ConditionalRegion] = {}
 
-    def use(node: Node, place: Arm | None) -> None:
+    def use(node: Node, place: ConditionalRegion | None) -> None:
         homes[node] = _common(homes[node], place) if node in homes else place
 
     for root in roots:
@@ -44,7 +44,7 @@ def arms(nodes: Sequence[Node], roots: Iterable[Node], varying: Set[Node]) -> di
             place = home
             if branches and at:
                 depth = home.depth + 1 if home else 0
-                place = known[node, at] = Arm(node, at, home, depth)
+                place = known[node, at] = ConditionalRegion(node, at, home, depth)
             use(arg, place)
         for needed in _needed_within(node):
             use(needed, home)
@@ -52,8 +52,8 @@ def arms(nodes: Sequence[Node], roots: Iterable[Node], varying: Set[Node]) -> di
 
 
 def _settled(
-    nodes: Sequence[Node], homes: dict[Node, Arm | None], known: dict[tuple[Node, int], Arm]
-) -> dict[Node, Arm | None]:
+    nodes: Sequence[Node], homes: dict[Node, ConditionalRegion | None], known: dict[tuple[Node, int], ConditionalRegion]
+) -> dict[Node, ConditionalRegion | None]:
     """Takes back the arms that are not worth a branch."""
     for node in nodes:
         arm = homes.get(node)
@@ -61,7 +61,7 @@ def _settled(
             arm.cost += cost(node)
             arm = arm.around
 
-    def settled(arm: Arm | None) -> Arm | None:
+    def settled(arm: ConditionalRegion | None) -> ConditionalRegion | None:
         while arm is not None and sum(known[arm.choice, side].cost for side in (1, 2)) < _WORTH_A_BRANCH:
             arm = arm.around
         return arm
@@ -71,14 +71,14 @@ def _settled(
 
 def _needed_within(node: Node) -> Iterator[Node]:
     """What the body of a loop uses, whoever has computed it."""
-    if node.op == "loop" and isinstance(node.attr, Body):
+    if node.op == "loop" and isinstance(node.attr, LoopBody):
         for inner in node.attr.nodes:
             yield from inner.args
             yield from _needed_within(inner)
         yield from node.attr.following
 
 
-def _common(a: Arm | None, b: Arm | None) -> Arm | None:
+def _common(a: ConditionalRegion | None, b: ConditionalRegion | None) -> ConditionalRegion | None:
     """The innermost arm around both."""
     while a is not b:
         if a is None or b is None:

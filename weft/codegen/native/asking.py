@@ -12,13 +12,13 @@ from weft.ir.rates import Rate
 _BOUND = frozenset({"state", "sample", "picture", "loop"})
 
 
-def asking(kernel: Kernel) -> frozenset[Rate]:
+def sections_that_read(kernel: Kernel) -> frozenset[Rate]:
     """The sections by column and by row that read strands of other subgraphs."""
     return frozenset(rate for rate, node in kernel.walk() if node.op == "strand" and rate > Rate.FRAME)
 
 
-def can_ask(kernel: Kernel) -> bool:
+def reads_strands(kernel: Kernel) -> bool:
     """Whether others can read for it what it reads."""
-    rates = asking(kernel)
+    rates = sections_that_read(kernel)
     bound = any(node.op in _BOUND for rate in rates for node in kernel.section(rate).walk())
     return Rate.ELEMENT not in rates and not bound

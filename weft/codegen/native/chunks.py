@@ -9,14 +9,14 @@ from weft.codegen.native.frame import FRAME
 from weft.codegen.native.layout import Word
 from weft.codegen.native.stretch_writer import CHUNK, GIVEN
 from weft.codegen.native.waves import TIME
-from weft.codegen.native.writer import Writer
+from weft.codegen.native.writer import FunctionWriter
 from weft.codegen.values import Line
 
 SERIES = "series"
 """The name of the function. It takes the address of the block of arguments."""
 
 
-def chunks_function(w: Writer, names: Sequence[str], lanes: int, frame: bool) -> list[str]:
+def chunks_function(w: FunctionWriter, names: Sequence[str], lanes: int, frame: bool) -> list[str]:
     """The function, which calls those of a chunk by their names, after that of the `frame` if there is one."""
     width = w.word(Word.WIDTH)
     lines = [w.word(field) for field in w.places.fields if isinstance(field, Line) and field != TIME]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from weft.codegen.base import LOOP_STEPS
-from weft.codegen.values import Body, Node
+from weft.codegen.values import LoopBody, Node
 from weft.ops import OPS, ieee
 
 # What is not in the table of operators and builtins.
@@ -19,7 +19,7 @@ def cost(node: Node) -> int:
     """What one value costs, a loop with all its steps."""
     if node.op in OPS:
         return OPS[node.op].cost
-    if node.op == "loop" and isinstance(node.attr, Body):
+    if node.op == "loop" and isinstance(node.attr, LoopBody):
         return _steps(node) * costs(node.attr.nodes)
     return _COSTS.get(node.op, 1)
 

@@ -11,8 +11,8 @@ from weft.codegen.native.layout import Head, History, Word
 from weft.codegen.native.pixels import LEVELS, Channels
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.target import Isa
-from weft.codegen.native.types import DOUBLE, Precision, Value
-from weft.codegen.native.writer import Places, Writer
+from weft.codegen.native.types import DOUBLE, LlvmValue, Precision
+from weft.codegen.native.writer import ArgumentTable, FunctionWriter
 from weft.codegen.values import Node, Scalar, Store, joined
 from weft.ir.rates import Rate
 
@@ -20,10 +20,10 @@ FRAME = "frame"
 """The name of the function. It takes the address of the block of arguments."""
 
 
-class _FrameWriter(Writer):
+class _FrameWriter(FunctionWriter):
     """One number at a time; what is given for the launch stands among the numbers."""
 
-    def _scalar(self, scalar: Scalar) -> Value:
+    def _scalar(self, scalar: Scalar) -> LlvmValue:
         place = str(self.places.number(scalar))
         return self._once(scalar, lambda: self.load(self.word(Word.NUMBERS), place, "real"))
 
@@ -34,7 +34,7 @@ def suits_frame(kernel: Kernel) -> bool:
 
 
 def frame_function(
-    kernel: Kernel, isa: Isa, places: Places, reals: Precision, channels: Channels | None = None
+    kernel: Kernel, isa: Isa, places: ArgumentTable, reals: Precision, channels: Channels | None = None
 ) -> tuple[list[str], set[str]]:
     """The text of the function, and what it declares. It writes the scalars that `places` was asked for by then, with
     reals in the precision of those who read them; and what all pixels share, if there are `channels`. There is none
@@ -43,7 +43,7 @@ def frame_function(
     w.block = "body"
     frame = joined(Rate.FRAME, map(kernel.section, (Rate.CONSTANT, Rate.FRAME)))
     w.graph = graph_of(kernel, frame)
-    sources = {scalar: _source(frame.locals, scalar) for scalar in places.scalars}
+    sources = {scalar: _source_in_frame(frame.locals, scalar) for scalar in places.scalars}
     levels = [(factor, _level_source(frame.locals, level)) for factor, level in channels.levels] if channels else []
     roots = [*sources.values(), *(node for _, node in levels), *(store.value for store in frame.stores)]
     write_nodes(w, kernel, frame.nodes, roots)
@@ -59,7 +59,7 @@ def frame_function(
     return [*body, "  ret void", "}"], w.declared
 
 
-def _source(stored: Mapping[int, Node], scalar: Scalar) -> Node:
+def _source_in_frame(stored: Mapping[int, Node], scalar: Scalar) -> Node:
     """What a scalar is, in these sections."""
     if scalar.source == "local" and isinstance(scalar.key, int):
         return stored[scalar.key]
@@ -67,10 +67,10 @@ def _source(stored: Mapping[int, Node], scalar: Scalar) -> Node:
 
 
 def _level_source(stored: Mapping[int, Node], level: Scalar | float) -> Node:
-    return _source(stored, level) if isinstance(level, Scalar) else Node("const", (), "real", level)
+    return _source_in_frame(stored, level) if isinstance(level, Scalar) else Node("const", (), "real", level)
 
 
-def _write_base(w: Writer, base: int, levels: Sequence[tuple[int, Value]]) -> None:
+def _write_base(w: FunctionWriter, base: int, levels: Sequence[tuple[int, LlvmValue]]) -> None:
     """Packs the channels that are the same in all pixels. NaN is 0, as the second operand where it counts."""
     bits = w.bits(base)
     for factor, value in levels:
@@ -81,7 +81,7 @@ def _write_base(w: Writer, base: int, levels: Sequence[tuple[int, Value]]) -> No
     w.do(f"store i64 {w.put(f'zext i32 {w.first(bits)} to i64')}, ptr {place}, align 8")
 
 
-def _leave(w: Writer, scalar: Scalar, value: Value, reals: Precision) -> None:
+def _leave(w: FunctionWriter, scalar: Scalar, value: LlvmValue, reals: Precision) -> None:
     """Leaves a scalar for the others."""
     place, address = w.places.scalar(scalar), w.word(Word.SCALARS)
     if scalar.kind == "real" and reals != w.reals:
@@ -92,7 +92,7 @@ def _leave(w: Writer, scalar: Scalar, value: Value, reals: Precision) -> None:
     w.store(value, address, str(place if scalar.kind == "real" else place * reals.bytes // 4))
 
 
-def _write_store(w: Writer, kernel: Kernel, store: Store) -> None:
+def _write_store(w: FunctionWriter, kernel: Kernel, store: Store) -> None:
     """Stores what a slot that is a number will have been one tick ago."""
     slot = kernel.slot(store.place.slot)
     cell = w.put(f"mul i64 {w.word(Head(slot.key))}, {slot.planes}")

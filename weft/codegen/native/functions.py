@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.codegen.native.layout import Word
-from weft.codegen.native.writer import Writer
+from weft.codegen.native.writer import FunctionWriter
 
 COLUMNS, ROWS, ELEMENTS = "columns", "rows", "elements"
 """The names of the functions. Each takes the address of the block of arguments."""
 
 
-def line_function(w: Writer, name: str, extent: Word) -> list[str]:
+def line_function(w: FunctionWriter, name: str, extent: Word) -> list[str]:
     """A function that runs the text of the writer along a line."""
     with w.writing(w.entry):
         count = w.word(extent)
@@ -24,7 +24,7 @@ def line_function(w: Writer, name: str, extent: Word) -> list[str]:
     return _defined(w, name, [*w.entry, *_vectors(w, limit, "entry", "done"), "done:", "  ret void"])
 
 
-def band_function(w: Writer) -> list[str]:
+def band_function(w: FunctionWriter) -> list[str]:
     """A function that takes bands of rows and runs the text of the writer along each row of them."""
     with w.writing(w.entry):
         width, height, band = (w.word(word) for word in (Word.WIDTH, Word.HEIGHT, Word.BAND))
@@ -59,7 +59,7 @@ def band_function(w: Writer) -> list[str]:
     return _defined(w, ELEMENTS, [*w.entry, *taking, *rows, *leaving])
 
 
-def _vectors(w: Writer, limit: str, before: str, behind: str, first: Sequence[str] = ()) -> list[str]:
+def _vectors(w: FunctionWriter, limit: str, before: str, behind: str, first: Sequence[str] = ()) -> list[str]:
     """The loop over a row. The last vector ends where the row does, and so may overlap the one before it."""
     return [
         "vector:",
@@ -74,5 +74,5 @@ def _vectors(w: Writer, limit: str, before: str, behind: str, first: Sequence[st
     ]
 
 
-def _defined(w: Writer, name: str, body: Sequence[str]) -> list[str]:
+def _defined(w: FunctionWriter, name: str, body: Sequence[str]) -> list[str]:
     return [f"define void @{name}(ptr noalias %block) #0 {{", "entry:", *body, "}"]

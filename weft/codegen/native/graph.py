@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from weft.codegen.base import Kernel
-from weft.codegen.values import Body, Node, Section, Store
+from weft.codegen.values import LoopBody, Node, Section, Store
 from weft.ir.rates import Rate
 
 
@@ -19,7 +19,7 @@ class Graph:
     outputs: Sequence[Node]
     stores: Sequence[Store]
     varying: Set[Node]
-    masked: Set[Body]
+    masked: Set[LoopBody]
 
     def changes(self, node: Node) -> bool:
         """Whether a value, or what a loop carries, differs between lanes."""
@@ -45,7 +45,7 @@ class _Lanes:
 
     def __init__(self, kernel: Kernel, rate: Rate) -> None:
         self.varying: set[Node] = set()
-        self.masked: set[Body] = set()
+        self.masked: set[LoopBody] = set()
         self._rates = (rate if rate != Rate.ELEMENT else Rate.COLUMN, Rate.ELEMENT)
         # From sample to sample, numbers change as well.
         self._slots = {slot.key for slot in kernel.slots if slot.image or kernel.tick == "element"}
@@ -77,7 +77,7 @@ class _Lanes:
     def _mark_loop(self, node: Node) -> None:
         """A carried value varies if its start or what follows it does, so the body is looked at until nothing
         changes."""
-        body: Body = node.attr
+        body: LoopBody = node.attr
         varying, bounds, starts = self.varying, node.args[:2], node.args[2:]
         self.mark_leaves((*node.args, *body.following))
         if not varying.isdisjoint(bounds):

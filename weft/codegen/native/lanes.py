@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from weft.codegen.native.target import Isa
-from weft.codegen.native.types import SINGLE, Precision, Value, bits_text
+from weft.codegen.native.types import SINGLE, LlvmValue, Precision, bits_text
 from weft.ops.spec import ValueType
 
 _KINDS: tuple[ValueType, ...] = ("real", "truth", "bits")
@@ -69,14 +69,14 @@ class LlvmLanes:
         """The type of one lane."""
         return self.reals.scalar(kind)
 
-    def call(self, function: str, kind: ValueType, *args: Value, flags: str = "") -> Value:
+    def call(self, function: str, kind: ValueType, *args: LlvmValue, flags: str = "") -> LlvmValue:
         """Calls one of LLVM's functions on vectors of one kind."""
         of = self._types[kind]
         name = f"@llvm.{function}.v{self.lanes}{self.reals.suffix if kind == 'real' else 'i32'}"
         self.declared.add(f"declare {of} {name}({', '.join([of] * len(args))})")
-        return Value(self.put(f"call {flags}{of} {name}({', '.join(f'{of} {a.text}' for a in args)})"), kind)
+        return LlvmValue(self.put(f"call {flags}{of} {name}({', '.join(f'{of} {a.text}' for a in args)})"), kind)
 
-    def library(self, function: str, *args: Value) -> Value:
+    def library(self, function: str, *args: LlvmValue) -> LlvmValue:
         """Calls a function of C's library for each lane. The reals have to be doubles."""
         of, one = self._types["real"], self.reals.name
         self.declared.add(f"declare {one} @{function}({', '.join([one] * len(args))}) #0")
@@ -85,7 +85,7 @@ class LlvmLanes:
             given = [self.put(f"extractelement {of} {arg.text}, i64 {lane}") for arg in args]
             found = self.put(f"call {one} @{function}({', '.join(f'{one} {each}' for each in given)})")
             made = self.put(f"insertelement {of} {made}, {one} {found}, i64 {lane}")
-        return Value(made, "real")
+        return LlvmValue(made, "real")
 
     # Blocks.
 
@@ -100,12 +100,12 @@ class LlvmLanes:
     def jump(self, label: str) -> None:
         self.do(f"br label %{label}")
 
-    def any(self, truths: Value) -> str:
+    def any(self, truths: LlvmValue) -> str:
         """Whether one holds in any lane."""
         together = self.put(f"bitcast {self.type('truth')} {truths.text} to i{self.lanes}")
         return self.put(f"icmp ne i{self.lanes} {together}, 0")
 
-    def where(self, c: Value, make: Callable[[], Value], otherwise: Value, /) -> Value:
+    def where(self, c: LlvmValue, make: Callable[[], LlvmValue], otherwise: LlvmValue, /) -> LlvmValue:
         number = self.name("").lstrip("%")
         then, behind = f"seldom{number}", f"usual{number}"
         before = self.block
@@ -116,15 +116,15 @@ class LlvmLanes:
         self.jump(behind)
         self.label(behind)
         ways = f"[ {otherwise.text}, %{before} ], [ {made.text}, %{end} ]"
-        return Value(self.put(f"phi {self.type('real')} {ways}"), "real")
+        return LlvmValue(self.put(f"phi {self.type('real')} {ways}"), "real")
 
-    def repeat(self, x: Value, goes_on: Callable[[Value], Value], step: Callable[[Value], Value], /) -> Value:
+    def repeat(self, x: LlvmValue, goes_on: Callable[[LlvmValue], LlvmValue], step: Callable[[LlvmValue], LlvmValue], /) -> LlvmValue:
         number = self.name("").lstrip("%")
         head, again, behind = f"look{number}", f"again{number}", f"enough{number}"
         before = self.block
         self.jump(head)
         self.label(head)
-        phi, value = len(self.text), Value(self.name("rest"), "real")
+        phi, value = len(self.text), LlvmValue(self.name("rest"), "real")
         self.branch(self.any(goes_on(value)), again, behind)
         self.label(again)
         following = step(value)
@@ -134,8 +134,8 @@ class LlvmLanes:
         self.label(behind)
         return value
 
-    def _binary(self, op: str, kind: ValueType, a: Value, b: Value) -> Value:
-        return Value(self.put(f"{op} {self._types[kind]} {a.text}, {b.text}"), kind)
+    def _binary(self, op: str, kind: ValueType, a: LlvmValue, b: LlvmValue) -> LlvmValue:
+        return LlvmValue(self.put(f"{op} {self._types[kind]} {a.text}, {b.text}"), kind)
 
     @property
     def digits(self) -> int:
@@ -143,21 +143,21 @@ class LlvmLanes:
 
     # Constants.
 
-    def real(self, value: float, /) -> Value:
-        return Value(f"splat ({self.reals.name} {self.reals.text(value)})", "real", value)
+    def real(self, value: float, /) -> LlvmValue:
+        return LlvmValue(f"splat ({self.reals.name} {self.reals.text(value)})", "real", value)
 
-    def bits(self, value: int, /) -> Value:
-        return Value(f"splat (i32 {bits_text(value)})", "bits")
+    def bits(self, value: int, /) -> LlvmValue:
+        return LlvmValue(f"splat (i32 {bits_text(value)})", "bits")
 
-    def known(self, x: Value, /) -> float | None:
+    def known(self, x: LlvmValue, /) -> float | None:
         return None if x.number is None or math.isnan(x.number) else x.number
 
-    def truth(self, value: bool, /) -> Value:
-        return Value(f"splat (i1 {str(value).lower()})", "truth")
+    def truth(self, value: bool, /) -> LlvmValue:
+        return LlvmValue(f"splat (i1 {str(value).lower()})", "truth")
 
-    def each(self, texts: Sequence[str], kind: ValueType) -> Value:
+    def each(self, texts: Sequence[str], kind: ValueType) -> LlvmValue:
         """A constant that is another one in each lane."""
-        return Value(f"<{', '.join(f'{self.scalar(kind)} {text}' for text in texts)}>", kind)
+        return LlvmValue(f"<{', '.join(f'{self.scalar(kind)} {text}' for text in texts)}>", kind)
 
     # Reals.
 
@@ -165,37 +165,37 @@ class LlvmLanes:
     def fused(self) -> bool:
         return self.isa.fused
 
-    def add(self, a: Value, b: Value, /) -> Value:
+    def add(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self._binary(f"fadd {_FUSE}", "real", a, b)
 
-    def sub(self, a: Value, b: Value, /) -> Value:
+    def sub(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self._binary(f"fsub {_FUSE}", "real", a, b)
 
-    def mul(self, a: Value, b: Value, /) -> Value:
+    def mul(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self._binary(f"fmul {_FUSE}", "real", a, b)
 
-    def div(self, a: Value, b: Value, /) -> Value:
+    def div(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         if b.number is not None and _has_exact_reciprocal(b.number):
             return self.mul(a, self.real(1 / b.number))
         return self._binary("fdiv", "real", a, b)
 
-    def neg(self, x: Value, /) -> Value:
-        return Value(self.put(f"fneg {self._types['real']} {x.text}"), "real")
+    def neg(self, x: LlvmValue, /) -> LlvmValue:
+        return LlvmValue(self.put(f"fneg {self._types['real']} {x.text}"), "real")
 
-    def abs(self, x: Value, /) -> Value:
+    def abs(self, x: LlvmValue, /) -> LlvmValue:
         return self.call("fabs", "real", x)
 
-    def sqrt(self, x: Value, /) -> Value:
+    def sqrt(self, x: LlvmValue, /) -> LlvmValue:
         return self.call("sqrt", "real", x)
 
-    def fma(self, a: Value, b: Value, c: Value, /) -> Value:
+    def fma(self, a: LlvmValue, b: LlvmValue, c: LlvmValue, /) -> LlvmValue:
         if self.isa.fused:
             return self.call("fma", "real", a, b, c)
         # Without fusing, or the processor's own function would be called for each lane.
         product = self._binary("fmul", "real", a, b)
         return self._binary("fadd", "real", product, c)
 
-    def floor(self, x: Value, /) -> Value:
+    def floor(self, x: LlvmValue, /) -> LlvmValue:
         if self.isa.rounds:
             return self.call("floor", "real", x)
         near = self._near(x)
@@ -203,110 +203,110 @@ class LlvmLanes:
         # What is already whole, infinite or NaN stays; so does the sign of a zero.
         return self.select(self._has_fraction(x), self.call("copysign", "real", below, x), x)
 
-    def nearest(self, x: Value, /) -> Value:
+    def nearest(self, x: LlvmValue, /) -> LlvmValue:
         if self.isa.rounds:
             return self.call("roundeven", "real", x)
         return self.select(self._has_fraction(x), self._near(x), x)
 
-    def _near(self, x: Value) -> Value:
+    def _near(self, x: LlvmValue) -> LlvmValue:
         """The nearest whole number, where x may have a fraction: the sum with so large a number of its sign has no
         digits behind the point."""
         shifter = self.call("copysign", "real", self.real(self.reals.whole), x)
         return self._binary("fsub", "real", self._binary("fadd", "real", x, shifter), shifter)
 
-    def _has_fraction(self, x: Value) -> Value:
+    def _has_fraction(self, x: LlvmValue) -> LlvmValue:
         """False where x is so large that it is whole, infinite or NaN."""
         return self.lt(self.abs(x), self.real(self.reals.whole))
 
-    def lesser(self, a: Value, b: Value, /) -> Value:
+    def lesser(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self.select(self._compare("olt", a, b), a, b)
 
-    def greater(self, a: Value, b: Value, /) -> Value:
+    def greater(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self.select(self._compare("ogt", a, b), a, b)
 
     # Truths.
 
-    def _compare(self, how: str, a: Value, b: Value) -> Value:
-        return Value(self.put(f"fcmp {how} {self._types['real']} {a.text}, {b.text}"), "truth")
+    def _compare(self, how: str, a: LlvmValue, b: LlvmValue) -> LlvmValue:
+        return LlvmValue(self.put(f"fcmp {how} {self._types['real']} {a.text}, {b.text}"), "truth")
 
-    def eq(self, a: Value, b: Value, /) -> Value:
+    def eq(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self._compare("oeq", a, b)
 
-    def ne(self, a: Value, b: Value, /) -> Value:
+    def ne(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self._compare("une", a, b)
 
-    def lt(self, a: Value, b: Value, /) -> Value:
+    def lt(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self._compare("olt", a, b)
 
-    def le(self, a: Value, b: Value, /) -> Value:
+    def le(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self._compare("ole", a, b)
 
-    def both(self, a: Value, b: Value, /) -> Value:
+    def both(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self._binary("and", "truth", a, b)
 
-    def either(self, a: Value, b: Value, /) -> Value:
+    def either(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self._binary("or", "truth", a, b)
 
-    def negation(self, a: Value, /) -> Value:
+    def negation(self, a: LlvmValue, /) -> LlvmValue:
         return self._binary("xor", "truth", a, self.truth(True))
 
-    def select(self, c: Value, a: Value, b: Value, /) -> Value:
+    def select(self, c: LlvmValue, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         of = self._types[a.kind]
-        return Value(self.put(f"select {self._types['truth']} {c.text}, {of} {a.text}, {of} {b.text}"), a.kind)
+        return LlvmValue(self.put(f"select {self._types['truth']} {c.text}, {of} {a.text}, {of} {b.text}"), a.kind)
 
-    def as_real(self, x: Value) -> Value:
+    def as_real(self, x: LlvmValue) -> LlvmValue:
         """A truth as 1 or 0; a real as it is."""
         return self.select(x, self.real(1), self.real(0)) if x.kind == "truth" else x
 
     # Bits.
 
-    def bits_add(self, a: Value, b: Value, /) -> Value:
+    def bits_add(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self._binary("add", "bits", a, b)
 
-    def bits_sub(self, a: Value, b: Value, /) -> Value:
+    def bits_sub(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self._binary("sub", "bits", a, b)
 
-    def bits_mul(self, a: Value, b: Value, /) -> Value:
+    def bits_mul(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self._binary("mul", "bits", a, b)
 
-    def bits_and(self, a: Value, b: Value, /) -> Value:
+    def bits_and(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self._binary("and", "bits", a, b)
 
-    def bits_or(self, a: Value, b: Value, /) -> Value:
+    def bits_or(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self._binary("or", "bits", a, b)
 
-    def bits_xor(self, a: Value, b: Value, /) -> Value:
+    def bits_xor(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self._binary("xor", "bits", a, b)
 
-    def bits_shl(self, a: Value, n: Value, /) -> Value:
+    def bits_shl(self, a: LlvmValue, n: LlvmValue, /) -> LlvmValue:
         return self._binary("shl", "bits", a, n)
 
-    def bits_shr(self, a: Value, n: Value, /) -> Value:
+    def bits_shr(self, a: LlvmValue, n: LlvmValue, /) -> LlvmValue:
         return self._binary("lshr", "bits", a, n)
 
     # From one to another.
 
-    def _convert(self, op: str, x: Value, kind: ValueType) -> Value:
-        return Value(self.put(f"{op} {self._types[x.kind]} {x.text} to {self._types[kind]}"), kind)
+    def _convert(self, op: str, x: LlvmValue, kind: ValueType) -> LlvmValue:
+        return LlvmValue(self.put(f"{op} {self._types[x.kind]} {x.text} to {self._types[kind]}"), kind)
 
-    def single(self, x: Value, /) -> Value:
+    def single(self, x: LlvmValue, /) -> LlvmValue:
         if self.reals.bytes == SINGLE.bytes:
             return x
         of, narrow = self._types["real"], SINGLE.vector(self.lanes, "real")
-        return Value(self.put(f"fpext {narrow} {self.put(f'fptrunc {of} {x.text} to {narrow}')} to {of}"), "real")
+        return LlvmValue(self.put(f"fpext {narrow} {self.put(f'fptrunc {of} {x.text} to {narrow}')} to {of}"), "real")
 
-    def bits_in(self, x: Value, /) -> Value:
+    def bits_in(self, x: LlvmValue, /) -> LlvmValue:
         return self._convert("bitcast", x, "bits")
 
-    def real_in(self, a: Value, /) -> Value:
+    def real_in(self, a: LlvmValue, /) -> LlvmValue:
         return self._convert("bitcast", a, "real")
 
-    def whole(self, x: Value, /) -> Value:
+    def whole(self, x: LlvmValue, /) -> LlvmValue:
         # What does not fit is any number, but one: without `freeze`, each use of it might see another.
         converted = self._convert("fptosi", x, "bits")
-        return Value(self.put(f"freeze {self._types['bits']} {converted.text}"), "bits")
+        return LlvmValue(self.put(f"freeze {self._types['bits']} {converted.text}"), "bits")
 
-    def real_of(self, a: Value, /) -> Value:
+    def real_of(self, a: LlvmValue, /) -> LlvmValue:
         return self._convert("sitofp", a, "real")
 
 

@@ -50,7 +50,7 @@ class Word(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ImageCell:
     """Where a plane of an image slot is [height, width], as it was k ticks ago; k = 0 is what this tick writes."""
 
     slot: str
@@ -87,7 +87,7 @@ class PictureWord:
     what: Literal["pixels", "width", "height"]
 
 
-Field: TypeAlias = Word | Line | Cell | Ring | Head | History | PictureWord
+Field: TypeAlias = Word | Line | ImageCell | Ring | Head | History | PictureWord
 
 _ADDRESSES = frozenset({Word.OUT, Word.SCALARS, Word.NUMBERS, Word.SCRATCH})
 
@@ -124,7 +124,7 @@ class Layout:
     frame: bool = False
     """Whether there is a function for what is computed once a launch: it reads numbers, and leaves the scalars and the
     base. Else whoever launches does so."""
-    asking: frozenset[Rate] = frozenset()
+    sections_that_read: frozenset[Rate] = frozenset()
     """The rates whose lines of locals whoever launches computes: strands of other subgraphs are read in them."""
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from weft.codegen.base import LOOP_STEPS, NEST_STEPS
-from weft.codegen.native.types import Value
-from weft.codegen.native.writer import Writer
-from weft.codegen.values import Body, Node
+from weft.codegen.native.types import LlvmValue
+from weft.codegen.native.writer import FunctionWriter
+from weft.codegen.values import LoopBody, Node
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
+class _LoopNames:
     """The labels of a loop, and the names of what its steps hand on."""
 
     head: str
@@ -24,9 +24,9 @@ class _Names:
     carried: tuple[str, ...]
 
 
-def write_loop(w: Writer, node: Node, write_body: Callable[[Body], None]) -> None:
+def write_loop(w: FunctionWriter, node: Node, write_body: Callable[[LoopBody], None]) -> None:
     """Writes a loop; `write_body` writes what its body computes. What it carries is kept for `result`."""
-    body: Body = node.attr
+    body: LoopBody = node.attr
     first, last, *starts = (w.value(arg) for arg in node.args)
     names = _names(w, len(starts))
     if body.outermost and body.nested:
@@ -36,7 +36,7 @@ def write_loop(w: Writer, node: Node, write_body: Callable[[Body], None]) -> Non
     w.jump(names.head)
     w.label(names.head)
     phis = len(w.text)
-    carried = [Value(name, "real") for name in names.carried]
+    carried = [LlvmValue(name, "real") for name in names.carried]
     with w.scope():
         count = w.put(f"sitofp i32 {names.count} to {w.scalar('real')}")
         step = _masked_step if body in w.graph.masked else _step
@@ -65,15 +65,15 @@ def write_loop(w: Writer, node: Node, write_body: Callable[[Body], None]) -> Non
         w.keep((node, k), value)
 
 
-def _names(w: Writer, carried: int) -> _Names:
+def _names(w: FunctionWriter, carried: int) -> _LoopNames:
     number = w.name("").lstrip("%")
-    return _Names(
+    return _LoopNames(
         f"head{number}", f"step{number}", f"behind{number}",
         w.name("count"), w.name("active"), tuple(w.name("carried") for _ in range(carried)),
     )  # fmt: skip
 
 
-def _allow_steps(w: Writer, body: Body) -> None:
+def _allow_steps(w: FunctionWriter, body: LoopBody) -> None:
     """Gives a nest of loops its steps: for each lane, if they may leave at different ones."""
     of = w.type("bits") if body in w.graph.masked else "i32"
     with w.writing(w.entry):
@@ -81,7 +81,7 @@ def _allow_steps(w: Writer, body: Body) -> None:
     w.do(f"store {of} {w.bits(NEST_STEPS).text if body in w.graph.masked else NEST_STEPS}, ptr {w.budget}")
 
 
-def _step(w: Writer, body: Body, names: _Names, first: Value, last: Value, count: str) -> Value:
+def _step(w: FunctionWriter, body: LoopBody, names: _LoopNames, first: LlvmValue, last: LlvmValue, count: str) -> LlvmValue:
     """Goes on with the body, unless the loop is over for all lanes together."""
     index = w.put(f"fadd {w.scalar('real')} {w.first(first)}, {count}")
     goes_on = w.put(f"fcmp ole {w.scalar('real')} {index}, {w.first(last)}")
@@ -98,20 +98,20 @@ def _step(w: Writer, body: Body, names: _Names, first: Value, last: Value, count
         w.do(f"store i32 {w.put(f'sub i32 {left}, 1')}, ptr {w.budget}")
     if body.index is not None:
         w.keep(body.index, w.splat(index, "real"))
-    return Value(go, "truth")
+    return LlvmValue(go, "truth")
 
 
-def _masked_step(w: Writer, body: Body, names: _Names, first: Value, last: Value, count: str) -> Value:
+def _masked_step(w: FunctionWriter, body: LoopBody, names: _LoopNames, first: LlvmValue, last: LlvmValue, count: str) -> LlvmValue:
     """Goes on with the body, unless all lanes have left the loop. Gives the lanes that take part."""
     index = w.add(first, w.splat(count, "real"))
-    active = Value(w.put(f"icmp ne {w.type('bits')} {names.active}, zeroinitializer"), "truth")
+    active = LlvmValue(w.put(f"icmp ne {w.type('bits')} {names.active}, zeroinitializer"), "truth")
     wanting = w.both(w.le(index, last), active)
     below_limit = w.put(f"icmp ult i32 {names.count}, {LOOP_STEPS}")
     go = w.both(wanting, w.splat(below_limit, "truth"))
     if body.nested:
         of = w.type("bits")
-        left = Value(w.put(f"load {of}, ptr {w.budget}"), "bits")
-        go = w.both(go, Value(w.put(f"icmp sgt {of} {left.text}, zeroinitializer"), "truth"))
+        left = LlvmValue(w.put(f"load {of}, ptr {w.budget}"), "bits")
+        go = w.both(go, LlvmValue(w.put(f"icmp sgt {of} {left.text}, zeroinitializer"), "truth"))
     checked, end = f"{names.step}.checked", f"{names.behind}.end"
     _stop_if_any(w, w.both(wanting, w.negation(go)), checked)
     w.branch(w.any(go), names.step, end)
@@ -119,16 +119,16 @@ def _masked_step(w: Writer, body: Body, names: _Names, first: Value, last: Value
     w.jump(names.behind)
     w.label(names.step)
     if body.nested:
-        taken = Value(w.put(f"zext {w.type('truth')} {go.text} to {of}"), "bits")
+        taken = LlvmValue(w.put(f"zext {w.type('truth')} {go.text} to {of}"), "bits")
         w.do(f"store {of} {w.bits_sub(left, taken).text}, ptr {w.budget}")
     if body.index is not None:
         w.keep(body.index, index)
     mask = w.put(f"sext {w.type('truth')} {go.text} to {w.type('bits')}")
-    w.keep("mask", Value(mask, "bits"))
+    w.keep("mask", LlvmValue(mask, "bits"))
     return go
 
 
-def _stop_if_any(w: Writer, blocked: Value, checked: str) -> None:
+def _stop_if_any(w: FunctionWriter, blocked: LlvmValue, checked: str) -> None:
     """Notes that a loop met its limit, if that was so in any lane."""
     stop = f"{checked}.stop"
     w.branch(w.any(blocked), stop, checked)
@@ -136,7 +136,7 @@ def _stop_if_any(w: Writer, blocked: Value, checked: str) -> None:
     w.label(checked)
 
 
-def _stop(w: Writer, end: str, goes_on: str, behind: str) -> None:
+def _stop(w: FunctionWriter, end: str, goes_on: str, behind: str) -> None:
     """The end of a loop, which would have gone on if it had not met its limit."""
     stop = f"{end}.stop"
     w.label(end)
@@ -144,7 +144,7 @@ def _stop(w: Writer, end: str, goes_on: str, behind: str) -> None:
     _note_stop(w, stop, behind)
 
 
-def _note_stop(w: Writer, stop: str, behind: str) -> None:
+def _note_stop(w: FunctionWriter, stop: str, behind: str) -> None:
     w.label(stop)
     w.do(f"store i64 1, ptr {w.stopped()}, align 8")
     w.jump(behind)

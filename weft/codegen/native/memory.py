@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from weft.codegen.base import Kernel
-from weft.codegen.native.layout import CHANNELS, Cell, Field, History, PictureWord, Ring, Word
-from weft.codegen.native.types import Value
-from weft.codegen.native.writer import Writer
+from weft.codegen.native.layout import CHANNELS, Field, History, ImageCell, PictureWord, Ring, Word
+from weft.codegen.native.types import LlvmValue
+from weft.codegen.native.writer import FunctionWriter
 from weft.codegen.values import Node, Store
 from weft.ir.expr import StateSlot
 
 
-def write_state(w: Writer, kernel: Kernel, node: Node) -> Value:
+def write_state(w: FunctionWriter, kernel: Kernel, node: Node) -> LlvmValue:
     """A slot k ticks ago, at this element."""
     slot, plane, (k,) = kernel.slot(node.attr.slot), node.attr.plane, node.args
     if node.attr in w.registers:
@@ -29,12 +29,12 @@ def write_state(w: Writer, kernel: Kernel, node: Node) -> Value:
     return _far_gather(w, slot, plane, k, w.bits_add(first, pixels))
 
 
-def write_store(w: Writer, store: Store) -> None:
+def write_store(w: FunctionWriter, store: Store) -> None:
     """Stores what a slot will have been one tick ago."""
-    w.store(w.value(store.value), w.word(Cell(store.place.slot, store.place.plane, 0)), "%pixel")
+    w.store(w.value(store.value), w.word(ImageCell(store.place.slot, store.place.plane, 0)), "%pixel")
 
 
-def write_sample(w: Writer, kernel: Kernel, node: Node) -> Value:
+def write_sample(w: FunctionWriter, kernel: Kernel, node: Node) -> LlvmValue:
     """An image slot k ticks ago, sampled."""
     slot, plane, (k, x, y) = kernel.slot(node.attr.slot), node.attr.plane, node.args
     address = _plane(w, slot, plane, k)
@@ -42,13 +42,13 @@ def write_sample(w: Writer, kernel: Kernel, node: Node) -> Value:
     if address is not None and y not in w.graph.varying and w.lanes > 1:
         return _between_rows(w, raster, x, y, address)
 
-    def read(at: Value) -> Value:
+    def read(at: LlvmValue) -> LlvmValue:
         return _far_gather(w, slot, plane, k, at) if address is None else w.gather(address, at)
 
     return _between_four(w, raster, x, y, read)
 
 
-def write_picture(w: Writer, node: Node) -> Value:
+def write_picture(w: FunctionWriter, node: Node) -> LlvmValue:
     """A channel of a picture, sampled."""
     path, channel = node.attr
     raster = _Raster(PictureWord(path, "width"), PictureWord(path, "height"), CHANNELS)
@@ -60,15 +60,15 @@ def write_picture(w: Writer, node: Node) -> Value:
 # Ticks.
 
 
-def _ticks_back(w: Writer, slot: StateSlot, k: Node) -> Value:
+def _ticks_back(w: FunctionWriter, slot: StateSlot, k: Node) -> LlvmValue:
     """How many whole ticks a read goes back: k rounded down and clamped to 1…depth; 1 for NaN."""
     return w.whole(w.lesser(w.greater(w.value(k), w.real(1)), w.real(slot.depth)))
 
 
-def _plane(w: Writer, slot: StateSlot, plane: int, k: Node) -> str | None:
+def _plane(w: FunctionWriter, slot: StateSlot, plane: int, k: Node) -> str | None:
     """Where an image slot was k ticks ago; None if that is another place for each lane."""
     if k.op == "const":
-        return w.word(Cell(slot.key, plane, int(min(k.attr, slot.depth)) if k.attr >= 1 else 1))
+        return w.word(ImageCell(slot.key, plane, int(min(k.attr, slot.depth)) if k.attr >= 1 else 1))
     if k in w.graph.varying:
         return None
     ticks = w.put(f"sext i32 {w.first(_ticks_back(w, slot, k))} to i64")
@@ -81,7 +81,7 @@ def _plane(w: Writer, slot: StateSlot, plane: int, k: Node) -> str | None:
     return w.element(w.word(Ring(slot.key)), w.put(f"mul i64 {number}, {size}"))
 
 
-def _far_gather(w: Writer, slot: StateSlot, plane: int, k: Node, at: Value) -> Value:
+def _far_gather(w: FunctionWriter, slot: StateSlot, plane: int, k: Node, at: LlvmValue) -> LlvmValue:
     """Elements of the images that a slot was k ticks ago, another k for each lane. A ring of pictures can have more
     elements than 32 bits count."""
     wide, bits = f"<{w.lanes} x i64>", w.type("bits")
@@ -89,13 +89,13 @@ def _far_gather(w: Writer, slot: StateSlot, plane: int, k: Node, at: Value) -> V
     size = w.bits_mul(w.word_as_bits(Word.WIDTH), w.word_as_bits(Word.HEIGHT))
     widened = [w.put(f"sext {bits} {value.text} to {wide}") for value in (number, size, at)]
     start = w.put(f"mul {wide} {widened[0]}, {widened[1]}")
-    return w.gather(w.word(Ring(slot.key)), Value(w.put(f"add {wide} {start}, {widened[2]}"), "bits"), wide)
+    return w.gather(w.word(Ring(slot.key)), LlvmValue(w.put(f"add {wide} {start}, {widened[2]}"), "bits"), wide)
 
 
-def _cell_numbers(w: Writer, slot: StateSlot, plane: int, k: Node) -> Value:
+def _cell_numbers(w: FunctionWriter, slot: StateSlot, plane: int, k: Node) -> LlvmValue:
     """Which of the planes in a ring is that of k ticks ago."""
     cell = w.bits_sub(w.splat(w.put(f"trunc i64 {w.head(slot.key)} to i32"), "bits"), _ticks_back(w, slot, k))
-    is_before = Value(w.put(f"icmp slt {w.type('bits')} {cell.text}, zeroinitializer"), "truth")
+    is_before = LlvmValue(w.put(f"icmp slt {w.type('bits')} {cell.text}, zeroinitializer"), "truth")
     cell = w.select(is_before, w.bits_add(cell, w.bits(slot.depth + 1)), cell)
     return w.bits_add(w.bits_mul(cell, w.bits(slot.planes)), w.bits(plane))
 
@@ -116,12 +116,12 @@ class _Raster:
 class _Located:
     """The pixels at or before a coordinate and behind it, in memory, and how far on towards that it lies, 0…1."""
 
-    near: Value
-    far: Value
-    across: Value
+    near: LlvmValue
+    far: LlvmValue
+    across: LlvmValue
 
 
-def _between_four(w: Writer, raster: _Raster, x: Node, y: Node, read: Callable[[Value], Value]) -> Value:
+def _between_four(w: FunctionWriter, raster: _Raster, x: Node, y: Node, read: Callable[[LlvmValue], LlvmValue]) -> LlvmValue:
     """What lies between the four pixels around a place."""
     columns, rows = _locate_both(w, raster, x, y)
     upper, lower = (
@@ -131,7 +131,7 @@ def _between_four(w: Writer, raster: _Raster, x: Node, y: Node, read: Callable[[
     return _mix(w, upper, lower, rows.across)
 
 
-def _between_rows(w: Writer, raster: _Raster, x: Node, y: Node, address: str) -> Value:
+def _between_rows(w: FunctionWriter, raster: _Raster, x: Node, y: Node, address: str) -> LlvmValue:
     """The same where all lanes lie between the same rows. As a rule, neighbours in a vector then read neighbours in
     memory, which are loaded as they lie."""
     columns, rows = _locate_both(w, raster, x, y)
@@ -139,7 +139,7 @@ def _between_rows(w: Writer, raster: _Raster, x: Node, y: Node, address: str) ->
     side, apart, behind = f"side{number}", f"apart{number}", f"behind{number}"
     places = [w.element(address, _as_index(w, row)) for row in (rows.near, rows.far)]
     w.branch(_lie_side_by_side(w, x, columns), side, apart)
-    ways: dict[str, list[Value]] = {}
+    ways: dict[str, list[LlvmValue]] = {}
     w.label(side)
     first = _as_index(w, columns.near)
     ends = first, w.put(f"add i64 {first}, 1")
@@ -150,37 +150,37 @@ def _between_rows(w: Writer, raster: _Raster, x: Node, y: Node, address: str) ->
     w.jump(behind)
     w.label(behind)
     four = [
-        Value(w.put(f"phi {w.type('real')} {', '.join(f'[ {v[at].text}, %{b} ]' for b, v in ways.items())}"), "real")
+        LlvmValue(w.put(f"phi {w.type('real')} {', '.join(f'[ {v[at].text}, %{b} ]' for b, v in ways.items())}"), "real")
         for at in range(4)
     ]
     upper, lower = (_mix(w, left, right, columns.across) for left, right in (four[:2], four[2:]))
     return _mix(w, upper, lower, rows.across)
 
 
-def _as_index(w: Writer, offset: Value) -> str:
+def _as_index(w: FunctionWriter, offset: LlvmValue) -> str:
     """What all lanes, or the first of them, have for an index."""
     return w.put(f"sext i32 {w.first(offset)} to i64")
 
 
-def _lie_side_by_side(w: Writer, x: Node, columns: _Located) -> str:
+def _lie_side_by_side(w: FunctionWriter, x: Node, columns: _Located) -> str:
     """Whether each lane reads the pixel behind the one that the lane before it reads, and none the last of a row."""
     found = w.find((x, "side by side"))
     if found is None:
         lanes = w.each([str(lane) for lane in range(w.lanes)], "bits")
         expected = w.bits_add(w.splat(w.first(columns.near), "bits"), lanes)
         bits = w.type("bits")
-        follows = Value(w.put(f"icmp eq {bits} {columns.near.text}, {expected.text}"), "truth")
-        has_next = Value(w.put(f"icmp ne {bits} {columns.near.text}, {columns.far.text}"), "truth")
+        follows = LlvmValue(w.put(f"icmp eq {bits} {columns.near.text}, {expected.text}"), "truth")
+        has_next = LlvmValue(w.put(f"icmp ne {bits} {columns.near.text}, {columns.far.text}"), "truth")
         together = w.put(f"bitcast {w.type('truth')} {w.both(follows, has_next).text} to i{w.lanes}")
-        found = w.keep((x, "side by side"), Value(w.put(f"icmp eq i{w.lanes} {together}, -1"), "truth"))
+        found = w.keep((x, "side by side"), LlvmValue(w.put(f"icmp eq i{w.lanes} {together}, -1"), "truth"))
     return found.text
 
 
-def _mix(w: Writer, a: Value, b: Value, t: Value) -> Value:
+def _mix(w: FunctionWriter, a: LlvmValue, b: LlvmValue, t: LlvmValue) -> LlvmValue:
     return w.add(a, w.mul(w.sub(b, a), t))
 
 
-def _locate_both(w: Writer, raster: _Raster, x: Node, y: Node) -> tuple[_Located, _Located]:
+def _locate_both(w: FunctionWriter, raster: _Raster, x: Node, y: Node) -> tuple[_Located, _Located]:
     """Where a place lies across and down."""
     step = w.word_as_bits(raster.width)
     if raster.stride > 1:
@@ -188,7 +188,7 @@ def _locate_both(w: Writer, raster: _Raster, x: Node, y: Node) -> tuple[_Located
     return _locate(w, x, raster.width, w.bits(raster.stride)), _locate(w, y, raster.height, step)
 
 
-def _locate(w: Writer, coordinate: Node, size: Field, stride: Value) -> _Located:
+def _locate(w: FunctionWriter, coordinate: Node, size: Field, stride: LlvmValue) -> _Located:
     # The planes of one picture are sampled at the same places.
     keys = [(coordinate, size, part) for part in ("near", "far", "across")]
     found = [w.find(key) for key in keys]
@@ -200,7 +200,7 @@ def _locate(w: Writer, coordinate: Node, size: Field, stride: Value) -> _Located
         whole = w.whole(place)
         across = w.sub(place, w.real_of(whole))
         behind = w.bits_add(whole, w.bits(1))
-        is_inside = Value(w.put(f"icmp slt {w.type('bits')} {behind.text}, {w.word_as_bits(size).text}"), "truth")
+        is_inside = LlvmValue(w.put(f"icmp slt {w.type('bits')} {behind.text}, {w.word_as_bits(size).text}"), "truth")
         near = w.bits_mul(whole, stride)
         far = w.bits_mul(w.select(is_inside, behind, whole), stride)
         for key, value in zip(keys, (near, far, across), strict=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 
 from weft.codegen.base import Kernel
-from weft.codegen.native.asking import asking, can_ask
+from weft.codegen.native.sections_that_read import sections_that_read, reads_strands
 from weft.codegen.native.costs import costs
 from weft.codegen.native.frame import frame_function, suits_frame
 from weft.codegen.native.functions import COLUMNS, ROWS, band_function, line_function
@@ -17,8 +17,8 @@ from weft.codegen.native.memory import write_store
 from weft.codegen.native.pixels import Channels, Level, pack, plan_channels
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.target import Isa
-from weft.codegen.native.types import SINGLE, Value
-from weft.codegen.native.writer import Places, Writer
+from weft.codegen.native.types import SINGLE, LlvmValue
+from weft.codegen.native.writer import ArgumentTable, FunctionWriter
 from weft.codegen.values import Line, Node, Section
 from weft.ir.rates import Rate
 
@@ -48,7 +48,7 @@ def suits(kernel: Kernel) -> bool:
     """Whether a kernel should become a module: that of a picture whose elements need nothing of each other, and ask
     nobody, unless it is huge."""
     by_element = kernel.tick == "element" or any(rate == Rate.ELEMENT for _, rate in kernel.coords)
-    return kernel.sweep == "grid" and not by_element and not is_huge(kernel) and can_ask(kernel)
+    return kernel.sweep == "grid" and not by_element and not is_huge(kernel) and reads_strands(kernel)
 
 
 def is_huge(kernel: Kernel) -> bool:
@@ -72,21 +72,21 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False
 
     Raises ValueError if the outputs cannot be packed.
     """
-    places = Places()
+    places = ArgumentTable()
     graph = graph_of(kernel, kernel.section(Rate.ELEMENT))
     channels = plan_channels(graph.outputs) if packed else None
-    elements = Writer(isa, lanes, places, Rate.COLUMN)
+    elements = FunctionWriter(isa, lanes, places, Rate.COLUMN)
     elements.graph = graph
     _write_elements(elements, kernel, graph, channels)
     writers, functions, sections = [elements], band_function(elements), set[Rate]()
     for rate, (name, extent) in _LINES.items():
-        writer = Writer(isa, lanes, places, rate)
+        writer = FunctionWriter(isa, lanes, places, rate)
         if _write_line(writer, kernel, rate, channels):
             functions += line_function(writer, name, extent)
             writers.append(writer)
             sections.add(rate)
     declared = set[str]().union(*(writer.declared for writer in writers))
-    frame = frame and suits_frame(kernel) and not asking(kernel)
+    frame = frame and suits_frame(kernel) and not sections_that_read(kernel)
     if frame:
         text, in_frame = frame_function(kernel, isa, places, SINGLE, channels)
         functions += text
@@ -97,12 +97,12 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False
         Layout(
             places.fields, places.scalars, lanes, costs(graph.nodes), Rate.COLUMN in sections, Rate.ROW in sections,
             channels.base if channels else 0, tuple(channels.levels) if channels else (), places.numbers, frame,
-            asking(kernel),
+            sections_that_read(kernel),
         ),
     )  # fmt: skip
 
 
-def _write_elements(w: Writer, kernel: Kernel, graph: Graph, channels: Channels | None) -> None:
+def _write_elements(w: FunctionWriter, kernel: Kernel, graph: Graph, channels: Channels | None) -> None:
     roots = [store.value for store in graph.stores]
     roots += [level.base for level in channels.elements] if channels else graph.outputs
     write_nodes(w, kernel, graph.nodes, roots)
@@ -114,7 +114,7 @@ def _write_elements(w: Writer, kernel: Kernel, graph: Graph, channels: Channels 
         _store_pixels(w, channels)
 
 
-def _store_planes(w: Writer, outputs: Sequence[Value]) -> None:
+def _store_planes(w: FunctionWriter, outputs: Sequence[LlvmValue]) -> None:
     with w.writing(w.entry):
         size = w.put(f"mul i64 {w.word(Word.WIDTH)}, {w.word(Word.HEIGHT)}")
     for number, value in enumerate(outputs):
@@ -123,7 +123,7 @@ def _store_planes(w: Writer, outputs: Sequence[Value]) -> None:
         w.store(w.as_real(value), plane, "%pixel")
 
 
-def _store_pixels(w: Writer, channels: Channels) -> None:
+def _store_pixels(w: FunctionWriter, channels: Channels) -> None:
     parts = [w.value(Node("line", (), "bits", line)) for line in map(channels.line, _LINES) if line is not None]
     packed = pack(w, channels.elements)
     if packed is not None:
@@ -135,10 +135,10 @@ def _store_pixels(w: Writer, channels: Channels) -> None:
     w.store(together, w.word(Word.OUT), "%pixel")
 
 
-def _write_line(w: Writer, kernel: Kernel, rate: Rate, channels: Channels | None) -> bool:
+def _write_line(w: FunctionWriter, kernel: Kernel, rate: Rate, channels: Channels | None) -> bool:
     """Writes what the elements read of a rarer section, and packs what of the pixels changes as rarely; False if there
     is nothing to write."""
-    given = rate in asking(kernel)
+    given = rate in sections_that_read(kernel)
     lines = (f for f in w.places.fields if isinstance(f, Line) and f.rate == rate and f.source == "local")
     wanted = [] if given else list(lines)
     packed = channels.line(rate) if channels else None

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from weft.codegen.native.ranges import affine, interval
-from weft.codegen.native.types import Value
-from weft.codegen.native.writer import Writer
+from weft.codegen.native.types import LlvmValue
+from weft.codegen.native.writer import FunctionWriter
 from weft.codegen.values import Line, Node, Scalar
 from weft.ir.rates import Rate
 
@@ -84,9 +84,9 @@ class Level:
 _LOWEST, _HIGHEST = -0.001, 1.001
 
 
-def pack(w: Writer, levels: Sequence[Level]) -> Value | None:
+def pack(w: FunctionWriter, levels: Sequence[Level]) -> LlvmValue | None:
     """The bits of some channels together. Their bases have been computed."""
-    packed: Value | None = None
+    packed: LlvmValue | None = None
     for each in levels:
         level = w.fma(w.as_real(w.value(each.base)), w.real(each.scale), w.real(each.offset))
         if each.clamped:
@@ -96,7 +96,7 @@ def pack(w: Writer, levels: Sequence[Level]) -> Value | None:
     return packed
 
 
-def _scaled(w: Writer, level: Value, factor: int) -> Value:
+def _scaled(w: FunctionWriter, level: LlvmValue, factor: int) -> LlvmValue:
     if factor.bit_count() > 1:
         return w.bits_mul(level, w.bits(factor))
     return w.bits_shl(level, w.bits(factor.bit_length() - 1)) if factor > 1 else level

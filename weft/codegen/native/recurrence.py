@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.codegen.native.lanes import LlvmLanes
-from weft.codegen.native.types import Value
-from weft.codegen.native.writer import Writer
+from weft.codegen.native.types import LlvmValue
+from weft.codegen.native.writer import FunctionWriter
 from weft.codegen.values import Node
 from weft.ops import double
 
@@ -17,17 +17,17 @@ class Recurrence:
     """A wave within a loop over vectors: `now` and `before` are its last two vectors there, which `first` and `second`
     are at the beginning; `factor` is 2 cos(L δ)."""
 
-    now: Value
-    before: Value
-    first: Value
-    second: Value
-    factor: Value
+    now: LlvmValue
+    before: LlvmValue
+    first: LlvmValue
+    second: LlvmValue
+    factor: LlvmValue
 
-    def following(self, w: Writer) -> Value:
+    def following(self, w: FunctionWriter) -> LlvmValue:
         """The next vector."""
         return w.fma(self.factor, self.now, w.neg(self.before))
 
-    def phis(self, w: Writer, entering: str, following: Value, latch: str) -> list[str]:
+    def phis(self, w: FunctionWriter, entering: str, following: LlvmValue, latch: str) -> list[str]:
         of = w.type("real")
         return [
             f"  {self.now.text} = phi {of} [ {self.second.text}, %{entering} ], [ {following.text}, %{latch} ]",
@@ -35,7 +35,7 @@ class Recurrence:
         ]
 
 
-def recurrence(w: Writer, node: Node) -> Recurrence:
+def recurrence(w: FunctionWriter, node: Node) -> Recurrence:
     """Begins a wave anew, with the angle that it has at the first sample of a chunk (`%time`), and with what that grows
     by (`%step` is how far apart two samples are). Both lose their whole turns first, so that the angles of the samples
     are rounded far less than their times are: what lies between two of them counts many times over in what follows.
@@ -53,11 +53,11 @@ def recurrence(w: Writer, node: Node) -> Recurrence:
         while len(registers) < count:
             registers.append(w.fma(factor, registers[-1], w.neg(registers[-2])))
     before, now = (_joined(w, part, width) for part in (registers[: count // 2], registers[count // 2 :]))
-    name, behind = (Value(w.name(what), "real") for what in ("now", "before"))
+    name, behind = (LlvmValue(w.name(what), "real") for what in ("now", "before"))
     return Recurrence(name, behind, before, now, w.splat(by_vector, "real"))
 
 
-def _angle(w: Writer, node: Node) -> tuple[str, str]:
+def _angle(w: FunctionWriter, node: Node) -> tuple[str, str]:
     """The angle at the first sample, and what it grows by, in half turns from −1 to 1."""
     slope, offset = (w.first(w.value(arg)) for arg in node.args)
     with w.narrow(1):
@@ -67,14 +67,14 @@ def _angle(w: Writer, node: Node) -> tuple[str, str]:
         return w.first(double.within_turn(w, angle)), w.first(double.within_turn(w, growth))
 
 
-def _wave(w: Writer, row: str, angle: str, growth: str, first: int) -> Value:
+def _wave(w: FunctionWriter, row: str, angle: str, growth: str, first: int) -> LlvmValue:
     """A wave at the samples from number `first` of the chunk on."""
     numbers = w.each([w.reals.text(float(first + lane)) for lane in range(w.lanes)], "real")
     angles = w.fma(numbers, w.splat(growth, "real"), w.splat(angle, "real"))
     return _called(w, row, angles)
 
 
-def _factors(w: Writer, growth: str, *distances: int) -> tuple[str, ...]:
+def _factors(w: FunctionWriter, growth: str, *distances: int) -> tuple[str, ...]:
     """2 cos of what the angle grows by over so many samples, for each of some distances."""
     with w.narrow(len(distances)):
         numbers = w.each([w.reals.text(float(distance)) for distance in distances], "real")
@@ -84,27 +84,27 @@ def _factors(w: Writer, growth: str, *distances: int) -> tuple[str, ...]:
         )
 
 
-def _called(w: Writer, row: str, x: Value) -> Value:
+def _called(w: FunctionWriter, row: str, x: LlvmValue) -> LlvmValue:
     """A row as a call: what runs once a chunk is worth less time to the processor than it takes LLVM."""
     of, name = w.type("real"), f"@{row}.{w.lanes}"
     if name not in w.helpers:
         inner = LlvmLanes(w.isa, w.lanes, w.reals)
-        given = Value("%x", "real")
+        given = LlvmValue("%x", "real")
         found = (double.sine_of_half_turns if row == "sinpi" else double.cosine_of_half_turns)(inner, given)
         w.declared |= inner.declared
         w.helpers[name] = [
             f"define internal {of} {name}({of} %x) #0 {{", "entry:", *inner.text, f"  ret {of} {found.text}", "}",
         ]  # fmt: skip
-    return Value(w.put(f"call {of} {name}({of} {x.text})"), "real")
+    return LlvmValue(w.put(f"call {of} {name}({of} {x.text})"), "real")
 
 
-def _joined(w: Writer, registers: list[Value], width: int) -> Value:
+def _joined(w: FunctionWriter, registers: list[LlvmValue], width: int) -> LlvmValue:
     """Registers, each of so many lanes, as one vector."""
     while len(registers) > 1:
         of = w.reals.vector(width, "real")
         order = ", ".join(f"i32 {lane}" for lane in range(2 * width))
         registers = [
-            Value(w.put(f"shufflevector {of} {a.text}, {of} {b.text}, <{2 * width} x i32> <{order}>"), "real")
+            LlvmValue(w.put(f"shufflevector {of} {a.text}, {of} {b.text}, <{2 * width} x i32> <{order}>"), "real")
             for a, b in zip(registers[::2], registers[1::2], strict=True)
         ]
         width *= 2

@@ -14,9 +14,9 @@ from weft.codegen.base import Kernel
 from weft.codegen.native.graph import Graph
 from weft.codegen.native.layout import Head, History
 from weft.codegen.native.section import write_nodes
-from weft.codegen.native.stretch_writer import StretchWriter
-from weft.codegen.native.stretches import Stretch
-from weft.codegen.native.types import Value
+from weft.codegen.native.stretch_writer import ChunkWriter
+from weft.codegen.native.stretches import LoopPartition
+from weft.codegen.native.types import LlvmValue
 from weft.codegen.values import Node, operands
 from weft.ir.expr import SlotPlane
 from weft.ops import OPS
@@ -36,7 +36,7 @@ class Scan:
     added: Node
 
 
-def scans(kernel: Kernel, graph: Graph, part: Stretch) -> tuple[Scan, ...]:
+def scans(kernel: Kernel, graph: Graph, part: LoopPartition) -> tuple[Scan, ...]:
     """The feedback of a stretch in turn, if there is no other in it that needs each sample by itself; else nothing."""
     stored = {store.place: store.value for store in graph.stores}
     states = [node for node in part.nodes if node.op == "state"]
@@ -89,12 +89,12 @@ class _Carried:
     first: str
 
 
-def rows_before(w: StretchWriter, lanes: int) -> str:
+def rows_before(w: ChunkWriter, lanes: int) -> str:
     """How many samples of a chunk are computed in whole vectors: not the last one, nor all."""
     return w.put(f"and i64 {w.put('sub i64 %count, 1')}, {-lanes}")
 
 
-def write_scans(w: StretchWriter, kernel: Kernel, graph: Graph, part: Stretch, found: Sequence[Scan]) -> None:
+def write_scans(w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopPartition, found: Sequence[Scan]) -> None:
     """The samples of a chunk up to `rows_before`; `write_turn` goes on from what the rings are then. As vectors have an
     even number of samples, it writes the same cells next as if nothing had been."""
     write_nodes(w, kernel, part.once, part.once)
@@ -106,7 +106,7 @@ def write_scans(w: StretchWriter, kernel: Kernel, graph: Graph, part: Stretch, f
     phis = len(w.text)
     w.row, w.index = "%row", w.name("index")
     w.do(f"{w.index} = add i64 %start, %row")
-    totals: dict[Node, Value] = {}
+    totals: dict[Node, LlvmValue] = {}
     last: dict[Node, str] = {}
     by_total = {each.scan.total: each for each in carried}
     products = {arg for scan in found for arg in scan.total.args if arg is not scan.added}
@@ -131,19 +131,19 @@ def write_scans(w: StretchWriter, kernel: Kernel, graph: Graph, part: Stretch, f
     ]
     w.label("last")
     for each in carried:
-        _write_back(w, kernel, each.scan.place, totals[each.scan.total])
+        _write_back_totals(w, kernel, each.scan.place, totals[each.scan.total])
     w.jump("over")
     w.label("over")
 
 
-def _write_total(w: StretchWriter, carried: _Carried) -> tuple[Value, str]:
+def _write_total(w: ChunkWriter, carried: _Carried) -> tuple[LlvmValue, str]:
     """The next vector, and its last sample."""
     of, factor, lanes = w.type("real"), carried.scan.factor, w.lanes
     own, reach = w.value(carried.scan.added), 1
     while reach < lanes:
         order = ", ".join(f"i32 {lanes + at - reach if at >= reach else 0}" for at in range(lanes))
         earlier = w.put(f"shufflevector {of} zeroinitializer, {of} {own.text}, <{lanes} x i32> <{order}>")
-        own, reach = w.fma(w.real(factor**reach), Value(earlier, "real"), own), 2 * reach
+        own, reach = w.fma(w.real(factor**reach), LlvmValue(earlier, "real"), own), 2 * reach
     powers = w.each([w.reals.text(factor ** (at + 1)) for at in range(lanes)], "real")
     total = w.fma(powers, w.splat(carried.name, "real"), own)
     # The last of these, known earlier: the next vector waits for it.
@@ -153,7 +153,7 @@ def _write_total(w: StretchWriter, carried: _Carried) -> tuple[Value, str]:
         return total, w.first(w.fma(w.real(factor**lanes), before, added))
 
 
-def _cells(w: StretchWriter, kernel: Kernel, place: SlotPlane) -> tuple[str, str]:
+def _cells(w: ChunkWriter, kernel: Kernel, place: SlotPlane) -> tuple[str, str]:
     """Where in the ring of a slot that remembers one tick the last sample is, and the one before it."""
     head = w.word(Head(place.slot))
     cells = w.put(f"xor i64 {head}, 1"), head
@@ -162,14 +162,14 @@ def _cells(w: StretchWriter, kernel: Kernel, place: SlotPlane) -> tuple[str, str
     return last, earlier
 
 
-def _read(w: StretchWriter, kernel: Kernel, place: SlotPlane) -> str:
+def _read(w: ChunkWriter, kernel: Kernel, place: SlotPlane) -> str:
     """The last sample of a slot before a chunk."""
     last, _ = _cells(w, kernel, place)
     with w.narrow(1):
         return w.first(w.load(w.word(History(place.slot)), last, "real"))
 
 
-def _write_back(w: StretchWriter, kernel: Kernel, place: SlotPlane, total: Value) -> None:
+def _write_back_totals(w: ChunkWriter, kernel: Kernel, place: SlotPlane, total: LlvmValue) -> None:
     """Notes the last two samples of a vector in the ring."""
     of, lanes = w.type("real"), w.lanes
     for cell, lane in zip(_cells(w, kernel, place), (lanes - 1, lanes - 2), strict=True):

@@ -6,19 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from weft.codegen.base import Kernel
-from weft.codegen.native.arms import Arm, arms
+from weft.codegen.native.conditional_regions import ConditionalRegion, conditional_regions
 from weft.codegen.native.loops import write_loop
 from weft.codegen.native.memory import write_picture, write_sample, write_state
-from weft.codegen.native.types import DOUBLE, Value
-from weft.codegen.native.writer import Writer
-from weft.codegen.values import Body, Node
+from weft.codegen.native.types import DOUBLE, LlvmValue
+from weft.codegen.native.writer import FunctionWriter
+from weft.codegen.values import LoopBody, Node
 from weft.ops import OPS
 from weft.ops.spec import OpSpec
 
 
-def write_nodes(w: Writer, kernel: Kernel, nodes: Sequence[Node], roots: Iterable[Node]) -> None:
+def write_nodes(w: FunctionWriter, kernel: Kernel, nodes: Sequence[Node], roots: Iterable[Node]) -> None:
     """Writes what the roots need of these nodes, whose operands stand before their users."""
-    _Stretch(w, kernel, nodes, roots).write(None)
+    _BlockWriter(w, kernel, nodes, roots).write(None)
 
 
 # What is the same in all lanes is computed in one and spread out again, if it costs more than so many additions: each
@@ -26,15 +26,15 @@ def write_nodes(w: Writer, kernel: Kernel, nodes: Sequence[Node], roots: Iterabl
 _WORTH_A_LANE = 8
 
 
-class _Stretch:
+class _BlockWriter:
     """Nodes that are written together: a section, or the body of a loop."""
 
-    def __init__(self, w: Writer, kernel: Kernel, nodes: Sequence[Node], roots: Iterable[Node]) -> None:
+    def __init__(self, w: FunctionWriter, kernel: Kernel, nodes: Sequence[Node], roots: Iterable[Node]) -> None:
         self._w = w
         self._kernel = kernel
-        self._by_arm: defaultdict[Arm | None, list[Node]] = defaultdict(list)
-        self._arms: dict[tuple[Node, int], Arm] = {}
-        homes = arms(nodes, roots, w.graph.varying)
+        self._by_arm: defaultdict[ConditionalRegion | None, list[Node]] = defaultdict(list)
+        self._arms: dict[tuple[Node, int], ConditionalRegion] = {}
+        homes = conditional_regions(nodes, roots, w.graph.varying)
         for node in nodes:
             if node in homes:
                 arm = homes[node]
@@ -43,7 +43,7 @@ class _Stretch:
                     self._arms[arm.choice, arm.side] = arm
         self._choices = {choice for choice, _ in self._arms}
 
-    def write(self, arm: Arm | None) -> None:
+    def write(self, arm: ConditionalRegion | None) -> None:
         """Writes what is computed in an arm, or on every way."""
         for node in self._by_arm[arm]:
             if node in self._choices:
@@ -71,10 +71,10 @@ class _Stretch:
             case "picture":
                 w.keep(node, write_picture(w, node))
 
-    def _body(self, body: Body) -> None:
+    def _body(self, body: LoopBody) -> None:
         write_nodes(self._w, self._kernel, body.nodes, body.following)
 
-    def _choice(self, node: Node) -> Value:
+    def _choice(self, node: Node) -> LlvmValue:
         """A choice that is the same in all lanes: one of its sides is not computed."""
         w = self._w
         condition = w.first(w.value(node.args[0]))
@@ -92,10 +92,10 @@ class _Stretch:
                 ways.append(f"[ {w.value(node.args[side]).text}, %{w.block} ]")
             w.jump(behind)
         w.label(behind)
-        return Value(w.put(f"phi {w.type(node.kind)} {', '.join(ways)}"), node.kind)
+        return LlvmValue(w.put(f"phi {w.type(node.kind)} {', '.join(ways)}"), node.kind)
 
 
-def _write_in_one_lane(w: Writer, row: OpSpec, args: Sequence[Value]) -> Value:
+def _write_in_one_lane(w: FunctionWriter, row: OpSpec, args: Sequence[LlvmValue]) -> LlvmValue:
     """A row whose value is the same in all lanes."""
     firsts = [w.first(arg) for arg in args]
     with w.narrow(1):
@@ -104,13 +104,13 @@ def _write_in_one_lane(w: Writer, row: OpSpec, args: Sequence[Value]) -> Value:
     return w.splat(found, row.gives)
 
 
-def write_row(w: Writer, row: OpSpec, args: Sequence[Value]) -> Value:
+def write_row(w: FunctionWriter, row: OpSpec, args: Sequence[LlvmValue]) -> LlvmValue:
     """A row of the table of operators and builtins, applied in the writer's precision."""
     form = row.double if row.double is not None and w.reals == DOUBLE else row.native
     if form is None:
         raise TypeError(f"{row.name} has no native form")
     if not isinstance(form, str):
-        made: Value = form(w, *args)
+        made: LlvmValue = form(w, *args)
         return made
-    found: Value = w.library(form, *args) if form is row.double else getattr(w, form)(*args)
+    found: LlvmValue = w.library(form, *args) if form is row.double else getattr(w, form)(*args)
     return found

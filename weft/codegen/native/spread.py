@@ -7,24 +7,24 @@ from collections.abc import Mapping
 from weft.codegen.base import LOOP_STEPS, Kernel
 from weft.codegen.native.graph import Graph
 from weft.codegen.native.section import write_nodes
-from weft.codegen.native.stretch_writer import StretchWriter
-from weft.codegen.native.stretches import Stretch
+from weft.codegen.native.stretch_writer import ChunkWriter
+from weft.codegen.native.stretches import LoopPartition
 from weft.codegen.native.tables import tables
-from weft.codegen.native.types import Value
-from weft.codegen.values import Body, Node, operands
+from weft.codegen.native.types import LlvmValue
+from weft.codegen.values import LoopBody, Node, operands
 
 
-def write_spread(w: StretchWriter, kernel: Kernel, graph: Graph, part: Stretch) -> None:
+def write_interchanged(w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopPartition) -> None:
     """A stretch that is one loop. What it carries from step to step has a row of its own, unless it is the same at all
     samples."""
     (loop,) = part.nodes
-    body: Body = loop.attr
+    body: LoopBody = loop.attr
     write_nodes(w, kernel, part.once, part.once)
     starts = loop.args[2:]
     _write_starts(w, part, loop)
     first, last = (w.first(w.value(bound)) for bound in loop.args[:2])
     steady = [k for k, carried in enumerate(body.carried) if carried not in graph.varying]
-    names = {k: Value(w.name("carried"), "real") for k in steady}
+    names = {k: LlvmValue(w.name("carried"), "real") for k in steady}
     before, phis = w.block, len(w.text) + 2
     w.jump("head")
     w.label("head")
@@ -51,7 +51,7 @@ def write_spread(w: StretchWriter, kernel: Kernel, graph: Graph, part: Stretch) 
     _write_results(w, loop, {node.attr: names[node.attr] for node in part.leaves if node.attr in names})
 
 
-def _write_results(w: StretchWriter, loop: Node, values: Mapping[int, Value]) -> None:
+def _write_results(w: ChunkWriter, loop: Node, values: Mapping[int, LlvmValue]) -> None:
     """Fills the rows of what the loop carried that is the same at all samples."""
 
     def write() -> None:
@@ -62,7 +62,7 @@ def _write_results(w: StretchWriter, loop: Node, values: Mapping[int, Value]) ->
         w.over_vectors((), write)
 
 
-def _write_starts(w: StretchWriter, part: Stretch, loop: Node) -> None:
+def _write_starts(w: ChunkWriter, part: LoopPartition, loop: Node) -> None:
     """Fills the rows of what the loop carries."""
     body, starts = loop.attr, loop.args[2:]
 
@@ -75,7 +75,7 @@ def _write_starts(w: StretchWriter, part: Stretch, loop: Node) -> None:
     w.over_vectors((), write)
 
 
-def _write_step_or_end(w: StretchWriter, first: str, last: str) -> str:
+def _write_step_or_end(w: ChunkWriter, first: str, last: str) -> str:
     """Goes on with the step that has an index, unless the loop is over; gives the index."""
     index = w.put(f"fadd double {first}, {w.put('sitofp i32 %steps to double')}")
     goes_on = w.put(f"fcmp ole double {index}, {last}")
@@ -90,9 +90,9 @@ def _write_step_or_end(w: StretchWriter, first: str, last: str) -> str:
     return index
 
 
-def _write_body(w: StretchWriter, kernel: Kernel, part: Stretch, loop: Node) -> None:
+def _write_body(w: ChunkWriter, kernel: Kernel, part: LoopPartition, loop: Node) -> None:
     """One step: what is the same at all samples first, then the samples."""
-    body: Body = loop.attr
+    body: LoopBody = loop.attr
     _write_steady(w, kernel, loop)
     waves = [node for node in body.nodes if node.op == "wave"]
     others = [node for node in body.nodes if w.graph.changes(node) and node.op != "wave"]
@@ -109,9 +109,9 @@ def _write_body(w: StretchWriter, kernel: Kernel, part: Stretch, loop: Node) -> 
     w.over_vectors(waves, write)
 
 
-def _write_steady(w: StretchWriter, kernel: Kernel, loop: Node) -> None:
+def _write_steady(w: ChunkWriter, kernel: Kernel, loop: Node) -> None:
     """What is the same at all samples of a step, as far as the others need it."""
-    body: Body = loop.attr
+    body: LoopBody = loop.attr
     steady = {node: None for node in body.nodes if not w.graph.changes(node)}
     found = tables(loop, list(steady))
     for node, values in found.items():

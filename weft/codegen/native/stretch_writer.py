@@ -9,11 +9,11 @@ from weft.codegen.native.graph import Graph
 from weft.codegen.native.layout import Word
 from weft.codegen.native.recurrence import recurrence
 from weft.codegen.native.section import write_nodes
-from weft.codegen.native.stretches import Stretch
+from weft.codegen.native.stretches import LoopPartition
 from weft.codegen.native.target import Isa
-from weft.codegen.native.types import DOUBLE, Value
+from weft.codegen.native.types import DOUBLE, LlvmValue
 from weft.codegen.native.waves import TIME
-from weft.codegen.native.writer import Places, Writer
+from weft.codegen.native.writer import ArgumentTable, FunctionWriter
 from weft.codegen.values import Line, Node
 from weft.ir.rates import Rate
 from weft.ops.spec import ValueType
@@ -52,11 +52,11 @@ class Scratch:
         return self._places[key]
 
 
-class StretchWriter(Writer):
+class ChunkWriter(FunctionWriter):
     """The function of one stretch, over the samples from `%start` on. `row` is where a vector begins in the chunk, and
     `index` where it does in the launch."""
 
-    def __init__(self, function: str, isa: Isa, lanes: int, places: Places, scratch: Scratch) -> None:
+    def __init__(self, function: str, isa: Isa, lanes: int, places: ArgumentTable, scratch: Scratch) -> None:
         super().__init__(isa, lanes, places, Rate.ELEMENT, DOUBLE)
         self.function = function
         self.block = "begin"
@@ -64,12 +64,12 @@ class StretchWriter(Writer):
         self._scratch = scratch
         self._rows: dict[int, str] = {}
 
-    def _line(self, line: Line) -> Value:
+    def _line(self, line: Line) -> LlvmValue:
         if line != TIME:
             return super()._line(line)
         return self.find(line) or self.keep(line, self._times())
 
-    def _times(self) -> Value:
+    def _times(self) -> LlvmValue:
         """The times of the samples of a vector: each comes of its own number alone, which is exact."""
         lanes = self._once("numbers", self._first_numbers)
         rate = self._once("rate", lambda: self.splat("%rate", "real"))
@@ -77,7 +77,7 @@ class StretchWriter(Writer):
         row = self.splat(self.put(f"sitofp i64 {self.row} to double"), "real")
         return self.add(self.div(self.add(lanes, row), rate), origin)
 
-    def _first_numbers(self) -> Value:
+    def _first_numbers(self) -> LlvmValue:
         lanes = self.each([self.reals.text(float(lane)) for lane in range(self.lanes)], "real")
         return self.add(self.splat("%number", "real"), lanes)
 
@@ -106,7 +106,7 @@ class StretchWriter(Writer):
         for node in nodes:
             self.keep(node, self.load(self.row_of(node), self.row, node.kind))
 
-    def write_rows(self, part: Stretch, graph: Graph) -> None:
+    def write_rows(self, part: LoopPartition, graph: Graph) -> None:
         """Leaves what later stretches read, and writes outputs."""
         for node in part.leaves:
             self.store(self.value(node), self.row_of(node), self.row)
@@ -139,7 +139,7 @@ class StretchWriter(Writer):
         self.label(f"behind{number}")
 
 
-def write_vectors(w: StretchWriter, kernel: Kernel, graph: Graph, part: Stretch) -> None:
+def write_vectors(w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopPartition) -> None:
     """A stretch in vectors."""
     write_nodes(w, kernel, part.once, part.once)
     nodes = [node for node in part.nodes if node.op != "wave"]

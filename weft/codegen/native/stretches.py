@@ -14,13 +14,13 @@ from typing import Literal
 from weft.codegen.base import Kernel
 from weft.codegen.native.graph import Graph, graph_of
 from weft.codegen.native.waves import Waves
-from weft.codegen.values import Body, Node, Section, Store, needed, operands, with_bodies
+from weft.codegen.values import LoopBody, Node, Section, Store, needed, operands, with_bodies
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
 
 
 @dataclass(slots=True)
-class Stretch:
+class LoopPartition:
     """One of them. `nodes` are computed at every sample; those of `once` are the same at all of them. A `spread`
     stretch has a loop alone. `reads` are values of stretches before it, and `leaves` is what later ones read."""
 
@@ -41,7 +41,7 @@ def is_series(kernel: Kernel) -> bool:
     return kernel.sweep == "grid" and kernel.tick == "element" and is_line and not images
 
 
-def stretches(graph: Graph, turn: Iterable[Node]) -> list[Stretch]:
+def stretches(graph: Graph, turn: Iterable[Node]) -> list[LoopPartition]:
     """The stretches of a section, in their order. `turn` are the values that must be computed in turn, if they depend
     on state: what is stored."""
     used = needed([*graph.outputs, *turn])
@@ -53,7 +53,7 @@ def stretches(graph: Graph, turn: Iterable[Node]) -> list[Stretch]:
     in_turn |= {node for node in nodes if node.op == "loop_out" and node.args[0] in in_turn}
     parts = [
         *_in_vectors(graph, [node for node in nodes if graph.changes(node) and node not in stateful]),
-        Stretch("turn", [node for node in nodes if node in in_turn]),
+        LoopPartition("turn", [node for node in nodes if node in in_turn]),
         *_in_vectors(graph, [node for node in nodes if node in stateful and node not in in_turn]),
     ]
     return _connected(parts, graph, list(turn))
@@ -81,7 +81,7 @@ def _is_spread(graph: Graph, node: Node) -> bool:
     within others counts its steps together with them, for each sample."""
     if node.op != "loop":
         return False
-    body: Body = node.attr
+    body: LoopBody = node.attr
     return body not in graph.masked and not body.nested and graph.changes(node)
 
 
@@ -106,7 +106,7 @@ def _stateful(nodes: Sequence[Node]) -> set[Node]:
     return found
 
 
-def _in_vectors(graph: Graph, nodes: list[Node]) -> list[Stretch]:
+def _in_vectors(graph: Graph, nodes: list[Node]) -> list[LoopPartition]:
     """Stretches in vectors, and between them the loops that are spread."""
     ranks: dict[Node, int] = {}
     for node in nodes:
@@ -118,17 +118,17 @@ def _in_vectors(graph: Graph, nodes: list[Node]) -> list[Stretch]:
         else:
             rank += rank % 2
         ranks[node] = rank
-    made: list[Stretch] = []
+    made: list[LoopPartition] = []
     for rank in range(max(ranks.values(), default=-1) + 1):
         found = [node for node in nodes if ranks[node] == rank]
         if rank % 2:
-            made += [Stretch("spread", [node]) for node in found if node.op == "loop"]
+            made += [LoopPartition("spread", [node]) for node in found if node.op == "loop"]
         elif found:
-            made.append(Stretch("vectors", found))
+            made.append(LoopPartition("vectors", found))
     return made
 
 
-def _connected(parts: list[Stretch], graph: Graph, stored: list[Node]) -> list[Stretch]:
+def _connected(parts: list[LoopPartition], graph: Graph, stored: list[Node]) -> list[LoopPartition]:
     """Finds out what crosses from one to another, and where outputs are written."""
     home = {node: part for part in parts for node in part.nodes}
     for node in graph.nodes:
@@ -151,18 +151,18 @@ def _connected(parts: list[Stretch], graph: Graph, stored: list[Node]) -> list[S
     return [part for part in parts if part.nodes or part.outputs or (part is turn and stored)]
 
 
-def _writer_of(parts: list[Stretch], behind: Stretch | None) -> Stretch:
+def _writer_of(parts: list[LoopPartition], behind: LoopPartition | None) -> LoopPartition:
     """A stretch in vectors behind another one, for an output that no such stretch computes itself."""
     start = parts.index(behind) + 1 if behind is not None else 0
     for part in parts[start:]:
         if part.way == "vectors":
             return part
-    parts.append(Stretch("vectors", []))
+    parts.append(LoopPartition("vectors", []))
     return parts[-1]
 
 
 def _given(
-    part: Stretch, roots: Iterable[Node], home: Mapping[Node, Stretch], nodes: Sequence[Node]
+    part: LoopPartition, roots: Iterable[Node], home: Mapping[Node, LoopPartition], nodes: Sequence[Node]
 ) -> tuple[list[Node], list[Node]]:
     """What a stretch uses that is not its own: values that are the same at every sample, which it computes anew, and
     values of other stretches."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.codegen.base import LOOP_STEPS
-from weft.codegen.values import Body, Node
+from weft.codegen.values import LoopBody, Node
 from weft.ops import OPS, ieee
 
 # What is worth a table: a function of C's library, or several others.
@@ -15,7 +15,7 @@ _WORTH_A_TABLE = 20
 def tables(loop: Node, steady: Sequence[Node]) -> dict[Node, list[float]]:
     """For some of the values that are the same at every sample: what they are in each step."""
     first, last = loop.args[:2]
-    body: Body = loop.attr
+    body: LoopBody = loop.attr
     if first.op != "const" or last.op != "const" or not last.attr >= first.attr:
         return {}
     steps = int(min(ieee.steps(first.attr, last.attr), LOOP_STEPS))

@@ -9,22 +9,22 @@ from weft.codegen.native.graph import Graph
 from weft.codegen.native.layout import Head, History
 from weft.codegen.native.scan import rows_before
 from weft.codegen.native.section import write_nodes
-from weft.codegen.native.stretch_writer import StretchWriter
-from weft.codegen.native.stretches import Stretch, states
-from weft.codegen.native.types import Value
+from weft.codegen.native.stretch_writer import ChunkWriter
+from weft.codegen.native.stretches import LoopPartition, states
+from weft.codegen.native.types import LlvmValue
 from weft.ir.expr import SlotPlane, StateSlot
 
 
 @dataclass(frozen=True, slots=True)
-class _Register:
+class _SlotRegister:
     """A number of a slot that remembers one tick, while a chunk is computed: as it was one tick ago, and two, and what
     they are at the beginning. The ring has both, since between ticks it is read one tick further back."""
 
     place: SlotPlane
-    now: Value
-    before: Value
-    first: Value
-    second: Value
+    now: LlvmValue
+    before: LlvmValue
+    first: LlvmValue
+    second: LlvmValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class _Far:
     first: str
 
 
-def write_turn(w: StretchWriter, kernel: Kernel, graph: Graph, part: Stretch, lanes: int, scanned: int) -> None:
+def write_recurrence(w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopPartition, lanes: int, scanned: int) -> None:
     """The stretch in turn. `lanes` is how wide the vectors are that go on with what it leaves, and `scanned` those by
     which scans have gone ahead; 0 if none have."""
     write_nodes(w, kernel, part.once, part.once)
@@ -90,21 +90,21 @@ def write_turn(w: StretchWriter, kernel: Kernel, graph: Graph, part: Stretch, la
 # Slots that remember one tick.
 
 
-def _register(w: StretchWriter, slot: StateSlot, place: SlotPlane) -> _Register:
+def _register(w: ChunkWriter, slot: StateSlot, place: SlotPlane) -> _SlotRegister:
     ring, head = w.word(History(place.slot)), w.word(Head(place.slot))
     other = w.put(f"xor i64 {head}, 1")
     first, second = (w.load(ring, _at(w, slot, cell, place.plane), "real") for cell in (other, head))
-    now, before = (Value(w.name(what), "real") for what in ("now", "before"))
-    return _Register(place, now, before, first, second)
+    now, before = (LlvmValue(w.name(what), "real") for what in ("now", "before"))
+    return _SlotRegister(place, now, before, first, second)
 
 
-def _at(w: StretchWriter, slot: StateSlot, cell: str, plane: int) -> str:
+def _at(w: ChunkWriter, slot: StateSlot, cell: str, plane: int) -> str:
     """Where a number of a cell is in a ring."""
     return w.put(f"add i64 {w.put(f'mul i64 {cell}, {slot.planes}')}, {plane}")
 
 
 def _write_back(
-    w: StretchWriter, slots: dict[str, StateSlot], registers: list[_Register], values: dict[SlotPlane, Value]
+    w: ChunkWriter, slots: dict[str, StateSlot], registers: list[_SlotRegister], values: dict[SlotPlane, LlvmValue]
 ) -> None:
     """Brings the rings up to date with what was computed in registers."""
     heads: dict[str, str] = {}
@@ -125,26 +125,26 @@ def _write_back(
 # Those that remember more.
 
 
-def _store(w: StretchWriter, far: _Far, values: dict[SlotPlane, Value]) -> None:
+def _store(w: ChunkWriter, far: _Far, values: dict[SlotPlane, LlvmValue]) -> None:
     slot = far.slot
     for place, value in values.items():
         if place.slot == slot.key:
             w.store(value, w.word(History(slot.key)), _at(w, slot, far.head, place.plane))
 
 
-def _next_head(w: StretchWriter, far: _Far) -> str:
+def _next_head(w: ChunkWriter, far: _Far) -> str:
     following = w.put(f"add i64 {far.head}, 1")
     is_over = w.put(f"icmp sgt i64 {following}, {far.slot.depth}")
     return w.put(f"select i1 {is_over}, i64 0, i64 {following}")
 
 
-def _write_word(w: StretchWriter, slot: str, head: str) -> None:
+def _write_word(w: ChunkWriter, slot: str, head: str) -> None:
     """Notes where the next chunk goes on in a ring."""
     place = w.put(f"getelementptr i64, ptr %block, i64 {w.places.field(Head(slot))}")
     w.do(f"store i64 {head}, ptr {place}, align 8")
 
 
-def _fill_up(w: StretchWriter, part: Stretch, lanes: int) -> None:
+def _fill_up(w: ChunkWriter, part: LoopPartition, lanes: int) -> None:
     """Fills rows up to a whole vector with what they have last, so that no lane does what no sample does."""
     if not part.leaves:
         return

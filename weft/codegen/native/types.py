@@ -46,7 +46,7 @@ SINGLE = Precision("float", "f32", 4, 24)
 DOUBLE = Precision("double", "f64", _DOUBLE_BYTES, 53)
 
 
-class Value(NamedTuple):
+class LlvmValue(NamedTuple):
     """A vector: its name or its constant in LLVM's text. `number` is what a constant real is in every lane."""
 
     text: str

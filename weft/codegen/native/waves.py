@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from weft.codegen.native.graph import Graph
-from weft.codegen.values import Body, Line, Node, Rewriter, needed
+from weft.codegen.values import Line, LoopBody, Node, Rewriter, needed
 from weft.ir.rates import Rate
 
 TIME = Line("coord", "abstime", Rate.ELEMENT, "real")
@@ -37,7 +37,7 @@ class Waves:
     def __init__(self, graph: Graph) -> None:
         self._varying = set(graph.varying)
         self._rewriter = Rewriter()
-        self._reader = _Reader(self._varying)
+        self._reader = _LinearReader(self._varying)
 
     def of(self, node: Node) -> Node:
         """What is in the place of a value."""
@@ -64,20 +64,20 @@ class Waves:
 
     def in_steps(self, loop: Node) -> Node:
         """A loop, with waves in its body."""
-        body: Body = loop.attr
-        outside, self._reader = self._reader, _Reader(self._varying)
+        body: LoopBody = loop.attr
+        outside, self._reader = self._reader, _LinearReader(self._varying)
         nodes = [each for node in body.nodes for each in self.before(node, may_change=True)]
         self._reader = outside
         following = self.all_of(body.following)
         used = needed(following)
         kept = tuple([node for node in nodes if node in used])
-        changed = Body(body.level, body.nested, body.outermost, kept, following, body.carried, body.index)
+        changed = LoopBody(body.level, body.nested, body.outermost, kept, following, body.carried, body.index)
         made = self._rewriter.new[loop] = Node("loop", self.all_of(loop.args), loop.kind, changed)
         return made
 
 
 @dataclass(slots=True)
-class _Reader:
+class _LinearReader:
     """Reads values as linear in the time."""
 
     _varying: Set[Node]

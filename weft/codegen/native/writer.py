@@ -9,7 +9,7 @@ from weft.codegen.native.graph import NO_GRAPH
 from weft.codegen.native.lanes import LlvmLanes
 from weft.codegen.native.layout import Field, Head, Word, is_address
 from weft.codegen.native.target import Isa
-from weft.codegen.native.types import DOUBLE, SINGLE, Precision, Value
+from weft.codegen.native.types import DOUBLE, SINGLE, LlvmValue, Precision
 from weft.codegen.values import Line, Node, Scalar
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
@@ -19,7 +19,7 @@ from weft.ops.spec import ValueType
 _STORED: Mapping[ValueType, ValueType] = {"real": "real", "truth": "bits", "bits": "bits"}
 
 
-class Places:
+class ArgumentTable:
     """The words of the block of arguments, and the scalars, that the functions of one kernel ask for."""
 
     def __init__(self) -> None:
@@ -54,14 +54,14 @@ class Places:
         return tuple(self._scalars)
 
 
-class Writer(LlvmLanes):
+class FunctionWriter(LlvmLanes):
     """One function over a picture, or over a line of it.
 
     Its text has three stretches: `entry` runs once, `outer` once a row, and `text` for each vector. `along` is the rate
     of the lines that are read a vector at once, at `index`; those of rows are read at `%y`.
     """
 
-    def __init__(self, isa: Isa, lanes: int, places: Places, along: Rate, reals: Precision = SINGLE) -> None:
+    def __init__(self, isa: Isa, lanes: int, places: ArgumentTable, along: Rate, reals: Precision = SINGLE) -> None:
         super().__init__(isa, lanes, reals)
         self.places = places
         self.along = along
@@ -71,7 +71,7 @@ class Writer(LlvmLanes):
         """Where in the lines along which it runs the vector begins."""
         self.heads: dict[str, str] = {}
         """Which cell of a ring this tick writes, by its slot, where the block of arguments does not say it."""
-        self.registers: dict[SlotPlane, Value] = {}
+        self.registers: dict[SlotPlane, LlvmValue] = {}
         """What was stored one tick ago, of slots that remember no more."""
         self.block = "vector"
         self.budget = ""
@@ -79,9 +79,9 @@ class Writer(LlvmLanes):
         self.graph = NO_GRAPH
         """What it writes values of."""
         self._words: dict[Field, str] = {}
-        self._before: dict[object, Value] = {}
+        self._before: dict[object, LlvmValue] = {}
         """What was computed in `entry` or `outer`."""
-        self._scopes: list[dict[object, Value]] = [{}]
+        self._scopes: list[dict[object, LlvmValue]] = [{}]
         """What was computed for this vector, by the blocks around this place, the innermost last."""
 
     @contextmanager
@@ -104,19 +104,19 @@ class Writer(LlvmLanes):
 
     # What was computed.
 
-    def find(self, key: object) -> Value | None:
+    def find(self, key: object) -> LlvmValue | None:
         """What was kept under a key in this block or one around it."""
         for scope in reversed(self._scopes):
             if key in scope:
                 return scope[key]
         return None
 
-    def keep(self, key: object, value: Value) -> Value:
+    def keep(self, key: object, value: LlvmValue) -> LlvmValue:
         """Keeps a value for the rest of this block."""
         self._scopes[-1][key] = value
         return value
 
-    def value(self, node: Node) -> Value:
+    def value(self, node: Node) -> LlvmValue:
         """What a node is. It must have been computed, unless it is given."""
         match node.op:
             case "const":
@@ -132,7 +132,7 @@ class Writer(LlvmLanes):
             raise LookupError(f"{node.op} is used before it is computed")
         return found
 
-    def carried(self, result: Node) -> Value:
+    def carried(self, result: Node) -> LlvmValue:
         """What a loop carried behind its last step."""
         found = self.find((result.args[0], result.attr))
         if found is None:
@@ -155,18 +155,18 @@ class Writer(LlvmLanes):
             self._words[field] = name
         return name
 
-    def word_as_real(self, field: Field) -> Value:
+    def word_as_real(self, field: Field) -> LlvmValue:
         """A number of the block, in every lane."""
         return self._once(("real", field), lambda: self._word_in_lanes(field, "sitofp", "real"))
 
-    def word_as_bits(self, field: Field) -> Value:
+    def word_as_bits(self, field: Field) -> LlvmValue:
         return self._once(("bits", field), lambda: self._word_in_lanes(field, "trunc", "bits"))
 
-    def _word_in_lanes(self, field: Field, convert: str, kind: ValueType) -> Value:
+    def _word_in_lanes(self, field: Field, convert: str, kind: ValueType) -> LlvmValue:
         return self.splat(self.put(f"{convert} i64 {self.word(field)} to {self.scalar(kind)}"), kind)
 
-    def _scalar(self, scalar: Scalar) -> Value:
-        def load() -> Value:
+    def _scalar(self, scalar: Scalar) -> LlvmValue:
+        def load() -> LlvmValue:
             place = self.places.scalar(scalar) * self.places_of(scalar.kind)
             return self.load_splat(self.word(Word.SCALARS), str(place), scalar.kind)
 
@@ -176,7 +176,7 @@ class Writer(LlvmLanes):
         """How many elements of a kind take as much memory as a real."""
         return 1 if kind == "real" else self.reals.bytes // 4
 
-    def _line(self, line: Line) -> Value:
+    def _line(self, line: Line) -> LlvmValue:
         address = self.word(line)
         if line.rate == self.along:
             return self.find(line) or self.keep(line, self.load(address, self.index, line.kind))
@@ -185,7 +185,7 @@ class Writer(LlvmLanes):
                 self._before[line] = self.load_splat(address, "%y", line.kind)
         return self._before[line]
 
-    def _once(self, key: object, compute: Callable[[], Value]) -> Value:
+    def _once(self, key: object, compute: Callable[[], LlvmValue]) -> LlvmValue:
         """What is computed before all else, if it is asked for."""
         if key not in self._before:
             with self.writing(self.entry):
@@ -198,13 +198,13 @@ class Writer(LlvmLanes):
         """Which cell of a ring this tick writes."""
         return self.heads.get(slot) or self.word(Head(slot))
 
-    def splat(self, number: str, kind: ValueType) -> Value:
+    def splat(self, number: str, kind: ValueType) -> LlvmValue:
         """A number in every lane."""
         of = self.type(kind)
         first = self.put(f"insertelement {of} poison, {self.scalar(kind)} {number}, i64 0")
-        return Value(self.put(f"shufflevector {of} {first}, {of} poison, <{self.lanes} x i32> zeroinitializer"), kind)
+        return LlvmValue(self.put(f"shufflevector {of} {first}, {of} poison, <{self.lanes} x i32> zeroinitializer"), kind)
 
-    def first(self, value: Value) -> str:
+    def first(self, value: LlvmValue) -> str:
         """The number in the first lane."""
         return self.put(f"extractelement {self.type(value.kind)} {value.text}, i64 0")
 
@@ -212,39 +212,39 @@ class Writer(LlvmLanes):
         """The address of an element: of 4 bytes, or as large as a real."""
         return self.put(f"getelementptr {self.scalar(_STORED[kind])}, ptr {address}, i64 {index}")
 
-    def load(self, address: str, index: str, kind: ValueType) -> Value:
+    def load(self, address: str, index: str, kind: ValueType) -> LlvmValue:
         """The vector from an element on."""
         stored = _STORED[kind]
         place = self.element(address, index, kind)
-        return self._read(Value(self.put(f"load {self.type(stored)}, ptr {place}, align 4"), stored), kind)
+        return self._read(LlvmValue(self.put(f"load {self.type(stored)}, ptr {place}, align 4"), stored), kind)
 
-    def load_splat(self, address: str, index: str, kind: ValueType) -> Value:
+    def load_splat(self, address: str, index: str, kind: ValueType) -> LlvmValue:
         """One element, in every lane."""
         stored = _STORED[kind]
         number = self.put(f"load {self.scalar(stored)}, ptr {self.element(address, index, kind)}, align 4")
         return self._read(self.splat(number, stored), kind)
 
-    def _read(self, stored: Value, kind: ValueType) -> Value:
+    def _read(self, stored: LlvmValue, kind: ValueType) -> LlvmValue:
         if kind != "truth":
             return stored
-        return Value(self.put(f"icmp ne {self.type('bits')} {stored.text}, zeroinitializer"), "truth")
+        return LlvmValue(self.put(f"icmp ne {self.type('bits')} {stored.text}, zeroinitializer"), "truth")
 
-    def store(self, value: Value, address: str, index: str) -> None:
+    def store(self, value: LlvmValue, address: str, index: str) -> None:
         """Writes a vector from an element on."""
         if value.kind == "truth":
-            value = Value(self.put(f"zext {self.type('truth')} {value.text} to {self.type('bits')}"), "bits")
+            value = LlvmValue(self.put(f"zext {self.type('truth')} {value.text} to {self.type('bits')}"), "bits")
         place = self.element(address, index, value.kind)
         self.do(f"store {self.type(value.kind)} {value.text}, ptr {place}, align 4")
 
-    def gather(self, address: str, index: Value, of: str | None = None) -> Value:
+    def gather(self, address: str, index: LlvmValue, of: str | None = None) -> LlvmValue:
         """Singles from an element for each lane. `of` is the type of the index, if it is not bits."""
         return self._gathered(SINGLE, address, index, of)
 
-    def gather_wide(self, address: str, index: Value) -> Value:
+    def gather_wide(self, address: str, index: LlvmValue) -> LlvmValue:
         """The same from numbers in double precision."""
         return self._gathered(DOUBLE, address, index)
 
-    def _gathered(self, source: Precision, address: str, index: Value, of: str | None = None) -> Value:
+    def _gathered(self, source: Precision, address: str, index: LlvmValue, of: str | None = None) -> LlvmValue:
         """Numbers of some precision, as reals."""
         found_as = source.vector(self.lanes, "real")
         instruction = None if of else self.isa.gather(source.bytes, self.lanes)
@@ -255,9 +255,9 @@ class Writer(LlvmLanes):
         if source.bytes != self.reals.bytes:
             convert = "fptrunc" if source.bytes > self.reals.bytes else "fpext"
             found = self.put(f"{convert} {found_as} {found} to {self.type('real')}")
-        return Value(found, "real")
+        return LlvmValue(found, "real")
 
-    def _gathered_by(self, instruction: str, source: Precision, address: str, index: Value) -> str:
+    def _gathered_by(self, instruction: str, source: Precision, address: str, index: LlvmValue) -> str:
         """By one instruction of the processor. LLVM prefers a load for each lane, and takes half a millisecond to write
         them; where the code shall be there at once, that counts for more."""
         reals, bits = source.vector(self.lanes, "real"), self.type("bits")
@@ -267,7 +267,7 @@ class Writer(LlvmLanes):
         args = f"{reals} zeroinitializer, ptr {address}, {bits} {index.text}, {every}, i8 {source.bytes}"
         return self.put(f"call {reals} {name}({args})")
 
-    def _gathered_by_lane(self, source: Precision, address: str, index: Value, of: str | None) -> str:
+    def _gathered_by_lane(self, source: Precision, address: str, index: LlvmValue, of: str | None) -> str:
         places = self.put(f"getelementptr {source.name}, ptr {address}, {of or self.type('bits')} {index.text}")
         found_as, pointers, truths = source.vector(self.lanes, "real"), f"<{self.lanes} x ptr>", self.type("truth")
         name = f"@llvm.masked.gather.v{self.lanes}{source.suffix}.v{self.lanes}p0"

@@ -11,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.base import Block, DeviceLostError, Env, as_array
+from weft.backends.base import DeviceLostError, Env, SampleBlock, as_array
 from weft.backends.launch import Getter, Picture, Reals, Value
 from weft.codegen.unit import Unit
 from weft.contexts import CHANNELS, is_smoothed
@@ -429,9 +429,9 @@ class Mixer:
             loader.copy_ahead(loaded, heard.loaded)
         return ScheduledProgram(loaded, loader, fade, at, rows, {**loaded.pictures, **views})
 
-    def _first_block(self, units: Iterable[Unit]) -> Block:
+    def _first_block(self, units: Iterable[Unit]) -> SampleBlock:
         """A block without samples, which says what is different in each channel."""
-        block = Block(0, 0, self._rate, self._channels)
+        block = SampleBlock(0, 0, self._rate, self._channels)
         for unit in units:
             if block.differs(unit.kernel):
                 own = {label: np.zeros((self._channels, 0)) for label in unit.kernel.outputs if is_smoothed(label)}
@@ -502,7 +502,7 @@ class Mixer:
             env = Env(
                 *entry.loaded.size, abstime=first / self._rate, dt=1 / self._rate,
                 inputs=entry.loaded.compiled.parameters, pictures=entry.pictures,
-                block=Block(first, samples, self._rate, self._channels, heard),
+                block=SampleBlock(first, samples, self._rate, self._channels, heard),
                 loop_stopped=self.loops_stopped.add,
             )  # fmt: skip
             for part in entry.loaded.runner.parts:
