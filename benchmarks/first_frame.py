@@ -16,7 +16,7 @@ import numpy as np
 
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
-from weft.backends.native import NativeExecutor
+from weft.backends.native.executor import NativeExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build

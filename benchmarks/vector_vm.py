@@ -20,10 +20,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.bands import BandPool
+from weft.backends.executor import BandPool
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
-from weft.backends.vector import VectorExecutor
+from weft.backends.vector.executor import VectorExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.ops import noise

@@ -31,14 +31,12 @@ from tests.support.tolerances import BEYOND_SHARE, OFF_SHARE
 from weft.backends.executor import NOTHING, Executable, Executor
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
-from weft.backends.native import NativeExecutor
-from weft.backends.native_series import SeriesExecutable
-from weft.backends.vector import VectorExecutable, VectorExecutor
-from weft.backends.vector_series import VectorSeries
+from weft.backends.native.executor import NativeExecutor
+from weft.backends.native.series import SeriesExecutable
+from weft.backends.vector.executor import VectorExecutable, VectorExecutor, VectorSeries
 from weft.backends.vm import ReferenceExecutable
-from weft.codegen.base import Kernel
-from weft.codegen.bytecode import assemble
-from weft.codegen.opcodes import Instruction
+from weft.codegen.bytecode import Instruction, assemble
+from weft.codegen.kernel import Kernel
 from weft.ops.state import STATE
 
 

@@ -11,7 +11,7 @@ from tests.support.program_texts import feedback_texts, program_texts
 from tests.support.tolerances import EXACT
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
-from weft.codegen.base import Kernel
+from weft.codegen.kernel import Kernel
 from weft.errors import WeftError
 from weft.ir.passes import PASSES, Pass
 

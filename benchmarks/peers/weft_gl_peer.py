@@ -15,7 +15,7 @@ import weft
 from benchmarks.beside.ways import PATCHES
 from benchmarks.peers.peer import Picture, Prepared
 from weft.backends.base import Env, PictureHandle
-from weft.backends.gl_visual import GlVisual
+from weft.backends.gl.backend import GlVisual
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build

@@ -18,12 +18,12 @@ from tests.support.metal.library import in_place
 from tests.support.tolerances import OFF_SHARE
 from weft.backends.base import Bindable, Env
 from weft.backends.card import CardBackend
-from weft.backends.gl_visual import GlVisual
+from weft.backends.gl.backend import GlVisual
 from weft.backends.launch import Value
-from weft.backends.metal_visual import MetalVisual
+from weft.backends.metal.backend import MetalVisual
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
 from weft.names import StrandRef
@@ -122,7 +122,7 @@ LAUNCH, READ_BACK, DRAWN = "glDispatchCompute", "glGetBufferSubData", "glFenceSy
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """From now on, what OpenGL is asked for."""
-    from weft.backends.gl.opengl import GL
+    from weft.backends.gl.graphics import GL
 
     calls: list[str] = []
 

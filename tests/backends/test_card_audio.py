@@ -20,18 +20,16 @@ from tests.support.parity.rule import compare
 from tests.support.series import LOOPS, PROGRAMS, looping
 from tests.support.tolerances import GENERATED, SERIES
 from weft.backends.base import Backend, Env, SampleBlock
-from weft.backends.card_audio import CardAudio
-from weft.backends.cpu import CpuCode
-from weft.backends.cpu_audio import CpuAudio
+from weft.backends.card_sound import CardAudio
+from weft.backends.cpu import CpuAudio, CpuCode
 from weft.backends.executor import NOTHING
-from weft.backends.gl_audio import GlAudio
+from weft.backends.gl.backend import GlAudio
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
-from weft.backends.metal_audio import MetalAudio
-from weft.backends.sound_code import SoundCode
+from weft.backends.metal.backend import MetalAudio
+from weft.backends.shaders import SoundCode
 from weft.backends.vm import ReferenceExecutor
-from weft.codegen.base import Kernel
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
 from weft.names import view_of

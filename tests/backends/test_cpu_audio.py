@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from tests.support.exprs import number_slot
 from tests.support.tolerances import SERIES, Tolerance
 from weft.backends.base import Env, SampleBlock
-from weft.backends.cpu_audio import CpuAudio, SoundCompiled
+from weft.backends.cpu import CpuAudio, SoundCompiled
 from weft.backends.memory import StateMemory
 from weft.backends.registry import load_registry
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
 from weft.errors import Source
 from weft.runtime.build import build
 from weft.runtime.coordinator import ProgramRunner

@@ -12,9 +12,9 @@ from tests.support.gl import Graphics, graphics
 from tests.support.metal.executor import device
 from tests.support.metal.library import in_place
 from weft.backends.base import Backend
-from weft.backends.cpu_visual import CpuVisual
-from weft.backends.gl_visual import GlVisual
-from weft.backends.metal_visual import MetalVisual
+from weft.backends.cpu import CpuVisual
+from weft.backends.gl.backend import GlVisual
+from weft.backends.metal.backend import MetalVisual
 
 __all__ = ["device", "graphics"]
 

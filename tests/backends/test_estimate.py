@@ -9,7 +9,7 @@ from PIL import Image
 
 from tests.support.cards import card, registry_with
 from weft.backends.base import DeviceInfo, Env
-from weft.backends.estimate import Need, check_room, needs_of, pictures_of, size_text, total
+from weft.backends.placement import Need, check_room, needs_of, pictures_of, size_text, total
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source, WeftError

@@ -18,8 +18,8 @@ from tests.support.gl import Graphics, graphics, that_computes
 from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle, as_array
-from weft.backends.gl.contexts import Context, GraphicsError
-from weft.backends.gl_visual import GlVisual
+from weft.backends.gl.backend import GlVisual
+from weft.backends.gl.graphics import Context, GraphicsError
 from weft.backends.memory import StateMemory, in_size
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
@@ -244,7 +244,7 @@ def test_what_the_card_remembers_can_be_read(graphics: Graphics) -> None:
 
 
 def test_images_are_resampled_as_the_processor_does_it(graphics: Graphics) -> None:
-    from weft.backends.gl.memory import GlMemory
+    from weft.backends.gl.drawing import GlMemory
 
     loaded = loader_of("vm").prepare(built(REMEMBERING), SIZE)
     (slot,) = loaded.runner.parts[0].unit.kernel.slots
@@ -305,7 +305,7 @@ def test_a_picture_that_is_too_large_is_refused(graphics: Graphics) -> None:
 
 
 def test_a_text_that_the_driver_refuses_names_the_line_of_the_patch(graphics: Graphics) -> None:
-    from weft.backends.gl.programs import ShaderProgram
+    from weft.backends.gl.drawing import ShaderProgram
     from weft.codegen.glsl import fragment
 
     plasma = next(path for path in PICTURES_OF if path.stem == "plasma")
@@ -322,8 +322,7 @@ def test_a_text_that_the_driver_refuses_names_the_line_of_the_patch(graphics: Gr
 
 
 def test_a_context_that_is_lost_is_told_as_a_device_that_is_lost() -> None:
-    from weft.backends.gl.contexts import Egl
-    from weft.backends.gl.graphics import Graphics
+    from weft.backends.gl.graphics import Egl, Graphics
 
     egl = Egl()
     preparing, drawing = egl.context(), egl.context()
@@ -348,7 +347,7 @@ def test_a_context_that_is_lost_is_told_as_a_device_that_is_lost() -> None:
 
 
 def test_errors_of_the_driver_are_told(graphics: Graphics) -> None:
-    from weft.backends.gl.opengl import GL
+    from weft.backends.gl.graphics import GL
 
     with pytest.raises(GraphicsError, match="error"), graphics.drawing():
         GL.glEnable(0xFFFF)
@@ -372,7 +371,7 @@ def test_without_libraries_the_device_says_what_is_missing(tmp_path: Path) -> No
     (tmp_path / "OpenGL").mkdir()
     (tmp_path / "OpenGL" / "__init__.py").write_text("raise TypeError('libGL is not here')\n")
     code = (
-        "from weft.backends.gl_visual import GlVisual\n"
+        "from weft.backends.gl.backend import GlVisual\n"
         "(device,) = GlVisual.probe()\nprint(device.available, device.reason, device.remedy)\n"
     )
     ended = subprocess.run(

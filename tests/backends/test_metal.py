@@ -23,16 +23,12 @@ from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle
 from weft.backends.memory import StateMemory
 from weft.backends.metal import library
-from weft.backends.metal.backend import MetalBackend
-from weft.backends.metal.memory import MetalMemory
-from weft.backends.metal.program import ComputeProgram
-from weft.backends.metal_audio import MetalAudio
-from weft.backends.metal_compute import MetalCompute
-from weft.backends.metal_visual import MetalVisual
+from weft.backends.metal.backend import MetalAudio, MetalBackend, MetalCompute, MetalVisual
+from weft.backends.metal.program import ComputeProgram, MetalMemory
 from weft.backends.registry import load_registry
 from weft.backends.select import choose, contexts_of
+from weft.codegen.kernel import Unit
 from weft.codegen.msl import MOST_BUFFERS
-from weft.codegen.unit import Unit
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.names import StrandRef

@@ -17,14 +17,14 @@ from tests.support.kernels import agree, compiled, launch_of, run
 from tests.support.parity.cases import case_of
 from tests.support.parity.rule import compare
 from tests.support.tolerances import LEVELS
-from weft.backends import llvm, native
+from weft.backends.executor import Pictures
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
-from weft.backends.native import NativeCode, NativeExecutor
-from weft.backends.native_call import ArgumentBlock
-from weft.backends.still import Pictures
+from weft.backends.native import executor as native_executor
+from weft.backends.native.executor import NativeCode, NativeExecutor, llvm
+from weft.backends.native.llvm import ArgumentBlock
 from weft.backends.vm import ReferenceExecutor
-from weft.codegen.base import Kernel
+from weft.codegen.kernel import Kernel
 from weft.codegen.native.layout import Word
 from weft.codegen.native.target import ISAS, TIERS
 from weft.contexts import ContextTable
@@ -303,8 +303,9 @@ def test_what_llvm_does_not_take_runs_on_the_vector_machine(monkeypatch):
     """No program is known that LLVM refuses: it is handed one that it must."""
     made, shape = compiled(waves()), (5, 40)
     expected = pixels(NativeExecutor(), made, shape)
-    emitted = native.emit
-    monkeypatch.setattr(native, "emit", lambda *args: replace(emitted(*args), text="this is no language of LLVM's"))
+    emitted = native_executor.emit
+    nonsense = "this is no language of LLVM's"
+    monkeypatch.setattr(native_executor, "emit", lambda *args: replace(emitted(*args), text=nonsense))
     executor = NativeExecutor()
     assert differ(pixels(executor, made, shape, codes={True: executor.translate(made, True)}), expected) <= LEVELS
     assert differ(pixels(executor, made, shape), expected) <= LEVELS

@@ -19,16 +19,15 @@ from tests.support.series import (  # fmt: skip
     LOOPS, LOOPS_OF_SEVERAL, PROGRAMS, RATE, SIZES, assert_same, kernel_of, launch, looping, played
 )
 from tests.support.tolerances import SERIES, WAVES
-from weft.backends import llvm
 from weft.backends.launch import Even, Launch, StreamCoords
 from weft.backends.memory import StateMemory
-from weft.backends.native import NativeExecutor
-from weft.backends.native_series import SeriesCode, SeriesExecutable
-from weft.backends.vector import VectorExecutable
+from weft.backends.native.executor import NativeExecutor, llvm
+from weft.backends.native.series import SeriesCode, SeriesExecutable
+from weft.backends.vector.executor import VectorExecutable
 from weft.backends.vm import ReferenceExecutor
+from weft.codegen.bytecode import StrandCall
 from weft.codegen.native.series import emit_series, suits_series
 from weft.codegen.native.target import ISAS, TIERS
-from weft.codegen.opcodes import StrandCall
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.ir.rates import Rate
@@ -290,7 +289,7 @@ def test_better_code_goes_on_where_the_other_was():
 
 IN_ANOTHER = """
 import pickle, sys
-from weft.backends.native import NativeExecutor
+from weft.backends.native.executor import NativeExecutor
 kernel = pickle.load(sys.stdin.buffer)
 sys.stdout.buffer.write(pickle.dumps(NativeExecutor().translate(kernel, False, 2), 5))
 """

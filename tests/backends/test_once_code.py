@@ -10,15 +10,15 @@ import pytest
 from tests.support.gl import Graphics, graphics
 from tests.support.parity.cases import case_of_seed
 from tests.support.tolerances import DOUBLE
-from weft.backends import llvm, prologue_code
+from weft.backends import prologue_code
 from weft.backends.base import Env, as_array
 from weft.backends.launch import Launch, picture_coords
-from weft.backends.launch_numbers import Once
 from weft.backends.memory import StateMemory
-from weft.backends.prologue_code import PrologueCode
+from weft.backends.native.executor import llvm
+from weft.backends.prologue import Once, PrologueCode
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
-from weft.codegen.base import Kernel
+from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build

@@ -10,11 +10,10 @@ import pytest
 
 from tests.support.cards import HARDWARE, card, registry_with
 from weft.backends.base import Backend
-from weft.backends.known_costs import costs_file, write_costs
 from weft.backends.placement import COSTS, operations, stays_on_cpu
 from weft.backends.registry import load_registry
-from weft.backends.select import choose, passed
-from weft.codegen.unit import Unit
+from weft.backends.select import choose, costs_file, passed, write_costs
+from weft.codegen.kernel import Unit
 from weft.errors import Source
 from weft.ir.rates import Rate
 from weft.runtime.assignment import BackendAssignment

@@ -14,12 +14,11 @@ from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.gl import GlExecutor, graphics
 from tests.support.kernels import compiled, kernel, launch_of
 from tests.support.metal.executor import MetalExecutor, device
-from weft.backends import llvm
 from weft.backends.executor import Executor
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
-from weft.backends.native import NativeExecutor
-from weft.backends.vector import VectorExecutor
+from weft.backends.native.executor import NativeExecutor, llvm
+from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.native.target import ISAS
 from weft.ir.rates import Rate

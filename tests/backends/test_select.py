@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tests.support.cards import BROKEN, HARDWARE, SOFTWARE, card, registry_with
-from weft.backends.chains import CHAINS, chain_of
 from weft.backends.registry import Registry, load_registry
-from weft.backends.select import Choice, choose, passed
+from weft.backends.select import CHAINS, Choice, chain_of, choose, passed
 from weft.errors import WeftError
 
 

@@ -24,7 +24,7 @@ def test_most_is_shared_by_all_devices() -> None:
         ("codegen/glsl.py", "OpenGL"),
         ("codegen/glsl/words.py", "OpenGL"),
         ("codegen/msl.py", "Metal"),
-        ("backends/cpu_visual.py", "processor"),
+        ("backends/cpu.py", "processor"),
         ("codegen/clike/shader.py", SHARED),
         ("backends/launch.py", SHARED),
         ("backends/glance.py", SHARED),

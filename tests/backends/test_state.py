@@ -9,7 +9,7 @@ from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import MACHINES, compiled, launch_of
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory, bytes_needed, ticks_back
-from weft.codegen.kernels import compile_points
+from weft.codegen.compilation import compile_points
 from weft.contexts import AUDIO, VISUAL
 from weft.ir.expr import StrandRef
 

@@ -21,10 +21,10 @@ from tests.support.kernels import kernel
 from tests.test_programs import PROGRAMS
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
-from weft.backends.vector import VectorExecutor
+from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
-from weft.codegen.base import Kernel
-from weft.codegen.opcodes import opcode_of
+from weft.codegen.bytecode import opcode_of
+from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.ir.expr import PicturePlane, SlotPlane

@@ -13,15 +13,15 @@ import pytest
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import compiled, launch_of
 from tests.support.tolerances import SINGLE
-from weft.backends.bands import BandPool
+from weft.backends.executor import BandPool
 from weft.backends.hardware import cores
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
-from weft.backends.vector import VectorExecutor
-from weft.backends.vector_program import Extent
-from weft.backends.vector_translate import translate
+from weft.backends.vector.executor import VectorExecutor
+from weft.backends.vector.program import Extent
+from weft.backends.vector.translate import translate
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
-from weft.codegen.kernels import compile_points
+from weft.codegen.compilation import compile_points
 from weft.contexts import AUDIO, VISUAL
 from weft.ir.expr import StrandRef
 from weft.ir.rates import Rate

@@ -16,14 +16,12 @@ from tests.support.series import LOOPS, PROGRAMS, assert_same, kernel_of, launch
 from tests.support.tolerances import DOUBLE, SERIES
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
-from weft.backends.native import NativeExecutor
-from weft.backends.vector import VectorExecutor
-from weft.backends.vector_nodes import OneByOneError
-from weft.backends.vector_series import VectorSeries, series_of
-from weft.backends.vector_turn import INLINE, SerialRecurrence, write_recurrence
+from weft.backends.native.executor import NativeExecutor
+from weft.backends.vector.executor import VectorExecutor, VectorSeries, series_of
+from weft.backends.vector.feedback import INLINE, OneByOneError, SerialRecurrence, write_recurrence
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
-from weft.codegen.base import Kernel
-from weft.codegen.opcodes import StrandCall
+from weft.codegen.bytecode import StrandCall
+from weft.codegen.kernel import Kernel
 from weft.codegen.values import Line, Node
 from weft.contexts import ContextTable
 from weft.errors import Source

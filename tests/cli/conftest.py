@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.gl import no_graphics
-from weft.backends.gl_visual import GlVisual
+from weft.backends.gl.backend import GlVisual
 
 # Processes with this folder on their path have code generators that fail.
 BROKEN = Path(__file__).parents[1] / "support" / "broken"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from weft.backends.metal_visual import MetalVisual
+from weft.backends.metal.backend import MetalVisual
 
 _RESULT = {"patch", "context", "backend", "compile_ms", "threads", "tier", "estimated", "first_ms", "p50_ms", "p95_ms",
            "budget_share", "isa"}  # fmt: skip

@@ -12,7 +12,7 @@ from tests.support.gl import graphics
 from tests.support.metal.check import check_file
 from tests.support.parity.author import program
 from tests.support.parity.pieces import PICTURE
-from weft.backends.gl.opengl import GL
+from weft.backends.gl.graphics import GL
 from weft.cli import main
 from weft.cli.patch import shipped_patches
 from weft.contexts import ContextTable

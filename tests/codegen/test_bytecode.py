@@ -8,12 +8,10 @@ import pytest
 
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import compiled
-from weft.codegen.bytecode import assemble
-from weft.codegen.disassemble import instruction_text
-from weft.codegen.kernels import compile_kernel, compile_points
-from weft.codegen.opcodes import Instruction
+from weft.codegen.bytecode import Instruction, assemble
+from weft.codegen.compilation import compile_kernel, compile_points
 from weft.codegen.values import Note
-from weft.codegen.verify import verify
+from weft.codegen.verify import instruction_text, verify
 from weft.contexts import AUDIO, COMPUTE, VISUAL
 from weft.errors import Source, Span
 from weft.ir.expr import StrandRef

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.kernels import compiled
-from weft.codegen.bytecode import assemble
-from weft.codegen.disassemble import disassemble, instruction_text, opcode_table
-from weft.codegen.opcodes import OPCODES
+from weft.codegen.bytecode import OPCODES, assemble
+from weft.codegen.verify import disassemble, instruction_text, opcode_table
 
 
 def test_a_plain_listing():

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from weft.codegen import glsl
-from weft.codegen.clike.expressions import ExpressionText, applied, assignment, literal
-from weft.codegen.clike.literals import real_text, single
-from weft.codegen.clike.names import Identifiers, identifier, remark
-from weft.codegen.clike.prelude import PRELUDE
+from weft.codegen.clike.body import ExpressionText, applied, assignment, literal
+from weft.codegen.clike.language import Identifiers, identifier, remark
+from weft.codegen.clike.prelude import PRELUDE, real_text, single
 from weft.codegen.clike.shader import LaunchExtent, Shader, UnsuitableError
 from weft.contexts import ContextTable
 from weft.errors import Source

@@ -12,7 +12,7 @@ from tests.support.gl import GlExecutor, Graphics, graphics
 from weft.backends.launch import Launch, Reals, Value
 from weft.backends.memory import StateMemory
 from weft.backends.vm import ReferenceExecutor
-from weft.codegen.base import Kernel
+from weft.codegen.kernel import Kernel
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source
 from weft.runtime.build import build

@@ -17,9 +17,9 @@ from tests.support.tolerances import OFF_SHARE
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
 from weft.backends.vm import ReferenceExecutor
-from weft.codegen.base import LOOP_STEPS, NEST_STEPS
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.glsl import fragment, needs_modern, points
+from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.names import StrandRef

@@ -8,7 +8,7 @@ import pytest
 
 from weft.codegen import glsl, msl
 from weft.codegen.clike.shader import BufferSpec, BufferUse, Shader, UnsuitableError
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build
@@ -148,7 +148,8 @@ def test_points() -> None:
     text = "a<v> = prev(a@v) * 0.5 + me@x\ndisplay(a@v)\ncompute(a@v(me@x ~ 0.25))\n"
     (kernel,) = (k for unit in units_of(text) for k in unit.points.values())
     shader = msl.points(kernel)
-    assert [buffer.use for buffer in shader.buffers] == [BufferUse.FRAME, BufferUse.OUT, *[BufferUse.COORDINATE] * 2, BufferUse.RING]
+    uses = [BufferUse.FRAME, BufferUse.OUT, BufferUse.COORDINATE, BufferUse.COORDINATE, BufferUse.RING]
+    assert [buffer.use for buffer in shader.buffers] == uses
     assert [buffer.key for buffer in shader.buffers[2:4]] == list(shader.coords)
     assert "const device float *a_ring" in shader.text
     assert "uint count = frame.points;" in shader.text

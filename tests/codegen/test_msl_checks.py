@@ -17,8 +17,8 @@ from tests.support.parity.author import program
 from tests.test_patches import PATCHES
 from weft.backends.registry import load_registry
 from weft.codegen import msl
-from weft.codegen.base import Kernel
 from weft.codegen.clike.shader import BufferUse, Shader, UnsuitableError
+from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.runtime.build import build
@@ -165,7 +165,8 @@ def main_of(shader: Shader) -> str:
     known = {"columns": COLUMNS, "rows": ROWS, "grain_width": GRAIN[0], "grain_height": GRAIN[1]}
     numbers = np.array([known.get(uniform.name, 0) for uniform in shader.uniforms], np.uint32)
     sizes = {
-        BufferUse.OUT: COLUMNS * ROWS * 4, BufferUse.RING: 2 * COLUMNS * ROWS * 4, BufferUse.PICTURE: GRAIN[0] * GRAIN[1] * 16,
+        BufferUse.OUT: COLUMNS * ROWS * 4, BufferUse.RING: 2 * COLUMNS * ROWS * 4,
+        BufferUse.PICTURE: GRAIN[0] * GRAIN[1] * 16,
         BufferUse.ASKED: COLUMNS * 4, BufferUse.LIMIT: 4, BufferUse.FRAME: numbers.nbytes,
     }  # fmt: skip
     taken = ", ".join(f"calloc({sizes[buffer.use]}, 1)" for buffer in shader.buffers)

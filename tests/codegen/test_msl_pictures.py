@@ -19,7 +19,7 @@ from tests.support.parity.shrink import report
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
 from weft.backends.vm import ReferenceExecutor
-from weft.codegen.base import LOOP_STEPS, NEST_STEPS
+from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.names import StrandRef

@@ -11,8 +11,8 @@ import pytest
 from tests.ir.test_serialize import everything
 from tests.support.exprs import Exprs, lowered
 from tests.support.kernels import compiled
-from weft.codegen.kernels import compile_kernel, compile_points
-from weft.codegen.serialize import content_hash, from_json, to_json
+from weft.codegen.compilation import compile_kernel, compile_points
+from weft.codegen.kernel import content_hash, from_json, to_json
 from weft.codegen.values import Note, numbered
 from weft.codegen.verify import verify
 from weft.contexts import VISUAL

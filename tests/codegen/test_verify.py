@@ -7,8 +7,7 @@ import pytest
 from tests.support.exprs import image_slot, number_slot
 from tests.support.kernels import bytecode, instructions, kernel, local
 from tests.support.stack import kernel_of
-from weft.codegen.bytecode import SectionCode
-from weft.codegen.opcodes import StrandCall
+from weft.codegen.bytecode import SectionCode, StrandCall
 from weft.codegen.verify import stack_depth, verify, verify_bytecode
 from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StrandRef
 from weft.ir.rates import Rate

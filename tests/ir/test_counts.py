@@ -7,9 +7,9 @@ import pytest
 
 from tests.support.kernels import MACHINES, run
 from tests.support.programs import rendered
-from weft.codegen.base import Kernel
 from weft.codegen.bytecode import assemble
-from weft.codegen.disassemble import disassemble
+from weft.codegen.kernel import Kernel
+from weft.codegen.verify import disassemble
 from weft.contexts import ContextTable
 from weft.errors import Report, Source, WeftError
 from weft.graph.build import build_graph

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.exprs import Exprs, lowered
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
 from weft.ir import passes

@@ -17,10 +17,10 @@ from tests.support.kernels import MACHINES, compiled, launch_of, run
 from tests.support.tolerances import EXACT, PHASE, PIXEL
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
-from weft.backends.vector import VectorExecutor
-from weft.codegen.base import Kernel
+from weft.backends.vector.executor import VectorExecutor
 from weft.codegen.bytecode import assemble
-from weft.codegen.kernels import compile_points
+from weft.codegen.compilation import compile_points
+from weft.codegen.kernel import Kernel
 from weft.contexts import COMPUTE, VISUAL
 from weft.ir.expr import Lowered, StrandRef
 from weft.ir.passes import PassContext, run_passes

@@ -11,8 +11,8 @@ from tests.support.kernels import MACHINES
 from tests.support.tolerances import PHASE, Tolerance
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
-from weft.codegen.base import Kernel
 from weft.codegen.bytecode import assemble
+from weft.codegen.kernel import Kernel
 from weft.ir.rates import Rate
 
 SHAPE = (4, 7)

@@ -11,13 +11,12 @@ import pytest
 from tests.ops.operands import EDGES, disagreements, is_about_bits, table_for, types, vector_tolerance
 from tests.support.kernels import kernel
 from tests.support.tolerances import DOUBLE, EXACT, HALF_TURNS
-from weft.backends import llvm
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
-from weft.backends.native import NativeExecutor
-from weft.backends.native_series import SeriesExecutable
+from weft.backends.native.executor import NativeExecutor, llvm
+from weft.backends.native.series import SeriesExecutable
+from weft.codegen.bytecode import opcode_of
 from weft.codegen.native.target import ISAS
-from weft.codegen.opcodes import opcode_of
 from weft.ir.rates import Rate
 from weft.ops import OPS, OpSpec
 

@@ -16,7 +16,7 @@ from tests.live.performance import Performance
 from tests.support.hall import BLOCK, RATE, moments
 from tests.support.sound import SoundServer, frequency, read, sounding
 from weft.backends.base import Compiled, Coordinator, DeviceLostError, Env
-from weft.backends.cpu_audio import CpuAudio
+from weft.backends.cpu import CpuAudio
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.contexts import ContextTable
@@ -146,7 +146,7 @@ FRAIL = '''\
 """A package that brings a device for sound which lasts for a second, and another one like it."""
 
 from weft.backends.base import DeviceInfo, DeviceLostError
-from weft.backends.cpu_audio import CpuAudio
+from weft.backends.cpu import CpuAudio
 from weft.backends.null import Null
 
 LASTS = 25  # blocks

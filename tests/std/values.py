@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
-from weft.backends.vector import VectorExecutor
+from weft.backends.vector.executor import VectorExecutor
 from weft.codegen.compilation import compile_unit
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Report, Source
 from weft.graph.build import build_graph

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.support.kernels import compiled
-from weft.codegen.base import Kernel
+from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Report, Source
 from weft.graph.build import build_graph

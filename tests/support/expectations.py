@@ -24,7 +24,7 @@ import numpy as np
 from tests.support.kernels import MACHINES
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
-from weft.codegen.base import Kernel
+from weft.codegen.kernel import Kernel
 from weft.codegen.verify import verify as verify_kernel
 from weft.contexts import ContextTable
 from weft.errors import Source

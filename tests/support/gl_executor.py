@@ -11,15 +11,13 @@ import numpy.typing as npt
 
 from weft.backends.executor import NOTHING, check
 from weft.backends.gl.compiled import DrawPass, planes_of
-from weft.backends.gl.drawing import Canvas, PictureTextures
+from weft.backends.gl.drawing import Canvas, GlMemory, PictureTextures, Points
 from weft.backends.gl.graphics import Graphics, offscreen
-from weft.backends.gl.memory import GlMemory
-from weft.backends.gl.points import Points
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
-from weft.backends.pixels import channels, check_picture
+from weft.backends.sampling import channels, check_picture
 from weft.codegen import glsl
-from weft.codegen.base import Kernel
+from weft.codegen.kernel import Kernel
 
 
 class GlExecutor:

@@ -13,13 +13,12 @@ from tests.support.tolerances import DOUBLE, SINGLE
 from weft.backends.executor import Executor
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
-from weft.backends.native import NativeExecutor
-from weft.backends.vector import VectorExecutor
+from weft.backends.native.executor import NativeExecutor
+from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
-from weft.codegen.base import Allocation, Kernel
-from weft.codegen.bytecode import Bytecode, SectionCode
-from weft.codegen.kernels import compile_kernel
-from weft.codegen.opcodes import Instruction
+from weft.codegen.bytecode import Bytecode, Instruction, SectionCode
+from weft.codegen.compilation import compile_kernel
+from weft.codegen.kernel import Allocation, Kernel
 from weft.codegen.verify import verify
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec
 from weft.ir.expr import Lowered

@@ -9,7 +9,7 @@ import numpy as np
 from tests.support.tolerances import SERIES
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
-from weft.codegen.base import Kernel
+from weft.codegen.kernel import Kernel
 from weft.codegen.native.series import suits_series
 from weft.contexts import ContextTable
 from weft.errors import Source

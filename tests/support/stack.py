@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from weft.codegen.base import Allocation, Kernel
-from weft.codegen.bytecode import Bytecode
-from weft.codegen.opcodes import Instruction, row_of
+from weft.codegen.bytecode import Bytecode, Instruction, row_of
+from weft.codegen.kernel import Allocation, Kernel
 from weft.codegen.values import Node, Scalar, Section, SectionBuilder, Store
 from weft.ir.expr import LoopShape
 from weft.ir.rates import Rate

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from weft.backends.executor import Refusal
 from weft.backends.launch import SINCE, TIME, Even, Getter, Launch, Picture, Reals, StreamCoords, Value
 from weft.backends.memory import StateMemory
-from weft.codegen.base import Kernel
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import ContextSpec, is_smoothed
 from weft.errors import Diagnostic, WeftError
 from weft.ir.rates import Rate

@@ -1,27 +1,147 @@
-"""What the backends that compute on a graphics card have in common. The device is opened when something is compiled."""
+"""What the backends that compute on a graphics card have in common, whatever the card."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.base import Backend, Compiled, Coordinator, DeviceLostError, Env, Handle, NoHandle, Reading, Values
-from weft.backends.card_compiled import CardCompiled
-from weft.backends.launch import Launch, Value
-from weft.backends.launching import at_points, nowhere, tick
-from weft.backends.prologue_code import PrologueCode, prologue_code
-from weft.backends.shader_code import Dialect, ShaderCode, problem, translated
+from weft.backends.base import (
+    Backend, Compiled, Coordinator, DeviceLostError, Env, Handle, NoHandle, PictureHandle, Reading, Values
+)
+from weft.backends.cpu import CpuCompute, CpuVisual
+from weft.backends.executor import Stillness
+from weft.backends.launch import Launch, Picture, Reals, Value
+from weft.backends.memory import StateMemory
+from weft.backends.prologue import Once, PrologueCode, prologue_code
+from weft.backends.reads import Fetch, at_points, nowhere, tick
+from weft.backends.shaders import Dialect, ShaderCode, problem, translated
+from weft.backends.vector.executor import VectorExecutor
 from weft.codegen.clike.shader import UnsuitableError
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
 from weft.errors import error
 from weft.names import StrandRef
 
+# The pictures that programs sample, on a graphics card, whatever the card.
+
 T = TypeVar("T")
+
+
+class CardPictures(Generic[T]):
+    """Pictures that are sent to a card when a program needs them first, and again when their file has changed."""
+
+    def __init__(self, send: Callable[[Picture], T]) -> None:
+        """`send` puts a picture [height, width, 4] on the card."""
+        self._send = send
+        self._known: dict[str, tuple[Picture, T]] = {}
+
+    def on_card(self, path: str, picture: Picture) -> T:
+        """What there is on the card of a picture; what has not changed is there already."""
+        known = self._known.get(path)
+        if known is None or known[0] is not picture:
+            known = self._known[path] = picture, self._send(picture)
+        return known[1]
+
+
+# A subgraph on a graphics card that draws or computes numbers, whatever the card.
+
+
+class CardPicture(PictureHandle):
+    """A picture that was drawn to a place of its own, which is drawn to again in the tick behind the next."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        """`shape` is height and width."""
+        self._shape = shape
+        self._pixels: npt.NDArray[np.uint8] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return (*self._shape, 4)
+
+    def read(self) -> npt.NDArray[np.uint8]:
+        if self._pixels is None:
+            self._pixels = self.fetched()
+        return self._pixels
+
+    @abstractmethod
+    def fetched(self) -> npt.NDArray[np.uint8]:
+        """The pixels, of which they are a copy; waits until they are drawn."""
+
+
+class CardCompiled(ABC):
+    """A subgraph that is ready to run. The memory is bound to the size of the picture it was made for."""
+
+    unit: Unit
+    code: ShaderCode
+    memory: StateMemory
+    stillness: Stillness
+    drawn: PictureHandle | None
+    """The picture of the last tick."""
+
+    @property
+    @abstractmethod
+    def once(self) -> Once:
+        """What is computed once in a tick."""
+
+    @property
+    @abstractmethod
+    def device(self) -> object:
+        """Where it runs: what lies there can be bound by all that run there."""
+
+    @abstractmethod
+    def can_bind(self, ref: StrandRef) -> bool:
+        """Whether the values of a strand that others read can be left on the card."""
+
+    @abstractmethod
+    def ask(self, ref: StrandRef, launch: Launch) -> Fetch:
+        """Asks for a strand at the points of a launch, as it was in the tick finished last, and waits for nothing if
+        the card computes it. Gives what fetches the values."""
+
+    def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
+        """The same, and the values; in one go."""
+        return self.ask(ref, launch)()
+
+    @abstractmethod
+    def bound_at(self, ref: StrandRef, launch: Launch) -> Any:
+        """A value for each point of a launch, left on the card in the form that programs bind. Waits for nothing."""
+
+    @abstractmethod
+    def draw(self, launch: Launch) -> PictureHandle | None:
+        """One tick: draws a picture, and advances the state. None if it has no outputs, and only remembers."""
+
+    @abstractmethod
+    def planes(self, launch: Launch) -> Reals:
+        """One tick: gives the outputs as they are [outputs, height, width], and advances the state."""
+
+    def picture(self, launch: Launch) -> PictureHandle | None:
+        """One tick, like `draw`; but gives the last picture if nothing in it moves."""
+        if self.drawn is not None and self.stillness.lasts(launch):
+            return self.drawn
+        self.drawn = self.draw(launch)
+        self.stillness.drew(launch)
+        return self.drawn
+
+    def run(
+        self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]:
+        if memory is not self.memory:
+            raise ValueError("a subgraph on the graphics card runs on its own memory")
+        shown = self.picture(launch) if self.code.grid.packed else None
+        found: npt.NDArray[Any] = self.planes(launch) if shown is None else shown.read()
+        if out is None:
+            return found
+        np.copyto(out, found)
+        return out
+
+    def dump(self) -> str:
+        return self.code.grid.text
+
+
+# What the backends that compute on a graphics card have in common. The device is opened when something is compiled.
 
 
 class CardBackend(Backend):
@@ -129,3 +249,31 @@ class CardHandle(Handle):
     def values_at(self, coords: Mapping[str, Value], env: Env, coordinator: Coordinator) -> Any:
         launch, _ = at_points(self._compiled.unit.points[self._ref], coords, env, coordinator)
         return self._backend.guarded(lambda: self._compiled.bound_at(self._ref, launch))
+
+
+# Pictures and numbers on a graphics card: what its backends for these contexts have in common.
+#
+# The classes go before the backend of a library among the bases.
+
+
+class CardVisual(CardBackend):
+    """Gives a picture on the card."""
+
+    context = "visual"
+    packed = True
+
+    def shape(self, env: Env) -> tuple[int, int]:
+        return env.height, env.width
+
+    def rehearsing(self) -> Backend:
+        return CpuVisual(VectorExecutor.name)
+
+
+class CardCompute(CardBackend):
+    """Gives one number for each value of the `compute` statements, as [values, 1, 1]: a picture of one pixel, which is
+    waited for. What is not computed at the pixel is computed by the processor in double precision."""
+
+    context = "compute"
+
+    def rehearsing(self) -> Backend:
+        return CpuCompute(VectorExecutor.name)

@@ -1,29 +1,33 @@
-"""What the backends that run bytecode on the CPU have in common: all but what a context makes of its outputs."""
+"""The backends that run kernels on the CPU: for pictures, numbers and sound."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends import hardware, llvm
-from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env
-from weft.backends.executor import Executable, Executor, Refusal, Refused
-from weft.backends.launch import Launch, Value
-from weft.backends.launching import at_points, nowhere, tick
+from weft.backends import hardware
+from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, SampleBlock
+from weft.backends.executor import Executable, Executor, Pictures, Refusal, Refused
+from weft.backends.launch import Launch, Value, picture_coords
 from weft.backends.memory import StateMemory
-from weft.backends.native import NativeCode, NativeExecutable, NativeExecutor
-from weft.backends.native_series import SeriesCode, SeriesExecutable
-from weft.backends.still import Pictures
-from weft.backends.vector import VectorExecutor
+from weft.backends.native.executor import NativeCode, NativeExecutable, NativeExecutor
+from weft.backends.native.llvm import problem
+from weft.backends.native.series import SeriesCode, SeriesExecutable
+from weft.backends.reads import at_points, nowhere, tick
+from weft.backends.registry import register_backend
+from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
-from weft.codegen.disassemble import disassemble
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
+from weft.codegen.verify import disassemble
 from weft.names import StrandRef
+
+# What the backends that run bytecode on the CPU have in common: all but what a context makes of its outputs.
 
 EXECUTORS: Mapping[str, type[NativeExecutor] | type[VectorExecutor] | type[ReferenceExecutor]] = {
     "native": NativeExecutor,
@@ -35,7 +39,7 @@ EXECUTORS: Mapping[str, type[NativeExecutor] | type[VectorExecutor] | type[Refer
 
 def executor_problem(name: str) -> str | None:
     """Why an executor cannot be had on this machine, and how to get it; None if it can."""
-    return llvm.problem() if name == "native" else None
+    return problem() if name == "native" else None
 
 
 # How many subgraphs are kept ready besides those that run: each takes scratch memory of some megabytes.
@@ -218,3 +222,114 @@ class CpuBackend(Backend):
     ) -> npt.NDArray[Any]:
         launch, shape = at_points(compiled.unit.points[ref], coords, env, coordinator)
         return compiled.value_at(ref, launch).reshape(shape)
+
+
+# Pictures on the CPU.
+
+
+@register_backend
+class CpuVisual(CpuBackend):
+    """Gives a picture [height, width, RGBA] of bytes."""
+
+    name = "cpu_visual"
+    context = "visual"
+    packed = True
+    _shape = (0, 0)
+    _centres: Mapping[str, Value] = MappingProxyType({})
+
+    def shape(self, env: Env) -> tuple[int, int]:
+        return env.height, env.width
+
+    def coords(self, env: Env, shape: tuple[int, int]) -> Mapping[str, Value]:
+        if shape != self._shape:
+            # The same arrays for each frame: who reads them can tell that nothing has changed.
+            self._shape, self._centres = shape, picture_coords(shape[1], shape[0])
+        return {**self._centres, "abstime": env.abstime}
+
+
+# Numbers on the CPU, once a tick.
+
+
+@register_backend
+class CpuCompute(CpuBackend):
+    """Gives one number for each value of the `compute` statements, as [values, 1, 1]."""
+
+    name = "cpu_compute"
+    context = "compute"
+
+
+# Sound on the CPU, block by block.
+
+
+@dataclass
+class SoundCompiled(CpuCompiled):
+    """A subgraph of sound. One that is different in each channel runs once for each of them, and remembers for each."""
+
+    memories: tuple[StateMemory, ...] = ()
+
+
+@register_backend
+class CpuAudio(CpuBackend):
+    """Gives [channels, outputs, samples] in double precision, with one channel where all sound the same."""
+
+    name = "cpu_audio"
+    context = "audio"
+
+    def shape(self, env: Env) -> tuple[int, int]:
+        return 1, block_of(env).samples
+
+    def launch(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Launch:
+        block, kernel = block_of(env), compiled.unit.kernel
+        return replace(tick(kernel, env, coordinator, self.shape(env), block.coords(kernel)), even=block.even)
+
+    def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> SoundCompiled:
+        made = super().compile_subgraph(unit, env, coordinator)
+        block = block_of(env)
+        others = (block.channels if block.differs(unit.kernel) else 1) - 1
+        more = tuple(StateMemory(unit.kernel.slots, made.memory.shape) for _ in range(others))
+        return SoundCompiled(**vars(made), memories=(made.memory, *more))
+
+    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
+        launch, block = self.launch(compiled, env, coordinator), block_of(env)
+        rows = []
+        for channel, memory in enumerate(_memories(compiled)):
+            own = replace(launch, coords=block.coords(compiled.unit.kernel, channel)) if channel else launch
+            rows.append(compiled.run(memory, own)[:, 0, :])
+        return np.stack(rows)
+
+    def try_out(
+        self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False
+    ) -> npt.NDArray[Any]:
+        return self.execute_subgraph(compiled, env, coordinator)
+
+    def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
+        kept: list[str] = []
+        for channel, memory, source, is_shared in _pairs(compiled, old):
+            found = memory.adopt(source, copy or is_shared)
+            kept += found if channel == 0 else []
+        return kept
+
+    def copy_ahead(self, compiled: Compiled, old: Iterable[Compiled]) -> None:
+        for _, memory, source, _ in _pairs(compiled, old):
+            memory.copy_ahead(source)
+
+
+def _pairs(compiled: Compiled, old: Iterable[Compiled]) -> Iterator[tuple[int, StateMemory, StateMemory, bool]]:
+    """Each memory, by its channel, with that which it goes on from, and whether another one does as well: what was the
+    same in all channels goes on in each of them."""
+    mine = _memories(compiled)
+    for other in old:
+        its = _memories(other)
+        for channel, memory in enumerate(mine):
+            yield channel, memory, its[min(channel, len(its) - 1)], channel >= len(its)
+
+
+def _memories(compiled: Compiled) -> tuple[StateMemory, ...]:
+    return compiled.memories if isinstance(compiled, SoundCompiled) else (compiled.memory,)
+
+
+def block_of(env: Env) -> SampleBlock:
+    """The block of a stream that is to be computed."""
+    if env.block is None:
+        raise ValueError("a stream can only be computed block by block")
+    return env.block

@@ -1,23 +1,204 @@
-"""What the machines that execute bytecode on the CPU have in common."""
+"""Executors: what the machines that execute kernels on the CPU have in common, with threads that share a launch."""
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from queue import SimpleQueue
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from weft.backends import hardware
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
-from weft.backends.pixels import channels, check_picture, pack
-from weft.codegen.base import Kernel
+from weft.backends.sampling import channels, check_picture, pack
+from weft.codegen.kernel import Kernel
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
+
+# Threads that share the tiles of a launch.
+
+_Jobs: TypeAlias = "SimpleQueue[Callable[[], None] | None]"
+
+
+class _Outcome:
+    """What became of one share of the work. To wait for it again after an interruption does no harm."""
+
+    def __init__(self) -> None:
+        self.raised: BaseException | None = None
+        self.is_there = False
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def arrive(self, raised: BaseException | None) -> None:
+        self.raised = raised
+        self.is_there = True
+        self._lock.release()
+
+    def wait(self) -> None:
+        while not self.is_there:
+            self._lock.acquire()
+
+
+class BandPool:
+    """Threads that wait for work for as long as the pool lives. They are started when they are first needed."""
+
+    def __init__(self) -> None:
+        self._jobs: _Jobs = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._here = threading.local()
+        self._kept_off: tuple[int, int] | None = None
+        """The core that the threads are kept off, and how many they were."""
+        weakref.finalize(self, _end, self._jobs, self._threads)
+
+    def run(self, work: Callable[[int], None], workers: int) -> None:
+        """Calls `work` with each of 0 … workers - 1 at once, 0 in the calling thread; comes back when all are done.
+        Raises what one of them raised.
+
+        Work that itself wants to share work does that alone: its threads are all taken.
+        """
+        is_working = getattr(self._here, "working", False)
+        if not is_working:
+            self._start(workers - 1)
+        if is_working or (workers > 1 and not self._threads):
+            for number in range(workers):
+                work(number)
+            return
+        self._keep_off()
+        others = [_Outcome() for _ in range(workers - 1)]
+        for number, outcome in enumerate(others, 1):
+            self._jobs.put(partial(self._report, work, number, outcome))
+        own = _Outcome()
+        raised: BaseException | None = None
+        # An interruption is raised when all are done: what the threads work on is theirs until then.
+        while not all(outcome.is_there for outcome in (own, *others)):
+            try:
+                if not own.is_there:
+                    self._report(work, 0, own)
+                for outcome in others:
+                    outcome.wait()
+            except BaseException as exception:
+                raised = exception
+                own.is_there = True
+        for outcome in (own, *others):
+            raised = raised or outcome.raised
+        if raised is not None:
+            raise raised
+
+    def _report(self, work: Callable[[int], None], number: int, outcome: _Outcome) -> None:
+        self._here.working = True
+        raised: BaseException | None = None
+        try:
+            work(number)
+        except BaseException as exception:  # for the thread that waits for all of them
+            raised = exception
+        finally:
+            self._here.working = False
+            outcome.arrive(raised)
+
+    def _keep_off(self) -> None:
+        """Has the threads run elsewhere than this one. The system likes to wake a thread where it ran last; if that is
+        here, it waits until this one has done all the work, though another core has nothing to do."""
+        core = hardware.current_core()
+        if core is not None and self._kept_off != (core, len(self._threads)):
+            self._kept_off = core, len(self._threads)
+            hardware.keep_off(core, [thread.native_id for thread in self._threads if thread.native_id is not None])
+
+    def _start(self, count: int) -> None:
+        while len(self._threads) < count:
+            thread = threading.Thread(target=_serve, args=(self._jobs,), name="weft-band", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return  # the system gives no more: those that there are have more to do
+            self._threads.append(thread)
+
+
+def _serve(jobs: _Jobs) -> None:
+    while (job := jobs.get()) is not None:
+        job()
+        del job  # it knows the pool, which shall be free to end while this thread waits
+
+
+def _end(jobs: _Jobs, threads: list[threading.Thread]) -> None:
+    for _ in threads:
+        jobs.put(None)
+
+
+# Where pictures go, and whether the next one would be the last one again.
+
+Pixels = npt.NDArray[np.uint8]
+
+
+class Stillness:
+    """Whether a kernel would draw the same as the last time: one that remembers nothing, reads no other strands, and is
+    given the same."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._may_stand_still = not (kernel.slots or kernel.strands)
+        self._given: tuple[Any, ...] | None = None
+
+    def lasts(self, launch: Launch) -> bool:
+        """Whether this launch would draw the same as the last one that drew."""
+        given = self._given
+        return given is not None and all(map(_is_same, given, self._inputs(launch)))
+
+    def drew(self, launch: Launch) -> None:
+        """A launch has drawn."""
+        self._given = self._inputs(launch) if self._may_stand_still else None
+
+    def _inputs(self, launch: Launch) -> tuple[Any, ...]:
+        kernel = self._kernel
+        return (
+            launch.shape,
+            *(launch.coords[name] for name, _ in kernel.coords),
+            *(launch.uniforms[name] for name in kernel.uniforms),
+            *(launch.pictures[path] for path in kernel.pictures),
+        )
+
+
+class Pictures:
+    """The pictures that a kernel draws, in two arrays by turns: memory that is given back is slow to get anew. A
+    picture stays as it is while the next one is drawn, and until the one behind it is begun. A picture in which nothing
+    moves is drawn once.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._stillness = Stillness(kernel)
+        self._drawn: Pixels | None = None
+        self._other: Pixels | None = None
+
+    def still(self, launch: Launch) -> Pixels | None:
+        """The last picture, if this launch would draw the same."""
+        return self._drawn if self._stillness.lasts(launch) else None
+
+    def place(self, launch: Launch) -> Pixels:
+        """An array for the next picture, [height, width, 4]."""
+        shape = (*launch.shape, 4)
+        if self._other is None or self._other.shape != shape:
+            self._other = np.empty(shape, np.uint8)
+        return self._other
+
+    def drew(self, launch: Launch, picture: Pixels) -> None:
+        """The picture is finished."""
+        self._drawn, self._other = picture, self._drawn
+        self._stillness.drew(launch)
+
+
+def _is_same(a: object, b: object) -> bool:
+    return a is b or (not isinstance(a, np.ndarray) and a == b)
+
+
+# What the machines that execute bytecode on the CPU have in common.
 
 
 class Executable(Protocol):

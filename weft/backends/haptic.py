@@ -270,7 +270,7 @@ def backend() -> type[Backend]:
 
     from weft.backends.base import DeviceInfo
     from weft.backends.cpu import CpuBackend
-    from weft.backends.vector import VectorExecutor
+    from weft.backends.vector.executor import VectorExecutor
 
     class Haptic(CpuBackend):
         """Gives [ticks, values] in double precision: the ticks between two frames. What is not finite is 0."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from weft.backends.launch import Reals
 from weft.backends.sampling import resample
-from weft.codegen.base import Kernel
+from weft.codegen.kernel import Kernel
 from weft.ir.expr import StateSlot
 
 # What remembers one number a tick is integrated over hours: always in double precision.

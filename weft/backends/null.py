@@ -13,7 +13,7 @@ from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, Dev
 from weft.backends.launch import Launch, Value
 from weft.backends.memory import StateMemory
 from weft.backends.registry import register_backend
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
 from weft.names import StrandRef
 
 

@@ -13,12 +13,17 @@ from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable
 from weft.errors import Diagnostic
 from weft.plugins import backend_points, load_backend
 
-# Weft's own, with the contexts that they run, in the order in which `weft devices` lists them. Each is in a module of
-# its name, which is imported when the backend is wanted: that registers it.
+# Weft's own, with the contexts that they run, in the order in which `weft devices` lists them.
 _OWN = {
     "cpu_visual": "visual", "cpu_audio": "audio", "cpu_compute": "compute",
     "gl_visual": "visual", "gl_audio": "audio", "gl_compute": "compute",
     "metal_visual": "visual", "metal_audio": "audio", "metal_compute": "compute", "null": "*",
+}  # fmt: skip
+
+# Where the backends of a device are. The module is imported when one of them is wanted, which registers them.
+_MODULES = {
+    "cpu": "weft.backends.cpu", "gl": "weft.backends.gl.backend", "metal": "weft.backends.metal.backend",
+    "null": "weft.backends.null",
 }  # fmt: skip
 
 _registered: dict[str, type[Backend]] = {}
@@ -54,7 +59,7 @@ class Registry:
         if found is None:
             if name not in self.names:
                 raise KeyError(name)
-            importlib.import_module(f"weft.backends.{name}")
+            importlib.import_module(_MODULES[name.partition("_")[0]])
             found = _registered[name]
         return found
 

@@ -1,14 +1,17 @@
-"""Bilinear sampling, clamped at the edge, with pixel centres at (i + ½) / width: once for single places, once for
-arrays of them. A coordinate that is NaN reads the first row or column."""
+"""Pictures as numpy has them: sampled at places, and packed into bytes."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.backends.launch import Reals
+
+# Bilinear sampling, clamped at the edge, with pixel centres at (i + ½) / width: once for single places, once for
+# arrays of them. A coordinate that is NaN reads the first row or column.
 
 
 def sample(plane: Reals, x: float, y: float) -> float:
@@ -106,3 +109,39 @@ def _located(coordinate: Reals, size: int, stride: int) -> Located:
     across, scratch = (np.empty_like(coordinate) for _ in range(2))
     locate(coordinate, size, stride, 0, (near, far, across, scratch))
     return near, far, across, scratch
+
+
+# Packing of values into pixels of four bytes, red first: NaN is 0, the rest is clamped to 0…1, a half rounds up.
+
+OPAQUE = 255
+
+
+def channels(outputs: int) -> tuple[int, ...]:
+    """Which output each channel of a pixel shows, for red, green, blue and, if the kernel gives it, alpha.
+
+    Raises ValueError if a picture cannot have so many outputs.
+    """
+    if outputs not in (1, 3, 4):
+        raise ValueError(f"a picture has 1, 3 or 4 outputs, not {outputs}")
+    return (0, 0, 0) if outputs == 1 else tuple(range(outputs))
+
+
+def check_picture(out: npt.NDArray[np.uint8], shape: tuple[int, int]) -> None:
+    """Raises ValueError if `out` cannot take the pixels of a launch of this shape (height, width)."""
+    if out.shape != (*shape, 4) or out.dtype != np.uint8 or not out.flags.c_contiguous:
+        raise ValueError(f"{out.dtype} {out.shape} is no picture of {shape} pixels, four bytes each, without gaps")
+
+
+def level(value: float) -> int:
+    """The byte that shows a value."""
+    return 0 if math.isnan(value) else math.floor(min(max(value, 0.0), 1.0) * 255 + 0.5)
+
+
+def pack(planes: Reals, out: npt.NDArray[np.uint8]) -> None:
+    """Packs outputs [outputs, height, width] into `out` [height, width, 4]."""
+    shown = channels(len(planes))
+    levels = np.floor(np.fmin(np.fmax(planes, 0.0), 1.0) * 255 + 0.5).astype(np.uint8)
+    for channel, output in enumerate(shown):
+        out[..., channel] = levels[output]
+    if len(shown) < 4:
+        out[..., 3] = OPAQUE

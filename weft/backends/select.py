@@ -1,19 +1,123 @@
-"""Which backend runs which context: what the user asked for, else the first of a chain that is available."""
+"""The choice of a backend for each context, by what the user asked for, what there is and what it costs."""
 
 from __future__ import annotations
 
+import json
+import math
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from weft.backends.base import Backend, DeviceInfo
-from weft.backends.chains import CPU, FAMILIES, ChainLink, chain_of
 from weft.backends.cpu import EXECUTORS, CpuBackend, executor_problem
-from weft.backends.known_costs import KnownCosts, read_costs
 from weft.backends.placement import COSTS, Costs
 from weft.backends.registry import Registry, load_registry
 from weft.contexts import ContextTable
 from weft.errors import WeftError, did_you_mean, error
+
+# In what order backends are preferred: what `select` goes by where nobody asks for anything.
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLink:
+    """A backend by a name that `--backend` takes. `software` says that its device has to be software, or must not be;
+    None: either will do."""
+
+    name: str
+    software: bool | None = None
+
+
+CPU = (ChainLink("native"), ChainLink("vector"))
+"""What `cpu` stands for, from the fastest on. The last one needs nothing but numpy."""
+
+CHAINS: Mapping[str, tuple[ChainLink, ...]] = {
+    "visual": (
+        ChainLink("metal", software=False), ChainLink("gl", software=False), *CPU, ChainLink("gl", software=True),
+    ),
+    "audio": CPU,
+    "compute": CPU,
+}
+
+FAMILIES = ("gl", "metal")
+"""Names that stand for a backend in each context: for pictures, `gl` is `gl_visual`."""
+
+
+def chain_of(context: str) -> tuple[ChainLink, ...]:
+    """What is preferred for a context, the best first. One that a package brings along runs as numbers do."""
+    return CHAINS.get(context, CPU)
+
+
+# What `weft bench` has measured on this machine: the costs that a choice goes by where they are known, in a file of
+# the user's cache folder, by device and driver.
+
+_NAMES = tuple(each.name for each in fields(Costs))
+
+
+def costs_file() -> Path:
+    """Where the file is, or would be."""
+    home = Path.home()
+    match sys.platform:
+        case "darwin":
+            folder = home / "Library" / "Caches"
+        case "win32":
+            folder = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
+        case _:
+            folder = home / ".cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or folder) / "weft" / "costs.json"
+
+
+@dataclass(frozen=True)
+class KnownCosts:
+    """The costs of devices that have been measured; `problem` says why there are none although there is a file."""
+
+    costs: Mapping[str, Costs] = field(default_factory=dict)
+    problem: str | None = None
+
+    def of(self, backend: str, device: DeviceInfo) -> Costs:
+        """Those of a device that a backend runs on; where it has not been measured, those that are believed."""
+        return self.costs.get(_key(backend, device), COSTS)
+
+
+def read_costs() -> KnownCosts:
+    """What is in the file. Never raises: what cannot be read is as good as not there."""
+    path = costs_file()
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return KnownCosts({key: _costs(given) for key, given in found.items()})
+    except FileNotFoundError:
+        return KnownCosts()
+    except (OSError, ValueError, TypeError, AttributeError, KeyError) as failure:
+        return KnownCosts({}, f"{path} is left aside: it cannot be understood ({failure}); weft bench writes it anew")
+
+
+def write_costs(backend: str, device: DeviceInfo, costs: Costs) -> Path:
+    """Adds those of a device to the file, or replaces them; gives its place. Raises OSError."""
+    path = costs_file()
+    known = {**read_costs().costs, _key(backend, device): costs}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made = path.with_suffix(f".{os.getpid()}")
+    made.write_text(json.dumps({key: asdict(each) for key, each in known.items()}, indent=2) + "\n", encoding="utf-8")
+    made.replace(path)
+    return path
+
+
+def _key(backend: str, device: DeviceInfo) -> str:
+    return f"{backend} · {device.name} · {device.driver or ''}"
+
+
+def _costs(given: Any) -> Costs:
+    """Costs, of what a file says. Raises ValueError, TypeError or KeyError for what are none."""
+    numbers = {name: float(given[name]) for name in _NAMES}
+    wrong = next((name for name, number in numbers.items() if not (math.isfinite(number) and number > 0)), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong} is {numbers[wrong]}")
+    return Costs(**numbers)
+
+
+# Which backend runs which context: what the user asked for, else the first of a chain that is available.
 
 OPTION, VARIABLE = "--backend", "WEFT_BACKEND"
 

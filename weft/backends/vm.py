@@ -1,20 +1,382 @@
-"""The reference machine: every element on its own, in double precision. Slow, plain, and can be traced: the oracle of
-every parity test."""
+"""The reference VM: bytecode, an element at a time, in double precision. All other backends are held to its results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import NOTHING, Refusals, check, pack_planes
-from weft.backends.interpreter import Interpreter, Machine, Trace
 from weft.backends.launch import Launch, Reals
-from weft.backends.memory import StateMemory
-from weft.backends.pixels import channels
-from weft.codegen.base import Kernel
+from weft.backends.memory import StateMemory, ticks_back
+from weft.backends.sampling import channels, sample
+from weft.codegen.bytecode import Instruction, StrandCall, assemble, row_of
+from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
+from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane
 from weft.ir.rates import Rate
+from weft.ops.spec import OpSpec
+
+# Interprets bytecode one element at a time, in double precision: the meaning that every other backend is held to.
+
+
+class TraceEvent(NamedTuple):
+    """One executed instruction: where it stands, the element (row, column) it ran for, and the stack behind it."""
+
+    rate: Rate
+    at: int
+    instruction: Instruction
+    element: tuple[int, int]
+    stack: tuple[float, ...]
+
+
+Trace: TypeAlias = Callable[[TraceEvent], None]
+
+
+@dataclass(slots=True)
+class RunningLoop:
+    """A loop while it runs."""
+
+    first: float
+    last: float
+    values: list[float]
+    index: float = 0.0
+    count: int = 0
+
+
+@dataclass(slots=True)
+class Machine:
+    """The state of one execution. `locals`, `coords` and the element are set by whoever runs a section."""
+
+    launch: Launch
+    memory: StateMemory
+    locals: list[float]
+    coords: dict[str, float]
+    row: int = 0
+    column: int = 0
+    stack: list[float] = field(default_factory=list)
+    loops: list[RunningLoop] = field(default_factory=list)
+    steps_left: int = 0
+    """How many steps the nest of loops may still make."""
+    loop_stopped: bool = False
+
+    def make_step(self, loop: RunningLoop) -> bool:
+        """Whether the loop goes on with another step, which is then set up."""
+        loop.index = loop.first + loop.count
+        if not loop.index <= loop.last:
+            return False
+        if loop.count == LOOP_STEPS or self.steps_left == 0:
+            self.loop_stopped = True
+            return False
+        self.steps_left -= 1
+        return True
+
+
+# One instruction, ready to run: gives the place to go on at, or None for the next one.
+Step: TypeAlias = Callable[[Machine], "int | None"]
+
+# Gives what is to run in place of the step of an instruction, which stands in the section of a rate.
+Alteration: TypeAlias = Callable[[Rate, Instruction, Step], Step]
+
+
+class Interpreter:
+    """The sections of a kernel, ready to run. `alter` is asked once for each instruction."""
+
+    def __init__(self, kernel: Kernel, trace: Trace | None = None, alter: Alteration | None = None) -> None:
+        self.kernel = kernel
+        self._bytecode = assemble(kernel)
+        self._trace = trace
+        codes = self._bytecode.codes
+        self._steps = {rate: _resolve(kernel, code) for rate, code in codes.items()}
+        if alter is not None:
+            self._steps = {
+                rate: tuple(map(partial(alter, rate), codes[rate], steps)) for rate, steps in self._steps.items()
+            }
+        self._straight = {rate for rate, code in codes.items() if not any(op == "LOOP" for op, _ in code)}
+        """The sections that run from front to back."""
+        self._constants: tuple[object, list[float]] = (None, [])
+
+    def begin(self, memory: StateMemory, launch: Launch) -> Machine:
+        """A machine that has run what comes once in a launch: the constant and the frame section. What the constant
+        section gave is kept for later launches."""
+        machine = Machine(launch, memory, [0.0] * len(self._bytecode.locals), {})
+        self._set_coords(machine, Rate.CONSTANT)
+        key = tuple(machine.coords.items())
+        if self._constants[0] != key:
+            self.run(Rate.CONSTANT, machine)
+            self._constants = (key, list(machine.locals))
+        machine.locals[:] = self._constants[1]
+        self._set_coords(machine, Rate.FRAME)
+        self.run(Rate.FRAME, machine)
+        return machine
+
+    def _set_coords(self, machine: Machine, rate: Rate) -> None:
+        for name, changes in self.kernel.coords:
+            if changes == rate:
+                machine.coords[name] = float(machine.launch.coords[name])
+
+    def run(self, rate: Rate, machine: Machine) -> None:
+        """Runs a section. What it returns is left on the stack."""
+        steps = self._steps.get(rate, ())
+        if self._trace is not None:
+            self._run_traced(rate, machine, steps)
+            return
+        if rate in self._straight:
+            for step in steps:
+                step(machine)
+            return
+        at, end = 0, len(steps)
+        while at < end:
+            target = steps[at](machine)
+            at = at + 1 if target is None else target
+
+    def _run_traced(self, rate: Rate, machine: Machine, steps: Sequence[Step]) -> None:
+        assert self._trace is not None
+        code = self._bytecode.code(rate)
+        at = 0
+        while at < len(steps):
+            target = steps[at](machine)
+            element = (machine.row, machine.column)
+            self._trace(TraceEvent(rate, at, code[at], element, tuple(machine.stack)))
+            at = at + 1 if target is None else target
+
+
+def _resolve(kernel: Kernel, code: Sequence[Instruction]) -> tuple[Step, ...]:
+    """A section as steps, with everything looked up that does not change from launch to launch."""
+    steps: list[Step] = []
+    loops = _Loops(code)
+    for at, instruction in enumerate(code):
+        row = row_of(*instruction)
+        if row is not None:
+            steps.append(_row(row))
+        elif instruction.op in _LOOP_STEPS:
+            steps.append(_LOOP_STEPS[instruction.op](loops, at, instruction.operand))
+        else:
+            steps.append(_STEPS[instruction.op](kernel, instruction.operand))
+    return tuple(steps)
+
+
+class _Loops:
+    """Where the loops of a section begin and end, and how deep each place is within them."""
+
+    def __init__(self, code: Sequence[Instruction]) -> None:
+        self.partner: dict[int, int] = {}
+        self.around: dict[int, dict[int, int]] = {}
+        """For each place that reads or ends a loop: the depth of the loop of each level around it."""
+        open_loops: list[tuple[int, int]] = []
+        for at, (op, operand) in enumerate(code):
+            if op in _LOOP_STEPS:
+                self.around[at] = {level: depth for depth, (level, _) in enumerate(open_loops)}
+            if op == "LOOP" and isinstance(operand, LoopShape):
+                open_loops.append((operand.level, at))
+            elif op == "NEXT":
+                _, begin = open_loops.pop()
+                self.partner[begin], self.partner[at] = at, begin
+
+
+def _row(row: OpSpec) -> Step:
+    """The step that computes a row of the table of operators and builtins."""
+    fold, count = row.fold, len(row.params)
+    truths = [at for at in range(count) if row.type_of_operand(at) == "truth"]
+
+    def unary(machine: Machine) -> None:
+        stack = machine.stack
+        stack[-1] = fold(stack[-1])
+
+    def binary(machine: Machine) -> None:
+        stack = machine.stack
+        right = stack.pop()
+        stack[-1] = fold(stack[-1], right)
+
+    def general(machine: Machine) -> None:
+        args = _pop(machine.stack, count)
+        for at in truths:
+            args[at] = 1.0 if args[at] != 0 else 0.0
+        machine.stack.append(fold(*args))
+
+    if truths or count not in (1, 2):
+        return general
+    return unary if count == 1 else binary
+
+
+def _pop(stack: list[float], count: int) -> list[float]:
+    start = len(stack) - count
+    values = stack[start:]
+    del stack[start:]
+    return values
+
+
+def _push(kernel: Kernel, value: float) -> Step:
+    return lambda machine: machine.stack.append(value)
+
+
+def _load_coord(kernel: Kernel, name: str) -> Step:
+    return lambda machine: machine.stack.append(machine.coords[name])
+
+
+def _load_uniform(kernel: Kernel, name: str) -> Step:
+    return lambda machine: machine.stack.append(float(machine.launch.uniforms[name]))
+
+
+def _load_local(kernel: Kernel, number: int) -> Step:
+    return lambda machine: machine.stack.append(machine.locals[number])
+
+
+def _store_local(kernel: Kernel, number: int) -> Step:
+    def step(machine: Machine) -> None:
+        machine.locals[number] = machine.stack.pop()
+
+    return step
+
+
+def _drop(kernel: Kernel, operand: None) -> Step:
+    def step(machine: Machine) -> None:
+        machine.stack.pop()
+
+    return step
+
+
+def _return(kernel: Kernel, operand: None) -> Step:
+    return lambda machine: None
+
+
+def _cell(kernel: Kernel, key: str) -> Callable[[Machine, float], Any]:
+    """Finds the planes of a slot as they were k ticks ago, as this kernel sees it."""
+    depth = kernel.slot(key).depth
+    finished = 1 if kernel.sweep == "points" else 0
+
+    def find(machine: Machine, k: float) -> Any:
+        return machine.memory.planes(key, ticks_back(k, depth, 1 - finished) + finished)
+
+    return find
+
+
+def _load_state(kernel: Kernel, place: SlotPlane) -> Step:
+    cell, plane, image = _cell(kernel, place.slot), place.plane, kernel.slot(place.slot).image
+
+    def step(machine: Machine) -> None:
+        found = cell(machine, machine.stack.pop())[plane]
+        machine.stack.append(float(found[machine.row, machine.column] if image else found))
+
+    return step
+
+
+def _sample_state(kernel: Kernel, place: SlotPlane) -> Step:
+    cell, plane = _cell(kernel, place.slot), place.plane
+
+    def step(machine: Machine) -> None:
+        k, x, y = _pop(machine.stack, 3)
+        machine.stack.append(sample(cell(machine, k)[plane], x, y))
+
+    return step
+
+
+def _store_state(kernel: Kernel, place: SlotPlane) -> Step:
+    key, plane = place
+    image = kernel.slot(key).image
+
+    def step(machine: Machine) -> None:
+        cell = machine.memory.ring(key)[machine.memory.cell(key)]
+        where = (plane, machine.row, machine.column) if image else (plane,)
+        cell[where] = machine.stack.pop()
+
+    return step
+
+
+def _sample_picture(kernel: Kernel, place: PicturePlane) -> Step:
+    path, plane = place
+
+    def step(machine: Machine) -> None:
+        x, y = _pop(machine.stack, 2)
+        machine.stack.append(sample(machine.launch.pictures[path][:, :, plane], x, y))
+
+    return step
+
+
+def _load_strand(kernel: Kernel, strand: StrandCall) -> Step:
+    ref, count = strand.ref, strand.coordinates
+
+    def step(machine: Machine) -> None:
+        value = machine.launch.strands[ref](*_pop(machine.stack, count))
+        machine.stack.append(float(np.asarray(value).reshape(())))
+
+    return step
+
+
+_STEPS: Mapping[str, Callable[[Kernel, Any], Step]] = {
+    "PUSH": _push,
+    "PUSH_BITS": _push,
+    "LOAD_COORD": _load_coord,
+    "LOAD_UNIFORM": _load_uniform,
+    "LOAD_LOCAL": _load_local,
+    "STORE_LOCAL": _store_local,
+    "DROP": _drop,
+    "LOAD_STATE": _load_state,
+    "SAMPLE_STATE": _sample_state,
+    "STORE_STATE": _store_state,
+    "SAMPLE_PICTURE": _sample_picture,
+    "LOAD_STRAND": _load_strand,
+    "RETURN": _return,
+}
+
+
+def _begin_loop(loops: _Loops, at: int, shape: LoopShape) -> Step:
+    behind = loops.partner[at] + 1
+    outermost = not loops.around[at]
+
+    def step(machine: Machine) -> int | None:
+        first, last, *values = _pop(machine.stack, 2 + shape.carried)
+        if outermost:
+            machine.steps_left = NEST_STEPS
+        loop = RunningLoop(first, last, values)
+        if machine.make_step(loop):
+            machine.loops.append(loop)
+            return None
+        machine.stack.extend(values)
+        return behind
+
+    return step
+
+
+def _end_step(loops: _Loops, at: int, shape: LoopShape) -> Step:
+    body = loops.partner[at] + 1
+
+    def step(machine: Machine) -> int | None:
+        loop = machine.loops[-1]
+        loop.values = _pop(machine.stack, shape.carried)
+        loop.count += 1
+        if machine.make_step(loop):
+            return body
+        machine.loops.pop()
+        machine.stack.extend(loop.values)
+        return None
+
+    return step
+
+
+def _load_index(loops: _Loops, at: int, level: int) -> Step:
+    depth = loops.around[at][level]
+    return lambda machine: machine.stack.append(machine.loops[depth].index)
+
+
+def _load_carried(loops: _Loops, at: int, value: LoopValue) -> Step:
+    depth, k = loops.around[at][value.level], value.k
+    return lambda machine: machine.stack.append(machine.loops[depth].values[k])
+
+
+_LOOP_STEPS: Mapping[str, Callable[[_Loops, int, Any], Step]] = {
+    "LOOP": _begin_loop,
+    "NEXT": _end_step,
+    "LOAD_INDEX": _load_index,
+    "LOAD_CARRIED": _load_carried,
+}
+
+
+# The reference machine: every element on its own, in double precision. Slow, plain, and can be traced: the oracle of
+# every parity test.
 
 
 class ReferenceExecutor:

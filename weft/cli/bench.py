@@ -14,13 +14,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from weft.backends import llvm
 from weft.backends.cpu import EXECUTORS, executor_problem
 from weft.backends.hardware import cores
-from weft.backends.known_costs import read_costs, write_costs
-from weft.backends.native import NativeExecutor
+from weft.backends.native.executor import NativeExecutor
+from weft.backends.native.llvm import runs_here
 from weft.backends.registry import Registry, load_registry
-from weft.backends.select import Choice, contexts_of, refused
+from weft.backends.select import Choice, contexts_of, read_costs, refused, write_costs
 from weft.cli.console import Missing, output, say
 from weft.cli.patch import SIZE, NumberRange, compile_file, shipped_patches
 from weft.codegen.native.target import ISAS, TIERS, Isa
@@ -340,7 +339,7 @@ def _isa(name: str) -> Isa:
     if name not in ISAS:
         raise click.UsageError(f'there is no code for "{name}" ({did_you_mean(name, ISAS) or ", ".join(ISAS)})')
     problem = executor_problem(NativeExecutor.name)
-    if problem is None and not llvm.runs_here(ISAS[name]):
+    if problem is None and not runs_here(ISAS[name]):
         problem = f"this processor does not run code for {ISAS[name].title}"
     if problem is not None:
         raise Missing(problem)

@@ -10,15 +10,14 @@ from types import MappingProxyType
 import click
 
 from weft.backends.cpu import executor_problem
-from weft.backends.native import Listing, NativeExecutor
+from weft.backends.native.executor import Listing, NativeExecutor
 from weft.cli.console import Missing, make_folder, output, say, show, write_file
 from weft.cli.patch import FILE, compile_file
 from weft.codegen import glsl, msl
-from weft.codegen.base import Kernel
-from weft.codegen.clike.names import remark
+from weft.codegen.clike.language import remark
 from weft.codegen.clike.shader import Shader, UnsuitableError, plain
-from weft.codegen.disassemble import disassemble
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Kernel, Unit
+from weft.codegen.verify import disassemble
 from weft.errors import did_you_mean
 from weft.graph.draw import to_text as graph_text
 from weft.ir.serialize import to_text as ir_text

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from weft.backends.base import DeviceInfo
-from weft.backends.estimate import Need, by_device, size_text, total
+from weft.backends.placement import Need, by_device, size_text, total
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, passed, unavailable
 from weft.cli.console import output, say, show

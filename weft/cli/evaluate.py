@@ -12,14 +12,13 @@ import click
 
 from weft.backends.cpu import EXECUTORS, executor_problem
 from weft.backends.executor import Executor
-from weft.backends.interpreter import TraceEvent
 from weft.backends.registry import load_registry
 from weft.backends.select import Choice, choose
-from weft.backends.vm import ReferenceExecutor
+from weft.backends.vm import ReferenceExecutor, TraceEvent
 from weft.cli.console import Missing, output, say, show
 from weft.cli.patch import FILE, SIZE, probe
-from weft.codegen.disassemble import instruction_text
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
+from weft.codegen.verify import instruction_text
 from weft.contexts import VISUAL, ContextTable
 from weft.errors import Source, did_you_mean
 from weft.graph.domain import BASES, FIELDS, FIXED_FIELDS, Coordinates, Environment

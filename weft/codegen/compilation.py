@@ -1,20 +1,570 @@
-"""From a subgraph to its kernels: lowering, the passes, and the values."""
+"""From a subgraph to its kernels: lowering, the passes, and the place where each value is computed."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import TypeAlias, TypedDict
 
-from weft.codegen.base import LOOP_STEPS, NEST_STEPS
-from weft.codegen.kernels import compile_feeds, compile_kernel, compile_points
-from weft.codegen.serialize import content_hash
-from weft.codegen.unit import Unit
-from weft.contexts import ContextTable
+from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Allocation, Kernel, Unit, content_hash
+from weft.codegen.values import Node, Note, Scalar, Section, SectionBuilder, Store
+from weft.contexts import COMPUTE, ContextSpec, ContextTable
 from weft.graph.budget import Budget
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
-from weft.ir.expr import Lowered, Pool
+from weft.ir.expr import Expr, LoopShape, LoopValue, Lowered, PicturePlane, Pool, SlotPlane, StateSlot, StrandRef
 from weft.ir.lower import lower
 from weft.ir.passes import PassContext, run_passes
-from weft.ir.rates import long_loops
+from weft.ir.rates import Rate, long_loops, rates
+from weft.ir.verify import MalformedError, type_of
+
+# Decides where each expression is computed: in which section, and inside or before which loop.
+
+# What is given, and so there wherever it is used.
+LEAVES = frozenset({"const", "bits", "coord", "uniform", "loop_index", "loop_value"})
+
+
+@dataclass(eq=False, slots=True)
+class Region:
+    """A stretch of code that runs as a whole: a section, or the body of a loop within `parent`. `needs` are values of
+    the parent that the body uses, and that have to be ready before the loop starts."""
+
+    rate: Rate
+    parent: Region | None = None
+    level: int = -1
+    depth: int = 0
+    needs: dict[Place, None] = field(default_factory=dict)
+
+    def around(self, level: int) -> Region:
+        """This region or the nearest one around it that is the body of a loop of this level."""
+        region: Region | None = self
+        while region is not None and region.level != level:
+            region = region.parent
+        if region is None:
+            raise LookupError(f"no loop of level {level} around")
+        return region
+
+
+@dataclass(eq=False, slots=True)
+class Place:
+    """The one place where an expression is computed for all its users in and below `region`. That of a loop is one for
+    all its values: `outs` are those that are used, `kept` those that it carries, and `body` is the region of its
+    steps."""
+
+    node: Expr
+    region: Region
+    outs: tuple[int, ...]
+    kept: tuple[int, ...] = (0,)
+    body: Region | None = None
+
+
+# A use of an expression: where, and which of its values, if it is a loop.
+_Use: TypeAlias = tuple[Region, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """An expression that a section has to compute."""
+
+    node: Expr
+    rate: Rate
+
+
+class Placement:
+    """Where each expression below the roots is computed.
+
+    With `hoist`, that is the rarest section that its rate allows, and outside every loop whose variables it does not
+    mention. Without, it is the innermost place that all its users in a section share.
+    """
+
+    def __init__(self, roots: Iterable[Root], rate: dict[Expr, Rate], hoist: bool) -> None:
+        """`rate` holds that of everything below the roots, operands first."""
+        self.sections = {r: Region(r) for r in Rate}
+        self._crossing: dict[Rate, dict[Place, None]] = {r: {} for r in Rate}
+        self._rate = rate
+        self._hoist = hoist
+        self._values: dict[Expr, list[Place]] = {}
+        self._uses: defaultdict[Expr, list[_Use]] = defaultdict(list)
+        for root in roots:
+            self._use((root.node,), self.sections[root.rate])
+        for node in reversed(rate):
+            uses = self._uses.pop(node, None)
+            if uses is not None:
+                self._place(node, uses)
+
+    def crossing(self, rate: Rate) -> list[Place]:
+        """The values of a section that other sections use, operands first."""
+        return sorted(self._crossing[rate], key=lambda value: value.node.index)
+
+    def value(self, node: Expr, region: Region) -> Place:
+        """The value that stands for an expression where `region` uses it."""
+        values = self._values[node]
+        if len(values) > 1:
+            return next(v for v in values if _within(region, v.region))
+        return values[0]
+
+    def _use(self, nodes: Iterable[Expr], region: Region) -> None:
+        for node in nodes:
+            if node.op == "loop_out":
+                self._uses[node.args[0]].append((region, node.attr if isinstance(node.attr, int) else 0))
+            elif node.op not in LEAVES:
+                self._uses[node].append((region, 0))
+
+    def _place(self, node: Expr, uses: list[_Use]) -> None:
+        for home, group in self._homes(node, uses).items():
+            region = home if self._hoist else _innermost(node, [used_in for used_in, _ in group])
+            outs = (0,) if len(group) == 1 and not group[0][1] else tuple(sorted({out for _, out in group}))
+            value = Place(node, region, outs)
+            self._values.setdefault(node, []).append(value)
+            for used_in, _ in group:
+                if used_in is not region:
+                    self._leave(value, used_in)
+            self._use_operands(value)
+
+    def _homes(self, node: Expr, uses: list[_Use]) -> Mapping[Region, list[_Use]]:
+        """The outermost regions where the expression may be computed, with the uses that each serves."""
+        if self._hoist and not node.free:
+            return {self.sections[self._rate[node]]: uses}
+        homes: dict[Region, list[_Use]] = {}
+        for use in uses:
+            used_in = use[0]
+            home = used_in.around(node.free.bit_length() - 1) if node.free else self.sections[used_in.rate]
+            homes.setdefault(home, []).append(use)
+        return homes
+
+    def _use_operands(self, value: Place) -> None:
+        node, region = value.node, value.region
+        if not isinstance(node.attr, LoopShape):
+            self._use(node.args, region)
+            return
+        bounds, starts, nexts = loop_parts(node)
+        value.kept = _kept(node.attr.level, nexts, value.outs)
+        value.body = Region(region.rate, region, node.attr.level, region.depth + 1)
+        self._use((*bounds, *(starts[k] for k in value.kept)), region)
+        self._use([nexts[k] for k in value.kept], value.body)
+
+    def _leave(self, value: Place, used_in: Region) -> None:
+        """Notes that a value is used outside the code of its own region."""
+        body: Region | None = used_in
+        while body is not None and body.parent is not value.region:
+            body = body.parent
+        if body is not None:
+            body.needs[value] = None
+        else:
+            self._crossing[value.region.rate][value] = None
+
+
+def loop_parts(loop: Expr) -> tuple[tuple[Expr, ...], tuple[Expr, ...], tuple[Expr, ...]]:
+    """The bounds of a loop, what it carries before the first step, and what follows that in each step."""
+    count = (len(loop.args) - 2) // 2
+    return loop.args[:2], loop.args[2 : 2 + count], loop.args[2 + count :]
+
+
+def _kept(level: int, nexts: Sequence[Expr], outs: Sequence[int]) -> tuple[int, ...]:
+    """The carried values that are needed for some of them: what a loop carries only because a text names it is left
+    out."""
+    if len(outs) == len(nexts):
+        return tuple(range(len(nexts)))
+    reads = _carried_below(level, nexts)
+    kept, todo = set[int](), list(outs)
+    while todo:
+        k = todo.pop()
+        if k not in kept:
+            kept.add(k)
+            todo += reads[k]
+    return tuple(sorted(kept))
+
+
+def _carried_below(level: int, nexts: Sequence[Expr]) -> list[frozenset[int]]:
+    """Which values that the loop of a level carries each of these is made of."""
+    nodes: set[Expr] = set()
+    todo = list(nexts)
+    while todo:
+        node = todo.pop()
+        if node.free >> level & 1 and node not in nodes:
+            nodes.add(node)
+            todo += node.args
+    found: dict[Expr, frozenset[int]] = {}
+    nothing: frozenset[int] = frozenset()
+    for node in sorted(nodes, key=attrgetter("index")):
+        if isinstance(node.attr, LoopValue) and node.attr.level == level:
+            found[node] = frozenset((node.attr.k,))
+        else:
+            found[node] = nothing.union(*(found.get(arg, nothing) for arg in node.args))
+    return [found.get(node, nothing) for node in nexts]
+
+
+def _within(region: Region | None, outer: Region) -> bool:
+    while region is not None and region is not outer:
+        region = region.parent
+    return region is outer
+
+
+def _innermost(node: Expr, regions: list[Region]) -> Region:
+    """The innermost region around all of these where an expression may be: levels grow from loop to loop inwards."""
+    region = _common(regions)
+    if isinstance(node.attr, LoopShape):
+        while region.parent is not None and region.level >= node.attr.level:
+            region = region.parent
+    return region
+
+
+def _common(regions: list[Region]) -> Region:
+    """The innermost region around all of these, which lie in one section."""
+    common = regions[0]
+    for region in regions[1:]:
+        inner, outer = region, common
+        while inner is not outer:
+            if inner.depth < outer.depth:
+                inner, outer = outer, inner
+            assert inner.parent is not None
+            inner = inner.parent
+        common = inner
+    return common
+
+
+# What people call the values of a kernel: names from the patch for listings, and the lines that they come from.
+
+# A longer name is cut; it only has to be recognised in a listing.
+_LENGTH = 24
+
+
+class Namer:
+    """Names the expressions of a `pool`; by their numbers where there is none."""
+
+    def __init__(self, pool: Pool | None) -> None:
+        self._pool = pool
+        self._results: dict[tuple[Expr, int], Expr] = {}
+        """What stands for each value behind a loop that has a name."""
+        if pool is not None:
+            for node in pool.named():
+                if node.op == "loop_out" and isinstance(node.attr, int):
+                    self._results[node.args[0], node.attr] = node
+
+    def title(self, node: Expr, out: int, several: bool) -> str:
+        """The name of a local that holds an expression, or value `out` of the `several` of a loop: what the patch calls
+        it, else its text, else its number."""
+        name = self._name(node, out)
+        if name is None:
+            span = self._pool.span(node) if self._pool is not None else None
+            text = " ".join(span.text.split()) if span else f"t{node.index}"
+            name = text if len(text) <= _LENGTH else text[: _LENGTH - 1] + "…"
+            if several:
+                name += f".{out}"
+        return name
+
+    def note(self, node: Expr, out: int) -> Note | None:
+        """The note on an expression, or on value `out` of a loop; None if the patch has no name for it."""
+        name = self._name(node, out)
+        if name is None or self._pool is None:
+            return None
+        span = self._pool.span(node)
+        if span is None:
+            return Note(name, "", 0, "")
+        line, _ = span.source.position(span.start)
+        return Note(name, span.source.name, line, span.source.line(line).strip())
+
+    def _name(self, node: Expr, out: int) -> str | None:
+        if self._pool is None or node.op in LEAVES:
+            return None
+        meant = self._results.get((node, out)) if node.op == "loop" else node
+        return self._pool.name(meant) if meant is not None else None
+
+
+# From lowered IR to kernels: each expression becomes a value of the section where it is computed.
+
+
+def compile_kernel(lowered: Lowered, spec: ContextSpec, optimise: bool = True, pool: Pool | None = None) -> Kernel:
+    """The kernel that computes the outputs over the sweep of a context and advances the state.
+
+    Without `optimise`, everything is computed at every element (state that is one number: once a tick), where the
+    text has it. The `pool` of its expressions knows what the text calls them.
+
+    Raises MalformedError if state that is one number would have to change within a tick.
+    """
+    ticks_by_element = spec.ticks == "element"
+    slots = {slot.key: slot for slot in lowered.slots}
+    rate = rates(lowered.swept, spec, slots)
+    coords = {name: _coordinate_rate(spec, name) for name in _coordinates(rate)}
+    program = _KernelBuilder(slots, coords, points=False, namer=Namer(pool))
+    updates: list[_Update] = []
+    for update in lowered.updates:
+        by_element = ticks_by_element or slots[update.slot].image
+        section = Rate.ELEMENT if by_element else Rate.FRAME
+        if rate[update.value] > section:
+            raise MalformedError(f"{update.slot} is one number, but its value is a {rate[update.value].title}'s")
+        updates.append(_Update(section, SlotPlane(update.slot, update.plane), update.value))
+    outputs = [output.value for output in lowered.outputs]
+    return Kernel(
+        name=lowered.name,
+        context=lowered.context,
+        sweep="grid",
+        tick="element" if ticks_by_element else "launch",
+        sections=program.sections(outputs, updates, rate, optimise),
+        outputs=tuple(output.label for output in lowered.outputs),
+        slots=lowered.slots,
+        **program.inputs(),
+    )
+
+
+def compile_points(lowered: Lowered, strand: StrandRef, spec: ContextSpec, pool: Pool | None = None) -> Kernel:
+    """The kernel that computes one exposed strand at any list of points, each with all coordinates of its own.
+
+    Raises KeyError if the strand is not exposed.
+    """
+    value = dict(lowered.exposed)[strand]
+    slots = {slot.key: slot for slot in lowered.slots}
+    rate = rates([value], spec, slots, points=True)
+    coords = {**dict.fromkeys(_coordinates(rate), Rate.ELEMENT), "x": Rate.ELEMENT, "y": Rate.ELEMENT}
+    program = _KernelBuilder(slots, coords, points=True, namer=Namer(pool))
+    sections = program.sections([value], [], rate, optimise=True)
+    return Kernel(
+        name=f"{lowered.name}: {strand}",
+        context=lowered.context,
+        sweep="points",
+        tick="launch",
+        sections=sections,
+        outputs=(str(strand),),
+        slots=tuple(slot for slot in lowered.slots if slot.key in program.used_slots),
+        **program.inputs(),
+    )
+
+
+def compile_feeds(lowered: Lowered, optimise: bool = True, pool: Pool | None = None) -> Kernel:
+    """The kernel that computes, once a frame, what a context that streams is given by others; its outputs bear the
+    names of the coordinates that these become."""
+    alone = Lowered(f"{lowered.name}: feeds", COMPUTE.name, lowered.feeds, (), (), ())
+    return compile_kernel(alone, COMPUTE, optimise, pool)
+
+
+def _coordinate_rate(spec: ContextSpec, name: str) -> Rate:
+    sweep = spec.sweep_of(name)
+    return Rate.CONSTANT if sweep == "once" else Rate[sweep.upper()]
+
+
+def _coordinates(nodes: Iterable[Expr]) -> set[str]:
+    return {str(node.attr) for node in nodes if node.op == "coord"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """What becomes a plane of a slot, in the section of a rate."""
+
+    rate: Rate
+    slot: SlotPlane
+    value: Expr
+
+
+class _KernelInputs(TypedDict):
+    coords: tuple[tuple[str, Rate], ...]
+    uniforms: tuple[str, ...]
+    strands: tuple[StrandRef, ...]
+    pictures: tuple[str, ...]
+    locals: tuple[Allocation, ...]
+
+
+@dataclass
+class _KernelBuilder:
+    """Builds the sections of one kernel, and collects what they refer to. `coords` says how often each coordinate
+    changes."""
+
+    slots: Mapping[str, StateSlot]
+    coords: Mapping[str, Rate]
+    points: bool
+    namer: Namer
+    locals: list[Allocation] = field(default_factory=list)
+    crossing: dict[tuple[Place, int], int] = field(default_factory=dict)
+    """The locals of what sections read of one another, each with its number among the values of a loop."""
+    used_coords: set[str] = field(default_factory=set)
+    uniforms: set[str] = field(default_factory=set)
+    strands: set[StrandRef] = field(default_factory=set)
+    pictures: set[str] = field(default_factory=set)
+    used_slots: set[str] = field(default_factory=set)
+
+    def sections(
+        self, outputs: list[Expr], updates: list[_Update], rate: dict[Expr, Rate], optimise: bool
+    ) -> tuple[Section, ...]:
+        """Every section that has something to do."""
+        roots = [Root(update.value, update.rate) for update in updates]
+        roots += [Root(value, Rate.ELEMENT) for value in outputs]
+        placement = Placement(roots, rate, hoist=optimise)
+        made = []
+        for section, region in placement.sections.items():
+            own = [update for update in updates if update.rate == section]
+            shown = outputs if section == Rate.ELEMENT else []
+            crossing = placement.crossing(section)
+            if section == Rate.ELEMENT or own or crossing:
+                made.append(_SectionWriter(self, placement, region).section(crossing, own, shown))
+        return tuple(made)
+
+    def inputs(self) -> _KernelInputs:
+        """The fields of a kernel that say what its values refer to."""
+        return {
+            "coords": tuple((name, self.coords[name]) for name in sorted(self.used_coords)),
+            "uniforms": tuple(sorted(self.uniforms)),
+            "strands": tuple(sorted(self.strands)),
+            "pictures": tuple(sorted(self.pictures)),
+            "locals": tuple(self.locals),
+        }
+
+    def allocate(self, place: Place, out: int) -> int:
+        """A new local for an expression, or for one of the values of a loop."""
+        name = self.namer.title(place.node, out, len(place.outs) > 1)
+        self.locals.append(Allocation(name, place.region.rate, type_of(place.node)))
+        self.crossing[place, out] = len(self.locals) - 1
+        return len(self.locals) - 1
+
+
+class _SectionWriter:
+    """Builds one section. What is to do is kept in a list, not on Python's stack: expressions are deep."""
+
+    def __init__(self, program: _KernelBuilder, placement: Placement, region: Region) -> None:
+        self._program = program
+        self._placement = placement
+        self._region = region
+        self._builder = SectionBuilder()
+        self._leaves: dict[Expr, Node] = {}
+        self._made: dict[Place, dict[int, Node]] = {}
+        """The values of what is done, by their numbers among those of a loop (0 for what is no loop)."""
+        self._begun: set[Place] = set()
+        """Loops whose bodies are being built, or have been."""
+        self._carried: dict[int, tuple[int, ...]] = {}
+        """Which values the loops that are being built carry, by their levels."""
+        self._notes: dict[Node, Note] = {}
+
+    def section(self, crossing: list[Place], updates: list[_Update], outputs: list[Expr]) -> Section:
+        """The section that computes all these."""
+        self._compute(crossing)
+        stores = [Store(update.slot, self._real_root(update.value)) for update in updates]
+        self._program.used_slots.update(store.place.slot for store in stores)
+        shown = [self._root(value) for value in outputs]
+        read = {self._program.allocate(place, out): self._made[place][out] for place in crossing for out in place.outs}
+        return Section(
+            self._region.rate, tuple(self._builder.nodes), tuple(shown), tuple(stores), read, self._notes
+        )
+
+    def _real_root(self, value: Expr) -> Node:
+        return self._builder.converted(self._root(value), "real")
+
+    def _root(self, value: Expr) -> Node:
+        self._compute(self._needed((value,), self._region))
+        return self._operand(value, self._region)
+
+    def _compute(self, places: list[Place]) -> None:
+        """Builds values, and before each what it is made of, in the order of its operands."""
+        made, region = self._made, self._region
+        todo = [(place, False) for place in reversed(places)]
+        while todo:
+            place, ready = todo.pop()
+            if place in made or place.region.rate != region.rate:
+                continue
+            if place.body is not None:
+                self._loop(place, place.body, ready, todo)
+            elif ready:
+                made[place] = {0: self._noted(place, 0, self._operation(place))}
+            else:
+                needed = self._needed(place.node.args, place.region)
+                if needed:
+                    todo.append((place, True))
+                    todo += [(each, False) for each in reversed(needed)]
+                else:
+                    made[place] = {0: self._noted(place, 0, self._operation(place))}
+
+    def _loop(self, place: Place, body: Region, ready: bool, todo: list[tuple[Place, bool]]) -> None:
+        bounds, starts, nexts = loop_parts(place.node)
+        if not ready:
+            before = sorted(body.needs, key=lambda needed: needed.node.index)
+            before += self._needed((*bounds, *(starts[k] for k in place.kept)), place.region)
+            todo.append((place, True))
+            todo += [(each, False) for each in reversed(before)]
+        elif place not in self._begun:
+            self._begun.add(place)
+            args = [self._operand(arg, place.region) for arg in (*bounds, *(starts[k] for k in place.kept))]
+            self._builder.begin_loop(body.level, args)
+            self._carried[body.level] = place.kept
+            todo.append((place, True))
+            todo += [(each, False) for each in reversed(self._needed([nexts[k] for k in place.kept], body))]
+        else:
+            following = [self._operand(nexts[k], body) for k in place.kept]
+            loop = self._builder.end_loop(following)
+            self._made[place] = {
+                out: self._noted(place, out, self._builder.result(loop, place.kept.index(out))) for out in place.outs
+            }
+
+    def _noted(self, place: Place, out: int, made: Node) -> Node:
+        note = self._program.namer.note(place.node, out)
+        if note is not None:
+            self._notes[made] = note
+        return made
+
+    def _needed(self, nodes: Iterable[Expr], region: Region) -> list[Place]:
+        """What has to be computed before some expressions are used."""
+        value = self._placement.value
+        return [
+            value(node.args[0] if node.op == "loop_out" else node, region) for node in nodes if node.op not in LEAVES
+        ]
+
+    def _operation(self, place: Place) -> Node:
+        """Appends what computes an expression from its operands."""
+        node, builder, program = place.node, self._builder, self._program
+        op, attr = node.op, node.attr
+        args = [self._operand(arg, place.region) for arg in node.args]
+        match attr:
+            case None:
+                return builder.add(op, args)
+            case SlotPlane(slot, _):
+                program.used_slots.add(slot)
+                if program.points and len(args) == 1 and program.slots[slot].image:
+                    args += [self._coord("x"), self._coord("y")]
+                return builder.add("sample" if len(args) > 1 else "state", args, attr)
+            case PicturePlane(picture, _):
+                program.pictures.add(picture)
+            case StrandRef():
+                program.strands.add(attr)
+            case _:
+                raise MalformedError(f"{node}: nothing computes this")
+        return builder.add(op, args, attr)
+
+    def _operand(self, node: Expr, region: Region) -> Node:
+        """The value that stands for an expression where `region` uses it; it has been computed."""
+        if node.op in LEAVES:
+            return self._leaf(node)
+        out = 0
+        if node.op == "loop_out" and isinstance(node.attr, int):
+            out, node = node.attr, node.args[0]
+        place = self._placement.value(node, region)
+        if place.region.rate == self._region.rate:
+            return self._made[place][out]
+        number = self._program.crossing[place, out]
+        return self._builder.local(number, place.region.rate, type_of(node))
+
+    def _leaf(self, node: Expr) -> Node:
+        match node.op, node.attr:
+            case "loop_index", int(level):
+                return self._builder.index(level)
+            case "loop_value", LoopValue(level, k):
+                return self._builder.carried(level, self._carried[level].index(k))
+        made = self._leaves.get(node)
+        if made is None:
+            made = self._leaves[node] = self._given(node)
+        return made
+
+    def _given(self, node: Expr) -> Node:
+        match node.op, node.attr:
+            case "coord", str(name):
+                return self._coord(name)
+            case "uniform", str(name):
+                self._program.uniforms.add(name)
+                return self._builder.leaf("scalar", Scalar("uniform", name, "real"))
+        return self._builder.leaf(node.op, node.attr)
+
+    def _coord(self, name: str) -> Node:
+        self._program.used_coords.add(name)
+        return self._builder.coord(name, self._program.coords[name])
+
+
+# From a subgraph to its kernels: lowering, the passes, and the values.
 
 
 def compile_unit(

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
-from weft.codegen.base import Kernel
-from weft.codegen.clike.document import block, document, shared_functions, structure, without_functions
-from weft.codegen.clike.emit import emit
-from weft.codegen.clike.language import CodeLine, Language, ProgramParts
-from weft.codegen.clike.memory import slot_name, written_names
-from weft.codegen.clike.names import Identifiers, identifier, remark
+from weft.codegen.clike.body import emit, slot_name, written_names
+from weft.codegen.clike.language import (
+    CodeLine, Identifiers, Language, ProgramParts, block, document, identifier, remark, shared_functions, structure,
+    without_functions
+)
 from weft.codegen.clike.prelude import Helper
 from weft.codegen.clike.shader import Bound, LaunchExtent, Shader, UnsuitableError, image_to_write
+from weft.codegen.kernel import Kernel
 from weft.codegen.native.layout import Head
 from weft.ir.expr import SlotPlane, StateSlot
 from weft.ir.rates import Rate
@@ -221,7 +221,8 @@ class Glsl(Language):
         if parts.stops:
             heads.append(f"{flat} met_limit;")
             ends.append("imageStore(met_limit, at, vec4(float(stopped)));")
-        columns, rows = (parts.frame.read(extent, extent.value, "int") for extent in (LaunchExtent.COLUMNS, LaunchExtent.ROWS))
+        extents = (LaunchExtent.COLUMNS, LaunchExtent.ROWS)
+        columns, rows = (parts.frame.read(extent, extent.value, "int") for extent in extents)
         start = ["ivec2 at = ivec2(gl_GlobalInvocationID.xy);", f"if (at.x >= {columns} || at.y >= {rows}) return;"]
         for name, size in (("x", columns), ("y", rows)):
             if name in parts.coords:

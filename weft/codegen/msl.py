@@ -13,14 +13,14 @@ from math import copysign
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
-from weft.codegen.base import Kernel
-from weft.codegen.clike.document import block, document, shared_functions, structure, without_functions
-from weft.codegen.clike.emit import emit
-from weft.codegen.clike.language import CodeLine, Language, ProgramParts
-from weft.codegen.clike.memory import slot_name
-from weft.codegen.clike.names import Identifiers, identifier, remark
+from weft.codegen.clike.body import emit, slot_name
+from weft.codegen.clike.language import (
+    CodeLine, Identifiers, Language, ProgramParts, block, document, identifier, remark, shared_functions, structure,
+    without_functions
+)
 from weft.codegen.clike.prelude import FUSED, Helper
 from weft.codegen.clike.shader import Bound, BufferSpec, BufferUse, LaunchExtent, Shader, UnsuitableError
+from weft.codegen.kernel import Kernel
 from weft.codegen.native.layout import Head, PictureWord
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate

@@ -13,7 +13,7 @@ from weft.backends.base import Backend
 from weft.backends.executor import Refusal
 from weft.backends.placement import stays_on_cpu
 from weft.backends.select import Choice
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
 from weft.errors import WeftError
 
 # Of so many units it is remembered whether they suit their backend.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from weft.codegen.compilation import compile_unit
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Source, Span, WeftError
 from weft.graph.budget import Budget

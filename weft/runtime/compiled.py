@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable, is_smoothed
 from weft.names import is_view
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.prefetch_of import Place, Prefetch, prefetch_of, rows
 from weft.backends.base import Backend, Bindable, Compiled, Env, NoHandle, Reading, Values, as_array
 from weft.backends.launch import VIEW, Getter, Reals, Value
-from weft.codegen.unit import Unit
+from weft.backends.reads import Place, Prefetch, prefetch_of, rows
+from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.names import StrandRef, viewed
 

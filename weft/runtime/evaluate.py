@@ -15,9 +15,8 @@ from weft.backends.base import Backend, Compiled, Env, as_array
 from weft.backends.executor import Executor
 from weft.backends.launch import Launch, Picture, Value, picture_coords
 from weft.backends.memory import StateMemory, bytes_needed
-from weft.codegen.base import Kernel
 from weft.codegen.compilation import compile_unit
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import VISUAL, ContextTable
 from weft.errors import Diagnostic, Report, Source, did_you_mean, error
 from weft.graph.names import collect

@@ -13,7 +13,7 @@ import numpy as np
 from weft.backends.base import Backend, Compiled, Coordinator, DeviceLostError, Env, Values
 from weft.backends.cpu import CpuBackend
 from weft.backends.null import Null, NullCompiled
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
 from weft.errors import WeftError
 from weft.runtime.assignment import reason_of
 from weft.runtime.compiled import CompiledProgram

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Span
 from weft.graph.nodes import Patch

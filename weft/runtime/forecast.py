@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from weft.codegen.base import LOOP_STEPS, NEST_STEPS
+from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.contexts import ContextSpec, ContextTable
 from weft.errors import Diagnostic, Source, WeftError
 from weft.graph.nodes import Subgraph

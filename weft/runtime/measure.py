@@ -16,21 +16,19 @@ from typing import Literal
 import numpy as np
 
 import weft
-from weft.backends import hardware, llvm
+from weft.backends import hardware
 from weft.backends.base import Backend, Compiled, Coordinator, Env, SampleBlock
 from weft.backends.cpu import EXECUTORS, CpuBackend, executor_problem
-from weft.backends.estimate import check_room, needs_of
 from weft.backends.executor import Executable, Executor
-from weft.backends.known_costs import KnownCosts
 from weft.backends.launch import Getter, Launch, Picture, StreamCoords, Value, blank_view, picture_coords
 from weft.backends.memory import StateMemory
-from weft.backends.native import NativeExecutor
-from weft.backends.placement import Costs, operations
+from weft.backends.native.executor import NativeExecutor
+from weft.backends.native.llvm import plainest
+from weft.backends.placement import Costs, check_room, needs_of, operations
 from weft.backends.registry import Registry, load_registry
-from weft.backends.select import Choice, choose
-from weft.codegen.base import Kernel
+from weft.backends.select import Choice, KnownCosts, choose
+from weft.codegen.kernel import Kernel, Unit
 from weft.codegen.native.target import Isa
-from weft.codegen.unit import Unit
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable, is_smoothed
 from weft.errors import Source
 from weft.media.pictures import load_picture
@@ -95,7 +93,7 @@ class ExecutorConfig:
     def loader(self) -> Executor:
         """An executor of its own."""
         if self.isa is not None:
-            return NativeExecutor(llvm.plainest(self.isa))
+            return NativeExecutor(plainest(self.isa))
         return EXECUTORS[self.executor]()
 
 

@@ -9,7 +9,7 @@ names a file that takes a line for every time that somebody looks for the device
 import os
 
 from weft.backends.base import Backend, Capabilities, DeviceInfo, DeviceLostError
-from weft.backends.cpu_visual import CpuVisual
+from weft.backends.cpu import CpuVisual
 
 REASON = "somebody pulled the plug"
 MEMORY = 8_000_000

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from weft.backends.cpu_audio import CpuAudio
+from weft.backends.cpu import CpuAudio
 
 
 class Fuse(CpuAudio):

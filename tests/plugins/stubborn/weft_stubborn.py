@@ -5,7 +5,7 @@ import os
 import threading
 import time
 
-from weft.backends.cpu_visual import CpuVisual
+from weft.backends.cpu import CpuVisual
 
 
 class Stubborn(CpuVisual):

@@ -10,6 +10,8 @@ import os
 import sys
 from typing import Any, NoReturn
 
+from weft.backends.vector.executor import executor, translate
+
 BROKEN = os.environ.get("WEFT_BROKEN", "native").split(",")
 
 
@@ -21,11 +23,10 @@ class Breaker(importlib.abc.MetaPathFinder):
     """Breaks the code generators when the module is imported that calls them."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> None:
-        if name == "weft.backends.vector" and "numpy" in BROKEN:
-            from weft.backends import vector_series, vector_translate
+        if name == "weft.backends.vector.executor" and "numpy" in BROKEN:
 
-            vector_translate.translate = vector_series.series_of = fail
-        if name == "weft.backends.native":
+            translate.translate = executor.series_of = fail
+        if name == "weft.backends.native.executor":
             self.break_machine_code()
 
     def break_machine_code(self) -> None:

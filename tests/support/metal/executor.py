@@ -13,14 +13,14 @@ import pytest
 
 from tests.support.metal.device import CpuDevice
 from weft.apple import AppleDevice
-from weft.backends.asked_strands import Answers, StrandReads
 from weft.backends.executor import NOTHING
 from weft.backends.launch import Launch, Reals
-from weft.backends.launch_numbers import Once, PrologueBlock
 from weft.backends.memory import StateMemory
+from weft.backends.prologue import Once, PrologueBlock
+from weft.backends.reads import Answers, StrandReads
 from weft.codegen import msl
-from weft.codegen.base import Kernel
 from weft.codegen.clike.shader import BufferSpec, BufferUse, Shader
+from weft.codegen.kernel import Kernel
 
 # Through these there is a real device, where they are installed; weft takes the first.
 _LIBRARIES = {"pyobjc": "Metal", "metalcompute": "metalcompute"}

@@ -12,7 +12,7 @@ from tests.support.tolerances import GENERATED, HEARD, Tolerance
 from weft.backends.launch import Launch, Picture, Reals, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.vm import ReferenceExecutor
-from weft.codegen.base import Kernel
+from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.runtime.build import build

@@ -28,7 +28,7 @@ from weft.backends.launch import Reals
 from weft.backends.registry import load_registry
 from weft.backends.select import Choice, choose
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
-from weft.codegen.base import Kernel
+from weft.codegen.kernel import Kernel
 from weft.errors import Source, WeftError
 from weft.runtime.build import Build, build
 from weft.runtime.offline import Offline, raw

@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 
-from weft.backends.interpreter import Interpreter, Machine, Step
 from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory, ticks_back
-from weft.codegen.base import Kernel
-from weft.codegen.opcodes import Instruction, row_of
+from weft.backends.vm import Interpreter, Machine, Step
+from weft.codegen.bytecode import Instruction, row_of
+from weft.codegen.kernel import Kernel
 from weft.ir.expr import PicturePlane, SlotPlane
 from weft.ir.rates import Rate
 from weft.ops.ieee import below_in_single

@@ -40,8 +40,8 @@ from tests.support.tolerances import LEVELS, Tolerance
 from weft.backends.executor import Executor
 from weft.backends.launch import Reals
 from weft.backends.memory import StateMemory
-from weft.backends.pixels import channels, pack
-from weft.codegen.base import Kernel
+from weft.backends.sampling import channels, pack
+from weft.codegen.kernel import Kernel
 from weft.codegen.values import Line, Node, Scalar
 from weft.ir.rates import Rate
 

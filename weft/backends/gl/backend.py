@@ -1,4 +1,4 @@
-"""What the backends that draw with OpenGL have in common. OpenGL itself is imported when something is compiled."""
+"""The backends that compute with OpenGL: pictures, numbers and sound. OpenGL is imported when something is compiled."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ import numpy.typing as npt
 
 from weft.backends import hardware
 from weft.backends.base import Capabilities, Compiled, Coordinator, DeviceInfo, Env, MemoryPool
-from weft.backends.card import CardBackend
+from weft.backends.card import CardBackend, CardCompute, CardVisual
+from weft.backends.card_sound import CardAudio, CardSound
 from weft.backends.gl import probe
-from weft.backends.gl.contexts import GraphicsError
+from weft.backends.gl.graphics import GraphicsError
 from weft.backends.memory import StateMemory
-from weft.backends.shader_code import Dialect
+from weft.backends.registry import register_backend
+from weft.backends.shaders import Dialect, SoundCode
 from weft.codegen import glsl
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
+
+# What the backends that draw with OpenGL have in common. OpenGL itself is imported when something is compiled.
 
 if TYPE_CHECKING:
-    from weft.backends.gl.compiled import GlCompiled
+    from weft.backends.gl.compiled import GlCompiled, ProgramFactory
     from weft.backends.gl.graphics import Graphics
-    from weft.backends.gl.workshop import ProgramFactory
 
 
 class GlBackend(CardBackend):
@@ -76,7 +79,7 @@ class GlBackend(CardBackend):
 
     def pool(self, size: int) -> MemoryPool:
         graphics = self.guarded(self._workshop).graphics
-        from weft.backends.gl.arrays import GlPool
+        from weft.backends.gl.textures import GlPool
 
         return self.guarded(lambda: GlPool(graphics, size))
 
@@ -96,8 +99,8 @@ class GlBackend(CardBackend):
     def _workshop(self) -> ProgramFactory:
         if self._made is None:
             with _importing():
+                from weft.backends.gl.compiled import ProgramFactory
                 from weft.backends.gl.graphics import offscreen
-                from weft.backends.gl.workshop import ProgramFactory
 
             self._made = ProgramFactory(self._graphics or offscreen(), self._tiled)
         return self._made
@@ -110,3 +113,45 @@ def _importing() -> Iterator[None]:
         yield
     except Exception as failure:
         raise GraphicsError(f"OpenGL is missing on this machine ({failure})") from failure
+
+
+# Pictures by OpenGL.
+
+
+@register_backend
+class GlVisual(CardVisual, GlBackend):
+    """Gives a picture on the graphics card."""
+
+    name = "gl_visual"
+
+
+# Numbers by OpenGL, once a tick.
+
+
+@register_backend
+class GlCompute(CardCompute, GlBackend):
+    """Gives numbers, through a picture of one pixel."""
+
+    name = "gl_compute"
+
+
+# Sound by OpenGL, block by block.
+
+
+@register_backend
+class GlAudio(CardAudio, GlBackend):
+    """Sound by compute shaders."""
+
+    name = "gl_audio"
+    draws = False
+
+    @classmethod
+    def probe(cls) -> list[DeviceInfo]:
+        return probe.devices(probe.COMPUTES)
+
+    def open(self) -> None:
+        # To load a driver takes a while, in which a sound that plays already would be held up.
+        self.guarded(self._workshop)
+
+    def sound(self, unit: Unit, code: SoundCode) -> CardSound:
+        return CardSound(unit, code, self._workshop().sound(unit, code))

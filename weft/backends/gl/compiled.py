@@ -1,37 +1,36 @@
-"""A subgraph on the graphics card: its programs, what it remembers, and the pictures it draws."""
+"""A subgraph on the graphics card: made ready in a context of its own, with programs, memory and pictures."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.asked_points import Fetch
-from weft.backends.asked_strands import Answers, StrandReads
 from weft.backends.base import PictureHandle
-from weft.backends.card_compiled import CardCompiled
-from weft.backends.gl.drawing import Bindings, Canvas, PictureTextures, draw
-from weft.backends.gl.graphics import ContextState, Graphics
-from weft.backends.gl.memory import GlMemory
-from weft.backends.gl.opengl import GL
-from weft.backends.gl.picture import GlPicture
-from weft.backends.gl.points import ExposedStrand
-from weft.backends.gl.programs import ShaderProgram
-from weft.backends.gl.textures import BufferTexture
-from weft.backends.interpreter import Machine
-from weft.backends.launch import Launch, Picture, Reals
-from weft.backends.launch_numbers import Once, PrologueBlock
-from weft.backends.shader_code import ShaderCode
-from weft.backends.still import Stillness
+from weft.backends.card import CardCompiled
+from weft.backends.card_sound import SampleChunk
+from weft.backends.executor import Stillness
+from weft.backends.gl.drawing import (
+    Bindings, Canvas, ExposedStrand, GlMemory, LaunchInputs, PictureTextures, ShaderProgram, draw, tiles_are_faster
+)
+from weft.backends.gl.graphics import GL, ContextState, Graphics
+from weft.backends.gl.textures import Buffer, BufferTexture, GlPicture, Texture, check_row
+from weft.backends.launch import SINCE, Launch, Picture, Reals
+from weft.backends.prologue import Once, PrologueBlock, line
+from weft.backends.reads import Answers, Fetch, StrandReads
+from weft.backends.shaders import ShaderCode, SoundCode
+from weft.backends.vm import Machine
 from weft.codegen import glsl
-from weft.codegen.base import Kernel
-from weft.codegen.clike.shader import Shader
-from weft.codegen.unit import Unit
+from weft.codegen.clike.shader import Shader, UnsuitableError
+from weft.codegen.kernel import Kernel, Unit
 from weft.names import StrandRef
+
+# A subgraph on the graphics card: its programs, what it remembers, and the pictures it draws.
 
 # So many pictures are asked for before one is waited for: more would only make them late.
 _AHEAD = 2
@@ -52,7 +51,9 @@ class Begun(NamedTuple):
 class DrawPass:
     """A program over a picture, with the numbers and textures that it needs."""
 
-    def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader, program: ShaderProgram | None = None) -> None:
+    def __init__(
+        self, graphics: Graphics, kernel: Kernel, shader: Shader, program: ShaderProgram | None = None
+    ) -> None:
         """In a context of the graphics. Raises WeftError if the driver refuses the program."""
         self.graphics = graphics
         self.shader = shader
@@ -67,12 +68,16 @@ class DrawPass:
         machine = self.once.begin(memory, launch)
         return Begun(machine, self.strands.answers(machine, self.graphics))
 
-    def draw(self, place: ContextState, begun: Begun, memory: GlMemory, sources: PictureTextures, canvas: Canvas) -> None:
+    def draw(
+        self, place: ContextState, begun: Begun, memory: GlMemory, sources: PictureTextures, canvas: Canvas
+    ) -> None:
         """One tick. Does not advance the memory."""
         given = sources.given(self.shader, begun.machine.launch.pictures, begun.answers)
         draw(place, self.bindings, self.block.packed(begun.machine, 0), memory, given, canvas)
 
-    def rehearse(self, place: ContextState, shape: tuple[int, int], pictures: Mapping[str, Picture], sources: PictureTextures) -> None:
+    def rehearse(
+        self, place: ContextState, shape: tuple[int, int], pictures: Mapping[str, Picture], sources: PictureTextures
+    ) -> None:
         """Draws something small that nobody sees: a driver may finish a program only at its first use."""
         small = (_alike(shape[0]), _alike(shape[1]))
         memory = GlMemory(self.graphics, place, self.once.kernel.slots, small)
@@ -141,7 +146,8 @@ class GlCompiled(CardCompiled):
     def planes(self, launch: Launch) -> npt.NDArray[Any]:
         if self._wide is None:
             with self.graphics.drawing():
-                self._wide = DrawPass(self.graphics, self.unit.kernel, glsl.over_picture(self.unit.kernel, packed=False))
+                shader = glsl.over_picture(self.unit.kernel, packed=False)
+                self._wide = DrawPass(self.graphics, self.unit.kernel, shader)
         return planes_of(self._wide, self.memory, launch, self.sources)
 
     def ask(self, ref: StrandRef, launch: Launch) -> Fetch:
@@ -164,3 +170,169 @@ def planes_of(wide: DrawPass, memory: GlMemory, launch: Launch, sources: Picture
         launch.loop_stopped()
     nothing = np.zeros((0, *launch.shape), np.float32)
     return np.concatenate([nothing, *targets])[: len(wide.shader.outputs)]
+
+
+# Stretches of sound on the graphics card: one is asked for, and its samples are fetched when they are needed.
+
+_STORAGE = GL.GL_SHADER_STORAGE_BUFFER
+
+
+class GlSampleChunk(SampleChunk):
+    """Samples in buffers of the card."""
+
+    def __init__(self, graphics: Graphics, first: int, shape: tuple[int, int, int], stops: bool) -> None:
+        """In a context of the graphics. `shape` is [channels, outputs, count]."""
+        super().__init__(first, shape)
+        self._graphics = graphics
+        self._stops = stops
+        self._like = np.zeros(shape[1:], np.float32)
+        self.values = [_filled(graphics, self._like) for _ in range(shape[0])]
+        self.limit = _filled(graphics, np.zeros(1, np.uint32))
+
+    def fetched(self) -> Sequence[npt.NDArray[np.float32]]:
+        with self._graphics.drawing():
+            found = [values.read(_STORAGE, self._like) for values in self.values]
+            if self._stops and self.limit.read(_STORAGE, np.zeros(1, np.uint32))[0]:
+                self.stopped = True
+        return found
+
+
+class GlSounding:
+    """The program of a sound, with its buffers."""
+
+    def __init__(
+        self, graphics: Graphics, place: ContextState, kernel: Kernel, code: SoundCode, sources: PictureTextures
+    ) -> None:
+        """In a context of the graphics. Raises WeftError if the driver refuses the program."""
+        self._graphics = graphics
+        self._sources = sources
+        self._code = code
+        self._once = Once(kernel)
+        self._block = PrologueBlock(code.shader)
+        self._memory = GlMemory(graphics, place, (), (1, 1))
+        self._bindings = Bindings(graphics, ShaderProgram(graphics, code.shader))
+        self._coords = {name: Buffer(graphics) for name in code.coords}
+        self._since = np.zeros(0, np.float32)
+        """The time within a stretch, as it is on the card."""
+
+    def rehearse(self) -> None:
+        """Computes nothing once: a driver may finish a program only at its first use. In a context of the graphics."""
+        nothing = GlSampleChunk(self._graphics, 0, (1, len(self._code.shader.outputs), 1), stops=False)
+        for name in self._coords:
+            self._coords[name].fill(_STORAGE, np.zeros(1, np.float32))
+        black = Texture(self._graphics, (1, 1), wide=True)
+        black.fill(np.zeros((1, 1, 4), np.float32))
+        textures = {bound.key: black for bound in self._code.shader.pictures}
+        self._bindings.bind(self._block.empty(), self._memory, LaunchInputs(textures))
+        self._compute(nothing, 0)
+
+    def begin(self, first: int, launches: Sequence[Launch]) -> GlSampleChunk:
+        """Asks for the samples of a stretch, of which there is a launch for each channel; waits for nothing. Raises
+        GraphicsError."""
+        machines = [self._once.begin(self._memory, launch) for launch in launches]
+        shader, count = self._code.shader, launches[0].shape[1]
+        with self._graphics.drawing():
+            stretch = GlSampleChunk(self._graphics, first, (len(launches), len(shader.outputs), count), shader.stops)
+            given = self._sources.given(shader, launches[0].pictures, {})
+            for channel, (machine, launch) in enumerate(zip(machines, launches, strict=True)):
+                self._bindings.bind(self._block.packed(machine, 0), self._memory, given)
+                self._fill(launch, count)
+                self._compute(stretch, channel)
+            GL.glMemoryBarrier(GL.GL_BUFFER_UPDATE_BARRIER_BIT)
+            GL.glFlush()
+        stretch.stopped = any(machine.loop_stopped for machine in machines)
+        return stretch
+
+    def _fill(self, launch: Launch, count: int) -> None:
+        """Brings the coordinates of the samples to the card. The time within a stretch is there already, unless this
+        one is longer or shorter than the one before."""
+        for name, buffer in self._coords.items():
+            values = line(launch.coords[name], count)
+            if name == SINCE and np.array_equal(values, self._since):
+                continue
+            buffer.fill(_STORAGE, values)
+            if name == SINCE:
+                self._since = values
+
+    def _compute(self, stretch: GlSampleChunk, channel: int) -> None:
+        buffers = [stretch.values[channel], *self._coords.values(), stretch.limit]
+        for at, buffer in enumerate(buffers):
+            GL.glBindBufferBase(_STORAGE, at, buffer.number)
+        GL.glDispatchCompute(-(-stretch.count // (self._code.shader.workgroup or 1)), 1, 1)
+
+
+def _filled(graphics: Graphics, data: npt.NDArray[Any]) -> Buffer:
+    buffer = Buffer(graphics)
+    buffer.fill(_STORAGE, data)
+    return buffer
+
+
+# Where subgraphs are made ready for the graphics card: in a context of their own, so that none of it holds up a
+# frame.
+
+# Of so many units asked for last, the programs are kept: a text that comes back needs none of it anew.
+_KEPT = 12
+
+# Pictures are drawn to these by turns.
+_CANVASES = 2
+
+
+class ProgramFactory:
+    """Makes the subgraphs of one backend ready."""
+
+    def __init__(self, graphics: Graphics, tiled: bool | None = None) -> None:
+        """`tiled` says whether pictures are computed by tiles instead of drawn; None finds out what is faster."""
+        self.graphics = graphics
+        self._tiled = tiled
+        self._sources = PictureTextures(graphics)
+        self._programs: dict[str, ShaderProgram] = {}
+
+    def compiled(
+        self, unit: Unit, code: ShaderCode, shape: tuple[int, int], pictures: Mapping[str, Picture]
+    ) -> GlCompiled:
+        """A subgraph for pictures of this shape (height, width), with zeroed memory; it has drawn once already. Raises
+        WeftError for what the card cannot take, and GraphicsError if it fails."""
+        graphics = self.graphics
+        with graphics.preparing() as place:
+            program = self._program(unit, code, place)
+            grid = DrawPass(graphics, unit.kernel, program.shader, program)
+            check_row(graphics, grid.strands.most(shape))
+            grid.rehearse(place, shape, pictures, self._sources)
+            return GlCompiled(
+                unit,
+                graphics,
+                code,
+                grid,
+                {ref: ExposedStrand(graphics, kernel, code.points.get(ref)) for ref, kernel in unit.points.items()},
+                GlMemory(graphics, place, unit.kernel.slots, shape),
+                self._sources,
+                deque(Canvas(graphics, program.shader, shape) for _ in range(_CANVASES)),
+                Stillness(unit.kernel),
+            )
+
+    def sound(self, unit: Unit, code: SoundCode) -> GlSounding:
+        """The program of a sound, which has run once already. Raises WeftError if the driver refuses it, and
+        GraphicsError if the card fails."""
+        with self.graphics.preparing() as place:
+            sounding = GlSounding(self.graphics, place, unit.kernel, code, self._sources)
+            sounding.rehearse()
+            return sounding
+
+    def _program(self, unit: Unit, code: ShaderCode, place: ContextState) -> ShaderProgram:
+        known = self._programs.pop(unit.hash, None)
+        program = known or ShaderProgram(self.graphics, self._form(unit, code.grid, place))
+        self._programs[unit.hash] = program
+        while len(self._programs) > _KEPT:
+            del self._programs[next(iter(self._programs))]
+        return program
+
+    def _form(self, unit: Unit, drawn: Shader, place: ContextState) -> Shader:
+        """The program of a unit in the form that is faster on this card."""
+        if not drawn.packed:
+            return drawn
+        if self._tiled is None:
+            self._tiled = tiles_are_faster(self.graphics, place)
+        if self._tiled:
+            with suppress(UnsuitableError):
+                return glsl.tiled(unit.kernel)
+        return drawn

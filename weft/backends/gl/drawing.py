@@ -1,22 +1,216 @@
-"""Runs a program over a picture: binds what it reads, attaches what it draws, and draws."""
+"""Programs on the graphics card: compiled, bound to what they read, and run over a picture or a list of points."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+import re
+import time
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
-from weft.backends.asked_strands import Answers
-from weft.backends.card_pictures import CardPictures
-from weft.backends.gl.graphics import ContextState, Graphics
-from weft.backends.gl.memory import GlMemory
-from weft.backends.gl.opengl import GL
-from weft.backends.gl.programs import ShaderProgram
-from weft.backends.gl.textures import Buffer, BufferTexture, Texture, bind
-from weft.backends.launch import Picture
+from weft.backends.card import CardPictures
+from weft.backends.gl.graphics import GL, ContextState, Graphics, plain
+from weft.backends.gl.textures import Buffer, BufferTexture, Texture, TextureArray, bind
+from weft.backends.launch import Launch, Picture, Reals, Value
+from weft.backends.memory import StateMemory, in_size
+from weft.backends.prologue import Once, PrologueBlock, line
+from weft.backends.reads import Answers, Fetch, PointReads, StrandReads
+from weft.backends.shaders import refused
 from weft.codegen.clike.shader import Shader
+from weft.codegen.glsl import TILE, VERTEX, resampling
+from weft.codegen.kernel import Kernel
+from weft.errors import WeftError, error
+from weft.ir.expr import StateSlot
+
+# Programs on the graphics card: compiled and linked, or refused in words that name the patch's line.
+
+_Parts: TypeAlias = list[tuple[Any, "bytes | str"]]
+
+# Where a driver's complaint names a line: "0:12(3)" (Mesa), "0(12)" (NVIDIA), "ERROR: 0:12:" (Apple, AMD).
+_LINE = re.compile(r"\b0[:(](\d+)")
+
+
+class ShaderProgram:
+    """A shader that is linked. Its samplers have their units: images, then histories, pictures and answers."""
+
+    def __init__(self, graphics: Graphics, shader: Shader) -> None:
+        """In a context of the graphics. Raises WeftError with the driver's words if it refuses the text."""
+        self.graphics = graphics
+        self.shader = shader
+        parts: _Parts = [(GL.GL_COMPUTE_SHADER, shader.ascii)] if shader.computes else _drawing(shader.ascii)
+        self.number: Any = _linked(parts, functools.partial(_refused, shader))
+        weakref.finalize(self, graphics.discard, "program", self.number).atexit = False
+        sampled = (*shader.images, *shader.histories, *shader.pictures, *shader.asked)
+        self.units = {bound.name: at for at, bound in enumerate(sampled)}
+        self._connect()
+
+    def _connect(self) -> None:
+        GL.glUseProgram(self.number)
+        for name, unit in self.units.items():
+            GL.glUniform1i(GL.glGetUniformLocation(self.number, name), unit)
+        for unit, name in enumerate(self.shader.written_images):
+            GL.glUniform1i(GL.glGetUniformLocation(self.number, name), unit)
+        block = GL.glGetUniformBlockIndex(self.number, "Frame")
+        if block != GL.GL_INVALID_INDEX:
+            GL.glUniformBlockBinding(self.number, block, 0)
+
+
+def linked(fragment: str) -> Any:
+    """A program of weft's own, that draws by this text."""
+    return _linked(_drawing(fragment.encode("ascii")), lambda words: error("driver-refused", words))
+
+
+def linked_compute(text: str) -> Any:
+    """The same, for a compute shader."""
+    return _linked([(GL.GL_COMPUTE_SHADER, text.encode("ascii"))], lambda words: error("driver-refused", words))
+
+
+def _drawing(fragment: bytes) -> _Parts:
+    return [(GL.GL_VERTEX_SHADER, VERTEX), (GL.GL_FRAGMENT_SHADER, fragment)]
+
+
+def _linked(parts: _Parts, refused: Callable[[str], WeftError]) -> Any:
+    program = GL.glCreateProgram()
+    try:
+        for kind, text in parts:
+            part = GL.glCreateShader(kind)
+            GL.glShaderSource(part, text)
+            GL.glCompileShader(part)
+            GL.glAttachShader(program, part)
+            GL.glDeleteShader(part)  # it goes when the program goes
+            if not GL.glGetShaderiv(part, GL.GL_COMPILE_STATUS):
+                raise refused(plain(GL.glGetShaderInfoLog(part)))
+        GL.glLinkProgram(program)
+        if not GL.glGetProgramiv(program, GL.GL_LINK_STATUS):
+            raise refused(plain(GL.glGetProgramInfoLog(program)))
+    except WeftError:
+        GL.glDeleteProgram(program)
+        raise
+    return program
+
+
+def _refused(shader: Shader, words: str) -> WeftError:
+    """What to raise for a text that the driver does not take."""
+    # Some put a heading before what is wrong.
+    lines = [line for line in words.splitlines() if line.strip().strip("-")]
+    telling = next((line for line in lines if _LINE.search(line)), lines[-1] if lines else "")
+    found = _LINE.search(telling)
+    return refused(shader, "the graphics driver", telling, int(found[1]) if found else 0, "--dump-glsl")
+
+
+# Copies one image of a ring to another, in another size if it must be.
+
+
+class Resizer:
+    """The program that does it, in the way in which state is sampled."""
+
+    def __init__(self, graphics: Graphics) -> None:
+        """In a context of the graphics."""
+        self._program: Any = linked(resampling())
+        self._layer = GL.glGetUniformLocation(self._program, "layer")
+        self._size = GL.glGetUniformLocation(self._program, "size")
+
+    def copy(self, place: ContextState, source: TextureArray, layer: int, to: TextureArray, to_layer: int) -> None:
+        """Fills a layer with the image of another."""
+        GL.glUseProgram(self._program)
+        GL.glUniform1i(self._layer, layer)
+        GL.glUniform2f(self._size, to.shape[1], to.shape[0])
+        bind(0, GL.GL_TEXTURE_2D_ARRAY, source.number)
+        GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, place.aside)
+        GL.glFramebufferTextureLayer(GL.GL_FRAMEBUFFER, GL.GL_COLOR_ATTACHMENT0, to.number, 0, to_layer)
+        GL.glDrawBuffers(1, [GL.GL_COLOR_ATTACHMENT0])
+        GL.glViewport(0, 0, to.shape[1], to.shape[0])
+        GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
+
+
+# What a subgraph remembers, on the graphics card: images in textures, single numbers with the processor.
+
+
+class GlMemory(StateMemory):
+    """Rings of layers for slots that are images; all else as in any memory.
+
+    The layers of a slot lie plane after plane and cell after cell.
+    """
+
+    def __init__(
+        self, graphics: Graphics, place: ContextState, slots: Iterable[StateSlot], shape: tuple[int, int]
+    ) -> None:
+        """Zeroed. In a context of the graphics. Raises WeftError for what the card cannot hold."""
+        super().__init__(slots, shape)
+        self.graphics = graphics
+        self._read_back: tuple[tuple[int, int], StateMemory] | None = None
+        """What was read back last, and when."""
+        self.layers = {
+            slot.key: TextureArray(graphics, place, shape, (slot.depth + 1) * slot.planes)
+            for slot in self.slots.values()
+            if slot.image
+        }
+
+    def here(self) -> StateMemory:
+        known = self.ticks, self.takeovers
+        if self._read_back is None or self._read_back[0] != known:
+            self._read_back = known, self.read()
+        return self._read_back[1]
+
+    def _is_here(self, slot: StateSlot) -> bool:
+        return not slot.image
+
+    def ring(self, key: str) -> Reals:
+        """All cells of a slot; those of an image are read back, and to change them changes nothing."""
+        if key not in self.layers:
+            return super().ring(key)
+        slot = self.slots[key]
+        with self.graphics.drawing() as place:
+            return self.layers[key].read(place).reshape(slot.depth + 1, slot.planes, *self.shape)
+
+    def planes(self, key: str, ticks_ago: int) -> Reals:
+        if key not in self.layers:
+            return super().planes(key, ticks_ago)
+        planes = self.slots[key].planes
+        with self.graphics.drawing() as place:
+            return self.layers[key].read(place, int(self.cell(key, ticks_ago)) * planes, planes)
+
+    def _adopt_slot(self, key: str, old: StateMemory, copy: bool) -> None:
+        if key not in self.layers:
+            super()._adopt_slot(key, old, copy)
+        elif isinstance(old, GlMemory) and old.graphics is self.graphics:
+            self._adopt_layers(key, old, copy)
+        else:
+            self._upload(key, old)
+
+    def _adopt_layers(self, key: str, old: GlMemory, copy: bool) -> None:
+        mine, its = self.layers[key], old.layers[key]
+        if not copy and (mine.shape, mine.count) == (its.shape, its.count):
+            self.layers[key] = its
+            self._offsets[key] = old.ticks + old._offsets[key] - self.ticks
+            return
+        with self.graphics.drawing() as place:
+            if mine is its:
+                # It was taken over in the other direction before.
+                mine = self.layers[key] = TextureArray(self.graphics, place, self.shape, its.count)
+            resizer = Resizer(self.graphics)
+            planes = self.slots[key].planes
+            for ticks_ago in range(1, 1 + self._common(key, old)):
+                to, of = (int(m.cell(key, ticks_ago)) * planes for m in (self, old))
+                for plane in range(planes):
+                    resizer.copy(place, its, of + plane, mine, to + plane)
+
+    def _upload(self, key: str, old: StateMemory) -> None:
+        """Takes over what memory elsewhere has of an image slot."""
+        its, planes = old.ring(key), self.slots[key].planes
+        with self.graphics.drawing():
+            for ticks_ago in range(1, 1 + self._common(key, old)):
+                images = in_size(np.asarray(its[old.cell(key, ticks_ago)]), self.shape)
+                self.layers[key].fill(int(self.cell(key, ticks_ago)) * planes, images)
+
+
+# Runs a program over a picture: binds what it reads, attaches what it draws, and draws.
 
 _FRAME = 0
 """Where the block of numbers is bound."""
@@ -182,9 +376,199 @@ class PictureTextures(CardPictures[Texture]):
 
     def given(self, shader: Shader, pictures: Mapping[str, Picture], answers: Answers) -> LaunchInputs:
         """What a program is given of these pictures [height, width, 4]. In a context of the graphics."""
-        return LaunchInputs({bound.key: self.on_card(bound.key, pictures[bound.key]) for bound in shader.pictures}, answers)
+        here = {bound.key: self.on_card(bound.key, pictures[bound.key]) for bound in shader.pictures}
+        return LaunchInputs(here, answers)
 
     def _texture(self, pixels: Picture) -> Texture:
         made = Texture(self._graphics, (pixels.shape[0], pixels.shape[1]), wide=True)
         made.fill(pixels)
         return made
+
+
+# Whether a card is faster at drawing pictures or at computing them by tiles. Most are as fast at both; those made for
+# computing draw with a small part of what they have.
+
+# The picture that is measured, and how often it is made.
+_SIDE = 1024
+_TIMES = 4
+
+# Tiles have to be faster by this much: drawing works with every driver.
+_WORTH = 1.5
+
+_WORK = """
+float work(vec2 at) {
+    float sum = 0.0;
+    for (int turn = 0; turn < 64; turn++) sum = sin(sum + at.x * 0.01 + at.y * 0.02);
+    return sum;
+}
+"""
+
+_DRAWN = f"""#version 330 core
+layout(location = 0) out vec4 pixel;
+{_WORK}
+void main() {{
+    pixel = vec4(work(gl_FragCoord.xy));
+}}
+"""
+
+_TILED = f"""#version 430 core
+layout(local_size_x = {TILE}, local_size_y = {TILE}) in;
+layout(rgba8, binding = 0) uniform writeonly image2D pixel;
+{_WORK}
+void main() {{
+    ivec2 at = ivec2(gl_GlobalInvocationID.xy);
+    imageStore(pixel, at, vec4(work(vec2(at) + 0.5)));
+}}
+"""
+
+
+def tiles_are_faster(graphics: Graphics, place: ContextState) -> bool:
+    """Tries both. In a context of the graphics."""
+    if not graphics.about.computes or graphics.about.software:
+        return False
+    texture = Texture(graphics, (_SIDE, _SIDE))
+    drawn, tiled = linked(_DRAWN), linked_compute(_TILED)
+    try:
+        GL.glUseProgram(drawn)
+        slow = _seconds(lambda: draw_triangle(place, [(texture.number, None)], texture.shape))
+        GL.glUseProgram(tiled)
+        GL.glBindImageTexture(0, texture.number, 0, False, 0, GL.GL_WRITE_ONLY, GL.GL_RGBA8)
+        return slow > _WORTH * _seconds(lambda: dispatch_tiles(texture.shape, TILE))
+    finally:
+        GL.glDeleteProgram(drawn)
+        GL.glDeleteProgram(tiled)
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    work()
+    GL.glFinish()
+    began = time.perf_counter()
+    for _ in range(_TIMES):
+        work()
+    GL.glFinish()
+    return time.perf_counter() - began
+
+
+# Reads a strand at a list of points: on the graphics card in one go, or with the processor.
+
+_STORAGE = GL.GL_SHADER_STORAGE_BUFFER
+
+# Rows of coordinates that stay as they are are kept on the card: so many of those used last.
+_KEPT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Values [outputs, points] that the card has been asked for."""
+
+    values: Buffer
+    limit: Buffer
+    shape: tuple[int, int]
+    stops: bool
+    stopped: bool
+    """Whether a loop was stopped before the launch."""
+
+
+class Points:
+    """One program over points."""
+
+    def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader) -> None:
+        """In a context of the graphics. The kernel may sweep a picture: then it is asked about this tick, else about
+        the one finished last."""
+        self._graphics = graphics
+        self._shader = shader
+        self._finished = int(kernel.sweep == "points")
+        self._once = Once(kernel)
+        self._strands = StrandReads(kernel)
+        self._block = PrologueBlock(shader)
+        self._bindings = Bindings(graphics, ShaderProgram(graphics, shader))
+        self._coordinates = [_CoordinateBuffers(graphics) for _ in shader.coords]
+
+    def begin(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Pending:
+        """Asks for the values; waits for nothing."""
+        machine = self._once.begin(memory, launch)
+        answers = self._strands.answers(machine, self._graphics)
+        words = self._block.packed(machine, self._finished)
+        with self._graphics.drawing():
+            given = sources.given(self._shader, launch.pictures, answers)
+            values, limit = self._computed(words, launch, memory, given)
+        shape = len(self._shader.outputs), launch.shape[1]
+        return Pending(values, limit, shape, self._shader.stops, machine.loop_stopped)
+
+    def values(self, pending: Pending, launch: Launch) -> Reals:
+        """The values [outputs, points]; waits for them."""
+        with self._graphics.drawing():
+            stopped = pending.stops and bool(pending.limit.read(_STORAGE, np.zeros(1, np.uint32))[0])
+            values = pending.values.read(_STORAGE, np.empty(pending.shape, np.float32))
+        if stopped or pending.stopped:
+            launch.loop_stopped()
+        return values.reshape(pending.shape)
+
+    def _computed(
+        self, words: npt.NDArray[Any], launch: Launch, memory: GlMemory, given: LaunchInputs
+    ) -> tuple[Buffer, Buffer]:
+        count, outputs = launch.shape[1], len(self._shader.outputs)
+        self._bindings.bind(words, memory, given)
+        values, limit = Buffer(self._graphics), Buffer(self._graphics)
+        values.make_room(_STORAGE, outputs * count * np.dtype(np.float32).itemsize)
+        limit.fill(_STORAGE, np.zeros(1, np.uint32))
+        places = [
+            coordinate.buffer(launch.coords[name], count)
+            for name, coordinate in zip(self._shader.coords, self._coordinates, strict=True)
+        ]
+        for at, buffer in enumerate([values, *places, limit]):
+            GL.glBindBufferBase(_STORAGE, at, buffer.number)
+        GL.glDispatchCompute(-(-count // (self._shader.workgroup or 1)), 1, 1)
+        GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
+        return values, limit
+
+
+class _CoordinateBuffers:
+    """The buffers of one coordinate: one for what changes, and one for each row that stays as it is."""
+
+    def __init__(self, graphics: Graphics) -> None:
+        self._graphics = graphics
+        self._changing = Buffer(graphics)
+        self._kept: dict[int, tuple[Value, Buffer]] = {}
+
+    def buffer(self, given: Value, count: int) -> Buffer:
+        """A buffer with the coordinate of so many points. In a context of the graphics."""
+        if not (isinstance(given, np.ndarray) and given.base is None and not given.flags.writeable):
+            self._changing.fill(_STORAGE, line(given, count))
+            return self._changing
+        if id(given) not in self._kept:
+            made = Buffer(self._graphics)
+            made.fill(_STORAGE, line(given, count))
+            self._kept[id(given)] = given, made
+            while len(self._kept) > _KEPT:
+                del self._kept[next(iter(self._kept))]
+        return self._kept[id(given)][1]
+
+
+class ExposedStrand:
+    """A strand that others read."""
+
+    def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader | None) -> None:
+        """In a context of the graphics. Without a shader, the processor computes it."""
+        self._graphics = graphics
+        self.points = Points(graphics, kernel, shader) if shader is not None and graphics.about.computes else None
+        self._asked = PointReads(kernel, shared=False)
+
+    def ask(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Fetch:
+        """Asks for a value for each point."""
+        points = self.points
+
+        def on_card() -> Fetch:
+            assert points is not None
+            return partial(points.values, points.begin(memory, launch, sources), launch)
+
+        return self._asked.ask(launch, on_card if points is not None else None, memory)
+
+    def numbers(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> BufferTexture:
+        """The same as programs read it, computed by the card, where it stays. Waits for nothing. Raises ValueError for
+        a strand that the card does not compute."""
+        if self.points is None:
+            raise ValueError("the processor computes it")
+        pending = self.points.begin(memory, launch, sources)
+        with self._graphics.drawing():
+            return BufferTexture(self._graphics, pending.values)

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 
 from weft.backends.base import DeviceInfo
-from weft.backends.probing import answer
+from weft.backends.hardware import answer
 
 _REMEDY = "install the driver of the graphics card, or Mesa (Debian: apt install libegl1 libgl1-mesa-dri)"
 
@@ -41,7 +41,7 @@ def devices(least: tuple[int, int] = DRAWS) -> list[DeviceInfo]:
 
 def main() -> None:
     """Prints what there is."""
-    from weft.backends.gl.contexts import GraphicsError
+    from weft.backends.gl.graphics import GraphicsError
 
     try:
         from weft.backends.gl.graphics import offscreen

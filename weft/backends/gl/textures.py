@@ -1,20 +1,24 @@
-"""Textures and buffers, which live for as long as somebody knows them; and what is read back from them.
-
-Row 0 of a texture is the upper row of its picture.
-"""
+"""Memory on the graphics card: textures, buffers and pictures."""
 
 from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.gl.graphics import ContextState, Graphics
-from weft.backends.gl.opengl import GL
+from weft.backends.base import DeviceLostError, MemoryPool
+from weft.backends.card import CardPicture
+from weft.backends.gl.graphics import GL, ContextState, Graphics, GraphicsError
 from weft.errors import error
+
+# Textures and buffers, which live for as long as somebody knows them; and what is read back from them.
+#
+# Row 0 of a texture is the upper row of its picture.
 
 Shape = tuple[int, int]
 """Height and width."""
@@ -181,3 +185,80 @@ def _settle(kind: Any) -> None:
     GL.glTexParameteri(kind, GL.GL_TEXTURE_MAG_FILTER, GL.GL_NEAREST)
     GL.glTexParameteri(kind, GL.GL_TEXTURE_WRAP_S, GL.GL_CLAMP_TO_EDGE)
     GL.glTexParameteri(kind, GL.GL_TEXTURE_WRAP_T, GL.GL_CLAMP_TO_EDGE)
+
+
+# A picture on the graphics card.
+
+
+class GlPicture(CardPicture):
+    """The texture that a picture was drawn to."""
+
+    def __init__(self, context: str, texture: Texture) -> None:
+        super().__init__(texture.shape)
+        self.texture = texture
+        self._context = context
+
+    def fetched(self) -> npt.NDArray[np.uint8]:
+        try:
+            with self.texture.graphics.drawing():
+                return self.texture.read()
+        except GraphicsError as failure:
+            raise DeviceLostError(self._context, str(failure)) from failure
+
+
+# Arrays in buffers of the graphics card, and pools of them. What programs draw to and sample are textures, which have
+# no addresses: those are in `textures.py`.
+
+_HERE, _THERE = GL.GL_COPY_READ_BUFFER, GL.GL_COPY_WRITE_BUFFER
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GlArray:
+    """An array in a buffer, from a byte of it on."""
+
+    graphics: Graphics
+    buffer: Buffer
+    offset: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        return int(np.prod(self.shape)) * self.dtype.itemsize
+
+    def fill(self, data: npt.NDArray[Any]) -> None:
+        """Takes an array of this shape."""
+        given = np.ascontiguousarray(np.broadcast_to(data, self.shape), self.dtype)
+        with self.graphics.drawing():
+            GL.glBindBuffer(_THERE, self.buffer.number)
+            GL.glBufferSubData(_THERE, self.offset, self.nbytes, given)
+
+    def read(self) -> npt.NDArray[Any]:
+        """A copy of it; waits until it is written."""
+        with self.graphics.drawing():
+            GL.glBindBuffer(_HERE, self.buffer.number)
+            found = bytes(GL.glGetBufferSubData(_HERE, self.offset, self.nbytes))
+        return np.frombuffer(found, self.dtype).reshape(self.shape).copy()
+
+
+class GlPool(MemoryPool):
+    """One buffer of the card, handed out piece by piece."""
+
+    def __init__(self, graphics: Graphics, size: int) -> None:
+        """Raises GraphicsError if there is no room for it."""
+        super().__init__(np.zeros(0, np.uint8))
+        self.size = size
+        self._graphics = graphics
+        with graphics.drawing():
+            self._buffer = Buffer(graphics)
+            self._buffer.fill(_THERE, np.zeros(max(1, size), np.uint8))
+
+    def take(self, shape: Sequence[int], dtype: npt.DTypeLike) -> GlArray:
+        start = self.place(shape, dtype)
+        return GlArray(self._graphics, self._buffer, start, tuple(shape), np.dtype(dtype))
+
+    def copy(self, source: GlArray, target: GlArray) -> None:
+        with self._graphics.drawing():
+            GL.glBindBuffer(_HERE, source.buffer.number)
+            GL.glBindBuffer(_THERE, target.buffer.number)
+            GL.glCopyBufferSubData(_HERE, _THERE, source.offset, target.offset, min(source.nbytes, target.nbytes))

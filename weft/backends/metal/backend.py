@@ -1,4 +1,4 @@
-"""What the backends that compute with Metal have in common."""
+"""The backends that compute with Metal: pictures, numbers and sound."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from weakref import WeakSet
 
 import numpy as np
 
+from weft.apple import AppleDevice
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, MemoryPool, Scope
-from weft.backends.card import CardBackend
+from weft.backends.card import CardBackend, CardCompute, CardVisual
+from weft.backends.card_sound import CardAudio, CardSound
 from weft.backends.memory import StateMemory
 from weft.backends.metal import library as metal
-from weft.backends.metal.compiled import MetalCompiled
+from weft.backends.metal.compiled import MetalCompiled, MetalSounding
+from weft.backends.metal.library import MetalError
 from weft.backends.metal.program import PictureBuffers
-from weft.backends.shader_code import Dialect
+from weft.backends.registry import register_backend
+from weft.backends.shaders import Dialect, SoundCode
 from weft.codegen import msl
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
+
+# What the backends that compute with Metal have in common.
 
 
 class MetalBackend(CardBackend):
@@ -85,3 +91,43 @@ class MetalBackend(CardBackend):
             device = metal.open_device(self._index)
             self._opened = device, PictureBuffers(device)
         return self._opened
+
+
+# Pictures by Metal.
+
+
+@register_backend
+class MetalVisual(CardVisual, MetalBackend):
+    """Gives a picture in memory that the device shares."""
+
+    name = "metal_visual"
+
+    def window_device(self) -> AppleDevice | None:
+        try:
+            device, _ = self.device()
+        except MetalError:
+            return None
+        return device if isinstance(device, AppleDevice) else None
+
+
+# Numbers by Metal, once a tick.
+
+
+@register_backend
+class MetalCompute(CardCompute, MetalBackend):
+    """Gives numbers, through a picture of one pixel."""
+
+    name = "metal_compute"
+
+
+# Sound by Metal, block by block.
+
+
+@register_backend
+class MetalAudio(CardAudio, MetalBackend):
+    """Sound, in memory that the device shares."""
+
+    name = "metal_audio"
+
+    def sound(self, unit: Unit, code: SoundCode) -> CardSound:
+        return CardSound(unit, code, MetalSounding(*self.device(), unit.kernel, code))

@@ -1,26 +1,68 @@
-"""A kernel on the device, and its launches."""
+"""A kernel on the device, its launches, and what subgraphs remember."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.asked_strands import StrandReads
-from weft.backends.card_pictures import CardPictures
-from weft.backends.interpreter import Machine
-from weft.backends.launch import Launch
-from weft.backends.launch_numbers import Once, PrologueBlock, line
+from weft.backends.card import CardPictures
+from weft.backends.launch import Launch, Reals
 from weft.backends.memory import StateMemory
 from weft.backends.metal.library import MetalError
-from weft.backends.metal.memory import MetalMemory
-from weft.backends.shader_code import refused
-from weft.codegen.base import Kernel
+from weft.backends.prologue import Once, PrologueBlock, line
+from weft.backends.reads import StrandReads
+from weft.backends.shaders import refused
+from weft.backends.vm import Machine
 from weft.codegen.clike.shader import BufferSpec, BufferUse, Shader
+from weft.codegen.kernel import Kernel
 from weft.errors import WeftError
+from weft.ir.expr import StateSlot
+
+# What a subgraph remembers: images in buffers that the device and the processor share, single numbers as ever.
+
+
+class MetalMemory(StateMemory):
+    """Rings of images in buffers of a device. Whoever reads one waits for the launch made last."""
+
+    def __init__(self, device: Any, slots: Iterable[StateSlot], shape: tuple[int, int]) -> None:
+        """Zeroed. Raises whatever the device raises for what it cannot hold."""
+        super().__init__(slots, shape)
+        self.buffers: dict[str, Any] = {}
+        self.running: Any = None
+        """The launch made last, until it is waited for."""
+        for slot in self.slots.values():
+            if slot.image:
+                wanted = (slot.depth + 1, slot.planes, *shape)
+                self.buffers[slot.key] = device.buffer(4 * int(np.prod(wanted)))
+                ring = np.frombuffer(self.buffers[slot.key], np.float32).reshape(wanted)
+                ring[...] = 0.0
+                self._rings[slot.key] = ring
+
+    def _is_here(self, slot: StateSlot) -> bool:
+        return not slot.image
+
+    def ring(self, key: str) -> Reals:
+        self.wait()
+        return super().ring(key)
+
+    def wait(self) -> None:
+        """Waits until what was launched is done: a run is over when it is forgotten."""
+        self.running = None
+
+    def _adopt_slot(self, key: str, old: StateMemory, copy: bool) -> None:
+        self.wait()
+        shares = isinstance(old, MetalMemory)
+        super()._adopt_slot(key, old, copy or (key in self.buffers and not shares))
+        if isinstance(old, MetalMemory) and key in self.buffers and self._rings[key] is old._rings[key]:
+            self.buffers[key] = old.buffers[key]
+
+
+# A kernel on the device, and its launches.
 
 # Where the compiler's complaint names a line: "program_source:12:3: error: …".
 _LINE = re.compile(r":(\d+):\d+: (?:fatal )?error: (.*)")
@@ -86,7 +128,8 @@ class ComputeProgram:
         return found
 
     def _buffer(
-        self, buffer: BufferSpec, words: npt.NDArray[Any], memory: StateMemory, launch: Launch, sources: PictureBuffers, out: Any
+        self, buffer: BufferSpec, words: npt.NDArray[Any], memory: StateMemory, launch: Launch, sources: PictureBuffers,
+        out: Any,
     ) -> Any:
         match buffer.use:
             case BufferUse.FRAME:

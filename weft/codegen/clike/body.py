@@ -1,24 +1,398 @@
-"""Writes the values of a program as statements."""
+"""Writes the statements of a shader."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from math import nan, pi
+from math import inf, nan, pi
 from types import MappingProxyType
+from typing import NamedTuple
 
-from weft.codegen.clike.bounds import Bounds
-from weft.codegen.clike.expressions import ExpressionText, applied, assignment, literal
-from weft.codegen.clike.language import CodeLine, Language, ProgramParts
-from weft.codegen.clike.literals import bits_text
-from weft.codegen.clike.memory import name_rings, write_asked, write_picture, write_sample, write_state
-from weft.codegen.clike.names import Identifiers, remark
-from weft.codegen.clike.plan import VariablePlan
-from weft.codegen.clike.read import ElementProgram
-from weft.codegen.clike.steps import Steps
-from weft.codegen.values import Node, Note, Scalar
+from weft.codegen.clike.language import CodeLine, FrameBlock, Identifiers, Language, ProgramParts, identifier, remark
+from weft.codegen.clike.plan import LEAVES, ElementProgram, ExternalRead, VariablePlan, plan, read_program
+from weft.codegen.clike.prelude import bits_text
+from weft.codegen.clike.shader import Bound, Past, Shader, image_to_write
+from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
+from weft.codegen.native.graph import interval
+from weft.codegen.native.layout import Head
+from weft.codegen.values import Line, LoopBody, Node, Note, Scalar
+from weft.graph.elaborate import short
+from weft.ir.expr import StateSlot
 from weft.ops import OPS
+from weft.ops.intervals import ANYWHERE, UNIT, Interval
 from weft.ops.spec import ValueType
+
+# Expressions as text, with parentheses only where they are needed.
+
+# How tightly things bind.
+PRIMARY, UNARY, CHOICE = 100, 90, 10
+
+_BINARY: Mapping[str, int] = MappingProxyType({
+    "*": 80, "/": 80, "%": 80, "+": 70, "-": 70, ">>": 60, "<<": 60, "<": 50, "<=": 50, ">": 50, ">=": 50,
+    "==": 45, "!=": 45, "&": 40, "^": 38, "|": 36, "&&": 30, "||": 28,
+})  # fmt: skip
+
+# Where (a · b) · c is a · (b · c), to the bit.
+_ASSOCIATIVE = frozenset({"&&", "||", "^", "&", "|"})
+
+# Comparisons with a number, which is read more easily behind what it is compared with.
+_MIRRORED: Mapping[str, str] = MappingProxyType({"<": ">", "<=": ">=", "==": "==", "!=": "!="})
+
+# Mixed with others of their like, these are put in parentheses: few people know how tightly they bind.
+_OBSCURE = frozenset({">>", "<<", "&", "^", "|"})
+
+
+class ExpressionText(NamedTuple):
+    """An expression, and how tightly its outermost operation binds: for an operator between two operands also that, and
+    these."""
+
+    text: str
+    level: int = PRIMARY
+    symbol: str = ""
+    left: str = ""
+    right: str = ""
+    is_number: bool = False
+
+
+def literal(text: str) -> ExpressionText:
+    """A number."""
+    return ExpressionText(text, UNARY if text.startswith("-") else PRIMARY, is_number=True)
+
+
+def applied(spelling: str, args: Sequence[ExpressionText]) -> ExpressionText:
+    """An operation, as it is spelled: an operator, or the name of a function."""
+    if spelling == "?:":
+        condition, then, otherwise = args
+        return ExpressionText(
+            f"{_within(condition, CHOICE + 1)} ? {_within(then, CHOICE)} : {_within(otherwise, CHOICE)}", CHOICE
+        )
+    if len(args) == 1 and spelling in ("-", "!"):
+        return ExpressionText(f"{spelling}{_within(args[0], PRIMARY)}", UNARY)
+    if spelling in _BINARY:
+        return _binary(spelling, *args)
+    return ExpressionText(f"{spelling}({', '.join(arg.text for arg in args)})")
+
+
+def _binary(symbol: str, a: ExpressionText, b: ExpressionText) -> ExpressionText:
+    if symbol in ("+", "-") and b.text.startswith("-") and b.level in (UNARY, _BINARY["*"]):
+        # What is added is a negative number, a value with the other sign, or a product that begins with such a one.
+        without_sign = ExpressionText(b.text[1:], PRIMARY if b.level == UNARY else b.level)
+        return _binary("-" if symbol == "+" else "+", a, without_sign)
+    if symbol in _MIRRORED and a.is_number and not b.is_number:
+        return _binary(_MIRRORED[symbol], b, a)
+    level = _BINARY[symbol]
+    left, right = _operand(symbol, level, a), _operand(symbol, level if symbol in _ASSOCIATIVE else level + 1, b)
+    return ExpressionText(f"{left} {symbol} {right}", level, symbol, a.text, b.text)
+
+
+def assignment(name: str, value: ExpressionText) -> str:
+    """`x = e`, or `x += e` where that says the same."""
+    if value.symbol in ("+", "-", "*", "/") and value.left == name:
+        return f"{name} {value.symbol}= {value.right}"
+    if value.symbol in ("+", "*") and value.right == name:
+        return f"{name} {value.symbol}= {value.left}"
+    return f"{name} = {value.text}"
+
+
+def _operand(symbol: str, level: int, operand: ExpressionText) -> str:
+    mixed = bool(operand.symbol) and operand.symbol != symbol and bool({operand.symbol, symbol} & _OBSCURE)
+    return f"({operand.text})" if mixed else _within(operand, level)
+
+
+def _within(operand: ExpressionText, level: int) -> str:
+    return operand.text if operand.level >= level else f"({operand.text})"
+
+
+# How large the values of a program get.
+
+
+class Bounds:
+    """What is known beforehand of the values of one program."""
+
+    def __init__(self, kernel: Kernel, program: ElementProgram) -> None:
+        self._over_picture = kernel.sweep == "grid"
+        self._once = program.once
+
+    def size(self, node: Node) -> float:
+        """What the size of a value does not exceed unless it is NaN; infinite where nothing is known."""
+        return interval(node, self._given).size
+
+    def _given(self, node: Node) -> Interval:
+        match node.attr:
+            case Scalar("local", int(number)):
+                return interval(self._once[number], self._given)
+            case Line("coord", "x" | "y") if self._over_picture:
+                return UNIT
+        return ANYWHERE
+
+
+# Reads of state, of pictures, and of strands that were asked for.
+
+
+def write_state(w: ShaderWriter, node: Node) -> ExpressionText:
+    """A slot k ticks ago: an image at this element, or a number."""
+    slot = w.parts.kernel.slot(node.attr.slot)
+    if slot.image:
+        return ExpressionText(w.language.own(w.parts, image_of(w, slot), slot, _index(w, slot, node)))
+    (k,) = node.args
+    if k.op == "const":
+        past = Past(slot.key, node.attr.plane, _ticks(k.attr, slot))
+        return ExpressionText(w.parts.frame.read(past, f"{slot_name(slot.key)}_past", "real", slot.key))
+    bound = _bound(w, w.parts.histories, slot.key, f"{slot_name(slot.key)}_{w.language.ring}")
+    return ExpressionText(w.language.remembered(w.parts, bound, _index(w, slot, node)))
+
+
+def write_sample(w: ShaderWriter, node: Node) -> ExpressionText:
+    """An image slot k ticks ago, sampled."""
+    slot = w.parts.kernel.slot(node.attr.slot)
+    x, y = (w.real(arg) for arg in node.args[1:])
+    return ExpressionText(w.language.sampled(w.parts, image_of(w, slot), slot, _index(w, slot, node), x, y))
+
+
+def write_picture(w: ShaderWriter, node: Node) -> ExpressionText:
+    """A channel of a picture, sampled. Channels at one place are taken from one colour."""
+    path, channel = node.attr
+    bound = _bound(w, w.parts.pictures, path, _file_name(path))
+    key = (path, *node.args)
+    text = w.language.picture(w.parts, bound, *(w.real(arg) for arg in node.args))
+    name = w.shared(key, w.language.four, f"{bound.name}_colour", text)
+    return ExpressionText(f"{name}.{'rgba'[channel]}")
+
+
+def write_asked(w: ShaderWriter, node: Node) -> ExpressionText:
+    """The value of another subgraph's strand at this element."""
+    asked: ExternalRead = node.attr
+    bound = _bound(w, w.parts.asked, asked.key, f"{short(asked.strand)}_there")
+    return ExpressionText(w.language.asked(w.parts, bound, asked.over))
+
+
+def image_of(w: ShaderWriter, slot: StateSlot) -> Bound:
+    """The images of a slot."""
+    return w.parts.images.setdefault(slot.key, Bound(w.rings[slot.key], slot.key))
+
+
+def name_rings(names: Identifiers, kernel: Kernel, ring: str) -> dict[str, str]:
+    """Names for the images of slots, by their keys. What writes to them has names that are made of these, so these are
+    given before any other. `ring` is what they end in."""
+    return {slot.key: _ring_name(names, slot, ring) for slot in kernel.slots if slot.image}
+
+
+def _ring_name(names: Identifiers, slot: StateSlot, ring: str) -> str:
+    name = names.unique(f"{slot_name(slot.key)}_{ring}", lambda name: written_names(name, slot.planes))
+    for written in written_names(name, slot.planes):
+        names.take(written)
+    return name
+
+
+def written_names(ring: str, planes: int) -> list[str]:
+    """What a program may call that which it writes to the images of this name: a target a plane, or the images."""
+    target = re.sub(r"_past((?:_\d+)?)$", r"_next\1", ring)
+    if target == ring:
+        return []
+    targets = [target] if planes == 1 else [f"{target}_plane_{plane}" for plane in range(planes)]
+    return [*targets, image_to_write(ring)]
+
+
+def _bound(w: ShaderWriter, known: dict[str, Bound], key: str, name: str) -> Bound:
+    if key not in known:
+        known[key] = Bound(w.names.new(name), key)
+    return known[key]
+
+
+def slot_name(key: str) -> str:
+    """What a slot is called: `visual/trail@r/prev/0` is `trail_r`."""
+    parts = key.split("/")
+    return identifier(parts[1].removesuffix("@val").removesuffix("@v") if len(parts) > 1 else key)
+
+
+def _file_name(path: str) -> str:
+    return identifier(path.replace("\\", "/").rpartition("/")[2].rpartition(".")[0] or path)
+
+
+def _ticks(k: float, slot: StateSlot, least: int = 1) -> int:
+    """How many whole ticks a read goes back."""
+    return int(min(k, slot.depth)) if k >= least else 1
+
+
+def _index(w: ShaderWriter, slot: StateSlot, node: Node) -> str:
+    """Which plane of a ring is read."""
+    k, plane = node.args[0], node.attr.plane
+    head = w.parts.frame.read(Head(slot.key), f"{slot_name(slot.key)}_head", "int")
+    if k.op == "const":
+        cells = slot.depth + 1
+        between_ticks = w.parts.kernel.sweep == "points"
+        cell = f"({head} + {cells - _ticks(k.attr, slot, 1 - between_ticks)}) % {cells}"
+    else:
+        w.call("cell")
+        cell = f"cell({head}, {w.real(k)}, {slot.depth})"
+    if slot.planes == 1:
+        return cell
+    return f"{cell} * {slot.planes}" + (f" + {plane}" if plane else "")
+
+
+# Writes loops. One that might go on for too long is stopped, and `stopped` is set.
+
+_INDICES = "ijklmn"
+
+# Up to here a variable of a loop with whole ends is counted up exactly.
+_MOST_EXACT = 2**20
+
+
+class Steps:
+    """Writes the loops of one program."""
+
+    def __init__(self, writer: ShaderWriter) -> None:
+        self._w = writer
+        self._budget: str | None = None
+        """The variable that counts the steps of the nest that is being written."""
+
+    def write_loop(self, loop: Node) -> None:
+        """Writes a loop, with what it carries declared before it."""
+        w, body = self._w, loop.attr
+        w.tell(loop)
+        self._declare_carried(loop)
+        count = _steps(loop)
+        limited = not _is_bounded(loop) if body.outermost else self._budget is not None
+        if body.outermost and body.nested and limited:
+            self._budget = w.names.new("steps")
+            w.line(f"int {self._budget} = 0;", loop)
+        index = w.names.new(_INDICES[min(body.level, len(_INDICES) - 1)])
+        if body.index is not None:
+            w.keep(body.index, index)
+        if count is not None and not limited and _counts_exactly(loop):
+            first, last = (w.language.real(arg.attr) for arg in loop.args[:2])
+            one = w.language.real(1.0)
+            w.line(f"for (float {index} = {first}; {index} <= {last}; {index} += {one}) {{", loop)
+            with w.block():
+                self._body(loop)
+        else:
+            self._begin_open(loop, index, limited)
+        w.line("}", loop)
+        if body.outermost:
+            self._budget = None
+
+    def _begin_open(self, loop: Node, index: str, limited: bool) -> None:
+        """A loop whose ends are known only when it begins."""
+        w = self._w
+        first, last = self._end(loop.args[0], "first", inf), self._end(loop.args[1], "last", -inf)
+        step = w.names.new("n")
+        from_zero = loop.args[0].op == "const" and loop.args[0].attr == 0
+        at = f"float({step})" if from_zero else f"{first} + float({step})"
+        w.line(f"for (int {step} = 0; {at} <= {last}; {step}++) {{", loop)
+        if limited:
+            w.parts.stops = True
+        with w.block():
+            if limited:
+                over = f" || {self._budget} == {NEST_STEPS}" if self._budget is not None else ""
+                w.line(f"if ({step} == {LOOP_STEPS}{over}) {{", loop)
+                with w.block():
+                    w.line("stopped = true;", loop)
+                    w.line("break;", loop)
+                w.line("}", loop)
+                if self._budget is not None:
+                    w.line(f"{self._budget}++;", loop)
+            if loop.attr.index is not None:
+                w.line(f"float {index} = {at};", loop)
+            self._body(loop)
+
+    def _end(self, node: Node, name: str, instead: float) -> str:
+        """An end of a loop, computed before it. One that is NaN becomes one with which there is no step: drivers differ
+        in how they compare with NaN."""
+        w = self._w
+        if node.op == "const":
+            return w.real(node)
+        made = w.names.new(name)
+        w.call("number_or")
+        w.line(f"float {made} = number_or({w.real(node)}, {w.language.real(instead)});", node)
+        return made
+
+    def _declare_carried(self, loop: Node) -> None:
+        w, body = self._w, loop.attr
+        for k, (carried, start) in enumerate(zip(body.carried, loop.args[2:], strict=True)):
+            lender = w.plan.lent.get((loop, k))
+            if lender is not None:
+                w.keep(carried, w.value(lender).text)
+                continue
+            note = w.owner(carried)
+            name = w.names.new(note.name if note is not None else "carried")
+            w.line(f"float {name} = {w.real(start)};", loop)
+            w.keep(carried, name)
+
+    def _body(self, loop: Node) -> None:
+        """What a step computes, and what follows the carried values."""
+        w, body = self._w, loop.attr
+        w.write(body.nodes)
+        following = [
+            (carried, node)
+            for carried, node in zip(body.carried, body.following, strict=True)
+            if w.plan.in_place.get(node) is not carried and not self._is_lent(carried, node) and node is not carried
+        ]
+        moved = self._set_aside(body, following)
+        for carried, node in following:
+            name = w.value(carried).text
+            w.tell(node)
+            w.line(f"{moved.get(carried) or assignment(name, w.value(node))};", node)
+
+    def _is_lent(self, carried: Node, node: Node) -> bool:
+        """Whether a loop within this one has left what follows in the variable already."""
+        return node.op == "loop_out" and self._w.plan.lent.get((node.args[0], node.attr)) is carried
+
+    def _set_aside(self, body: LoopBody, following: list[tuple[Node, Node]]) -> dict[Node, str]:
+        """The assignments of what has to be computed before others are assigned: it is made of what they change."""
+        w = self._w
+        moved: dict[Node, str] = {}
+        changed: set[Node] = set()
+        for carried, node in following:
+            if changed & set(_read(w, node)):
+                name = w.names.new(f"next_{w.value(carried).text}")
+                w.line(f"float {name} = {w.real(node)};", node)
+                moved[carried] = f"{w.value(carried).text} = {name}"
+            changed.add(carried)
+        return moved
+
+
+def _read(w: ShaderWriter, node: Node) -> list[Node]:
+    """The carried values whose variables the text of a value names."""
+    if node.op == "loop_value":
+        return [node]
+    if node.op == "loop_out":
+        return [node.args[0].attr.carried[node.attr]]
+    if node.op in LEAVES or node in w.plan.kept:
+        return []
+    return [found for arg in node.args for found in _read(w, arg)]
+
+
+def _steps(loop: Node) -> int | None:
+    """How many steps a loop makes, if that is known."""
+    first, last = loop.args[:2]
+    if first.op != "const" or last.op != "const":
+        return None
+    length = last.attr - first.attr
+    return max(0, int(length) + 1 if length >= 0 else 0) if abs(length) < LOOP_STEPS else None
+
+
+def _is_bounded(loop: Node) -> bool:
+    """Whether a nest of loops surely stays within its limits."""
+    most = _most_steps(loop)
+    return most is not None and most <= NEST_STEPS
+
+
+def _most_steps(loop: Node) -> int | None:
+    """How many steps a loop makes together with those within it, if that is known."""
+    count = _steps(loop)
+    inner = [_most_steps(node) for node in loop.attr.nodes if node.op == "loop"]
+    if count is None or any(most is None for most in inner):
+        return None
+    return count * (1 + sum(most for most in inner if most is not None))
+
+
+def _counts_exactly(loop: Node) -> bool:
+    first, last = loop.args[:2]
+    return bool(first.attr.is_integer()) and max(abs(first.attr), abs(last.attr)) < _MOST_EXACT
+
+
+# Writes the values of a program as statements.
 
 # The waves that are counted in half turns, and those of the language.
 WAVES: Mapping[str, str] = MappingProxyType({"sinpi": "sin", "cospi": "cos"})
@@ -246,3 +620,26 @@ def as_real(value: ExpressionText, node: Node) -> str:
 
 def _is_zero(node: Node) -> bool:
     return node.op == "const" and node.attr == 0
+
+
+# From a kernel to a program for a graphics card.
+
+
+def emit(kernel: Kernel, language: Language, packed: bool = False) -> Shader:
+    """A kernel as a program: with its outputs as reals, or `packed` as the pixels of a picture.
+
+    Raises UnsuitableError, with the reason, if the language has no such program, and ValueError if the outputs are no
+    picture.
+    """
+    if packed and len(kernel.outputs) not in (1, 3, 4):
+        raise ValueError(f"a picture has 1, 3 or 4 outputs, not {len(kernel.outputs)}")
+    program = read_program(kernel)
+    frame = FrameBlock(Identifiers(language.taken))
+    parts = ProgramParts(kernel, packed, frame, [], [], [], {}, {}, {}, {}, [], set(), stops=False)
+    writer = ShaderWriter(language, parts, program, plan(program, language.has_fract))
+    writer.write(program.nodes)
+    parts.outputs = [as_real(writer.value(node), node) for node in program.outputs]
+    for store in program.stores:
+        image_of(writer, kernel.slot(store.place.slot))
+        parts.stores.append((store.place, as_real(writer.value(store.value), store.value)))
+    return language.program(parts)

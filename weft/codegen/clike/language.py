@@ -1,22 +1,66 @@
-"""What differs between the languages like C that a program can be written in."""
+"""What a shading language says of itself, and the document that programs are printed into."""
 
 from __future__ import annotations
 
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from weft.codegen.base import Kernel
-from weft.codegen.clike.literals import real_text, single
-from weft.codegen.clike.names import Identifiers, remark
-from weft.codegen.clike.prelude import PRELUDE, Helper
-from weft.codegen.clike.shader import Bound, Kind, Shader, Source, Uniform
+from weft.codegen.clike.prelude import PRELUDE, Helper, real_text, single
+from weft.codegen.clike.shader import Bound, BufferSpec, Kind, Shader, Source, Uniform
+from weft.codegen.kernel import Kernel
 from weft.ir.expr import SlotPlane, StateSlot
 from weft.ir.rates import Rate
 from weft.ops.spec import OpSpec
+
+# Names for the values of a program: identifiers made of what the patch calls them, each once.
+
+_LONGEST = 32
+# No program of GLSL may define a name that begins like this.
+_PRIVATE = "gl_"
+_LONGEST_REMARK = 100
+
+
+def identifier(name: str) -> str:
+    """What of a name a language like C takes: `flow@x` is `flow_x`."""
+    text = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:_LONGEST].strip("_")
+    return f"v{text}" if not text or text[0].isdigit() or text.startswith(_PRIVATE) else text
+
+
+def remark(text: str, longest: int = _LONGEST_REMARK) -> str:
+    """What can stand in a comment: one line, which no backslash joins to the next; cut where it is long."""
+    line = " ".join(text.split()).replace("\\", "/")
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+class Identifiers:
+    """Identifiers that are taken, and new ones."""
+
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        self._taken = set(reserved)
+
+    def take(self, name: str) -> None:
+        """Keeps an identifier from being given."""
+        self._taken.add(name)
+
+    def new(self, name: str) -> str:
+        """An identifier for a name; with a number behind it, if it is taken."""
+        return self.unique(identifier(name))
+
+    def unique(self, base: str, others: Callable[[str], Iterable[str]] = lambda name: ()) -> str:
+        """An identifier as it is; with a number after it, if it or one of the `others` that go with it is taken."""
+        made, count = base, 1
+        while not self._taken.isdisjoint((made, *others(made))):
+            count += 1
+            made = f"{base}_{count}"
+        self._taken.add(made)
+        return made
+
+
+# What differs between the languages like C that a program can be written in.
 
 
 @dataclass(slots=True)
@@ -175,3 +219,90 @@ class Language(ABC):
     @abstractmethod
     def program(self, parts: ProgramParts) -> Shader:
         """The whole program. Raises UnsuitableError if it needs more than the language has."""
+
+
+# Puts the pieces of a program together.
+
+_INDENT = "    "
+_TYPES: dict[Kind, str] = {"real": "float", "truth": "uint", "bits": "uint", "int": "int"}
+
+
+def block(head: str, lines: Iterable[CodeLine]) -> list[CodeLine]:
+    """Lines in braces behind a head."""
+    return [CodeLine(f"{head} {{"), *(CodeLine(line.text, line.depth + 1, line.place) for line in lines), CodeLine("}")]
+
+
+def structure(language: Language, parts: ProgramParts, head: str, end: str) -> list[str]:
+    """The declaration of the frame's block; nothing if it is empty. To be asked for when all is read."""
+    fields = parts.frame.uniforms.values()
+    if not fields:
+        return []
+    made = [f"{head} {{"]
+    for entry in fields:
+        remark = parts.frame.remarks.get(entry.name)
+        made.append(f"{_INDENT}{_TYPES[entry.kind]} {entry.name};" + (f"  // {remark}" if remark else ""))
+    return [*made, end]
+
+
+def document(
+    language: Language,
+    parts: ProgramParts,
+    top: Sequence[str],
+    given: Sequence[Sequence[str]],
+    main: Sequence[CodeLine],
+    images: bool = False,
+    workgroup: int | None = None,
+    entry: str = "main",
+    buffers: Sequence[BufferSpec] = (),
+) -> Shader:
+    """The program: its first lines, what it is given (in groups), functions, and the entry. With `images`, slots are
+    written as images instead of targets."""
+    kernel = parts.kernel
+    shown = ", ".join(kernel.outputs) or "state alone"
+    title = f"// {remark(f'{kernel.name} → {shown}')}"
+    calls = sorted(parts.helpers)
+    functions = [text.split("\n") for text in language.functions(calls)]
+    lines = [*map(CodeLine, top)]
+    # Nothing may stand before a version.
+    lines.insert(int(top[0].startswith("#version")), CodeLine(title))
+    for group in filter(None, given):
+        lines += [CodeLine(""), *map(CodeLine, group)]
+    first_function = len(lines)
+    for group in functions:
+        lines += [CodeLine(""), *map(CodeLine, group)]
+    after_functions = len(lines)
+    lines += [CodeLine(""), *main]
+    return Shader(
+        language=language.name,
+        text="".join(f"{_INDENT * line.depth}{line.text}".rstrip() + "\n" for line in lines),
+        places=tuple(line.place for line in lines),
+        uniforms=tuple(parts.frame.uniforms.values()),
+        images=tuple(parts.images.values()),
+        histories=tuple(parts.histories.values()),
+        pictures=tuple(parts.pictures.values()),
+        asked=tuple(parts.asked.values()),
+        coords=tuple(parts.coords),
+        outputs=kernel.outputs,
+        packed=parts.packed,
+        stores=tuple(place for place, _ in parts.stores),
+        to_images=images,
+        stops=parts.stops,
+        workgroup=workgroup,
+        entry=entry,
+        buffers=tuple(buffers),
+        calls=tuple(calls),
+        functions=(first_function, after_functions),
+    )
+
+
+def shared_functions(language: Language, shaders: Iterable[Shader]) -> list[str]:
+    """The functions that any of these programs calls, each once, with an empty line before each."""
+    calls = sorted({name for shader in shaders for name in shader.calls})
+    return [line for text in language.functions(calls) for line in ("", *text.split("\n"))]
+
+
+def without_functions(shader: Shader) -> list[str]:
+    """The lines of a program but for the functions."""
+    lines = shader.text.splitlines()
+    first, after = shader.functions
+    return lines[:first] + lines[after:]

@@ -1,14 +1,173 @@
-"""Decides which values of a program get a name, and which stand where they are used."""
+"""Which values of a kernel a shader computes, what it reads from outside, and which of them get a variable."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeAlias
 
-from weft.codegen.clike.read import ElementProgram
-from weft.codegen.values import LoopBody, Node, Note, with_bodies
+from weft.codegen.clike.shader import UnsuitableError
+from weft.codegen.kernel import Kernel
+from weft.codegen.values import LoopBody, Node, Note, Rewriter, Section, Store, joined, with_bodies
+from weft.graph.elaborate import short
+from weft.ir.rates import Rate
+from weft.names import StrandRef
+
+# Strands of other subgraphs that a kernel reads at places of its own. A program cannot ask for them: whoever launches
+# it asks for all places at once, and the program finds the value of its element among the answers.
+
+# What can only be computed where programs run, and what the places are then at which a strand is read.
+_BOUND: Mapping[str, str] = MappingProxyType({
+    "state": "depends on what it remembers", "sample": "depends on what it remembers", "loop": "is found by a loop",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalRead:
+    """A strand as a program is given it: the how manieth, and in which directions its values change (`Rate.COLUMN`,
+    `Rate.ROW`; `Rate.ELEMENT` for points). There is a value for each place along these, row after row."""
+
+    number: int
+    strand: StrandRef
+    over: frozenset[Rate]
+
+    @property
+    def key(self) -> str:
+        """What it is bound by, for people as well."""
+        return f"{self.number}: {short(self.strand)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSite:
+    """A strand, and the coordinates it is read at, which `before` computes, operands first. Other strands may be read
+    for that."""
+
+    asked: ExternalRead
+    coordinates: tuple[Node, ...]
+    before: tuple[Node, ...]
+
+
+def read_sites(nodes: Sequence[Node], used: Iterable[Node]) -> list[ReadSite]:
+    """What is asked for before a program runs that is made of these nodes, and that uses these of them itself. Raises
+    UnsuitableError for what can only be asked for while it runs."""
+    wanted = set(used)
+    for node in _in_loops(nodes):
+        if node.op == "strand":
+            raise UnsuitableError(f"it reads {short(node.attr)} in the steps of a loop")
+    made: list[ReadSite] = []
+    for node in nodes:
+        if node.op == "strand" and node in wanted:
+            parts = _parts(node)
+            over = frozenset(part.attr.rate for part in parts if part.op == "line")
+            before = tuple(part for part in nodes if part in parts)
+            made.append(ReadSite(ExternalRead(len(made), node.attr, over), node.args, before))
+    return made
+
+
+def _parts(strand: Node) -> set[Node]:
+    """All that the coordinates of a strand are made of. Raises UnsuitableError for what only a program computes."""
+    found: set[Node] = set()
+    todo = list(strand.args)
+    while todo:
+        part = todo.pop()
+        if part in found:
+            continue
+        if part.op in _BOUND:
+            raise UnsuitableError(f"the place at which it reads {short(strand.attr)} {_BOUND[part.op]}")
+        found.add(part)
+        todo += part.args
+    return found
+
+
+def _in_loops(nodes: Iterable[Node]) -> Iterator[Node]:
+    """What the steps of loops compute."""
+    for node in nodes:
+        if node.op == "loop":
+            yield from node.attr.nodes
+            yield from _in_loops(node.attr.nodes)
+
+
+# Reads what a kernel computes at every element into one graph, with what the patch calls its values.
+#
+# What changes by column or by row is computed at every element here: a graphics card would gain nothing by tables of
+# it. The constant and the frame section are computed by whoever launches, in double precision.
+
+# The sections that become one, operands first.
+_MERGED = (Rate.COLUMN, Rate.ROW, Rate.ELEMENT)
+_ONCE = (Rate.CONSTANT, Rate.FRAME)
+
+
+@dataclass(frozen=True, slots=True)
+class ElementProgram:
+    """What is computed at every element: the nodes in order, and what the patch calls them (`notes`). `once` has what
+    the locals are that are computed once a launch, by their numbers, and `given` their names."""
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+    stores: tuple[Store, ...]
+    notes: dict[Node, Note] = field(default_factory=dict)
+    given: dict[int, Note] = field(default_factory=dict)
+    once: dict[int, Node] = field(default_factory=dict)
+
+    @property
+    def roots(self) -> tuple[Node, ...]:
+        return (*self.outputs, *(store.value for store in self.stores))
+
+
+def read_program(kernel: Kernel) -> ElementProgram:
+    """The program of a kernel. Raises UnsuitableError if it needs what no such program has."""
+    if kernel.tick == "element" and kernel.sweep == "grid":
+        raise UnsuitableError("each of its values needs the one before")
+    once = joined(Rate.FRAME, map(kernel.section, _ONCE))
+    merged, used = _merged(kernel)
+    strands = [node for node in merged.nodes if node.op == "strand" and node in used]
+    asked = {
+        strand: Node("asked", (), "real", asking.asked)
+        for strand, asking in zip(strands, read_sites(merged.nodes, used), strict=True)
+    }
+    rewriter = Rewriter(asked)
+    merged = rewriter.section(merged) if asked else merged
+    used = {rewriter.of(node) for node in used}
+    given = {number: once.notes[node] for number, node in once.locals.items() if node in once.notes}
+    nodes = tuple(node for node in merged.nodes if node in used)
+    return ElementProgram(nodes, merged.outputs, merged.stores, dict(merged.notes), given, dict(once.locals))
+
+
+def strands_of(kernel: Kernel) -> list[ReadSite]:
+    """What has to be asked for before the program of a kernel runs, by the numbers that the program has for it. Raises
+    UnsuitableError for what can only be asked for while it runs."""
+    if not kernel.strands:
+        return []
+    merged, used = _merged(kernel)
+    return read_sites(merged.nodes, used)
+
+
+def _merged(kernel: Kernel) -> tuple[Section, set[Node]]:
+    """The sections that become one, and those of its values that the program needs."""
+    merged = joined(Rate.ELEMENT, map(kernel.section, _MERGED))
+    return merged, _needed((*merged.outputs, *(store.value for store in merged.stores)))
+
+
+def _needed(roots: Iterable[Node]) -> set[Node]:
+    """All nodes that these are made of, those of loops included; but of strands of other subgraphs nothing more: who
+    asks for them computes where."""
+    found: set[Node] = set()
+    todo = list(roots)
+    while todo:
+        node = todo.pop()
+        if node in found:
+            continue
+        found.add(node)
+        if node.op != "strand":
+            todo += node.args
+        if node.op == "loop":
+            todo += node.attr.following
+    return found
+
+
+# Decides which values of a program get a name, and which stand where they are used.
 
 # An expression with more operands than this is hard to read: parts of it get a name.
 _LARGEST = 10

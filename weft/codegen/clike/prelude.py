@@ -1,22 +1,50 @@
-"""The functions that a program calls besides those of its language: each is written into a program that calls it.
-
-They are here, and not the language's own, where drivers differ or promise little: a sine may only hold up to π, a power
-be the exponential of a rounded logarithm, a minimum NaN. The polynomials and reductions are those of `weft.ops.single`,
-put so that a compiler which takes (a + b) − b for a spoils nothing: no number is added to be taken away again.
-
-The texts are in the subset that the languages share. `Language.words` translates the rest: `bits_in` and `real_in` are
-the bits of a real and back, `nearest` rounds to even, `pair` is two reals.
-"""
+"""What shading languages lack: functions that stand before every program, and how numbers are written."""
 
 from __future__ import annotations
 
 import math
+import re
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from weft.codegen.clike.literals import real_text
 from weft.ops.lanes import ARCTANGENT, COSINE, LOGARITHM, POWER_OF_2, POWER_OF_E, SINE
+
+# Numbers as they are written in a program, so that they read back as exactly the same singles.
+
+
+def single(value: float) -> float:
+    """A number, rounded to single precision."""
+    try:
+        rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return rounded
+
+
+def real_text(value: float) -> str:
+    """The shortest text that reads back as a finite number in single precision: `0.1`, `1.0`, `6.02e+23`."""
+    rounded = single(value)
+    text = next(text for digits in range(1, 10) if single(float(text := f"{rounded:.{digits}g}")) == rounded)
+    if "e" in text and 1 <= abs(rounded) < 1e10:
+        text = f"{rounded:.0f}"
+    return text if re.search(r"[.e]", text) else f"{text}.0"
+
+
+def bits_text(value: int) -> str:
+    return f"0x{value:x}u" if value > 255 else f"{value}u"
+
+
+# The functions that a program calls besides those of its language: each is written into a program that calls it.
+#
+# They are here, and not the language's own, where drivers differ or promise little: a sine may only hold up to π, a
+# power be the exponential of a rounded logarithm, a minimum NaN. The polynomials and reductions are those of
+# `weft.ops.single`, put so that a compiler which takes (a + b) − b for a spoils nothing: no number is added to be
+# taken away again.
+#
+# The texts are in the subset that the languages share. `Language.words` translates the rest: `bits_in` and `real_in`
+# are the bits of a real and back, `nearest` rounds to even, `pair` is two reals.
 
 
 @dataclass(frozen=True, slots=True)

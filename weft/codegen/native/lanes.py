@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from weft.codegen.native.target import Isa
-from weft.codegen.native.types import SINGLE, LlvmValue, Precision, bits_text
+from weft.codegen.native.target import SINGLE, Isa, LlvmValue, Precision, bits_text
 from weft.ops.spec import ValueType
 
 _KINDS: tuple[ValueType, ...] = ("real", "truth", "bits")
@@ -118,7 +117,9 @@ class LlvmLanes:
         ways = f"[ {otherwise.text}, %{before} ], [ {made.text}, %{end} ]"
         return LlvmValue(self.put(f"phi {self.type('real')} {ways}"), "real")
 
-    def repeat(self, x: LlvmValue, goes_on: Callable[[LlvmValue], LlvmValue], step: Callable[[LlvmValue], LlvmValue], /) -> LlvmValue:
+    def repeat(
+        self, x: LlvmValue, goes_on: Callable[[LlvmValue], LlvmValue], step: Callable[[LlvmValue], LlvmValue], /
+    ) -> LlvmValue:
         number = self.name("").lstrip("%")
         head, again, behind = f"look{number}", f"again{number}", f"enough{number}"
         before = self.block

@@ -1,26 +1,269 @@
-"""From a kernel to a module of LLVM's language, and what its functions find in the block of arguments."""
+"""From a kernel to a module of LLVM's language: its functions for the launch, for lines, and for elements."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial, reduce
 
-from weft.codegen.base import Kernel
-from weft.codegen.native.sections_that_read import sections_that_read, reads_strands
-from weft.codegen.native.costs import costs
-from weft.codegen.native.frame import frame_function, suits_frame
-from weft.codegen.native.functions import COLUMNS, ROWS, band_function, line_function
-from weft.codegen.native.graph import Graph, graph_of
-from weft.codegen.native.layout import Layout, Word
-from weft.codegen.native.memory import write_store
-from weft.codegen.native.pixels import Channels, Level, pack, plan_channels
-from weft.codegen.native.section import write_nodes
-from weft.codegen.native.target import Isa
-from weft.codegen.native.types import SINGLE, LlvmValue
-from weft.codegen.native.writer import ArgumentTable, FunctionWriter
-from weft.codegen.values import Line, Node, Section
+from weft.codegen.kernel import Kernel
+from weft.codegen.native.graph import Graph, affine, costs, graph_of, interval
+from weft.codegen.native.layout import Field, Head, History, Layout, PictureWord, Word
+from weft.codegen.native.section import write_nodes, write_store
+from weft.codegen.native.target import DOUBLE, SINGLE, Isa, LlvmValue, Precision
+from weft.codegen.native.writer import COLUMNS, ROWS, ArgumentTable, FunctionWriter, band_function, line_function
+from weft.codegen.values import Line, Node, Scalar, Section, Store, joined
 from weft.ir.rates import Rate
+
+# Strands of other subgraphs, which machine code cannot read: where they are read, and whether others can do it for it.
+#
+# What a column or a row section reads is computed beforehand, the whole section a line at a time, by who runs the
+# kernel.
+
+# What a line can only be computed with where machine code runs.
+_BOUND = frozenset({"state", "sample", "picture", "loop"})
+
+
+def sections_that_read(kernel: Kernel) -> frozenset[Rate]:
+    """The sections by column and by row that read strands of other subgraphs."""
+    return frozenset(rate for rate, node in kernel.walk() if node.op == "strand" and rate > Rate.FRAME)
+
+
+def reads_strands(kernel: Kernel) -> bool:
+    """Whether others can read for it what it reads."""
+    rates = sections_that_read(kernel)
+    bound = any(node.op in _BOUND for rate in rates for node in kernel.section(rate).walk())
+    return Rate.ELEMENT not in rates and not bound
+
+
+# Writes packed pixels: four bytes, red first; NaN is 0, the rest is clamped to 0…1, a half rounds up.
+#
+# A channel is packed as rarely as it changes: once a launch (by whoever launches), once a column or row, or here at
+# every element; the pixel is the bits of these parts together.
+
+LEVELS = 255
+_OPAQUE = LEVELS << 24
+_BYTE = 8
+
+
+@dataclass(slots=True)
+class Channels:
+    """The channels of a picture by where they are packed, each with its factor in a pixel: outputs that are numbers,
+    that lie in lines, and that the element section computes. `base` is what is known already: an opaque alpha."""
+
+    base: int
+    levels: list[tuple[int, Scalar | float]] = field(default_factory=list)
+    lines: dict[Rate, list[tuple[int, Line]]] = field(default_factory=dict)
+    elements: list[Level] = field(default_factory=list)
+
+    @property
+    def opaque(self) -> bool:
+        return bool(self.base)
+
+    def line(self, rate: Rate) -> Line | None:
+        """The packed part of the pixels that changes by column or by row, if there is one."""
+        return Line("pixels", rate.name, rate, "bits") if rate in self.lines else None
+
+
+def plan_channels(outputs: Sequence[Node]) -> Channels:
+    """Where each output of a picture is packed. One output is a gray, three are red, green and blue, a fourth is alpha.
+    Raises ValueError if a picture cannot have so many."""
+    if len(outputs) not in (1, 3, 4):
+        raise ValueError(f"a picture has 1, 3 or 4 outputs, not {len(outputs)}")
+    plan = Channels(0 if len(outputs) == 4 else _OPAQUE)
+    for at, node in enumerate(outputs):
+        factor = 0x010101 if len(outputs) == 1 else 1 << _BYTE * at
+        match node.op:
+            case "const":
+                plan.levels.append((factor, float(node.attr)))
+            case "scalar":
+                plan.levels.append((factor, node.attr))
+            case "line":
+                plan.lines.setdefault(node.attr.rate, []).append((factor, node.attr))
+            case _:
+                plan.elements.append(Level.of(factor, node, plan.opaque))
+    return plan
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A channel on its way into a pixel: `scale · base + offset`, rounded down, is its level of 0…255. It has to be
+    clamped unless it lies there anyway."""
+
+    factor: int
+    base: Node
+    scale: float
+    offset: float
+    clamped: bool
+
+    @classmethod
+    def of(cls, factor: int, node: Node, opaque: bool) -> Level:
+        """The level of a value. What a value ends in joins the scale of the levels."""
+        found = affine(node)
+        low, high = interval(node)
+        # NaN becomes a number with nothing but its highest bit set, where it is not clamped: only alpha could see that.
+        clamped = not (opaque and low > _LOWEST and high < _HIGHEST)
+        return cls(factor, found.base, found.scale * LEVELS, found.offset * LEVELS + 0.5, clamped)
+
+
+# Values whose levels are rounded to 0 and to 255, with some room for what was rounded before.
+_LOWEST, _HIGHEST = -0.001, 1.001
+
+
+def pack(w: FunctionWriter, levels: Sequence[Level]) -> LlvmValue | None:
+    """The bits of some channels together. Their bases have been computed."""
+    packed: LlvmValue | None = None
+    for each in levels:
+        level = w.fma(w.as_real(w.value(each.base)), w.real(each.scale), w.real(each.offset))
+        if each.clamped:
+            level = w.lesser(w.greater(level, w.real(0)), w.real(LEVELS))
+        bits = _scaled(w, w.whole(level), each.factor)
+        packed = bits if packed is None else w.bits_or(packed, bits)
+    return packed
+
+
+def _scaled(w: FunctionWriter, level: LlvmValue, factor: int) -> LlvmValue:
+    if factor.bit_count() > 1:
+        return w.bits_mul(level, w.bits(factor))
+    return w.bits_shl(level, w.bits(factor.bit_length() - 1)) if factor > 1 else level
+
+
+# Writes the function that runs once in a launch: the constant and the frame section, in double precision. It leaves
+# the scalars that the other functions read.
+
+FRAME = "frame"
+"""The name of the function. It takes the address of the block of arguments."""
+
+
+class _FrameWriter(FunctionWriter):
+    """One number at a time; what is given for the launch stands among the numbers."""
+
+    def _scalar(self, scalar: Scalar) -> LlvmValue:
+        place = str(self.places.number(scalar))
+        return self._once(scalar, lambda: self.load(self.word(Word.NUMBERS), place, "real"))
+
+
+def suits_frame(kernel: Kernel) -> bool:
+    """Whether the function can be written: what it runs calls nobody."""
+    return not any(rate <= Rate.FRAME and node.op == "strand" for rate, node in kernel.walk())
+
+
+def frame_function(
+    kernel: Kernel, isa: Isa, places: ArgumentTable, reals: Precision, channels: Channels | None = None
+) -> tuple[list[str], set[str]]:
+    """The text of the function, and what it declares. It writes the scalars that `places` was asked for by then, with
+    reals in the precision of those who read them; and what all pixels share, if there are `channels`. There is none
+    where there is nothing to do."""
+    w = _FrameWriter(isa, 1, places, Rate.FRAME, DOUBLE)
+    w.block = "body"
+    frame = joined(Rate.FRAME, map(kernel.section, (Rate.CONSTANT, Rate.FRAME)))
+    w.graph = graph_of(kernel, frame)
+    sources = {scalar: _source_in_frame(frame.locals, scalar) for scalar in places.scalars}
+    levels = [(factor, _level_source(frame.locals, level)) for factor, level in channels.levels] if channels else []
+    roots = [*sources.values(), *(node for _, node in levels), *(store.value for store in frame.stores)]
+    write_nodes(w, kernel, frame.nodes, roots)
+    for scalar, node in sources.items():
+        _leave(w, scalar, w.value(node), reals)
+    for store in frame.stores:
+        _write_store(w, kernel, store)
+    if channels is not None:
+        _write_base(w, channels.base, [(factor, w.value(node)) for factor, node in levels])
+    if not w.text:
+        return [], set()
+    body = [f"define void @{FRAME}(ptr noalias %block) #0 {{", "entry:", *w.entry, "  br label %body", "body:", *w.text]
+    return [*body, "  ret void", "}"], w.declared
+
+
+def _source_in_frame(stored: Mapping[int, Node], scalar: Scalar) -> Node:
+    """What a scalar is, in these sections."""
+    if scalar.source == "local" and isinstance(scalar.key, int):
+        return stored[scalar.key]
+    return Node("scalar", (), scalar.kind, scalar)
+
+
+def _level_source(stored: Mapping[int, Node], level: Scalar | float) -> Node:
+    return _source_in_frame(stored, level) if isinstance(level, Scalar) else Node("const", (), "real", level)
+
+
+def _write_base(w: FunctionWriter, base: int, levels: Sequence[tuple[int, LlvmValue]]) -> None:
+    """Packs the channels that are the same in all pixels. NaN is 0, as the second operand where it counts."""
+    bits = w.bits(base)
+    for factor, value in levels:
+        level = w.fma(w.as_real(value), w.real(LEVELS), w.real(0.5))
+        level = w.lesser(w.greater(level, w.real(0)), w.real(LEVELS))
+        bits = w.bits_or(bits, w.bits_mul(w.whole(level), w.bits(factor)))
+    place = w.put(f"getelementptr i64, ptr %block, i64 {w.places.field(Word.BASE)}")
+    w.do(f"store i64 {w.put(f'zext i32 {w.first(bits)} to i64')}, ptr {place}, align 8")
+
+
+def _leave(w: FunctionWriter, scalar: Scalar, value: LlvmValue, reals: Precision) -> None:
+    """Leaves a scalar for the others."""
+    place, address = w.places.scalar(scalar), w.word(Word.SCALARS)
+    if scalar.kind == "real" and reals != w.reals:
+        single = w.put(f"fptrunc {w.type('real')} {value.text} to {reals.vector(1, 'real')}")
+        at = w.put(f"getelementptr {reals.name}, ptr {address}, i64 {place}")
+        w.do(f"store {reals.vector(1, 'real')} {single}, ptr {at}, align 4")
+        return
+    w.store(value, address, str(place if scalar.kind == "real" else place * reals.bytes // 4))
+
+
+def _write_store(w: FunctionWriter, kernel: Kernel, store: Store) -> None:
+    """Stores what a slot that is a number will have been one tick ago."""
+    slot = kernel.slot(store.place.slot)
+    cell = w.put(f"mul i64 {w.word(Head(slot.key))}, {slot.planes}")
+    w.store(w.as_real(w.value(store.value)), w.word(History(slot.key)), w.put(f"add i64 {cell}, {store.place.plane}"))
+
+
+# From a kernel to a module that computes what comes once in a launch and nothing else: for devices that compute the
+# rest by themselves, and are given numbers in double precision.
+
+
+@dataclass(frozen=True, slots=True)
+class PrologueLayout:
+    """What the function is given: the words of its block of arguments, and the `numbers` of the launch. It leaves the
+    `scalars`, locals that others read, 8 bytes each: reals, or whole numbers in the first 4."""
+
+    fields: tuple[Field, ...]
+    numbers: tuple[Scalar, ...]
+    scalars: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PrologueModule:
+    """The text of a module, and the interface of its function, `frame.FRAME`."""
+
+    text: str
+    layout: PrologueLayout
+
+
+def prologue_length(kernel: Kernel) -> int:
+    """How many values come once in a launch."""
+    return sum(len(section) for section in kernel.sections if section.rate <= Rate.FRAME)
+
+
+def emit_prologue(kernel: Kernel, isa: Isa) -> PrologueModule | None:
+    """The module of a kernel; None where there is nothing to compute, or what is there asks other subgraphs, or reads
+    images that a device remembers."""
+    if not suits_frame(kernel):
+        return None
+    places = ArgumentTable()
+    for number in _read_later(kernel):
+        places.scalar(Scalar("local", number, kernel.locals[number].type))
+    text, declared = frame_function(kernel, isa, places, DOUBLE)
+    if not text or not all(isinstance(field, (Word, Head, History, PictureWord)) for field in places.fields):
+        return None
+    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
+    layout = PrologueLayout(places.fields, places.numbers, places.scalars)
+    return PrologueModule("\n".join([*sorted(declared), *text, attributes, ""]), layout)
+
+
+def _read_later(kernel: Kernel) -> list[int]:
+    """The locals that are computed once in a launch, and read by what is computed more often."""
+    later = [given for section in kernel.sections if section.rate > Rate.FRAME for given in section.given()]
+    return sorted({int(each.key) for each in later if isinstance(each, Scalar) and each.source == "local"})
+
+
+# From a kernel to a module of LLVM's language, and what its functions find in the block of arguments.
 
 # What each rate of line is called, and how long it is.
 _LINES = {Rate.COLUMN: (COLUMNS, Word.WIDTH), Rate.ROW: (ROWS, Word.HEIGHT)}

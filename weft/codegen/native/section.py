@@ -1,19 +1,456 @@
-"""Writes the values of a graph in an order in which each is computed no more often than it is needed."""
+"""Writes the values of a section: loops, conditional regions, state and pictures."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
 
-from weft.codegen.base import Kernel
-from weft.codegen.native.conditional_regions import ConditionalRegion, conditional_regions
-from weft.codegen.native.loops import write_loop
-from weft.codegen.native.memory import write_picture, write_sample, write_state
-from weft.codegen.native.types import DOUBLE, LlvmValue
+from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
+from weft.codegen.native.graph import cost
+from weft.codegen.native.layout import CHANNELS, Field, History, ImageCell, PictureWord, Ring, Word
+from weft.codegen.native.target import DOUBLE, LlvmValue
 from weft.codegen.native.writer import FunctionWriter
-from weft.codegen.values import LoopBody, Node
+from weft.codegen.values import LoopBody, Node, Store
+from weft.ir.expr import StateSlot
 from weft.ops import OPS
 from weft.ops.spec import OpSpec
+
+# Writes loops. A loop with the same bounds in all lanes is one of single numbers; in any other, each lane leaves at a
+# step of its own, and the loop ends when all have left.
+
+
+@dataclass(frozen=True, slots=True)
+class _LoopNames:
+    """The labels of a loop, and the names of what its steps hand on."""
+
+    head: str
+    step: str
+    behind: str
+    count: str
+    active: str
+    carried: tuple[str, ...]
+
+
+def write_loop(w: FunctionWriter, node: Node, write_body: Callable[[LoopBody], None]) -> None:
+    """Writes a loop; `write_body` writes what its body computes. What it carries is kept for `result`."""
+    body: LoopBody = node.attr
+    first, last, *starts = (w.value(arg) for arg in node.args)
+    names = _names(w, len(starts))
+    if body.outermost and body.nested:
+        _allow_steps(w, body)
+    outer_mask = w.find("mask") if body in w.graph.masked else None
+    before = w.block
+    w.jump(names.head)
+    w.label(names.head)
+    phis = len(w.text)
+    carried = [LlvmValue(name, "real") for name in names.carried]
+    with w.scope():
+        count = w.put(f"sitofp i32 {names.count} to {w.scalar('real')}")
+        step = _masked_step if body in w.graph.masked else _step
+        go = step(w, body, names, first, last, count)
+        for place, value in zip(body.carried, carried, strict=True):
+            w.keep(place, value)
+        write_body(body)
+        following = [w.value(value) for value in body.following]
+        if body in w.graph.masked:
+            following = [w.select(go, new, old) for new, old in zip(following, carried, strict=True)]
+            active = w.put(f"sext {w.type('truth')} {go.text} to {w.type('bits')}")
+        counted = w.put(f"add i32 {names.count}, 1")
+    latch = w.block
+    w.jump(names.head)
+    entering = [f"  {names.count} = phi i32 [ 0, %{before} ], [ {counted}, %{latch} ]"]
+    if body in w.graph.masked:
+        start = outer_mask.text if outer_mask is not None else "splat (i32 -1)"
+        entering.append(f"  {names.active} = phi {w.type('bits')} [ {start}, %{before} ], [ {active}, %{latch} ]")
+    entering += [
+        f"  {value.text} = phi {w.type('real')} [ {start.text}, %{before} ], [ {new.text}, %{latch} ]"
+        for value, start, new in zip(carried, starts, following, strict=True)
+    ]
+    w.text[phis:phis] = entering
+    w.label(names.behind)
+    for k, value in enumerate(carried):
+        w.keep((node, k), value)
+
+
+def _names(w: FunctionWriter, carried: int) -> _LoopNames:
+    number = w.name("").lstrip("%")
+    return _LoopNames(
+        f"head{number}", f"step{number}", f"behind{number}",
+        w.name("count"), w.name("active"), tuple(w.name("carried") for _ in range(carried)),
+    )  # fmt: skip
+
+
+def _allow_steps(w: FunctionWriter, body: LoopBody) -> None:
+    """Gives a nest of loops its steps: for each lane, if they may leave at different ones."""
+    of = w.type("bits") if body in w.graph.masked else "i32"
+    with w.writing(w.entry):
+        w.budget = w.put(f"alloca {of}")
+    w.do(f"store {of} {w.bits(NEST_STEPS).text if body in w.graph.masked else NEST_STEPS}, ptr {w.budget}")
+
+
+def _step(
+    w: FunctionWriter, body: LoopBody, names: _LoopNames, first: LlvmValue, last: LlvmValue, count: str
+) -> LlvmValue:
+    """Goes on with the body, unless the loop is over for all lanes together."""
+    index = w.put(f"fadd {w.scalar('real')} {w.first(first)}, {count}")
+    goes_on = w.put(f"fcmp ole {w.scalar('real')} {index}, {w.first(last)}")
+    allowed = w.put(f"icmp ult i32 {names.count}, {LOOP_STEPS}")
+    if body.nested:
+        left = w.put(f"load i32, ptr {w.budget}")
+        allowed = w.put(f"and i1 {allowed}, {w.put(f'icmp sgt i32 {left}, 0')}")
+    go = w.put(f"and i1 {goes_on}, {allowed}")
+    end = f"{names.behind}.end"
+    w.branch(go, names.step, end)
+    _stop(w, end, goes_on, names.behind)
+    w.label(names.step)
+    if body.nested:
+        w.do(f"store i32 {w.put(f'sub i32 {left}, 1')}, ptr {w.budget}")
+    if body.index is not None:
+        w.keep(body.index, w.splat(index, "real"))
+    return LlvmValue(go, "truth")
+
+
+def _masked_step(
+    w: FunctionWriter, body: LoopBody, names: _LoopNames, first: LlvmValue, last: LlvmValue, count: str
+) -> LlvmValue:
+    """Goes on with the body, unless all lanes have left the loop. Gives the lanes that take part."""
+    index = w.add(first, w.splat(count, "real"))
+    active = LlvmValue(w.put(f"icmp ne {w.type('bits')} {names.active}, zeroinitializer"), "truth")
+    wanting = w.both(w.le(index, last), active)
+    below_limit = w.put(f"icmp ult i32 {names.count}, {LOOP_STEPS}")
+    go = w.both(wanting, w.splat(below_limit, "truth"))
+    if body.nested:
+        of = w.type("bits")
+        left = LlvmValue(w.put(f"load {of}, ptr {w.budget}"), "bits")
+        go = w.both(go, LlvmValue(w.put(f"icmp sgt {of} {left.text}, zeroinitializer"), "truth"))
+    checked, end = f"{names.step}.checked", f"{names.behind}.end"
+    _stop_if_any(w, w.both(wanting, w.negation(go)), checked)
+    w.branch(w.any(go), names.step, end)
+    w.label(end)
+    w.jump(names.behind)
+    w.label(names.step)
+    if body.nested:
+        taken = LlvmValue(w.put(f"zext {w.type('truth')} {go.text} to {of}"), "bits")
+        w.do(f"store {of} {w.bits_sub(left, taken).text}, ptr {w.budget}")
+    if body.index is not None:
+        w.keep(body.index, index)
+    mask = w.put(f"sext {w.type('truth')} {go.text} to {w.type('bits')}")
+    w.keep("mask", LlvmValue(mask, "bits"))
+    return go
+
+
+def _stop_if_any(w: FunctionWriter, blocked: LlvmValue, checked: str) -> None:
+    """Notes that a loop met its limit, if that was so in any lane."""
+    stop = f"{checked}.stop"
+    w.branch(w.any(blocked), stop, checked)
+    _note_stop(w, stop, checked)
+    w.label(checked)
+
+
+def _stop(w: FunctionWriter, end: str, goes_on: str, behind: str) -> None:
+    """The end of a loop, which would have gone on if it had not met its limit."""
+    stop = f"{end}.stop"
+    w.label(end)
+    w.branch(goes_on, stop, behind)
+    _note_stop(w, stop, behind)
+
+
+def _note_stop(w: FunctionWriter, stop: str, behind: str) -> None:
+    w.label(stop)
+    w.do(f"store i64 1, ptr {w.stopped()}, align 8")
+    w.jump(behind)
+
+
+# Writes what reads and stores state, and what samples pictures: bilinearly, clamped at the edge, with pixel centres at
+# (i + ½) / width. A coordinate that is NaN reads the first row or column.
+
+
+def write_state(w: FunctionWriter, kernel: Kernel, node: Node) -> LlvmValue:
+    """A slot k ticks ago, at this element."""
+    slot, plane, (k,) = kernel.slot(node.attr.slot), node.attr.plane, node.args
+    if node.attr in w.registers:
+        return w.registers[node.attr]
+    if not slot.image:
+        return w.gather_wide(w.word(History(slot.key)), _cell_numbers(w, slot, plane, k))
+    address = _plane(w, slot, plane, k)
+    if address is not None:
+        return w.load(address, "%pixel", "real")
+    pixels = w.each([str(lane) for lane in range(w.lanes)], "bits")
+    first = w.splat(w.put("trunc i64 %pixel to i32"), "bits")
+    return _far_gather(w, slot, plane, k, w.bits_add(first, pixels))
+
+
+def write_store(w: FunctionWriter, store: Store) -> None:
+    """Stores what a slot will have been one tick ago."""
+    w.store(w.value(store.value), w.word(ImageCell(store.place.slot, store.place.plane, 0)), "%pixel")
+
+
+def write_sample(w: FunctionWriter, kernel: Kernel, node: Node) -> LlvmValue:
+    """An image slot k ticks ago, sampled."""
+    slot, plane, (k, x, y) = kernel.slot(node.attr.slot), node.attr.plane, node.args
+    address = _plane(w, slot, plane, k)
+    raster = _Raster(Word.WIDTH, Word.HEIGHT, 1)
+    if address is not None and y not in w.graph.varying and w.lanes > 1:
+        return _between_rows(w, raster, x, y, address)
+
+    def read(at: LlvmValue) -> LlvmValue:
+        return _far_gather(w, slot, plane, k, at) if address is None else w.gather(address, at)
+
+    return _between_four(w, raster, x, y, read)
+
+
+def write_picture(w: FunctionWriter, node: Node) -> LlvmValue:
+    """A channel of a picture, sampled."""
+    path, channel = node.attr
+    raster = _Raster(PictureWord(path, "width"), PictureWord(path, "height"), CHANNELS)
+    address = w.element(w.word(PictureWord(path, "pixels")), str(channel))
+    x, y = node.args
+    return _between_four(w, raster, x, y, lambda at: w.gather(address, at))
+
+
+# Ticks.
+
+
+def _ticks_back(w: FunctionWriter, slot: StateSlot, k: Node) -> LlvmValue:
+    """How many whole ticks a read goes back: k rounded down and clamped to 1…depth; 1 for NaN."""
+    return w.whole(w.lesser(w.greater(w.value(k), w.real(1)), w.real(slot.depth)))
+
+
+def _plane(w: FunctionWriter, slot: StateSlot, plane: int, k: Node) -> str | None:
+    """Where an image slot was k ticks ago; None if that is another place for each lane."""
+    if k.op == "const":
+        return w.word(ImageCell(slot.key, plane, int(min(k.attr, slot.depth)) if k.attr >= 1 else 1))
+    if k in w.graph.varying:
+        return None
+    ticks = w.put(f"sext i32 {w.first(_ticks_back(w, slot, k))} to i64")
+    cell = w.put(f"sub i64 {w.head(slot.key)}, {ticks}")
+    wrapped = w.put(f"add i64 {cell}, {slot.depth + 1}")
+    is_before = w.put(f"icmp slt i64 {cell}, 0")
+    cell = w.put(f"select i1 {is_before}, i64 {wrapped}, i64 {cell}")
+    number = w.put(f"add i64 {w.put(f'mul i64 {cell}, {slot.planes}')}, {plane}")
+    size = w.put(f"mul i64 {w.word(Word.WIDTH)}, {w.word(Word.HEIGHT)}")
+    return w.element(w.word(Ring(slot.key)), w.put(f"mul i64 {number}, {size}"))
+
+
+def _far_gather(w: FunctionWriter, slot: StateSlot, plane: int, k: Node, at: LlvmValue) -> LlvmValue:
+    """Elements of the images that a slot was k ticks ago, another k for each lane. A ring of pictures can have more
+    elements than 32 bits count."""
+    wide, bits = f"<{w.lanes} x i64>", w.type("bits")
+    number = _cell_numbers(w, slot, plane, k)
+    size = w.bits_mul(w.word_as_bits(Word.WIDTH), w.word_as_bits(Word.HEIGHT))
+    widened = [w.put(f"sext {bits} {value.text} to {wide}") for value in (number, size, at)]
+    start = w.put(f"mul {wide} {widened[0]}, {widened[1]}")
+    return w.gather(w.word(Ring(slot.key)), LlvmValue(w.put(f"add {wide} {start}, {widened[2]}"), "bits"), wide)
+
+
+def _cell_numbers(w: FunctionWriter, slot: StateSlot, plane: int, k: Node) -> LlvmValue:
+    """Which of the planes in a ring is that of k ticks ago."""
+    cell = w.bits_sub(w.splat(w.put(f"trunc i64 {w.head(slot.key)} to i32"), "bits"), _ticks_back(w, slot, k))
+    is_before = LlvmValue(w.put(f"icmp slt {w.type('bits')} {cell.text}, zeroinitializer"), "truth")
+    cell = w.select(is_before, w.bits_add(cell, w.bits(slot.depth + 1)), cell)
+    return w.bits_add(w.bits_mul(cell, w.bits(slot.planes)), w.bits(plane))
+
+
+# Places.
+
+
+@dataclass(frozen=True, slots=True)
+class _Raster:
+    """Where the extents of a picture stand, and how many reals lie between neighbours in a row."""
+
+    width: Field
+    height: Field
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Located:
+    """The pixels at or before a coordinate and behind it, in memory, and how far on towards that it lies, 0…1."""
+
+    near: LlvmValue
+    far: LlvmValue
+    across: LlvmValue
+
+
+def _between_four(
+    w: FunctionWriter, raster: _Raster, x: Node, y: Node, read: Callable[[LlvmValue], LlvmValue]
+) -> LlvmValue:
+    """What lies between the four pixels around a place."""
+    columns, rows = _locate_both(w, raster, x, y)
+    upper, lower = (
+        _mix(w, read(w.bits_add(row, columns.near)), read(w.bits_add(row, columns.far)), columns.across)
+        for row in (rows.near, rows.far)
+    )
+    return _mix(w, upper, lower, rows.across)
+
+
+def _between_rows(w: FunctionWriter, raster: _Raster, x: Node, y: Node, address: str) -> LlvmValue:
+    """The same where all lanes lie between the same rows. As a rule, neighbours in a vector then read neighbours in
+    memory, which are loaded as they lie."""
+    columns, rows = _locate_both(w, raster, x, y)
+    number = w.name("").lstrip("%")
+    side, apart, behind = f"side{number}", f"apart{number}", f"behind{number}"
+    places = [w.element(address, _as_index(w, row)) for row in (rows.near, rows.far)]
+    w.branch(_lie_side_by_side(w, x, columns), side, apart)
+    ways: dict[str, list[LlvmValue]] = {}
+    w.label(side)
+    first = _as_index(w, columns.near)
+    ends = first, w.put(f"add i64 {first}, 1")
+    ways[w.block] = [w.load(place, end, "real") for place in places for end in ends]
+    w.jump(behind)
+    w.label(apart)
+    ways[w.block] = [w.gather(place, column) for place in places for column in (columns.near, columns.far)]
+    w.jump(behind)
+    w.label(behind)
+    four = [
+        LlvmValue(
+            w.put(f"phi {w.type('real')} {', '.join(f'[ {v[at].text}, %{b} ]' for b, v in ways.items())}"), "real"
+        )
+        for at in range(4)
+    ]
+    upper, lower = (_mix(w, left, right, columns.across) for left, right in (four[:2], four[2:]))
+    return _mix(w, upper, lower, rows.across)
+
+
+def _as_index(w: FunctionWriter, offset: LlvmValue) -> str:
+    """What all lanes, or the first of them, have for an index."""
+    return w.put(f"sext i32 {w.first(offset)} to i64")
+
+
+def _lie_side_by_side(w: FunctionWriter, x: Node, columns: _Located) -> str:
+    """Whether each lane reads the pixel behind the one that the lane before it reads, and none the last of a row."""
+    found = w.find((x, "side by side"))
+    if found is None:
+        lanes = w.each([str(lane) for lane in range(w.lanes)], "bits")
+        expected = w.bits_add(w.splat(w.first(columns.near), "bits"), lanes)
+        bits = w.type("bits")
+        follows = LlvmValue(w.put(f"icmp eq {bits} {columns.near.text}, {expected.text}"), "truth")
+        has_next = LlvmValue(w.put(f"icmp ne {bits} {columns.near.text}, {columns.far.text}"), "truth")
+        together = w.put(f"bitcast {w.type('truth')} {w.both(follows, has_next).text} to i{w.lanes}")
+        found = w.keep((x, "side by side"), LlvmValue(w.put(f"icmp eq i{w.lanes} {together}, -1"), "truth"))
+    return found.text
+
+
+def _mix(w: FunctionWriter, a: LlvmValue, b: LlvmValue, t: LlvmValue) -> LlvmValue:
+    return w.add(a, w.mul(w.sub(b, a), t))
+
+
+def _locate_both(w: FunctionWriter, raster: _Raster, x: Node, y: Node) -> tuple[_Located, _Located]:
+    """Where a place lies across and down."""
+    step = w.word_as_bits(raster.width)
+    if raster.stride > 1:
+        step = w.bits_mul(step, w.bits(raster.stride))
+    return _locate(w, x, raster.width, w.bits(raster.stride)), _locate(w, y, raster.height, step)
+
+
+def _locate(w: FunctionWriter, coordinate: Node, size: Field, stride: LlvmValue) -> _Located:
+    # The planes of one picture are sampled at the same places.
+    keys = [(coordinate, size, part) for part in ("near", "far", "across")]
+    found = [w.find(key) for key in keys]
+    near, far, across = found
+    if near is None or far is None or across is None:
+        extent = w.word_as_real(size)
+        place = w.sub(w.mul(w.value(coordinate), extent), w.real(0.5))
+        place = w.lesser(w.greater(place, w.real(0)), w.sub(extent, w.real(1)))
+        whole = w.whole(place)
+        across = w.sub(place, w.real_of(whole))
+        behind = w.bits_add(whole, w.bits(1))
+        is_inside = LlvmValue(w.put(f"icmp slt {w.type('bits')} {behind.text}, {w.word_as_bits(size).text}"), "truth")
+        near = w.bits_mul(whole, stride)
+        far = w.bits_mul(w.select(is_inside, behind, whole), stride)
+        for key, value in zip(keys, (near, far, across), strict=True):
+            w.keep(key, value)
+    return _Located(near, far, across)
+
+
+# Which values only one side of a choice needs that is the same in all lanes: these are computed behind a branch.
+
+# What a branch has to save at least, in additions: below, computing both sides is as fast.
+_WORTH_A_BRANCH = 24
+
+
+@dataclass(eq=False, slots=True)
+class ConditionalRegion:
+    """One side of a choice (1: where its condition holds, 2: where not) within the arm around it."""
+
+    choice: Node
+    side: int
+    around: ConditionalRegion | None
+    depth: int
+    cost: int = 0
+    """Of what it alone needs."""
+
+
+def conditional_regions(
+    nodes: Sequence[Node], roots: Iterable[Node], varying: Set[Node]
+) -> dict[Node, ConditionalRegion | None]:
+    """Where each of these nodes is computed that the roots need: on every way (None), or within an arm. The others are
+    left out. Operands stand before their users; `varying` are the values that are not the same in all lanes."""
+    homes: dict[Node, ConditionalRegion | None] = {}
+    known: dict[tuple[Node, int], ConditionalRegion] = {}
+
+    def use(node: Node, place: ConditionalRegion | None) -> None:
+        homes[node] = _common(homes[node], place) if node in homes else place
+
+    for root in roots:
+        use(root, None)
+    for node in reversed(nodes):
+        if node not in homes:
+            continue
+        home = homes[node]
+        branches = node.op == "select" and node.args[0] not in varying
+        for at, arg in enumerate(node.args):
+            place = home
+            if branches and at:
+                depth = home.depth + 1 if home else 0
+                place = known[node, at] = ConditionalRegion(node, at, home, depth)
+            use(arg, place)
+        for needed in _needed_within(node):
+            use(needed, home)
+    return _settled(nodes, homes, known)
+
+
+def _settled(
+    nodes: Sequence[Node], homes: dict[Node, ConditionalRegion | None], known: dict[tuple[Node, int], ConditionalRegion]
+) -> dict[Node, ConditionalRegion | None]:
+    """Takes back the arms that are not worth a branch."""
+    for node in nodes:
+        arm = homes.get(node)
+        while arm is not None:
+            arm.cost += cost(node)
+            arm = arm.around
+
+    def settled(arm: ConditionalRegion | None) -> ConditionalRegion | None:
+        while arm is not None and sum(known[arm.choice, side].cost for side in (1, 2)) < _WORTH_A_BRANCH:
+            arm = arm.around
+        return arm
+
+    return {node: settled(homes[node]) for node in nodes if node in homes}
+
+
+def _needed_within(node: Node) -> Iterator[Node]:
+    """What the body of a loop uses, whoever has computed it."""
+    if node.op == "loop" and isinstance(node.attr, LoopBody):
+        for inner in node.attr.nodes:
+            yield from inner.args
+            yield from _needed_within(inner)
+        yield from node.attr.following
+
+
+def _common(a: ConditionalRegion | None, b: ConditionalRegion | None) -> ConditionalRegion | None:
+    """The innermost arm around both."""
+    while a is not b:
+        if a is None or b is None:
+            return None
+        if a.depth >= b.depth:
+            a = a.around
+        else:
+            b = b.around
+    return a
+
+
+# Writes the values of a graph in an order in which each is computed no more often than it is needed.
 
 
 def write_nodes(w: FunctionWriter, kernel: Kernel, nodes: Sequence[Node], roots: Iterable[Node]) -> None:

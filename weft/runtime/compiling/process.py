@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Literal, TypeAlias
 
 from weft.child import BEAT, Child, Pulse
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
 from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling import SERVER

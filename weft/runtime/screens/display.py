@@ -32,10 +32,8 @@ def lost(reason: str) -> WeftError:
 try:
     import glfw
 
-    from weft.backends.gl.contexts import Context, GraphicsError
-    from weft.backends.gl.graphics import Graphics
-    from weft.backends.gl.opengl import NEEDS_EGL, DriverError
-    from weft.backends.gl.picture import GlPicture
+    from weft.backends.gl.graphics import NEEDS_EGL, Context, DriverError, Graphics, GraphicsError
+    from weft.backends.gl.textures import GlPicture
 except Exception as problem:  # without libGL, PyOpenGL fails in ways of its own, each an error of another kind
     raise no_display(f"OpenGL or GLFW is missing on this machine ({problem})") from problem
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from weft.backends.base import DeviceLostError, Env, SampleBlock, as_array
 from weft.backends.launch import Getter, Picture, Reals, Value
-from weft.codegen.unit import Unit
+from weft.codegen.kernel import Unit
 from weft.contexts import CHANNELS, is_smoothed
 from weft.names import StrandRef
 from weft.runtime.compiled import CompiledProgram

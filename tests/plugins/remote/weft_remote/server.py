@@ -28,9 +28,8 @@ from weft.backends import hardware
 from weft.backends.executor import Executable
 from weft.backends.launch import Getter, Launch, Picture, Value, picture_coords
 from weft.backends.memory import StateMemory, bytes_needed
-from weft.backends.vector import VectorExecutor
-from weft.codegen.base import Kernel
-from weft.codegen.serialize import from_json
+from weft.backends.vector.executor import VectorExecutor
+from weft.codegen.kernel import Kernel, from_json
 from weft.codegen.verify import verify
 from weft.errors import WeftError, error
 from weft.names import StrandRef

@@ -1,0 +1,1 @@
+"""Machine code: what runs what `weft.codegen.native` writes, through LLVM."""

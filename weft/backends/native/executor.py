@@ -1,0 +1,463 @@
+"""Machine code: kernels as functions of the processor, over vectors, on one thread or several."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.executor import (
+    NOTHING, BandPool, Executable, Refusal, Refusals, Refused, RefusedError, check, making
+)
+from weft.backends.launch import Launch, Reals, Value
+from weft.backends.memory import StateMemory
+from weft.backends.native.llvm import (
+    ArgumentBlock, Functions, Processor, assembly, call, call_at_once, host, machine_code
+)
+from weft.backends.native.series import SeriesCode, SeriesExecutable
+from weft.backends.reads import LineReads
+from weft.backends.sampling import channels, check_picture, level
+from weft.backends.vector.executor import Code, VectorExecutor
+from weft.backends.vm import Interpreter, Machine, ReferenceExecutable
+from weft.codegen.kernel import Kernel
+from weft.codegen.native.layout import CHANNELS, Field, Head, History, ImageCell, Layout, PictureWord, Ring, Word
+from weft.codegen.native.module import FRAME, Module, emit, is_improvable, suits
+from weft.codegen.native.series import SeriesModule, emit_series, suits_series
+from weft.codegen.native.target import TIERS
+from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS
+from weft.codegen.values import Line, Scalar
+from weft.ir.rates import Rate
+
+# A linked kernel with the memory that it needs for one size of picture, and how a launch is handed to it.
+
+# With less to do than so many additions, waking a thread takes longer than its help is worth.
+_WORTH_A_THREAD = 10_000_000
+
+# Bands for each thread: one that is held up leaves the rest to the others.
+_BANDS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedCode:
+    """Code that is linked."""
+
+    layout: Layout
+    functions: Functions
+    tier: int
+
+
+@dataclass(slots=True)
+class _Coordinate:
+    """The numbers of a coordinate that changes by column or row, so many and up to a vector, and what they are from."""
+
+    name: str
+    count: int
+    array: npt.NDArray[np.float32]
+    given: Value | None = None
+
+    def fill(self, given: Value) -> None:
+        if given is self.given:
+            return
+        if np.shape(given) not in ((self.count,), ()):
+            raise ValueError(f"{self.name}: {np.shape(given)} coordinates, not {self.count}")
+        with np.errstate(all="ignore"):
+            self.array[: self.count] = given
+        self.array[self.count :] = self.array[self.count - 1]
+        self.given = given
+
+
+class LaunchBuffers:
+    """A kernel's code with the memory that it needs for one size of picture."""
+
+    def __init__(self, kernel: Kernel, program: LinkedCode, shape: tuple[int, int]) -> None:
+        self._kernel = kernel
+        self._program = program
+        self._layout = layout = program.layout
+        self._shape = height, width = shape
+        self._block = block = ArgumentBlock(layout.fields)
+        block.set_number(Word.WIDTH, width)
+        block.set_number(Word.HEIGHT, height)
+        self._scalars = np.zeros(len(layout.scalars), np.uint32)
+        block.set_array(Word.SCALARS, self._scalars, np.uint32, len(layout.scalars))
+        self._reals = self._scalars.view(np.float32)
+        placed = list(enumerate(layout.scalars))
+        self._real_scalars = [scalar for _, scalar in placed if scalar.kind == "real"]
+        self._real_places = np.array([at for at, scalar in placed if scalar.kind == "real"], np.intp)
+        self._other_scalars = [(at, scalar) for at, scalar in placed if scalar.kind != "real"]
+        self._numbers = np.zeros(len(layout.numbers))
+        block.set_array(Word.NUMBERS, self._numbers, np.float64, len(layout.numbers))
+        self._uniforms = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "uniform"]
+        self._once = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "coord"]
+        self._coordinates: list[_Coordinate] = []
+        reading = sorted(layout.sections_that_read)
+        asked: dict[Rate, dict[Line, npt.NDArray[np.float32]]] = {rate: {} for rate in reading}
+        for field in layout.fields:
+            if isinstance(field, Line):
+                count = width if field.rate == Rate.COLUMN else height
+                length = max(count, layout.lanes)
+                array = np.zeros(length, np.float32)
+                block.set_array(field, array, np.float32, length)
+                if field.source == "coord":
+                    self._coordinates.append(_Coordinate(str(field.key), count, array))
+                elif field.source == "local" and field.rate in asked:
+                    asked[field.rate][field] = array
+        self._asked = [LineReads(kernel, rate, lines) for rate, lines in asked.items()]
+        self._borrowed = [field for field in layout.fields if not isinstance(field, (Word, Line))]
+        """What may be another thing in each launch."""
+
+    @property
+    def loop_stopped(self) -> bool:
+        return bool(self._block.number(Word.STOPPED))
+
+    @property
+    def has_frame(self) -> bool:
+        """Whether its code computes what comes once in a launch. Else it has to be given the machine that did."""
+        return self._layout.frame
+
+    def prepare(self, memory: StateMemory, launch: Launch, machine: Machine | None, out: npt.NDArray[Any]) -> None:
+        """Fills in what is given for one launch. Raises KeyError or ValueError if something does not fit."""
+        block = self._block
+        height, width = self._shape
+        outputs = len(self._kernel.outputs) if out.dtype == np.float32 else 1
+        block.set_array(Word.OUT, out, out.dtype.type, outputs * height * width, writes=True)
+        block.set_number(Word.STOPPED, 0)
+        if machine is not None:
+            self._take_over(machine)
+        for at, name in self._uniforms:
+            self._numbers[at] = launch.uniforms[name]
+        for at, name in self._once:
+            self._numbers[at] = launch.coords[name]
+        for coordinate in self._coordinates:
+            coordinate.fill(launch.coords[coordinate.name])
+        for field in self._borrowed:
+            self._give(field, memory, launch)
+
+    def _take_over(self, machine: Machine) -> None:
+        """Fills in what a machine has computed."""
+        self._block.set_number(Word.BASE, self._base(machine))
+        with np.errstate(all="ignore"):
+            self._reals[self._real_places] = [_value_of(machine, scalar) for scalar in self._real_scalars]
+        for at, scalar in self._other_scalars:
+            self._scalars[at] = int(_value_of(machine, scalar))
+        for lines in self._asked:
+            lines.fill(machine)
+
+    def _give(self, field: Field, memory: StateMemory, launch: Launch) -> None:
+        block = self._block
+        height, width = self._shape
+        match field:
+            case ImageCell(slot, plane, k):
+                cell = memory.ring(slot)[memory.cell(slot, k), plane]
+                block.set_array(field, cell, np.float32, height * width, writes=k == 0)
+            case Ring(slot):
+                block.set_array(field, memory.ring(slot), np.float32, self._values(slot) * height * width)
+            case History(slot):
+                block.set_array(field, memory.ring(slot), np.float64, self._values(slot), writes=True)
+            case Head(slot):
+                block.set_number(field, memory.cell(slot))
+            case PictureWord(path, what):
+                picture = launch.pictures[path]
+                if not picture.size:
+                    raise ValueError(f"{path} is empty")
+                if what == "pixels":
+                    pixels = picture.shape[0] * picture.shape[1]
+                    block.set_array(field, np.ascontiguousarray(picture), np.float32, pixels * CHANNELS)
+                else:
+                    block.set_number(field, picture.shape[1 if what == "width" else 0])
+
+    def _values(self, key: str) -> int:
+        """How many values, or images, the ring of a slot holds."""
+        slot = self._kernel.slot(key)
+        return (slot.depth + 1) * slot.planes
+
+    def _base(self, machine: Machine) -> int:
+        """The bits that all pixels of this launch share."""
+        bits = self._layout.base
+        for factor, source in self._layout.levels:
+            bits |= factor * level(_value_of(machine, source) if isinstance(source, Scalar) else source)
+        return bits
+
+    def run(self, most: int, pool: BandPool) -> None:
+        """Computes the lines, then the elements, with so many threads at most."""
+        functions, block = self._program.functions, self._block
+        height, width = self._shape
+        threads = min(most, height) if height * width * self._layout.work >= _WORTH_A_THREAD else 1
+        if self._layout.frame:
+            call(functions, FRAME, block)
+        if self._layout.columns:
+            call(functions, COLUMNS, block)
+        if self._layout.rows:
+            call(functions, ROWS, block)
+        block.set_number(Word.BAND, max(1, height // (threads * _BANDS)) if threads > 1 else height)
+        call_at_once(functions, ELEMENTS, block, threads, pool)
+
+    def release(self) -> None:
+        """Lets go of what belongs to the caller."""
+        self._block.release(Word.OUT, *self._borrowed)
+
+
+def _value_of(machine: Machine, scalar: Scalar) -> float:
+    match scalar:
+        case Scalar("uniform", str(name)):
+            return machine.launch.uniforms[name]
+        case Scalar("coord", str(name)):
+            return machine.coords[name]
+        case Scalar("local", int(number)):
+            return machine.locals[number]
+    raise LookupError(f"{scalar} is given nowhere")
+
+
+# Machine code: kernels as functions of the processor, over vectors, on one thread or several.
+
+# How many sizes of launch a kernel is kept ready for.
+_STAGES = 4
+_ONCE = (Rate.CONSTANT, Rate.FRAME)
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCode:
+    """A kernel as an object file for this machine, and how its functions are called. It can be pickled."""
+
+    layout: Layout
+    code: bytes
+    tier: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A kernel in LLVM's language, for people, and for whom it becomes machine code."""
+
+    llvm: str
+    processor: Processor
+    level: int
+
+    def assembly(self) -> str:
+        return assembly(self.llvm, self.processor, self.level)
+
+
+class NativeExecutor:
+    """Makes kernels ready as machine code; those that cannot be go to the vector machine."""
+
+    name = "native"
+    widest = np.float32
+
+    def __init__(self, processor: Processor | None = None, lanes: int | None = None) -> None:
+        """Code for this machine, or for a plainer one of its like. `lanes` fixes the width of vectors, which else
+        depends on the processor and the tier."""
+        self._processor = processor
+        self._lanes = lanes
+        self._vector = VectorExecutor()
+        self._pool = BandPool()
+        self.refusals: Refusals = self._vector.refusals
+
+    @property
+    def processor(self) -> Processor:
+        found = self._processor or host()
+        assert found is not None, "checked before a native executor is made"
+        return found
+
+    def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> object | None:
+        is_series = suits_series(kernel)
+        if not is_series and not suits(kernel):
+            return self._vector.translate(kernel, packed, tier)
+        # Planes of pictures are for reading numbers off, and for contexts of a single element, which are not compiled
+        # at all.
+        if packed == is_series or tier not in TIERS or (tier > 1 and not is_improvable(kernel)):
+            return None
+        if packed:
+            channels(len(kernel.outputs))
+        try:
+            return self.series(kernel, tier) if is_series else self.code(kernel, packed, tier)
+        except RefusedError as failure:
+            return Refused(str(failure), self._vector.translate(kernel, packed, tier))
+
+    def refuse(self, kernel: Kernel, reason: str) -> None:
+        """Notes that a kernel runs on the vector machine because no machine code could be made of it."""
+        self.refusals.add(Refusal(kernel.name, self.name, self._vector.name, reason))
+
+    def series(self, kernel: Kernel, tier: int = 1) -> SeriesCode:
+        """A kernel that `suits_series`. Raises RefusedError."""
+        module = self._series_module(kernel, tier)
+        return SeriesCode(module.layout, machine_code(module.text, self.processor, TIERS[tier].level), tier)
+
+    def _series_module(self, kernel: Kernel, tier: int) -> SeriesModule:
+        isa = self.processor.isa
+        lanes = self._lanes or TIERS[tier].doubles(isa, len(kernel.section(Rate.ELEMENT)))
+        with making("machine code"):
+            return emit_series(kernel, isa, lanes, tier == 1)
+
+    def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
+        """A kernel for pictures at least as wide as a vector, or `narrow`, for any. Raises RefusedError."""
+        module = self._module(kernel, packed, tier, narrow)
+        return NativeCode(module.layout, machine_code(module.text, self.processor, TIERS[tier].level), tier)
+
+    def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
+        isa = self.processor.isa
+        lanes = self._lanes or TIERS[tier].lanes(isa, len(kernel.section(Rate.ELEMENT)))
+        # The first tier shall be on screen at once: there, the interpreter computes what comes once a frame.
+        with making("machine code"):
+            return emit(kernel, packed, isa, 1 if narrow else lanes, tier > 1)
+
+    def listing(self, kernel: Kernel, packed: bool, tier: int = max(TIERS)) -> Listing:
+        """A kernel as it becomes machine code."""
+        text = f"; {kernel.name}: runs on the vector machine\n"
+        try:
+            if suits_series(kernel):
+                text = f"; {kernel.name}\n{self._series_module(kernel, tier).text}"
+            elif suits(kernel):
+                text = f"; {kernel.name}\n{self._module(kernel, packed, tier).text}"
+        except RefusedError as failure:
+            self.refuse(kernel, str(failure))
+        return Listing(text, self.processor, TIERS[tier].level)
+
+    def plain(self, kernel: Kernel) -> Executable:
+        """A kernel on the vector machine."""
+        return self._vector.load(kernel)
+
+    def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
+        refused = {packed: code for packed, code in codes.items() if isinstance(code, Refused)}
+        for code in refused.values():
+            self.refuse(kernel, code.reason)
+        if refused:
+            return self._vector.load(kernel, {packed: code.instead for packed, code in refused.items()})
+        if suits_series(kernel) and not isinstance(codes.get(False), Code):
+            return SeriesExecutable(kernel, codes, lambda: self._first_series(kernel), lambda: self.plain(kernel))
+        if not suits(kernel) or isinstance(codes.get(True), Code):
+            return self._vector.load(kernel, codes)
+        return NativeExecutable(kernel, self, codes, self._pool)
+
+    def _first_series(self, kernel: Kernel) -> SeriesCode:
+        """Code of the first tier, for a kernel that is about to be played. Raises RefusedError."""
+        try:
+            return self.series(kernel)
+        except RefusedError as failure:
+            self.refuse(kernel, str(failure))
+            raise
+
+
+class NativeExecutable:
+    """A kernel as machine code; see `Executable`.
+
+    Whoever runs it holds the lock, and every thread is back before it is let go of; so nobody is inside of code that is
+    exchanged for better code.
+    """
+
+    def __init__(self, kernel: Kernel, executor: NativeExecutor, codes: Mapping[bool, object], pool: BandPool) -> None:
+        self.kernel = kernel
+        self._executor = executor
+        self._pool = pool
+        once = tuple(section for section in kernel.sections if section.rate in _ONCE)
+        self._interpreter = Interpreter(replace(kernel, sections=once))
+        self._lock = threading.Lock()
+        self._checked: tuple[weakref.ref[StateMemory], tuple[int, int]] | None = None
+        """The memory and the shape of the last launch that was looked at in full, and found to fit."""
+        self._programs: dict[tuple[bool, bool], LinkedCode] = {}
+        self._stages: dict[tuple[bool, tuple[int, int]], LaunchBuffers] = {}
+        self._refused: set[bool] = set()
+        """Whether planes, and pixels, are left to the vector machine."""
+        for packed, code in codes.items():
+            if isinstance(code, NativeCode):
+                self._programs[packed, False] = _linked(code)
+
+    @property
+    def tier(self) -> int | None:
+        """That of the code which pictures are made with, if any has been."""
+        program = self._programs.get((True, False))
+        return program.tier if program else None
+
+    def exchange(self, code: NativeCode) -> None:
+        """Takes better code into use for pictures, from the next launch on."""
+        program = _linked(code)
+        with self._lock:
+            self._programs[True, False] = program
+            self._stages = {key: stage for key, stage in self._stages.items() if not key[0]}
+
+    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+        if launch.shape == (1, 1):
+            return self._single.planes(memory, launch)
+        out = np.empty((len(self.kernel.outputs), *launch.shape), np.float32)
+        if not self._has_run(memory, launch, out, packed=False):
+            return self._plain.planes(memory, launch)
+        return out
+
+    @functools.cached_property
+    def _single(self) -> ReferenceExecutable:
+        """For one element: numbers, in double precision, and nothing has to be compiled for them."""
+        return ReferenceExecutable(self.kernel)
+
+    def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
+        channels(len(self.kernel.outputs))
+        check_picture(out, launch.shape)
+        if not self._has_run(memory, launch, out.view(np.uint32), packed=True):
+            self._plain.rgba8(memory, launch, out)
+
+    @functools.cached_property
+    def _plain(self) -> Executable:
+        """For what no machine code can be made of."""
+        return self._executor.plain(self.kernel)
+
+    def _has_run(self, memory: StateMemory, launch: Launch, out: npt.NDArray[Any], packed: bool) -> bool:
+        """Runs a launch, unless there can be no code for it; that is tried once."""
+        if packed in self._refused:
+            return False
+        try:
+            self._run(memory, launch, out, packed)
+        except RefusedError as failure:
+            self._refused.add(packed)
+            self._executor.refuse(self.kernel, str(failure))
+            return False
+        return True
+
+    def _run(self, memory: StateMemory, launch: Launch, out: npt.NDArray[Any], packed: bool) -> None:
+        with self._lock:
+            if self._checked is None or self._checked[0]() is not memory or self._checked[1] != launch.shape:
+                check(self.kernel, memory, launch)
+                self._checked = (weakref.ref(memory), launch.shape)
+            stage = self._stage(packed, launch.shape)
+            try:
+                machine = None if stage.has_frame else self._begun(memory, launch)
+                stage.prepare(memory, launch, machine, out)
+            except (KeyError, ValueError):
+                # Says in words what is wrong with it.
+                check(self.kernel, memory, launch)
+                raise
+            stage.run(launch.threads, self._pool)
+        memory.advance()
+        if stage.loop_stopped or (machine is not None and machine.loop_stopped):
+            launch.loop_stopped()
+        stage.release()
+
+    def _begun(self, memory: StateMemory, launch: Launch) -> Machine:
+        """A machine that has run what comes once in a launch."""
+        with np.errstate(all="ignore"):
+            return self._interpreter.begin(memory, launch)
+
+    def _stage(self, packed: bool, shape: tuple[int, int]) -> LaunchBuffers:
+        """What a size of launch needs; that of the last few is kept."""
+        key = (packed, shape)
+        stage = self._stages.pop(key, None) or LaunchBuffers(self.kernel, self._program(packed, shape[1]), shape)
+        self._stages[key] = stage
+        while len(self._stages) > _STAGES:
+            del self._stages[next(iter(self._stages))]
+        return stage
+
+    def _program(self, packed: bool, width: int) -> LinkedCode:
+        program = self._programs.get((packed, False)) or self._made(packed, narrow=False)
+        return program if width >= program.layout.lanes else self._made(packed, narrow=True)
+
+    def _made(self, packed: bool, narrow: bool) -> LinkedCode:
+        if (packed, narrow) not in self._programs:
+            self._programs[packed, narrow] = _linked(self._executor.code(self.kernel, packed, 1, narrow))
+        return self._programs[packed, narrow]
+
+
+def _linked(code: NativeCode) -> LinkedCode:
+    layout = code.layout
+    there = ((ELEMENTS, True), (COLUMNS, layout.columns), (ROWS, layout.rows), (FRAME, layout.frame))
+    return LinkedCode(layout, Functions(code.code, tuple(name for name, is_there in there if is_there)), code.tier)

@@ -1,0 +1,308 @@
+"""Sounds as machine code: launches of any number of samples, each of which one call computes."""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.executor import Executable, RefusedError, check, pack_planes
+from weft.backends.launch import TIME, Even, Launch, Picture, Reals, Value
+from weft.backends.memory import StateMemory
+from weft.backends.native.llvm import ArgumentBlock, Functions, call
+from weft.codegen.kernel import Kernel
+from weft.codegen.native.chunks import SERIES
+from weft.codegen.native.layout import CHANNELS, Field, Head, History, PictureWord, SeriesLayout, Word
+from weft.codegen.values import Line
+from weft.ir.rates import Rate
+
+# Times given one by one, for machine code that computes them from their number: launches are taken apart into those
+# whose times lie evenly.
+
+
+def evenly(kernel: Kernel, memory: StateMemory, launch: Launch) -> Iterator[Launch]:
+    """The stretches of a launch, in their order; each time is exactly as it was given. Raises ValueError if the launch
+    does not fit the kernel."""
+    check(kernel, memory, launch)
+    _, width = launch.shape
+    times = np.asarray(launch.coords[TIME], np.float64)
+    if times.ndim == 0:
+        yield replace(launch, even=_alone(float(times)))
+        return
+    start = 0
+    while start < width:
+        count = width - start
+        while (even := _even(times[start : start + count])) is None:
+            count //= 2
+        coords = {name: _part(value, start, count) for name, value in launch.coords.items()}
+        yield replace(launch, shape=(1, count), coords=coords, even=even)
+        start += count
+
+
+def _even(times: Reals) -> Even | None:
+    """How the times lie, if they are those of samples that follow one another at a whole rate; None if not."""
+    first, last, count = float(times[0]), float(times[-1]), len(times)
+    if count == 1:
+        return _alone(first)
+    if not math.isfinite(last - first) or last == first:
+        return _alone(first) if (times == first).all() else None
+    rate = round((count - 1) / (last - first)) if abs(last - first) > _SHORTEST else 0
+    if not rate:
+        return None
+    found = Even(round(first * rate), rate)
+    return found if (found.times(count) == times).all() else None
+
+
+# Seconds that a launch lasts at least, for its rate to be a number that is worth a look.
+_SHORTEST = 1e-9
+
+
+def _alone(time: float) -> Even:
+    """One time, for all elements."""
+    return Even(0.0, math.inf, time)
+
+
+def _part(value: Value, start: int, count: int) -> Value:
+    return value[start : start + count] if isinstance(value, np.ndarray) and value.ndim else value
+
+
+# Sounds as machine code: launches of any number of samples, each of which one call computes.
+
+# A buffer has room for so many samples at first.
+_SAMPLES = 1024
+
+# For how many memories a kernel is kept ready.
+_LINKS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesCode:
+    """The kernel of a sound as an object file for this machine, and how its function is called. It can be pickled."""
+
+    layout: SeriesLayout
+    code: bytes
+    tier: int
+
+
+class SeriesExecutable:
+    """The kernel of a sound as machine code; see `Executable`. Its planes are in double precision."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        codes: Mapping[bool, object],
+        make: Callable[[], SeriesCode],
+        plain: Callable[[], Executable],
+    ) -> None:
+        """`make` makes code of the first tier, where `codes` has none, or raises RefusedError; `plain` then makes what
+        runs instead."""
+        self.kernel = kernel
+        self._make = make
+        self._make_plain = plain
+        self._lock = threading.Lock()
+        self._has_times = any(name == TIME and rate == Rate.ELEMENT for name, rate in kernel.coords)
+        self._is_refused = False
+        found = codes.get(False)
+        self._buffers = _Buffers(kernel, found) if isinstance(found, SeriesCode) else None
+
+    @property
+    def tier(self) -> int | None:
+        """That of the code, if there is any yet."""
+        return self._buffers.tier if self._buffers else None
+
+    def exchange(self, code: SeriesCode) -> None:
+        """Takes better code into use, from the next launch on."""
+        made = _Buffers(self.kernel, code)
+        with self._lock:
+            self._buffers = made
+
+    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+        with self._lock:
+            buffers = self._ready()
+            if buffers is None:
+                return self._plain.planes(memory, launch)
+            parts = [launch] if launch.even or not self._has_times else evenly(self.kernel, memory, launch)
+            out = [buffers.run(memory, part) for part in parts]
+            stopped = buffers.take_stopped()
+        if stopped:
+            launch.loop_stopped()
+        return out[0] if len(out) == 1 else np.concatenate(out, axis=2)
+
+    def _ready(self) -> _Buffers | None:
+        """The code; None if none can be made of the kernel, which is tried only once."""
+        if self._buffers is None and not self._is_refused:
+            try:
+                self._buffers = _Buffers(self.kernel, self._make())
+            except RefusedError:
+                self._is_refused = True
+        return self._buffers
+
+    def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
+        pack_planes(self, memory, launch, out)
+
+    @functools.cached_property
+    def _plain(self) -> Executable:
+        return self._make_plain()
+
+
+@dataclass(slots=True)
+class _LinkedRings:
+    """A block of arguments that points to the rings of one memory, with the count of its ticks and of what it took over
+    as the last launch has left them: the code moves the heads on by itself."""
+
+    memory: weakref.ref[StateMemory]
+    block: ArgumentBlock
+    ticks: int = -1
+    takeovers: int = -1
+
+
+class _Buffers:
+    """Linked code with all that it reads and writes. Between launches as a rule nothing changes but the samples and a
+    few numbers: only these are filled in then."""
+
+    def __init__(self, kernel: Kernel, code: SeriesCode) -> None:
+        layout = code.layout
+        self.tier = code.tier
+        self._kernel = kernel
+        self._layout = layout
+        self._functions = Functions(code.code, (SERIES,))
+        self._uniforms = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "uniform"]
+        self._coords = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "coord"]
+        self._numbers, self._scalars = np.zeros(len(layout.numbers)), np.zeros(len(layout.scalars))
+        self._scratch = np.zeros(layout.scratch // 8)
+        self._lines = {field: np.empty(0) for field in layout.fields if isinstance(field, Line) and field.key != TIME}
+        self._filled = [(str(line.key), array) for line, array in self._lines.items()]
+        self._out = self._outputs(_SAMPLES)
+        self._stopped = False
+        self._capacity = 0
+        self._histories = [field for field in layout.fields if isinstance(field, History)]
+        self._heads = [field for field in layout.fields if isinstance(field, Head)]
+        self._pictures = [field for field in layout.fields if isinstance(field, PictureWord)]
+        self._links: list[_LinkedRings] = []
+
+    def run(self, memory: StateMemory, launch: Launch) -> Reals:
+        """The samples of a launch [outputs, height, width], in their order."""
+        height, width = launch.shape
+        count = height * width
+        try:
+            link = self._prepared(memory, launch, count)
+        except (KeyError, ValueError):
+            # Says in words what is wrong with it.
+            check(self._kernel, memory, launch)
+            raise
+        block = link.block
+        # To copy a block takes less than to point elsewhere; of many samples, it is the other way round.
+        is_small = count <= _SAMPLES
+        out = self._out if is_small else self._outputs(count)
+        _give_outputs(block, out)
+        call(self._functions, SERIES, block)
+        memory.advance(count)
+        link.ticks = memory.ticks
+        if block.number(Word.STOPPED):
+            self._stopped = True
+            block.set_number(Word.STOPPED, 0)
+        block.release(*self._pictures)
+        planes = out[:, :count].reshape(len(out), height, width)
+        if is_small:
+            return planes.copy()
+        _give_outputs(block, self._out)
+        return planes
+
+    def take_stopped(self) -> bool:
+        """Whether a loop has met its limit since this was asked last."""
+        stopped, self._stopped = self._stopped, False
+        return stopped
+
+    def _prepared(self, memory: StateMemory, launch: Launch, count: int) -> _LinkedRings:
+        if not 0 < count <= self._capacity:
+            check(self._kernel, memory, launch)
+            self._make_room(count)
+        link = self._link(memory, launch)
+        for name, array in self._filled:
+            given = launch.coords[name]
+            if np.shape(given) not in ((count,), ()):
+                raise ValueError(f"{name}: {np.shape(given)} coordinates for {count} samples")
+            array[:count] = given
+        for at, name in self._uniforms:
+            self._numbers[at] = launch.uniforms[name]
+        for at, name in self._coords:
+            self._numbers[at] = launch.coords[name]
+        link.block.set_number(Word.WIDTH, count)
+        if launch.even is not None:
+            _give_times(link.block, launch.even)
+        for field in self._pictures:
+            _give_picture(link.block, field, launch.pictures[field.path])
+        return link
+
+    def _link(self, memory: StateMemory, launch: Launch) -> _LinkedRings:
+        """The block for a memory. Those of the last few are kept: channels take turns."""
+        for link in self._links:
+            if link.memory() is memory:
+                if (link.ticks, link.takeovers) != (memory.ticks, memory.takeovers):
+                    self._connect(link, memory, launch)
+                return link
+        link = _LinkedRings(weakref.ref(memory), self._block())
+        self._connect(link, memory, launch)
+        self._links = [*self._links, link][-_LINKS:]
+        return link
+
+    def _connect(self, link: _LinkedRings, memory: StateMemory, launch: Launch) -> None:
+        """Points to the rings of a memory. They live as long as that does, or until it takes over others."""
+        block = link.block
+        check(self._kernel, memory, launch)
+        for history in self._histories:
+            slot = self._kernel.slot(history.slot)
+            ring = memory.ring(history.slot)
+            block.set_array(history, ring, np.float64, (slot.depth + 1) * slot.planes, writes=True)
+        block.release(*self._histories)
+        for head in self._heads:
+            block.set_number(head, memory.cell(head.slot))
+        link.takeovers = memory.takeovers
+
+    def _outputs(self, count: int) -> npt.NDArray[np.float64]:
+        """Room for so many samples of each output: the last vector may reach beyond the last of them."""
+        return np.empty((len(self._kernel.outputs), count + self._layout.lanes))
+
+    def _make_room(self, count: int) -> None:
+        """Makes buffers for so many samples, and a vector behind them."""
+        self._capacity = max(_SAMPLES, count)
+        length = self._capacity + self._layout.lanes
+        self._lines = {line: np.zeros(length) for line in self._lines}
+        self._filled = [(str(line.key), array) for line, array in self._lines.items()]
+        self._links.clear()
+
+    def _block(self) -> ArgumentBlock:
+        """A block that points to all that is the same for every memory."""
+        block = ArgumentBlock(self._layout.fields)
+        words = {
+            Word.NUMBERS: self._numbers, Word.SCALARS: self._scalars, Word.SCRATCH: self._scratch,
+        }  # fmt: skip
+        given: list[tuple[Field, npt.NDArray[np.float64]]] = [*words.items(), *self._lines.items()]
+        for field, array in given:
+            block.set_array(field, array, np.float64, array.size, writes=True)
+        return block
+
+
+def _give_outputs(block: ArgumentBlock, out: npt.NDArray[np.float64]) -> None:
+    block.set_array(Word.OUT, out, np.float64, out.size, writes=True)
+    block.set_number(Word.STRIDE, out.shape[1])
+
+
+def _give_times(block: ArgumentBlock, even: Even) -> None:
+    block.set_real(Word.ORIGIN, even.origin)
+    block.set_real(Word.FIRST, even.first)
+    block.set_real(Word.RATE, even.rate)
+
+
+def _give_picture(block: ArgumentBlock, field: PictureWord, picture: Picture) -> None:
+    if field.what == "pixels":
+        pixels = np.ascontiguousarray(picture)
+        block.set_array(field, pixels, np.float32, pixels.shape[0] * pixels.shape[1] * CHANNELS)
+    else:
+        block.set_number(field, picture.shape[1 if field.what == "width" else 0])

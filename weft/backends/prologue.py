@@ -1,0 +1,211 @@
+"""The launch prologue: numbers that are the same in a whole launch, computed by the CPU in double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.executor import RefusedError, making
+from weft.backends.launch import Launch
+from weft.backends.memory import StateMemory
+from weft.backends.native.llvm import ArgumentBlock, Functions, call, host, machine_code, problem
+from weft.backends.vm import Interpreter, Machine
+from weft.codegen.clike.shader import LaunchExtent, Past, Shader, Source
+from weft.codegen.kernel import Kernel
+from weft.codegen.native.layout import CHANNELS, Field, Head, History, PictureWord, Word
+from weft.codegen.native.module import FRAME, PrologueLayout, emit_prologue, prologue_length
+from weft.codegen.native.target import TIERS
+from weft.codegen.values import Scalar
+from weft.ir.rates import Rate
+
+# What comes once in a launch of a graphics card, as machine code. It takes a while to make, so it comes behind.
+
+# So few values are interpreted in less time than it takes to hand a block of arguments to machine code.
+_WORTH_CODE = 42
+
+_LEVEL = TIERS[max(TIERS)].level
+
+
+@dataclass(frozen=True, slots=True)
+class PrologueCode:
+    """An object file for this machine, and how its function is called. It can be pickled."""
+
+    layout: PrologueLayout
+    code: bytes
+
+
+def is_improvable(kernel: Kernel) -> bool:
+    """Whether machine code of what comes once in a launch would be worth making, on a machine that can make any."""
+    return prologue_length(kernel) > _WORTH_CODE and problem() is None
+
+
+def prologue_code(kernel: Kernel) -> PrologueCode | None:
+    """The code of a kernel; None where there is none, or it is not worth it."""
+    processor = host() if is_improvable(kernel) else None
+    if processor is None:
+        return None
+    try:
+        with making("machine code"):
+            module = emit_prologue(kernel, processor.isa)
+        return PrologueCode(module.layout, machine_code(module.text, processor, _LEVEL)) if module else None
+    except RefusedError:
+        return None  # the interpreter computes it
+
+
+class PrologueMachine:
+    """Runs the code of a kernel."""
+
+    def __init__(self, kernel: Kernel, code: PrologueCode) -> None:
+        self._kernel = kernel
+        self._functions = Functions(code.code, (FRAME,))
+        self._layout = layout = code.layout
+        self._block = block = ArgumentBlock(layout.fields)
+        # Between ticks, what was stored last is one tick ago already.
+        self._finished = 1 if kernel.sweep == "points" else 0
+        self._numbers = np.zeros(len(layout.numbers))
+        block.set_array(Word.NUMBERS, self._numbers, np.float64, len(self._numbers))
+        self._scalars = np.zeros(len(layout.scalars))
+        block.set_array(Word.SCALARS, self._scalars, np.float64, len(self._scalars), writes=True)
+        placed = [(at, int(scalar.key), scalar.kind) for at, scalar in enumerate(layout.scalars)]
+        self._reals = [(at, number) for at, number, kind in placed if kind == "real"]
+        self._others = [(2 * at, number) for at, number, kind in placed if kind != "real"]
+        self._coords = [name for name, rate in kernel.coords if rate <= Rate.FRAME]
+        self._given = [field for field in layout.fields if not isinstance(field, Word)]
+
+    def begin(self, memory: StateMemory, launch: Launch) -> Machine:
+        """A machine with all that comes once in a launch, as far as it is read later; what slots that are numbers will
+        have been one tick ago is written to the memory."""
+        block, numbers = self._block, self._numbers
+        for at, scalar in enumerate(self._layout.numbers):
+            numbers[at] = (launch.uniforms if scalar.source == "uniform" else launch.coords)[str(scalar.key)]
+        for field in self._given:
+            self._give(field, memory, launch)
+        block.set_number(Word.WIDTH, launch.shape[1])
+        block.set_number(Word.HEIGHT, launch.shape[0])
+        block.set_number(Word.STOPPED, 0)
+        call(self._functions, FRAME, block)
+        found = [0.0] * len(self._kernel.locals)
+        reals, wholes = self._scalars.tolist(), self._scalars.view(np.uint32)
+        for at, number in self._reals:
+            found[number] = reals[at]
+        for at, number in self._others:
+            found[number] = float(wholes[at])
+        coords = {name: float(launch.coords[name]) for name in self._coords}
+        return Machine(launch, memory, found, coords, loop_stopped=bool(block.number(Word.STOPPED)))
+
+    def _give(self, field: Field, memory: StateMemory, launch: Launch) -> None:
+        match field:
+            case Head(slot):
+                self._block.set_number(field, memory.cell(slot, self._finished))
+            case History(slot):
+                ring = memory.ring(slot)
+                self._block.set_array(field, ring, np.float64, ring.size, writes=True)
+            case PictureWord(path, "pixels"):
+                picture = np.ascontiguousarray(launch.pictures[path], np.float32)
+                height, width, _ = picture.shape
+                self._block.set_array(field, picture, np.float32, height * width * CHANNELS)
+            case PictureWord(path, what):
+                self._block.set_number(field, launch.pictures[path].shape[1 if what == "width" else 0])
+
+
+# The numbers that are the same in a whole launch: computed by the processor in double precision, and packed into one
+# block for a program.
+
+_ONCE = (Rate.CONSTANT, Rate.FRAME)
+_TYPES = {"real": np.float32, "int": np.int32, "bits": np.uint32, "truth": np.uint32}
+
+# Drivers may ask for a block's size, rounded up to that of four numbers.
+_FOUR = 4
+
+_Number: TypeAlias = Callable[[Machine, int], float]
+
+
+class Once:
+    """What a kernel computes once in a launch: interpreted, until there is machine code for it."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self._interpreter = Interpreter(replace(kernel, sections=tuple(s for s in kernel.sections if s.rate in _ONCE)))
+        self._machine: PrologueMachine | None = None
+
+    @property
+    def tier(self) -> int | None:
+        """1 where it is interpreted, and machine code would be worth while; 2 where that is there."""
+        if self._machine is not None:
+            return 2
+        return 1 if is_improvable(self.kernel) else None
+
+    def exchange(self, code: PrologueCode) -> None:
+        """Takes machine code into use, from the next launch on. May be called from any thread."""
+        self._machine = PrologueMachine(self.kernel, code)
+
+    def begin(self, memory: StateMemory, launch: Launch) -> Machine:
+        """Computes it; what slots that are numbers will have been one tick ago is written to the memory."""
+        machine = self._machine
+        if machine is not None:
+            return machine.begin(memory, launch)
+        with np.errstate(all="ignore"):
+            return self._interpreter.begin(memory, launch)
+
+
+class PrologueBlock:
+    """Packs the block of one program."""
+
+    def __init__(self, shader: Shader) -> None:
+        self._words = np.zeros(-(-max(1, len(shader.uniforms)) // _FOUR) * _FOUR, np.uint32)
+        self._groups: list[tuple[npt.NDArray[np.generic], list[int], list[_Number]]] = []
+        for kind, dtype in _TYPES.items():
+            placed = [(at, uniform) for at, uniform in enumerate(shader.uniforms) if uniform.kind == kind]
+            if placed:
+                numbers = [_reader(uniform.source) for _, uniform in placed]
+                self._groups.append((self._words.view(dtype), [at for at, _ in placed], numbers))
+
+    def packed(self, machine: Machine, finished: int) -> npt.NDArray[np.uint32]:
+        """The block of a launch; `finished` is 1 for what reads state between ticks, else 0. It is good until the
+        next one is packed."""
+        with np.errstate(all="ignore"):
+            for words, places, numbers in self._groups:
+                values = [number(machine, finished) for number in numbers]
+                words[places] = values if words.dtype == np.float32 else [int(value) for value in values]
+        return self._words
+
+    def empty(self) -> npt.NDArray[np.uint32]:
+        """A block of zeros."""
+        return np.zeros_like(self._words)
+
+
+def line(given: Any, count: int) -> npt.NDArray[np.float32]:
+    """A coordinate of so many points in single precision, from a number or a number for each."""
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(np.broadcast_to(np.asarray(given, np.float32), count))
+
+
+def _reader(source: Source) -> _Number:
+    """What reads a number of a launch."""
+    match source:
+        case Scalar("uniform", str(name)):
+            return lambda machine, _: float(machine.launch.uniforms[name])
+        case Scalar("coord", str(name)):
+            return lambda machine, _: float(machine.coords[name])
+        case Scalar("local", int(number)):
+            return lambda machine, _: float(machine.locals[number])
+        case LaunchExtent.ROWS:
+            return lambda machine, finished: (machine.memory if finished else machine.launch).shape[0]
+        case LaunchExtent.COLUMNS:
+            return lambda machine, finished: (machine.memory if finished else machine.launch).shape[1]
+        case LaunchExtent.POINTS:
+            return lambda machine, _: machine.launch.shape[1]
+        case PictureWord(path, "width" | "height" as extent):
+            axis = 1 if extent == "width" else 0
+            return lambda machine, _: machine.launch.pictures[path].shape[axis]
+        case Head(slot):
+            return lambda machine, finished: int(machine.memory.cell(slot, finished))
+        case Past(slot, plane, k):
+            return lambda machine, finished: float(
+                machine.memory.ring(slot)[machine.memory.cell(slot, k + finished), plane]
+            )
+    raise LookupError(f"{source} is given nowhere")

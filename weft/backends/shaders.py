@@ -1,0 +1,179 @@
+"""Shaders of a subgraph: what the backends of graphics cards compile, made beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from weft.backends.launch import TIME, Launch, Reals, Value
+from weft.backends.memory import StateMemory
+from weft.backends.prologue import Once
+from weft.codegen.clike.language import Identifiers
+from weft.codegen.clike.shader import Shader, UnsuitableError
+from weft.codegen.kernel import Kernel, Unit
+from weft.codegen.values import Line, Node, Rewriter, Scalar
+from weft.errors import WeftError, error
+from weft.ir.rates import Rate
+from weft.names import StrandRef
+
+# What can be made of a subgraph for a graphics card without having any: its programs' texts, and why it has none.
+
+
+class Dialect(NamedTuple):
+    """What makes programs in a language: of kernels over a picture (`packed` as pixels, or not), and over points. Both
+    raise UnsuitableError."""
+
+    over_picture: Callable[[Kernel, bool], Shader]
+    over_points: Callable[[Kernel], Shader]
+
+
+@dataclass(frozen=True, slots=True)
+class ShaderCode:
+    """The programs of a unit: over its sweep, and over points for the strands that others read, as far as they have
+    any."""
+
+    grid: Shader
+    points: Mapping[StrandRef, Shader] = field(default_factory=dict)
+
+
+def translated(unit: Unit, packed: bool, dialect: Dialect) -> ShaderCode:
+    """The code of a unit. Raises UnsuitableError with the reason if it has none."""
+    packs = packed and bool(unit.kernel.outputs)
+    points = {}
+    for ref, kernel in unit.points.items():
+        with suppress(UnsuitableError):  # the processor computes it
+            points[ref] = dialect.over_points(kernel)
+    return ShaderCode(dialect.over_picture(unit.kernel, packs), points)
+
+
+def refused(shader: Shader, library: str, words: str, line: int, dump: str) -> WeftError:
+    """What to raise for a text that a compiler does not take: its words, and which of the lines (from 1; 0 where it
+    does not say) they are about. `dump` is the option that shows the text."""
+    place = shader.places[line - 1] if 0 < line <= len(shader.places) else ""
+    where = f" for {place}" if place else ""
+    first = next((text.strip() for text in words.splitlines() if text.strip()), "it does not say why")
+    hint = f"weft compile {dump} shows the program; --backend native draws with the processor"
+    return error("driver-refused", f"{library} refuses the program{where}: {first}", hint=hint)
+
+
+def problem(unit: Unit, packed: bool, dialect: Dialect) -> str | None:
+    """Why a unit has no programs; None if it has."""
+    try:
+        translated(unit, packed, dialect)
+    except UnsuitableError as failure:
+        return str(failure)
+    return None
+
+
+# The programs of sounds, and which sounds have one: those that single precision keeps in tune.
+
+_DAY = 86_400.0
+
+# Moments of a day at which numbers are looked at: they keep step with no period that a patch could have.
+_MOMENTS = tuple(_DAY * (0.618033988749895 * number % 1) for number in range(1, 33))
+
+# Single precision tells a millionth apart below this.
+_FINE = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class SoundCode:
+    """The program of a sound, a compute shader over the samples of a stretch. `coords` are what its buffers of
+    coordinates hold, in their order, by the names that the kernel has for them."""
+
+    shader: Shader
+    coords: tuple[str, ...]
+
+
+def sound_translated(kernel: Kernel, dialect: Dialect) -> SoundCode:
+    """The code of a sound whose time is given by blocks (`ContextSpec.by_blocks`). Raises UnsuitableError with the
+    reason if it has none."""
+    if kernel.slots:
+        raise UnsuitableError("each of its samples needs the one before")
+    if any((given.source, given.key) == ("coord", TIME) for given in _given(kernel)):
+        raise UnsuitableError("it takes the time as it is at every sample, which single precision puts out of tune")
+    if _has_coarse_numbers(kernel):
+        raise UnsuitableError("it counts on with the time at every sample, which single precision puts out of tune")
+    names = _identifiers(kernel)
+    shader = dialect.over_points(replace(_renamed(kernel, names), sweep="points", tick="launch"))
+    known = {made: name for name, made in names.items()}
+    return SoundCode(shader, tuple(known[made] for made in shader.coords))
+
+
+def sound_problem(kernel: Kernel, dialect: Dialect) -> str | None:
+    """Why a sound has no code; None if it has."""
+    try:
+        sound_translated(kernel, dialect)
+    except UnsuitableError as failure:
+        return str(failure)
+    return None
+
+
+def _given(kernel: Kernel) -> Iterator[Scalar | Line]:
+    """What is given to the sections that run at every sample."""
+    for section in kernel.sections:
+        if section.rate > Rate.FRAME:
+            yield from section.given()
+
+
+def _has_coarse_numbers(kernel: Kernel) -> bool:
+    """Whether samples are computed from a number that is the same for a block, and is so large at some time of a day
+    that single precision takes it for another one."""
+    used = {int(given.key) for given in _given(kernel) if given.source == "local"}
+    asked = [at for at in used if kernel.locals[at].rate == Rate.FRAME and kernel.locals[at].type == "real"]
+    if not asked:
+        return False
+    numbers = np.array([at_moment[asked] for at_moment in _numbers(kernel)])
+    with np.errstate(all="ignore"):
+        changes = (numbers != numbers[0]).any(axis=0)
+        return bool((np.abs(numbers) > _FINE)[:, changes].any())
+
+
+def _numbers(kernel: Kernel) -> Iterator[Reals]:
+    """All locals of a kernel at each of the moments, as far as they are the same for a block."""
+    once = Once(kernel)
+    for moment in _MOMENTS:
+        yield np.array(once.begin(StateMemory(()), one_sample(kernel, moment)).locals)
+
+
+def one_sample(kernel: Kernel, moment: float) -> Launch:
+    """A launch of one sample at a moment, with something for all that comes from outside."""
+    coords: dict[str, Value] = {name: 0.0 for name, _ in kernel.coords}
+    return Launch(
+        shape=(1, 1),
+        coords={**coords, TIME: moment},
+        uniforms=dict.fromkeys(kernel.uniforms, 1.0),
+        strands=dict.fromkeys(kernel.strands, _nothing),
+        pictures={path: np.zeros((1, 1, 4), np.float32) for path in kernel.pictures},
+    )
+
+
+def _nothing(*at: Value) -> float:
+    return 0.0
+
+
+def _identifiers(kernel: Kernel) -> dict[str, str]:
+    """The coordinates by names that a program may have: `mouse@x` is `mouse_x`."""
+    names = Identifiers()
+    return {name: names.new(name) for name, _ in kernel.coords}
+
+
+def _renamed(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
+    """The kernel with other names for its coordinates."""
+    sections = tuple(
+        Rewriter({leaf: _with_name(leaf, names) for leaf in section.leaves()}).section(section)
+        for section in kernel.sections
+    )
+    coords = tuple((names[name], rate) for name, rate in kernel.coords)
+    return replace(kernel, sections=sections, coords=coords)
+
+
+def _with_name(leaf: Node, names: Mapping[str, str]) -> Node:
+    match leaf.attr:
+        case Scalar("coord", str(name)) | Line("coord", str(name)):
+            return Node(leaf.op, (), leaf.kind, leaf.attr._replace(key=names[name]))
+    return leaf

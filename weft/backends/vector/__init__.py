@@ -1,0 +1,1 @@
+"""The vector machine: kernels as calls of numpy."""

@@ -1,0 +1,623 @@
+"""The vector machine: kernels as calls of numpy on tiles that fit into the cache, shared among threads."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.executor import (
+    NOTHING, BandPool, Executable, Refusal, Refusals, Refused, RefusedError, check, making, pack_planes
+)
+from weft.backends.launch import Launch, Reals
+from weft.backends.memory import StateMemory
+from weft.backends.sampling import OPAQUE, channels, check_picture, level
+from weft.backends.vector.feedback import (
+    Calls, FeedbackPart, OneByOneError, PastBlock, Reads, SerialRecurrence, Values, parts_of, store, write_recurrence
+)
+from weft.backends.vector.program import (
+    HERE, Array, ArrayValue, Bound, ConstantArray, Extent, Filled, Kept, LineArray, LineArrays, Operand, Register,
+    Registers, ScalarArray, Scalars, Task, Tile, VectorProgram, copy_bits_from_real, joined, run, store_pixels,
+    store_plane
+)
+from weft.backends.vector.translate import Emitter, translate
+from weft.backends.vm import Interpreter, Machine, ReferenceExecutable
+from weft.codegen.kernel import Kernel
+from weft.codegen.native.graph import Graph, graph_of
+from weft.codegen.native.partition import is_series, states
+from weft.codegen.values import Node, operands
+from weft.ir.expr import SlotPlane
+from weft.ir.rates import Rate
+
+# The end of the vector machine's element program: outputs as planes of numbers, or packed as pixels of four bytes.
+#
+# A channel of a picture is packed as rarely as it changes: once a launch, once a column, once a row, or at every
+# element; the pixel is the bits of these parts together.
+
+# Where each channel lies in a pixel of 32 bits, which is in memory red first.
+_SHIFTS = (0, 8, 16, 24) if sys.byteorder == "little" else (24, 16, 8, 0)
+
+PIXEL_BASE = ScalarArray("pixels", "base", "bits")
+"""What is the same in all pixels of a launch."""
+
+
+def pixel_line(extent: Extent) -> LineArray:
+    """The part of the pixels that changes by column, or by row."""
+    return LineArray("pixels", extent.name, "bits", extent)
+
+
+def return_planes(program: Emitter, values: Sequence[ArrayValue]) -> None:
+    """Ends a program with outputs as they are."""
+    for number, each in enumerate(values):
+        value = program.as_type(each, "real")
+        program.emit(store_plane, HERE, number, value)
+        program.release(value)
+
+
+@dataclass(slots=True)
+class PixelPlan:
+    """The channels that are packed before the tiles are computed, each with its factor in a pixel: numbers, and lines
+    by their extent. `base` is what is known already: an opaque alpha."""
+
+    base: int = 0
+    numbers: list[tuple[int, ScalarArray | float]] = field(default_factory=list)
+    lines: dict[Extent, list[tuple[int, LineArray]]] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> set[ScalarArray | LineArray]:
+        """What it packs, apart from constants."""
+        listed = [source for parts in self.lines.values() for _, source in parts]
+        return {*listed, *(number for _, number in self.numbers if isinstance(number, ScalarArray))}
+
+    def number(self, value_of: Callable[[ScalarArray], float]) -> int:
+        """The bits that are the same in all pixels of a launch."""
+        bits = self.base
+        for factor, value in self.numbers:
+            bits |= factor * level(value_of(value) if isinstance(value, ScalarArray) else value)
+        return bits
+
+    def fill(self, number: int, arrays: Mapping[LineArray, Array]) -> None:
+        """Packs the lines of a launch into the lines of pixels, which also take the bits that all pixels have."""
+        for extent, parts in self.lines.items():
+            pixels = arrays[pixel_line(extent)]
+            pixels.fill(number)
+            for factor, line in parts:
+                values = arrays[line]
+                levels = np.fmin(np.fmax(values, 0), 1) * values.dtype.type(255) + values.dtype.type(0.5)
+                pixels |= levels.astype(np.uint32) * np.uint32(factor)
+
+
+def return_pixels(program: Emitter, values: Sequence[ArrayValue]) -> PixelPlan:
+    """Ends a program with packed pixels; gives what has to be packed before it runs."""
+    plan = PixelPlan()
+    shown = channels(len(values))
+    if len(shown) < len(_SHIFTS):
+        plan.base = OPAQUE << _SHIFTS[3]
+    packed: Register | None = None
+    for output, each in enumerate(values):
+        value = program.as_type(each, "real")
+        factor = sum(1 << _SHIFTS[channel] for channel, source in enumerate(shown) if source == output)
+        match value:
+            case LineArray() as line:
+                plan.lines.setdefault(line.extent, []).append((factor, line))
+            case ScalarArray() as scalar:
+                plan.numbers.append((factor, scalar))
+            case ConstantArray(number):
+                plan.numbers.append((factor, number))
+            case Register() as register:
+                channel = _pack(program, register, factor)
+                packed = channel if packed is None else _together(program, packed, channel)
+    parts: list[Operand] = [pixel_line(extent) for extent in plan.lines]
+    if not parts and (plan.base or plan.numbers):
+        parts.append(PIXEL_BASE)
+    if packed is not None:
+        parts.append(packed)
+    while len(parts) > 2:
+        parts[:2] = [_together(program, parts[0], parts[1])]
+    program.emit(store_pixels, HERE, *parts)
+    return plan
+
+
+def _pack(program: Emitter, value: Register, factor: int) -> Register:
+    """Packs one channel of a tile: its level of 0…255, times the factor."""
+    program.release(value)
+    extent = value.extent
+    level = program.allocate("real", extent)
+    program.emit(np.fmax, value, Filled(0.0, extent), level)
+    program.emit(np.fmin, level, Filled(1.0, extent), level)
+    program.emit(np.multiply, level, ConstantArray(255.0), level)
+    program.emit(np.add, level, ConstantArray(0.5), level)
+    bits = program.allocate("bits", extent)
+    program.emit(copy_bits_from_real, bits, level)
+    program.free(level)
+    if factor != 1:
+        program.emit(np.multiply, bits, ConstantArray(factor, "bits"), bits)
+    return bits
+
+
+def _together(program: Emitter, a: LineArray | Register, b: LineArray | Register) -> Register:
+    """The bits of both."""
+    program.free(*(operand for operand in (a, b) if isinstance(operand, Register)))
+    out = program.allocate("bits", joined((a.extent, b.extent)))
+    program.emit(np.bitwise_or, a, b, out)
+    return out
+
+
+# What the vector machine sets up for one size of launch, and how it computes that: the rarer sections first, then
+# tile by tile, on one thread or several.
+
+# A tile's registers should stay near the core; but a call on a tile should also take far longer than making the call,
+# and than another thread takes to wake up when the call lets go of Python's lock. Measured from 8k to 512k elements.
+_TILE_BYTES = 2 * 1024 * 1024
+_TILE_ELEMENTS = (1024, 64 * 1024)
+
+# With less to do than so many calls of a ufunc for one element, waking a thread takes longer than its help is worth.
+_WORTH_A_THREAD = 500_000
+
+# What is computed once a column or row is computed in double precision: it costs next to nothing.
+_DOUBLE = np.dtype(np.float64)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The programs of a kernel that end in one way: as planes, or as pixels. It can be pickled."""
+
+    element: VectorProgram
+    column: VectorProgram
+    row: VectorProgram
+    pixels: PixelPlan
+
+
+_Part: TypeAlias = tuple[slice, slice]
+"""The rows and columns of a tile."""
+
+
+class TileBuffers:
+    """All that the programs of a kernel need for one size of picture."""
+
+    def __init__(self, code: Code, task: Task, real: np.dtype[Any], tile_elements: int | None) -> None:
+        self.shape = task.launch.shape
+        self.code = code
+        self.real = real
+        self.parts = _parts(self.shape, tile_elements or _tile_elements(code.element, real))
+        self.scalars = Scalars([*code.element.scalars, *_of(ScalarArray, code.pixels.sources), PIXEL_BASE], real)
+        self.lines = LineArrays(code.element.lines, self.shape, real)
+        before = set(_of(LineArray, code.pixels.sources)) - set(code.element.lines)
+        self._lines_before = LineArrays(before, self.shape, real)
+        self._wide_scalars = Scalars([*code.column.scalars, *code.row.scalars], _DOUBLE)
+        self._wide_lines = LineArrays([*code.column.lines, *code.row.lines], self.shape, _DOUBLE)
+        height, width = self.shape
+        self._whole = Tile(task, slice(0, height), slice(0, width))
+        self._steps_before = [*self._bind_before(code.column), *self._bind_before(code.row)]
+        self._workers: list[_Worker] = []
+
+    def _bind_before(self, program: VectorProgram) -> Bound:
+        arrays = self.lines.arrays | self._lines_before.arrays
+        known: dict[Any, Any] = {Kept(line): array for line, array in arrays.items()}
+        known |= self._wide_scalars.arrays | self._wide_lines.arrays
+        known[HERE] = self._whole
+        return Registers(program, self.shape, _DOUBLE).bind(self.shape, known)
+
+    def prepare(self, machine: Machine, task: Task) -> None:
+        """Computes everything that is there before the first tile, for one launch."""
+        number = self.code.pixels.number(_value_of(machine))
+        for scalars in (self.scalars, self._wide_scalars):
+            scalars.fill(_value_of(machine, number))
+        for lines in (self.lines, self._lines_before, self._wide_lines):
+            _fill_coordinates(lines, task.launch)
+        self._whole.task = task
+        run(self._steps_before)
+        self.code.pixels.fill(number, self.lines.arrays | self._lines_before.arrays)
+
+    def run_tiles(self, task: Task, pool: BandPool) -> None:
+        """Runs the element program on every tile."""
+        height, width = self.shape
+        worthwhile = height * width * len(self.code.element.steps) >= _WORTH_A_THREAD
+        threads = min(task.launch.threads, len(self.parts)) if worthwhile else 1
+        while len(self._workers) < threads:
+            self._workers.append(_Worker(self, task))
+        counter = itertools.count()
+
+        def work(number: int) -> None:
+            worker = self._workers[number]
+            worker.begin(task)
+            with np.errstate(all="ignore"):
+                while (at := next(counter)) < len(self.parts):
+                    worker.run(self.parts[at])
+            worker.end()
+
+        if threads == 1:
+            work(0)
+        else:
+            pool.run(work, threads)
+
+
+class _Worker:
+    """What one thread needs to compute tiles: registers of its own, and its part of the lines."""
+
+    def __init__(self, stage: TileBuffers, task: Task) -> None:
+        largest = stage.parts[0]
+        self._program = stage.code.element
+        self._scalars = stage.scalars
+        self._whole = stage.lines
+        self._real = stage.real
+        self._registers = Registers(self._program, _shape(largest), self._real)
+        self._sizes: dict[tuple[int, int], tuple[LineArrays, Bound]] = {}
+        self._columns: dict[tuple[int, int], slice] = {}
+        """Which columns the lines of each size of tile hold in this launch."""
+        self._tile = Tile(task, *largest)
+
+    def begin(self, task: Task) -> None:
+        """Gets ready for the tiles of a launch."""
+        self._columns.clear()
+        self._tile.task = task
+
+    def end(self) -> None:
+        """Lets go of the picture that the tiles are parts of."""
+        self._tile.pixels = None
+
+    def run(self, part: _Part) -> None:
+        """Computes one tile."""
+        tile, shape = self._tile, _shape(part)
+        if shape not in self._sizes:
+            self._sizes[shape] = self._bind(shape)
+        lines, steps = self._sizes[shape]
+        tile.rows, tile.columns = part
+        if self._columns.get(shape) != tile.columns:
+            lines.take_columns(self._whole, tile.columns)
+            self._columns[shape] = tile.columns
+        lines.take_rows(self._whole, tile.rows)
+        if tile.task.pixels is not None:
+            tile.pixels = tile.task.pixels[tile.rows, tile.columns]
+        run(steps)
+
+    def _bind(self, shape: tuple[int, int]) -> tuple[LineArrays, Bound]:
+        lines = LineArrays(self._program.lines, shape, self._real)
+        known: dict[Any, Any] = self._scalars.arrays | lines.arrays
+        known[HERE] = self._tile
+        return lines, self._registers.bind(shape, known)
+
+
+def _tile_elements(program: VectorProgram, real: np.dtype[Any]) -> int:
+    """How many elements a tile should have for the registers of a program."""
+    smallest, largest = _TILE_ELEMENTS
+    return max(smallest, min(largest, _TILE_BYTES // max(1, program.bytes_per_element(real.itemsize))))
+
+
+def _parts(shape: tuple[int, int], elements: int) -> list[_Part]:
+    """Cuts a picture into tiles of about so many elements, of whole rows where they are short enough. The largest is
+    the first."""
+    height, width = shape
+    rows = _stretches(height, max(1, elements // width))
+    columns = _stretches(width, width if width <= elements else elements)
+    return [(down, along) for down in rows for along in columns]
+
+
+def _stretches(length: int, most: int) -> list[slice]:
+    """Cuts a length into stretches of nearly the same size, none above `most`."""
+    count = -(-length // most)
+    each = -(-length // count)
+    return [slice(start, min(start + each, length)) for start in range(0, length, each)]
+
+
+def _shape(part: _Part) -> tuple[int, int]:
+    rows, columns = part
+    return rows.stop - rows.start, columns.stop - columns.start
+
+
+def _of(kind: type[T], listed: Iterable[object]) -> list[T]:
+    return [each for each in listed if isinstance(each, kind)]
+
+
+def _value_of(machine: Machine, pixels: int = 0) -> Callable[[ScalarArray], float]:
+    """Where the scalars of a launch are found."""
+
+    def value_of(scalar: ScalarArray) -> float:
+        match scalar:
+            case ScalarArray("uniform", str(name)):
+                return machine.launch.uniforms[name]
+            case ScalarArray("coord", str(name)):
+                return machine.coords[name]
+            case ScalarArray("local", int(number)):
+                return machine.locals[number]
+        return pixels
+
+    return value_of
+
+
+def _fill_coordinates(lines: LineArrays, launch: Launch) -> None:
+    for line, array in lines.arrays.items():
+        if line.source == "coord":
+            array.reshape(-1)[:] = launch.coords[str(line.key)]
+
+
+# Sounds with state on the vector machine, block by block: numpy computes rows of samples at once, and Python functions
+# that are written for the kernel go through its loops of feedback, sample by sample.
+
+# How many samples make a block: of more, the rows would leave the cache, and more echoes would be loops of feedback.
+_BLOCK = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The element section of a sound in its parts."""
+
+    steady: Calls
+    """What is the same at all samples."""
+    parts: tuple[Calls | SerialRecurrence, ...]
+    outputs: tuple[Node, ...]
+    stored: dict[SlotPlane, Node]
+    """What goes into slots at the end of a block. Loops of feedback store on their own."""
+    kept: frozenset[str]
+    """Slots that both loops of feedback write and numpy reads: these are read as they were before the block."""
+
+
+def series_of(kernel: Kernel) -> Series | None:
+    """A kernel with state as a series; None if each sample of it has to be computed as a whole."""
+    if not is_series(kernel):
+        return None
+    graph = graph_of(kernel, kernel.section(Rate.ELEMENT))
+    stored = {each.place: each.value for each in graph.stores}
+    try:
+        if not stored.keys() >= set(states(graph.nodes)):
+            raise OneByOneError("a slot that nothing is stored in")
+        return _series(kernel, graph, stored)
+    except OneByOneError:
+        return None
+
+
+def _series(kernel: Kernel, graph: Graph, stored: dict[SlotPlane, Node]) -> Series:
+    reads = Reads(kernel, stored)
+    parts = parts_of(kernel, graph, _BLOCK)
+    in_turn = {place for part in parts if part.in_turn for place in states(part.nodes)}
+    in_rows = {place for part in parts if not part.in_turn for place in states(part.nodes)}
+    at_once = {place: node for place, node in stored.items() if place not in in_turn}
+    roots = {*graph.outputs, *at_once.values(), *(stored[place] for place in in_rows)}
+
+    def made(part: FeedbackPart) -> Calls | SerialRecurrence:
+        if not part.in_turn:
+            return Calls(part.nodes, graph.masked, reads)
+        used = roots | {each for other in parts if other is not part for node in other.nodes for each in operands(node)}
+        own = {place: stored[place] for place in states(part.nodes)}
+        return write_recurrence(kernel, part.nodes, own, [node for node in part.nodes if node in used], graph.varying)
+
+    return Series(
+        Calls([node for node in graph.nodes if not graph.changes(node)], graph.masked),
+        tuple(map(made, parts)),
+        tuple(graph.outputs),
+        at_once,
+        frozenset({place.slot for place in in_rows} & {place.slot for place in in_turn}),
+    )
+
+
+class VectorSeries:
+    """The kernel of a sound with state; see `Executable`. Its planes are in double precision."""
+
+    tier = None
+
+    def __init__(self, kernel: Kernel, series: Series) -> None:
+        self.kernel = kernel
+        self._series = series
+        once = tuple(section for section in kernel.sections if section.rate in (Rate.CONSTANT, Rate.FRAME))
+        self._interpreter = Interpreter(replace(kernel, sections=once))
+        self._lines = [name for name, rate in kernel.coords if rate == Rate.ELEMENT]
+        self._lock = threading.Lock()
+
+    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+        check(self.kernel, memory, launch)
+        with self._lock, np.errstate(all="ignore"):
+            machine = self._interpreter.begin(memory, launch)
+            steady = Values(machine, {})
+            self._series.steady.run(steady)
+            out = self._run(steady, memory, launch)
+        if machine.loop_stopped:
+            launch.loop_stopped()
+        return out
+
+    def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
+        pack_planes(self, memory, launch, out)
+
+    def _run(self, steady: Values, memory: StateMemory, launch: Launch) -> Reals:
+        """Computes the samples of a launch, block by block."""
+        height, width = launch.shape
+        count = height * width
+        out = np.empty((len(self.kernel.outputs), count))
+        given = {name: np.broadcast_to(np.asarray(launch.coords[name], np.float64), (count,)) for name in self._lines}
+        for start in range(0, count, _BLOCK):
+            part = slice(start, min(start + _BLOCK, count))
+            lines = {name: line[part] for name, line in given.items()}
+            values = PastBlock(steady.machine, lines, steady, self._series.kept, part.stop - part.start)
+            for each in self._series.parts:
+                each.run(values)
+            for row, node in zip(out, self._series.outputs, strict=True):
+                row[part] = values[node]
+            for place, node in self._series.stored.items():
+                store(memory, place, values.row(node))
+            memory.advance(values.count)
+        return out.reshape(-1, height, width)
+
+
+# The vector machine: bytecode as calls of numpy on tiles that fit into the cache, in single precision.
+
+# How many sizes of launch a kernel is kept ready for.
+_STAGES = 4
+
+# What is computed once in a launch: numbers, which the interpreter computes faster than numpy.
+_ONCE = (Rate.CONSTANT, Rate.FRAME)
+
+
+class VectorExecutor:
+    """Makes kernels ready for the vector machine. `dtype` is what the element section computes in."""
+
+    name = "vector"
+    widest = np.float64
+
+    def __init__(self, dtype: npt.DTypeLike = np.float32, tile_elements: int | None = None) -> None:
+        """`tile_elements` fixes the size of tiles, which else depends on the kernel."""
+        self._real = np.dtype(dtype)
+        self._tile_elements = tile_elements
+        self._pool = BandPool()
+        self.refusals = Refusals()
+
+    def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> Code | Refused | None:
+        if packed:
+            channels(len(kernel.outputs))
+        if tier > 1 or _one_by_one(kernel):
+            return None
+        try:
+            return _translate(kernel, packed)
+        except RefusedError as failure:
+            return Refused(str(failure))
+
+    def refuse(self, kernel: Kernel, reason: str) -> None:
+        """Notes that a kernel runs on the reference machine because it could not be translated for this one."""
+        self.refusals.add(Refusal(kernel.name, self.name, "vm", reason))
+
+    def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
+        if _one_by_one(kernel):
+            return self._series(kernel)
+        refused = next((code for code in codes.values() if isinstance(code, Refused)), None)
+        if refused is not None:
+            self.refuse(kernel, refused.reason)
+            return ReferenceExecutable(kernel)
+        # What is computed sample by sample counts them over hours.
+        real = np.dtype(np.float64) if kernel.tick == "element" else self._real
+        return VectorExecutable(kernel, self, codes, real, self._tile_elements, self._pool)
+
+    def _series(self, kernel: Kernel) -> Executable:
+        try:
+            with making("rows"):
+                series = series_of(kernel)
+        except RefusedError as failure:
+            self.refuse(kernel, str(failure))
+            series = None
+        return VectorSeries(kernel, series) if series else ReferenceExecutable(kernel)
+
+
+def _one_by_one(kernel: Kernel) -> bool:
+    """Whether each element needs the state that the one before it leaves."""
+    return kernel.sweep == "grid" and kernel.tick == "element" and bool(kernel.slots)
+
+
+class VectorExecutable:
+    """A kernel on the vector machine; see `Executable`."""
+
+    tier = None
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        executor: VectorExecutor,
+        codes: Mapping[bool, object],
+        real: np.dtype[Any],
+        tile_elements: int | None,
+        pool: BandPool,
+    ) -> None:
+        self.kernel = kernel
+        self._executor = executor
+        self._real = real
+        self._tile_elements = tile_elements
+        self._pool = pool
+        once = tuple(section for section in kernel.sections if section.rate in _ONCE)
+        self._interpreter = Interpreter(replace(kernel, sections=once))
+        self._code = {packed: code for packed, code in codes.items() if isinstance(code, Code)}
+        self._refused: set[bool] = set()
+        """Whether planes, and pixels, are left to the reference machine."""
+        self._stages: dict[tuple[bool, tuple[int, int]], TileBuffers] = {}
+        self._lock = threading.Lock()
+
+    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+        check(self.kernel, memory, launch)
+        if not self._is_translated(packed=False):
+            return self._plain.planes(memory, launch)
+        task = self._task(memory, launch)
+        task.planes = planes = np.empty((len(self.kernel.outputs), *launch.shape), self._real)
+        self._run(task, packed=False)
+        return planes
+
+    def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
+        channels(len(self.kernel.outputs))
+        check(self.kernel, memory, launch)
+        check_picture(out, launch.shape)
+        if not self._is_translated(packed=True):
+            self._plain.rgba8(memory, launch, out)
+            return
+        task = self._task(memory, launch)
+        task.pixels = out.view(np.uint32)[:, :, 0]
+        self._run(task, packed=True)
+
+    @functools.cached_property
+    def _plain(self) -> ReferenceExecutable:
+        """For what cannot be translated."""
+        return ReferenceExecutable(self.kernel)
+
+    def _is_translated(self, packed: bool) -> bool:
+        """Whether there is code, which is made once if nobody has given it."""
+        with self._lock:
+            if packed not in self._code and packed not in self._refused:
+                try:
+                    self._code[packed] = _translate(self.kernel, packed)
+                except RefusedError as failure:
+                    self._refused.add(packed)
+                    self._executor.refuse(self.kernel, str(failure))
+            return packed in self._code
+
+    def _task(self, memory: StateMemory, launch: Launch) -> Task:
+        flat = {path: np.ascontiguousarray(launch.pictures[path]).reshape(-1) for path in self.kernel.pictures}
+        return Task(launch, memory, int(self.kernel.sweep == "points"), flat_pictures=flat)
+
+    def _run(self, task: Task, packed: bool) -> None:
+        with self._lock, np.errstate(all="ignore"):
+            machine = self._interpreter.begin(task.memory, task.launch)
+            stage = self._stage(task, packed)
+            stage.prepare(machine, task)
+            stage.run_tiles(task, self._pool)
+        if self.kernel.sweep == "grid":
+            height, width = task.launch.shape
+            task.memory.advance(height * width if self.kernel.tick == "element" else 1)
+        if machine.loop_stopped or task.loop_stopped:
+            task.launch.loop_stopped()
+        task.release()
+
+    def _stage(self, task: Task, packed: bool) -> TileBuffers:
+        """What a size of launch needs; that of the last few is kept."""
+        key = (packed, task.launch.shape)
+        stage = self._stages.pop(key, None)
+        if stage is None:
+            stage = TileBuffers(self._code[packed], task, self._real, self._tile_elements)
+        self._stages[key] = stage
+        while len(self._stages) > _STAGES:
+            del self._stages[next(iter(self._stages))]
+        return stage
+
+
+def _translate(kernel: Kernel, packed: bool) -> Code:
+    """The code of a kernel. Raises RefusedError."""
+    with making("numpy code"):
+        return _code(kernel, packed)
+
+
+def _code(kernel: Kernel, packed: bool) -> Code:
+    plan = PixelPlan()
+
+    def finish(program: Emitter, values: list[ArrayValue]) -> None:
+        nonlocal plan
+        if packed:
+            plan = return_pixels(program, values)
+        else:
+            return_planes(program, values)
+
+    element = translate(kernel, Rate.ELEMENT, finish=finish)
+    wanted = {line.key for line in (*element.lines, *plan.sources) if line.source == "local"}
+    kept = frozenset(number for number in wanted if isinstance(number, int))
+    column, row = (translate(kernel, rate, kept) for rate in (Rate.COLUMN, Rate.ROW))
+    return Code(element, column, row, plan)

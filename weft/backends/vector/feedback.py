@@ -1,0 +1,679 @@
+"""Feedback in sounds, sample by sample: as Python functions that are written for their kernel, beside rows of numpy."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.backends.launch import Launch, Reals
+from weft.backends.memory import StateMemory, ticks_back
+from weft.backends.sampling import Located, gather, locate, sample
+from weft.backends.vm import Machine, RunningLoop
+from weft.codegen.kernel import NEST_STEPS, Kernel
+from weft.codegen.native.graph import Graph
+from weft.codegen.native.partition import states
+from weft.codegen.values import Line, LoopBody, Node, Scalar, operands
+from weft.ir.expr import PicturePlane, SlotPlane
+from weft.ops import OPS, ieee
+from weft.ops.spec import OpSpec, ValueType
+
+# Computes graphs of values with numpy, each value for many elements at once, in double precision.
+
+TYPES: Mapping[ValueType, type[np.generic]] = {"real": np.float64, "truth": np.bool_, "bits": np.uint32}
+"""What numpy calls the types of values."""
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class OneByOneError(Exception):
+    """Something of a kernel has to be computed one element at a time."""
+
+
+NOTHING: Mapping[Node, Any] = MappingProxyType({})
+"""No values."""
+
+
+class Values(dict[Node, Any]):
+    """What is computed so far: a number, or one for each element. Constants, and what the launch gives, are there when
+    they are asked for."""
+
+    def __init__(self, machine: Machine, lines: Mapping[str, Array], known: Mapping[Node, Any] = NOTHING) -> None:
+        """`machine` has run what comes once in a launch; `lines` are the coordinates that change, by their names."""
+        super().__init__(known)
+        self.machine = machine
+        self._lines = lines
+
+    def __missing__(self, node: Node) -> Any:
+        value = self[node] = self._given(node)
+        return value
+
+    def _given(self, node: Node) -> Any:
+        match node.op, node.attr:
+            case ("const" | "bits"), number:
+                return _as(number, node.kind)
+            case "scalar", Scalar("uniform", str(name)):
+                return np.float64(self.machine.launch.uniforms[name])
+            case "scalar", Scalar("coord", str(name)):
+                return np.float64(self.machine.coords[name])
+            case "scalar", Scalar("local", int(number)):
+                return _as(self.machine.locals[number], node.kind)
+            case "line", Line("coord", str(name)):
+                return self._lines[name]
+            case "loop_out", int(k):
+                return self[node.args[0]][k]
+        raise KeyError(f"{node.op} is used before it is computed")
+
+
+def _as(number: float, kind: ValueType) -> Any:
+    """A number as numpy has it. Bits are whole."""
+    return TYPES[kind](int(number) if kind == "bits" else number)
+
+
+Call: TypeAlias = Callable[[Values], Any]
+"""What computes a node from the values before it."""
+
+
+class Calls:
+    """Some nodes, whose operands stand before their users, ready to be computed again and again."""
+
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        masked: Set[LoopBody] = frozenset(),
+        reads: Callable[[Node], Call] | None = None,
+    ) -> None:
+        """`reads` gives what reads state, if anything can. Raises OneByOneError if nothing can, and for the `masked`
+        loops, which elements leave at different steps."""
+        self._calls = [(node, _call(node, masked, reads)) for node in nodes]
+
+    def run(self, values: Values) -> None:
+        """Adds their values to these. Whoever calls has numpy ignore what is not a number."""
+        for node, call in self._calls:
+            values[node] = call(values)
+
+
+def _call(node: Node, masked: Set[LoopBody], reads: Callable[[Node], Call] | None) -> Call:
+    args, attr = node.args, node.attr
+    match node.op:
+        case "state" if reads is not None:
+            return reads(node)
+        case "picture":
+            return lambda values: _sampled(values.machine.launch, attr, *(values[arg] for arg in args))
+        case "strand":
+            return lambda values: np.asarray(
+                values.machine.launch.strands[attr](*(values[arg] for arg in args)), np.float64
+            )
+        case "loop" if attr not in masked:
+            return _loop(attr, args, masked, reads)
+        case "loop_out":
+            return lambda values: values[args[0]][attr]
+    row = OPS.get(node.op)
+    if row is None:
+        raise OneByOneError(node.op)
+    return _call_of_row(_function(row), args)
+
+
+def _call_of_row(function: Callable[..., Any], args: Sequence[Node]) -> Call:
+    match args:
+        case [x]:
+            return lambda values: function(values[x])
+        case [a, b]:
+            return lambda values: function(values[a], values[b])
+    return lambda values: function(*[values[arg] for arg in args])
+
+
+def _function(row: OpSpec) -> Callable[..., Any]:
+    """A row of the table of operators and builtins as a function of numbers and arrays."""
+    form = row.vector
+    if form is None:
+        raise TypeError(f"{row.name} has no vector form")
+    if isinstance(form, str):
+        ufunc: Callable[..., Any] = getattr(np, form)
+        return ufunc
+    fill, kind, temps = form, TYPES[row.gives], row.temps
+
+    def function(*args: Any) -> Array:
+        shape = np.broadcast(*args).shape
+        out = np.empty(shape, kind)
+        fill(np, out, *args, *(np.empty(shape) for _ in range(temps)))
+        return out
+
+    return function
+
+
+def _loop(
+    body: LoopBody, args: Sequence[Node], masked: Set[LoopBody], reads: Callable[[Node], Call] | None
+) -> Call:
+    """A loop that makes the same steps for all elements: gives what it carried in the end."""
+    first, last, *starts = args
+    calls = Calls(body.nodes, masked, reads)
+
+    def run(values: Values) -> list[Any]:
+        machine = values.machine
+        if body.outermost:
+            machine.steps_left = NEST_STEPS
+        loop = RunningLoop(_number(values[first]), _number(values[last]), [values[start] for start in starts])
+        while machine.make_step(loop):
+            if body.index is not None:
+                values[body.index] = np.float64(loop.index)
+            values.update(zip(body.carried, loop.values, strict=True))
+            calls.run(values)
+            loop.values = [values[node] for node in body.following]
+            loop.count += 1
+        return loop.values
+
+    return run
+
+
+def _number(value: Any) -> float:
+    """What is the same at all elements, as Python has it."""
+    return float(np.asarray(value).reshape(-1)[0])
+
+
+def _sampled(launch: Launch, place: PicturePlane, x: Any, y: Any) -> Array:
+    """A channel of a picture at many places."""
+    picture = launch.pictures[place.picture]
+    height, width, channels = picture.shape
+    shape = np.broadcast(x, y).shape
+    columns, rows = _room(shape), _room(shape)
+    locate(x, width, channels, place.plane, columns)
+    locate(y, height, width * channels, 0, rows)
+    out = np.empty(shape)
+    flat = np.ascontiguousarray(picture).reshape(-1)
+    gather(flat, columns, rows, out, (np.empty(shape, np.intp), np.empty(shape), np.empty(shape)))
+    return out
+
+
+def _room(shape: tuple[int, ...]) -> Located:
+    return np.empty(shape, np.intp), np.empty(shape, np.intp), np.empty(shape), np.empty(shape)
+
+
+# What slots remember, as rows of samples: read and stored for a whole block at once.
+
+
+class PastBlock(Values):
+    """The values of `count` samples, and what slots remembered before them."""
+
+    def __init__(
+        self, machine: Machine, lines: Mapping[str, Array], known: Mapping[Node, Any], kept: Iterable[str], count: int
+    ) -> None:
+        """Slots in `kept` are copied; the others do not change before the block is over."""
+        super().__init__(machine, lines, known)
+        self.count = count
+        self._rings = {key: machine.memory.ring(key).copy() for key in kept}
+
+    def past(self, place: SlotPlane, samples: Any) -> Any:
+        """A number as it was at samples that are counted from the beginning of the block: all below 0."""
+        memory = self.machine.memory
+        ring = self._rings[place.slot] if place.slot in self._rings else memory.ring(place.slot)
+        return ring[memory.cell(place.slot, -samples), place.plane]
+
+    def row(self, node: Node) -> Reals:
+        """A value at all samples."""
+        return np.broadcast_to(self[node], (self.count,))
+
+
+class Reads:
+    """How rows of state are computed: from the past, and from the rows of what is stored."""
+
+    def __init__(self, kernel: Kernel, stored: Mapping[SlotPlane, Node]) -> None:
+        self._kernel = kernel
+        self._stored = stored
+
+    def __call__(self, state: Node) -> Call:
+        (ticks,), place = state.args, state.attr
+        depth, source = self._kernel.slot(place.slot).depth, self._stored[place]
+
+        def read(values: Values) -> Reals:
+            assert isinstance(values, PastBlock)
+            k = values[ticks]
+            if np.ndim(k) == 0:
+                return _shifted(values, place, source, ticks_back(float(k), depth))
+            # A comparison that fails for NaN, as `ticks_back` has it.
+            back = np.where(k >= 1, np.minimum(k, depth), 1).astype(np.intp)
+            at = np.arange(values.count) - back
+            past, row = values.past(place, np.minimum(at, -1)), values.row(source)
+            return np.asarray(np.where(at < 0, past, row[np.maximum(at, 0)]))
+
+        return read
+
+
+def _shifted(values: PastBlock, place: SlotPlane, source: Node, back: int) -> Reals:
+    """A row as it was so many ticks before."""
+    before = min(back, values.count)
+    row = np.empty(values.count)
+    row[:before] = values.past(place, np.arange(before) - back)
+    if before < values.count:
+        row[before:] = values.row(source)[: values.count - before]
+    return row
+
+
+def store(memory: StateMemory, place: SlotPlane, row: Reals) -> None:
+    """Stores a row of samples, of which the first is what this tick writes."""
+    ring, count = memory.ring(place.slot), len(row)
+    last = np.arange(max(0, count - len(ring)), count)
+    ring[memory.cell(place.slot, -last), place.plane] = row[last]
+
+
+# Takes the element section of a sound apart for numpy: into values that it can compute for a block of samples at once,
+# and loops of feedback, which Python has to go through sample by sample.
+#
+# A value that is made of itself, by way of what a slot remembers, is part of a loop of feedback. The others are not,
+# even if they are made of state: a delayed value is a row of values that are there already. Where a slot is read
+# further back than a block is long, what is stored is not made of what is read: so an echo takes no loop, but a
+# filter, a phasor and an envelope do. (Machine code has one stretch for all that is stored: a sample costs it little
+# more than in vectors.)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackPart:
+    """Values that are computed together, behind those of the parts before. In turn, they are those of one or several
+    loops of feedback; else they stand in an order in which they can be computed."""
+
+    in_turn: bool
+    nodes: tuple[Node, ...]
+
+
+def parts_of(kernel: Kernel, graph: Graph, block: int) -> list[FeedbackPart]:
+    """The parts of an element section, in their order, for blocks of at most so many samples. What is the same at all
+    samples is in none."""
+    stored = {store.place: store.value for store in graph.stores}
+    places = {node: at for at, node in enumerate(graph.nodes) if graph.changes(node)}
+
+    def remembered(node: Node) -> Iterator[Node]:
+        """What is stored within the block and read again for a value."""
+        if not _is_far(kernel, node, block):
+            yield from (stored[place] for place in states([node]))
+
+    def needs(node: Node) -> Iterator[Node]:
+        yield from (each for each in (*operands(node), *remembered(node)) if each in places)
+
+    ranks: dict[Node, int] = {}
+    parts: list[list[Node]] = []
+    roots = [node for node in (*graph.outputs, *stored.values()) if node in places]
+    for component in _components(roots, needs):
+        rank = max((ranks[each] for node in component for each in needs(node) if each in ranks), default=0)
+        rank += rank % 2 != _is_loop(component, needs)
+        ranks.update(dict.fromkeys(component, rank))
+        parts += [[] for _ in range(rank + 1 - len(parts))]
+        parts[rank] += component
+    for in_turn in parts[1::2]:
+        in_turn.sort(key=places.__getitem__)
+    return [FeedbackPart(bool(rank % 2), tuple(nodes)) for rank, nodes in enumerate(parts) if nodes]
+
+
+def _is_far(kernel: Kernel, node: Node, block: int) -> bool:
+    """Whether a value is one from before the block."""
+    if node.op != "state" or node.args[0].op != "const":
+        return False
+    return ticks_back(node.args[0].attr, kernel.slot(node.attr.slot).depth) >= block
+
+
+def _is_loop(component: list[Node], needs: Callable[[Node], Iterable[Node]]) -> bool:
+    return len(component) > 1 or component[0] in needs(component[0])
+
+
+def _components(roots: Iterable[Node], needs: Callable[[Node], Iterable[Node]]) -> Iterator[list[Node]]:
+    """The nodes that roots need, in groups of those that need each other; each group behind those that it needs. It is
+    Tarjan's algorithm."""
+    numbers: dict[Node, int] = {}
+    lowest: dict[Node, int] = {}
+    """The lowest number of a node that can be reached, of those in no group yet."""
+    pending: dict[Node, None] = {}
+    todo: list[tuple[Node, Iterator[Node]]] = []
+
+    def begin(node: Node) -> None:
+        numbers[node] = lowest[node] = len(numbers)
+        pending[node] = None
+        todo.append((node, iter(needs(node))))
+
+    for root in roots:
+        if root not in numbers:
+            begin(root)
+        while todo:
+            node, rest = todo[-1]
+            other = next(rest, None)
+            if other is None:
+                todo.pop()
+                if todo:
+                    above = todo[-1][0]
+                    lowest[above] = min(lowest[above], lowest[node])
+                if lowest[node] == numbers[node]:
+                    yield _taken(pending, node)
+            elif other not in numbers:
+                begin(other)
+            elif other in pending:
+                lowest[node] = min(lowest[node], numbers[other])
+
+
+def _taken(pending: dict[Node, None], first: Node) -> list[Node]:
+    """Takes out a node and all behind it."""
+    taken: list[Node] = []
+    while first in pending:
+        taken.append(pending.popitem()[0])
+    return taken
+
+
+# Loops of feedback, sample by sample: as Python functions, which are written for their kernel.
+#
+# A function goes through a block of samples. What was computed before comes in as rows of Python's numbers, and what
+# others go on with goes out as rows. A number of a slot that remembers one tick is a variable meanwhile, beside what it
+# was one tick before; of a slot that remembers more, the function reads and writes the ring itself.
+
+INLINE: Mapping[str, str] = MappingProxyType({
+    "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "-{0}",
+    "div": "{0} / {1} if {1} else divide({0}, {1})",
+    "min": "{0} if {0} < {1} or {1} != {1} else {1}", "max": "{0} if {0} > {1} or {1} != {1} else {1}",
+    # Only what is finite leaves 0 of itself; of an infinity, `//` would make NaN.
+    "floor": "{0} // 1.0 if {0} - {0} == 0.0 else {0}",
+    "eq": "{0} == {1}", "ne": "{0} != {1}", "lt": "{0} < {1}", "le": "{0} <= {1}",
+    "and": "{0} and {1}", "or": "{0} or {1}", "not": "not {0}", "select": "{1} if {0} else {2}",
+    "to_real": "1.0 if {0} else 0.0",
+    "bits_add": "({0} + {1}) & 0xFFFFFFFF", "bits_mul": "({0} * {1}) & 0xFFFFFFFF", "bits_xor": "{0} ^ {1}",
+    "bits_shr": "{0} >> {1}",
+})  # fmt: skip
+"""Rows of the table of operators and builtins that are written out, with their operands as `{0}`, `{1}`, …; the others
+are called by their `fold`. Truths are True and False here, bits are ints."""
+
+# What the function finds besides the folds that it calls.
+_GIVEN = MappingProxyType({
+    "__builtins__": {}, "range": range, "zip": zip, "divide": ieee.divide, "ticks_back": ticks_back, "sample": sample,
+    "INFINITY": math.inf, "NAN": math.nan,
+})  # fmt: skip
+
+# A longer expression becomes a line of its own.
+_LONGEST = 40
+
+_WIDTH = 110
+
+
+@dataclass(frozen=True, slots=True)
+class SerialRecurrence:
+    """Loops of feedback, as a function. The rest says what its parameters stand for: numbers that are the same at all
+    samples, rows, slots, and channels of pictures; and of what it gives rows (`leaves`)."""
+
+    text: str
+    function: Callable[..., tuple[list[list[Any]], list[tuple[float, float]]]]
+    steady: tuple[Node, ...]
+    rows: tuple[Node, ...]
+    registers: tuple[SlotPlane, ...]
+    """Numbers of slots that remember one tick."""
+    rings: tuple[str, ...]
+    """Slots that remember more."""
+    pictures: tuple[PicturePlane, ...]
+    leaves: tuple[Node, ...]
+
+    def run(self, values: PastBlock) -> None:
+        """Computes a block: adds to its values, and writes to memory, which does not move on yet."""
+        memory, count = values.machine.memory, values.count
+        leaves, registers = self.function(
+            count,
+            [values[node].item() for node in self.steady],
+            [values.row(node).tolist() for node in self.rows],
+            [_register(memory, place) for place in self.registers],
+            [_ring(memory, key) for key in self.rings],
+            [values.machine.launch.pictures[path][:, :, channel] for path, channel in self.pictures],
+        )
+        for place, numbers in zip(self.registers, registers, strict=True):
+            for ago, number in enumerate(numbers, 1):
+                memory.ring(place.slot)[memory.cell(place.slot, ago - count), place.plane] = number
+        for node, row in zip(self.leaves, leaves, strict=True):
+            values[node] = np.array(row, TYPES[node.kind])
+
+
+def _register(memory: StateMemory, place: SlotPlane) -> tuple[float, float]:
+    """A number as it was one tick ago, and two: the ring has both, since between ticks it is read one further back."""
+    ring = memory.ring(place.slot)
+    one, two = (float(ring[memory.cell(place.slot, ago), place.plane]) for ago in (1, 2))
+    return one, two
+
+
+def _ring(memory: StateMemory, key: str) -> tuple[memoryview, int]:
+    """All numbers of a ring, which Python reads and writes in place, and where the cell begins that is written next."""
+    ring = memory.ring(key)
+    return ring.reshape(-1).data, int(memory.cell(key)) * ring.shape[1]
+
+
+def write_recurrence(
+    kernel: Kernel,
+    nodes: Sequence[Node],
+    stored: Mapping[SlotPlane, Node],
+    leaves: Sequence[Node],
+    varying: Set[Node] = frozenset(),
+) -> SerialRecurrence:
+    """The function that computes these nodes, whose operands stand before their users, and stores some of them. Others
+    go on with the `leaves` among them; `varying` are the values that differ from sample to sample. Raises OneByOneError
+    if one is a loop of steps."""
+    return _PythonWriter(kernel, nodes, stored, leaves, varying).turn()
+
+
+class _PythonWriter:
+    def __init__(
+        self,
+        kernel: Kernel,
+        nodes: Sequence[Node],
+        stored: Mapping[SlotPlane, Node],
+        leaves: Sequence[Node],
+        varying: Set[Node],
+    ) -> None:
+        self._kernel = kernel
+        self._varying = varying
+        self._own = set(nodes)
+        self._stored = stored
+        self._leaves = tuple(leaves)
+        self._moved = {node for place, node in self._stored.items() if self._is_register(place)}
+        """What becomes the number of a register."""
+        self._nodes = self._needed(nodes)
+        self._texts: dict[Node, str] = {}
+        self._compound: set[Node] = set()
+        """Values whose text needs brackets within other text."""
+        self._names = 0
+        self._called: dict[str, Callable[..., Any]] = {}
+        self._head: list[str] = []
+        self._body: list[str] = []
+        self._registers: dict[SlotPlane, str] = {}
+        self._rings: dict[str, str] = {}
+        self._pictures: dict[PicturePlane, str] = {}
+
+    def turn(self) -> SerialRecurrence:
+        self._name_slots()
+        given = self._given_values()
+        rows = [node for node in given if node in self._varying]
+        steady = [node for node in given if node not in self._varying]
+        self._texts = {node: self._name(_stem(node)) for node in given}
+        self._name_pictures()
+        self._head += [f"{self._texts[node]} = steady[{at}]" for at, node in enumerate(steady)]
+        self._write_nodes()
+        self._write_leaves()
+        self._write_stores()
+        text = self._function([self._texts[node] for node in rows])
+        return SerialRecurrence(
+            text, self._compiled(text), tuple(steady), tuple(rows), tuple(self._registers), tuple(self._rings),
+            tuple(self._pictures), self._leaves,
+        )  # fmt: skip
+
+    # What there is.
+
+    def _is_register(self, place: SlotPlane) -> bool:
+        return self._kernel.slot(place.slot).depth == 1
+
+    def _operands(self, node: Node) -> tuple[Node, ...]:
+        """What the text of a value is made of."""
+        if node.op == "state" and (self._is_register(node.attr) or node.args[0].op == "const"):
+            return ()
+        return node.args
+
+    def _needed(self, nodes: Sequence[Node]) -> list[Node]:
+        """What is needed of these nodes. Operands stand before their users."""
+        found = {node for node in (*self._stored.values(), *self._leaves) if node in self._own}
+        for node in reversed(nodes):
+            if node in found:
+                found.update(self._operands(node))
+        return [node for node in nodes if node in found]
+
+    def _given_values(self) -> list[Node]:
+        """What comes from outside, besides constants."""
+        used = [*(arg for node in self._nodes for arg in self._operands(node)), *self._stored.values()]
+        return [node for node in dict.fromkeys(used) if node not in self._own and node.op not in ("const", "bits")]
+
+    # Names.
+
+    def _name(self, stem: str) -> str:
+        self._names += 1
+        return f"{re.sub(r'[^A-Za-z0-9]', '_', stem)}_{self._names}"
+
+    def _name_slots(self) -> None:
+        places = dict.fromkeys([*(node.attr for node in self._nodes if node.op == "state"), *self._stored])
+        for place in places:
+            slot = self._kernel.slot(place.slot)
+            if slot.depth == 1:
+                name = self._registers[place] = self._name(slot.kind)
+                self._head += [
+                    f"# {slot.key!r}, number {place.plane}",
+                    f"{name}, {name}_before = registers[{len(self._registers) - 1}]",
+                ]
+            elif slot.key not in self._rings:
+                name = self._rings[slot.key] = self._name(slot.kind)
+                self._head += [f"# {slot.key!r}", f"{name}, {name}_at = rings[{len(self._rings) - 1}]"]
+
+    def _name_pictures(self) -> None:
+        for node in self._nodes:
+            if node.op == "picture" and node.attr not in self._pictures:
+                name = self._pictures[node.attr] = self._name("picture")
+                self._head += [f"# {node.attr.picture!r}", f"{name} = pictures[{len(self._pictures) - 1}]"]
+
+    # Text.
+
+    def _write_nodes(self) -> None:
+        """A line for each value that is used more than once, or is long; the others are part of where they are used."""
+        forms = {node: self._form(node) for node in self._nodes}
+        uses = self._uses(forms)
+        for node, form in forms.items():
+            write = self._within if node.op in INLINE else self._text
+            text = form.format(*map(write, self._operands(node)))
+            is_short = uses[node] == 1 and len(text) <= _LONGEST
+            is_name = node.op == "state" and node.attr in self._registers
+            if is_short or (is_name and node not in self._moved):
+                self._texts[node] = text
+                if node.op in INLINE:
+                    self._compound.add(node)
+            else:
+                self._texts[node] = self._name(node.op)
+                self._body.append(f"{self._texts[node]} = {text}")
+
+    def _uses(self, forms: Mapping[Node, str]) -> Counter[Node]:
+        """How often the text of each value would be written."""
+        # What a register becomes is a line of its own: they move on one after another.
+        uses = Counter([*self._stored.values(), *self._leaves, *self._moved])
+        for node, form in forms.items():
+            for at, arg in enumerate(self._operands(node)):
+                uses[arg] += form.count(f"{{{at}}}")
+        return uses
+
+    def _form(self, node: Node) -> str:
+        """How a value is written, with `{0}`, `{1}`, … for its operands."""
+        match node.op:
+            case "state":
+                return self._state(node.attr, node.args[0])
+            case "picture":
+                return f"sample({self._pictures[node.attr]}, {{0}}, {{1}})"
+            case "div" if node.args[1].op == "const" and node.args[1].attr != 0:
+                return "{0} / {1}"
+        if node.op in INLINE:
+            return INLINE[node.op]
+        row = OPS.get(node.op)
+        if row is None or row.gives == "truth":
+            raise OneByOneError(f"{node.op} among what state needs")
+        self._called[row.name] = row.fold
+        return f"{row.name}({', '.join(f'{{{at}}}' for at in range(len(row.params)))})"
+
+    def _state(self, place: SlotPlane, ticks: Node) -> str:
+        """A number of a slot some ticks ago. In a ring, what lies before its first cell is counted from its end."""
+        if place in self._registers:
+            return self._registers[place]
+        slot, name = self._kernel.slot(place.slot), self._rings[place.slot]
+        if ticks.op == "const":
+            return f"{name}[{name}_at - {ticks_back(ticks.attr, slot.depth) * slot.planes - place.plane}]"
+        back = f"ticks_back({{0}}, {slot.depth})"
+        return f"{name}[{name}_at - {back}]" if slot.planes == 1 else (
+            f"{name}[{name}_at - {back} * {slot.planes} + {place.plane}]"
+        )  # fmt: skip
+
+    def _text(self, node: Node) -> str:
+        return _literal(node.attr) if node.op in ("const", "bits") else self._texts[node]
+
+    def _within(self, node: Node) -> str:
+        """The text of a value as an operand of operators."""
+        return f"({self._text(node)})" if node in self._compound else self._text(node)
+
+    def _write_leaves(self) -> None:
+        for at, node in enumerate(self._leaves):
+            self._head.append(f"row_{at} = []")
+            self._body.append(f"row_{at}.append({self._text(node)})")
+
+    def _write_stores(self) -> None:
+        """What slots will have been one tick ago, and how they move on to that tick."""
+        for place, node in self._stored.items():
+            if place.slot in self._rings:
+                name = self._rings[place.slot]
+                self._body.append(f"{name}[{name}_at{f' + {place.plane}' * (place.plane > 0)}] = {self._text(node)}")
+        for key, name in self._rings.items():
+            slot = self._kernel.slot(key)
+            last = slot.depth * slot.planes
+            self._body.append(f"{name}_at = {name}_at + {slot.planes} if {name}_at < {last} else 0")
+        for place, name in self._registers.items():
+            self._body.append(f"{name}_before = {name}")
+            if place in self._stored:
+                self._body.append(f"{name} = {self._text(self._stored[place])}")
+
+    def _function(self, rows: Sequence[str]) -> str:
+        samples = f"{_listed('()', rows)} in zip(*rows)" if rows else "_ in range(count)"
+        leaves = _listed("[]", [f"row_{at}" for at in range(len(self._leaves))])
+        registers = _listed("[]", [f"({name}, {name}_before)" for name in self._registers.values()])
+        return "\n".join([
+            "def turn(count, steady, rows, registers, rings, pictures):",
+            *_indented(self._head, 1),
+            f"    for {samples}:",
+            *_indented(self._body or ["pass"], 2),
+            f"    return {leaves}, {registers}",
+            "",
+        ])  # fmt: skip
+
+    def _compiled(self, text: str) -> Callable[..., Any]:
+        names: dict[str, Any] = {**_GIVEN, **self._called}
+        exec(compile(text, f"<{self._kernel.name} in turn>", "exec"), names)
+        function: Callable[..., Any] = names["turn"]
+        return function
+
+
+def _stem(node: Node) -> str:
+    """What the name of a value that comes from outside begins with."""
+    match node.attr:
+        case Line(_, str(name)) | Scalar(_, str(name)):
+            return name
+    return node.op
+
+
+def _literal(number: float) -> str:
+    if math.isnan(number):
+        return "NAN"
+    return repr(number) if math.isfinite(number) else f"{'-' * (number < 0)}INFINITY"
+
+
+def _listed(brackets: str, texts: Sequence[str]) -> str:
+    """Texts with commas between them, in brackets, on as many lines as that takes."""
+    listed = ", ".join(texts) + "," * (brackets == "()" and len(texts) == 1)
+    return textwrap.fill(f"{brackets[0]}{listed}{brackets[1]}", _WIDTH, subsequent_indent=" " * 8)
+
+
+def _indented(lines: Iterable[str], depth: int) -> list[str]:
+    return [f"{'    ' * depth}{line}" for line in lines]

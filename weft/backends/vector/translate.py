@@ -1,0 +1,489 @@
+"""From a section of a kernel to a program of the vector machine."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from weft.backends.vector.program import (
+    HERE, NUMPY, ArrayValue, ConstantArray, Extent, Kept, Kind, LineArray, LoopSteps, Nest, Operand, OperandGroup,
+    Register, ScalarArray, Step, VectorProgram, copy_narrowed, copy_where, joined, load_state, load_strand, run_loop,
+    run_masked_loop, sample_picture, sample_state, store_state
+)
+from weft.codegen.kernel import Kernel
+from weft.codegen.values import LEAVES as GIVEN, LoopBody, Node, Section, operands
+from weft.ir.expr import PicturePlane, SlotPlane
+from weft.ir.rates import Rate
+from weft.ops import OPS
+from weft.ops.spec import OpSpec, ValueType
+
+# Writes programs of the vector machine: their calls, and which registers these use.
+
+_ZERO = ConstantArray(0.0)
+
+
+class Emitter:
+    """A program while it is written. A register is free again when nobody holds it any more: each value counts as one
+    holder for each time that it was made or taken."""
+
+    def __init__(self) -> None:
+        self._blocks: list[list[Step]] = [[]]
+        self._table: list[Operand] = []
+        self._noted: list[Operand] = []
+        """What `_places` knows: while an object lives, nothing else has its id."""
+        self._places: dict[int, int] = {}
+        """Where each object that was noted stands in the table, by its id: what is equal need not be the same, as 0 and
+        -0, or the planes of a slot and of a picture."""
+        self._holders: dict[Register, int] = {}
+        self._free: defaultdict[tuple[Kind, Extent], list[Register]] = defaultdict(list)
+        self._allocated: dict[tuple[Kind, Extent], int] = {}
+
+    def program(self) -> VectorProgram:
+        """What has been emitted so far."""
+        return VectorProgram(tuple(self._blocks[0]), tuple(self._table), self._allocated)
+
+    def emit(self, *call: Operand) -> None:
+        """Appends a call: of a function, with operands."""
+        self._blocks[-1].append(self._step(call))
+
+    def _step(self, entries: tuple[Operand, ...]) -> Step:
+        """Where these stand in the table; adds what is missing."""
+        places = self._places
+        return tuple([places[id(entry)] if id(entry) in places else self._add(entry) for entry in entries])
+
+    def _add(self, entry: Operand) -> int:
+        self._noted.append(entry)
+        self._table.append(OperandGroup(self._step(entry)) if type(entry) is tuple else entry)
+        place = self._places[id(entry)] = len(self._table) - 1
+        return place
+
+    def allocate(self, kind: Kind, extent: Extent) -> Register:
+        """A register that nobody holds."""
+        free = self._free[kind, extent]
+        if free:
+            return free.pop()
+        number = self._allocated.get((kind, extent), 0)
+        self._allocated[kind, extent] = number + 1
+        return Register(kind, extent, number)
+
+    def free(self, *registers: Register) -> None:
+        """Gives back registers that nobody holds."""
+        for register in registers:
+            self._free[register.kind, register.extent].append(register)
+
+    def release(self, *values: ArrayValue) -> None:
+        """Lets go of values: their registers are free when nobody else holds them."""
+        for value in values:
+            if type(value) is Register:
+                left = self._holders.pop(value) - 1
+                if left:
+                    self._holders[value] = left
+                else:
+                    self._free[value.kind, value.extent].append(value)
+
+    def as_type(self, value: ArrayValue, wanted: ValueType) -> ArrayValue:
+        """The value as another type; the one given is let go of."""
+        if value.kind == wanted:
+            return value
+        self.release(value)
+        out = self.allocate(wanted, value.extent)
+        if wanted == "real":
+            self.emit(np.copyto, out, value)
+        else:
+            self.emit(np.not_equal, value, _ZERO, out)
+        return self.held(out)
+
+    def held(self, register: Register) -> Register:
+        """The register, which somebody now holds."""
+        self._holders[register] = self._holders.get(register, 0) + 1
+        return register
+
+    def hold(self, value: ArrayValue) -> None:
+        """Somebody else holds the value too."""
+        if type(value) is Register:
+            self._holders[value] += 1
+
+    def open_block(self) -> None:
+        """Begins the body of a loop: calls are appended to it from now on."""
+        self._blocks.append([])
+
+    def close_block(self) -> LoopSteps:
+        """Ends a body; gives it as an operand."""
+        return LoopSteps(tuple(self._blocks.pop()))
+
+
+# Translates the values of a section to calls on registers.
+
+# The extent of what a section computes for each column, row or element: values of rarer sections are narrower.
+EXTENTS: Mapping[Rate, Extent] = {
+    Rate.CONSTANT: Extent.ONE,
+    Rate.FRAME: Extent.ONE,
+    Rate.COLUMN: Extent.COLUMNS,
+    Rate.ROW: Extent.ROWS,
+    Rate.ELEMENT: Extent.ALL,
+}
+
+
+class _Form(NamedTuple):
+    """The vector form of a row of the table of operators and builtins."""
+
+    takes: tuple[ValueType, ...]
+    gives: ValueType
+    function: Callable[..., object]
+    ufunc: bool
+    temps: int
+
+
+def _form(row: OpSpec) -> _Form:
+    takes = tuple(row.type_of_operand(at) for at in range(len(row.params)))
+    if isinstance(row.vector, str):
+        return _Form(takes, row.gives, getattr(np, row.vector), True, 0)
+    if row.vector is None:
+        raise TypeError(f"{row.name} has no vector form")
+    return _Form(takes, row.gives, row.vector, False, row.temps)
+
+
+_FORMS: Mapping[str, _Form] = {row.name: _form(row) for row in OPS.values() if row.expand is None}
+
+
+@dataclass(slots=True)
+class LoopPlan:
+    """What has to be known of a loop before its body is read: over what the bounds of its nest vary (each element then
+    stops at a step of its own), and over what its carried values do."""
+
+    bounds: Extent
+    carried: list[Extent]
+
+
+class _Starts(NamedTuple):
+    """The end of what a loop carries before the first step: these values have been copied."""
+
+    loop: Node
+
+
+class _LastUses:
+    """How long the values of a section are needed. `last` has those that nothing needs after a value, a body, or the
+    `_Starts` of a loop; `used` are all that something needs later, and `results` what loops leave, by its number."""
+
+    def __init__(self, section: Section) -> None:
+        self.last: dict[object, list[Node]] = {}
+        self.used: set[Node] = set(section.outputs)
+        self._returned = frozenset(section.outputs)
+        self.results: dict[Node, dict[int, Node]] = {}
+        self._walk(section.nodes, None)
+
+    def _walk(self, nodes: Sequence[Node], body: LoopBody | None) -> None:
+        own = set(nodes)
+        last: dict[Node, object] = {}
+        for node in nodes:
+            if node.op == "loop_out":
+                self.results.setdefault(node.args[0], {})[node.attr] = node
+            elif node.op == "loop":
+                self._walk(node.attr.nodes, node.attr)
+                kept = {*node.args[:2], *list(operands(node))[len(node.args) :]}
+                last.update((start, _Starts(node)) for start in node.args[2:] if start in own)
+                last.update((arg, node) for arg in kept if arg in own)
+            else:
+                for arg in node.args:
+                    if arg in own:
+                        last[arg] = node
+        if body is not None:
+            last.update((node, body) for node in body.following if node in own)
+        self.used.update(last)
+        for node, user in last.items():
+            if node not in self._returned:
+                self.last.setdefault(user, []).append(node)
+
+
+@dataclass(slots=True)
+class _LoopRegisters:
+    """A loop whose body is being read."""
+
+    plan: LoopPlan
+    carried: list[Register]
+    masks: tuple[Register, Register] | None
+    """Which elements take part in a step, and a scratch register like it."""
+    spent: Register | None
+
+
+class Translator(Emitter):
+    """Reads one section.
+
+    `plans` has what earlier readings found out about its loops; it is amended, and `stable` says whether this reading
+    relied on anything that turned out to be wrong.
+    """
+
+    def __init__(self, kernel: Kernel, rate: Rate, kept: frozenset[int], plans: dict[LoopBody, LoopPlan]) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.stable = True
+        self._section = kernel.section(rate)
+        self._plans = plans
+        self._uses = _LastUses(self._section)
+        self._kept: dict[Node, list[LineArray]] = {}
+        """What is left for the element section."""
+        for number, node in self._section.locals.items():
+            if number in kept:
+                self._kept.setdefault(node, []).append(LineArray("local", number, node.kind, EXTENTS[rate]))
+        self._stores: dict[Node, list[SlotPlane]] = {}
+        for store in self._section.stores:
+            self._stores.setdefault(store.value, []).append(store.place)
+        self._loops: list[_LoopRegisters] = []
+        self._values: dict[Node, ArrayValue] = {}
+
+    def read(self) -> list[ArrayValue]:
+        """Reads the whole section; gives what it returns."""
+        for node in (*self._kept, *self._stores):
+            if node.op in GIVEN:
+                self._put_away(node)
+        self._read(self._section.nodes)
+        returned: list[ArrayValue] = []
+        for node in self._section.outputs:
+            value = self._value(node)
+            if value in returned:
+                self.hold(value)
+            returned.append(value)
+        return returned
+
+    def _read(self, nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            form = _FORMS.get(node.op)
+            if form is not None:
+                self._values[node] = self._row(node, form)
+            else:
+                self._structure(node)
+            self._put_away(node)
+            if node.op != "loop" and node not in self._uses.used:
+                self.release(self._values[node])
+
+    def _structure(self, node: Node) -> None:
+        match node.op:
+            case "loop":
+                self._loop(node)
+                return
+            case "loop_out":
+                # It is there since the loop has ended.
+                return
+            case "state":
+                made = self._load_state(node)
+            case "sample":
+                slot = self.kernel.slot(node.attr.slot)
+                k, x, y = node.args
+                made = self._sample(sample_state, (slot, node.attr.plane, self._value(k)), [x, y, k], node)
+            case "picture":
+                place: PicturePlane = node.attr
+                made = self._sample(sample_picture, place, node.args, node)
+            case "strand":
+                made = self._load_strand(node)
+            case _:
+                raise TypeError(f"nothing computes {node.op}")
+        self._values[node] = made
+
+    # Values.
+
+    def _value(self, node: Node) -> ArrayValue:
+        """Where a value is. It has been read, unless it is given."""
+        found = self._values.get(node)
+        if found is None:
+            found = self._values[node] = self._given(node)
+        return found
+
+    def _given(self, node: Node) -> ArrayValue:
+        if node.op in ("const", "bits"):
+            return ConstantArray(node.attr, "bits" if node.op == "bits" else "real")
+        source, key, *_ = node.attr
+        extent = EXTENTS[node.attr.rate] if node.op == "line" else Extent.ONE
+        if extent == Extent.ONE:
+            return ScalarArray(source, key, node.kind)
+        return LineArray(source, key, node.kind, extent)
+
+    def _held(self, node: Node) -> ArrayValue:
+        """A value that somebody else holds too."""
+        value = self._value(node)
+        self.hold(value)
+        return value
+
+    def _forget(self, user: object) -> None:
+        """Lets go of the values that nobody uses after this one."""
+        self.release(*[self._values[node] for node in self._uses.last.get(user, ())])
+
+    def _put_away(self, node: Node) -> None:
+        """Copies a value to the lines and the state that it is for."""
+        for line in self._kept.get(node, ()):
+            self.emit(copy_narrowed, Kept(line), self._value(node))
+        for place in self._stores.get(node, ()):
+            self.emit(store_state, HERE, place, self._value(node))
+
+    # What computes them.
+
+    def _row(self, node: Node, form: _Form) -> Register:
+        args = [self._value(arg) for arg in node.args]
+        extents = [arg.extent for arg in args]
+        extent = Extent.ALL if Extent.ALL in extents else joined(extents)
+        if form.ufunc:
+            # A ufunc may write over its operands: the registers stay few, and in the cache.
+            self._forget(node)
+            out = self.allocate(form.gives, extent)
+            if extent not in extents and form.takes[0] == form.gives:
+                # Of columns and rows: spreading out the columns first takes less time than numpy loses when it
+                # combines the two.
+                columns = extents.index(Extent.COLUMNS)
+                self.emit(np.copyto, out, args[columns])
+                args[columns] = out
+            self.emit(form.function, *args, out)
+        else:
+            out = self.allocate(form.gives, extent)
+            temps = [self.allocate("real", extent) for _ in range(form.temps)]
+            self.emit(form.function, NUMPY, out, *args, *temps)
+            self.free(*temps)
+            self._forget(node)
+        return self.held(out)
+
+    def _load_state(self, node: Node) -> Register:
+        k = self._value(node.args[0])
+        slot = self.kernel.slot(node.attr.slot)
+        out = self.allocate("real", Extent.ALL if slot.image else k.extent)
+        self.emit(load_state, HERE, slot, node.attr.plane, k, out)
+        self._forget(node)
+        return self.held(out)
+
+    def _sample(self, function: Callable[..., None], source: Operand, args: Sequence[Node], node: Node) -> Register:
+        """Samples at places: x, y, and possibly how many ticks ago."""
+        places = [self._value(arg) for arg in args]
+        x, y, *_ = places
+        out = self.allocate("real", _extent_of(places))
+        scratch = (
+            self._allocate_all("index", "index", "real", "real", extent=x.extent),
+            self._allocate_all("index", "index", "real", "real", extent=_extent_of(places[1:])),
+            self._allocate_all("index", "real", "real", extent=out.extent),
+        )
+        self.emit(function, HERE, source, (x, y), out, scratch)
+        for registers in scratch:
+            self.free(*registers)
+        self._forget(node)
+        return self.held(out)
+
+    def _allocate_all(self, *kinds: Kind, extent: Extent) -> tuple[Register, ...]:
+        return tuple(self.allocate(kind, extent) for kind in kinds)
+
+    def _load_strand(self, node: Node) -> Register:
+        args = [self._value(arg) for arg in node.args]
+        out = self.allocate("real", _extent_of(args))
+        self.emit(load_strand, HERE, node.attr, out, *args)
+        self._forget(node)
+        return self.held(out)
+
+    # Loops.
+
+    def _loop(self, node: Node) -> None:
+        body: LoopBody = node.attr
+        first, last, *starts = (self._value(arg) for arg in node.args)
+        plan = self._plans.setdefault(body, LoopPlan(Extent.ONE, [Extent.ONE] * len(starts)))
+        nest = self._loops[0].plan if self._loops else plan
+        nest.bounds = self._widened(nest.bounds, first.extent, last.extent)
+        plan.bounds = nest.bounds
+        carried = []
+        for k, start in enumerate(starts):
+            plan.carried[k] = self._widened(plan.carried[k], plan.bounds, start.extent)
+            register = self.allocate("real", plan.carried[k])
+            self.emit(np.copyto, register, start)
+            carried.append(self.held(register))
+        self._forget(_Starts(node))
+        masks = spent = None
+        if plan.bounds:
+            masks = (self.allocate("truth", plan.bounds), self.allocate("truth", plan.bounds))
+            if body.nested:
+                spent = self._loops[0].spent if self._loops else self.allocate("real", plan.bounds)
+        index = self.held(self.allocate("real", first.extent))
+        self._values.update(zip(body.carried, carried, strict=True))
+        if body.index is not None:
+            self._values[body.index] = index
+        loop = _LoopRegisters(plan, carried, masks, spent)
+        self._loops.append(loop)
+        self.open_block()
+        self._read(body.nodes)
+        following = [self._held(each) for each in body.following]
+        self._forget(body)
+        self._loops.pop()
+        for k, value in enumerate(following):
+            plan.carried[k] = self._widened(plan.carried[k], plan.bounds, value.extent)
+        self._carry(loop, following)
+        steps_of_body = self.close_block()
+        bounds = (first, last, index)
+        if masks is None:
+            self.emit(run_loop, HERE, Nest(body.nested, not self._loops), bounds, steps_of_body)
+        else:
+            outer = self._loops[-1].masks if self._loops else None
+            all_masks = (*masks, outer and outer[0])
+            self.emit(run_masked_loop, HERE, bounds, all_masks, spent, steps_of_body)
+            self.free(*masks)
+            if spent is not None and not self._loops:
+                self.free(spent)
+        self.release(index)
+        self._leave(node, carried)
+
+    def _leave(self, loop: Node, carried: Sequence[Register]) -> None:
+        """Hands on what a loop carried in the end."""
+        self._forget(loop)
+        results = self._uses.results.get(loop, {})
+        for k, register in enumerate(carried):
+            if k in results:
+                self._values[results[k]] = register
+            else:
+                self.release(register)
+
+    def _widened(self, known: Extent, *found: Extent) -> Extent:
+        """What is known of a loop, with what was found out now: values before this place may have relied on less."""
+        wider = joined((known, *found))
+        self.stable &= wider == known
+        return wider
+
+    def _carry(self, loop: _LoopRegisters, following: Sequence[ArrayValue]) -> None:
+        """Ends a body: moves the values for the next step to where the body reads them. They are moved all at once: one
+        that is another's old value is set aside first."""
+        moves: list[tuple[Register, ArrayValue]] = []
+        for register, value in zip(loop.carried, following, strict=True):
+            if value == register:
+                self.release(value)
+            elif value in loop.carried:
+                aside = self.held(self.allocate("real", value.extent))
+                self.emit(np.copyto, aside, value)
+                self.release(value)
+                moves.append((register, aside))
+            else:
+                moves.append((register, value))
+        for register, value in moves:
+            if loop.masks is None:
+                self.emit(np.copyto, register, value)
+            else:
+                self.emit(copy_where, register, value, loop.masks[0])
+            self.release(value)
+
+
+def _nothing(program: Emitter, values: list[ArrayValue]) -> None:
+    pass
+
+
+def translate(
+    kernel: Kernel,
+    rate: Rate,
+    kept: frozenset[int] = frozenset(),
+    finish: Callable[[Emitter, list[ArrayValue]], None] = _nothing,
+) -> VectorProgram:
+    """The program of a section. It leaves the locals in `kept` for the element section; `finish` ends it with what the
+    code returns. Loops are read again until nothing new is found out about them."""
+    plans: dict[LoopBody, LoopPlan] = {}
+    while True:
+        translator = Translator(kernel, rate, kept, plans)
+        values = translator.read()
+        if translator.stable:
+            finish(translator, values)
+            return translator.program()
+
+
+def _extent_of(values: Sequence[ArrayValue]) -> Extent:
+    return joined(value.extent for value in values)

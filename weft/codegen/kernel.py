@@ -1,0 +1,236 @@
+"""Kernels: what code generation hands to a backend, how they cross processes and how they are compared."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from weft.codegen.values import Line, Node, Note, Rows, Scalar, Section, numbered, read_rows
+from weft.errors import Span
+from weft.graph.nodes import Subgraph
+from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StateSlot
+from weft.ir.rates import Rate
+from weft.ir.serialize import Json, number_from_json, number_to_json, slot_from_json, slot_to_json
+from weft.names import StrandRef
+from weft.ops.spec import ValueType
+
+# Kernels: what code generation hands to a backend.
+
+# A loop stops after this many steps, and a nest of loops after so many in all its loops together: for each element,
+# on every backend, with a warning. Nothing that a patch asks for may hang the performance.
+LOOP_STEPS = 4096
+NEST_STEPS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """A local: a value of one section (`rate`) that others read. It takes one number a frame, a column, a row or an
+    element. `name` says which strand it came from, for people."""
+
+    name: str
+    rate: Rate
+    type: ValueType
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one value, with reals in single precision."""
+        return 1 if self.type == "truth" else 4
+
+    def count(self, shape: tuple[int, int]) -> int:
+        """How many values it takes for a picture of this shape (height, width)."""
+        height, width = shape
+        return {Rate.COLUMN: width, Rate.ROW: height, Rate.ELEMENT: height * width}.get(self.rate, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One program over the sweep of a context.
+
+    `grid` kernels compute `outputs` at every element and advance `slots`; `points` kernels compute one exposed strand
+    at any list of coordinates, and only read state: as it was in the tick that was finished last.
+    """
+
+    name: str
+    context: str
+    sweep: Literal["grid", "points"]
+    tick: Literal["launch", "element"]
+    """When state advances: at the end of a launch (a frame), or after every element (a sample)."""
+    sections: tuple[Section, ...]
+    outputs: tuple[str, ...]
+    coords: tuple[tuple[str, Rate], ...]
+    """The base coordinates that it reads, and how often each changes."""
+    uniforms: tuple[str, ...]
+    strands: tuple[StrandRef, ...]
+    pictures: tuple[str, ...]
+    slots: tuple[StateSlot, ...]
+    locals: tuple[Allocation, ...]
+
+    def section(self, rate: Rate) -> Section:
+        """The section of a rate; an empty one where the kernel has none."""
+        return next((s for s in self.sections if s.rate == rate), Section(rate))
+
+    def slot(self, key: str) -> StateSlot:
+        """The state slot of a key. Raises KeyError if the kernel has no such slot."""
+        for slot in self.slots:
+            if slot.key == key:
+                return slot
+        raise KeyError(key)
+
+    def walk(self) -> Iterator[tuple[Rate, Node]]:
+        """Every value, with the rate of its section."""
+        for section in self.sections:
+            for node in section.walk():
+                yield section.rate, node
+
+
+# Kernels as JSON, without loss in both directions, and the hash that says whether two do the same.
+
+
+def to_json(kernel: Kernel) -> Json:
+    """What `from_json` reads."""
+    return {
+        "name": kernel.name,
+        "context": kernel.context,
+        "sweep": kernel.sweep,
+        "tick": kernel.tick,
+        "sections": [_section_to_json(section) for section in kernel.sections],
+        "outputs": list(kernel.outputs),
+        "coords": [[name, rate.title] for name, rate in kernel.coords],
+        "uniforms": list(kernel.uniforms),
+        "strands": [list(ref) for ref in kernel.strands],
+        "pictures": list(kernel.pictures),
+        "slots": [slot_to_json(slot) for slot in kernel.slots],
+        "locals": [[a.name, a.rate.title, a.type] for a in kernel.locals],
+    }
+
+
+def from_json(data: Json) -> Kernel:
+    """The kernel that `to_json` wrote."""
+    return Kernel(
+        name=data["name"],
+        context=data["context"],
+        sweep=data["sweep"],
+        tick=data["tick"],
+        sections=tuple(_section_from_json(section) for section in data["sections"]),
+        outputs=tuple(data["outputs"]),
+        coords=tuple((name, _rate(title)) for name, title in data["coords"]),
+        uniforms=tuple(data["uniforms"]),
+        strands=tuple(StrandRef(*names) for names in data["strands"]),
+        pictures=tuple(data["pictures"]),
+        slots=tuple(slot_from_json(slot) for slot in data["slots"]),
+        locals=tuple(Allocation(name, _rate(title), kind) for name, title, kind in data["locals"]),
+    )
+
+
+def content_hash(kernel: Kernel) -> str:
+    """16 hexadecimal digits, equal for kernels that do the same: what people call the kernel and its values does not
+    matter."""
+    head = (
+        kernel.context, kernel.sweep, kernel.tick, kernel.outputs, kernel.uniforms, kernel.strands, kernel.pictures,
+        kernel.slots, [(name, int(rate)) for name, rate in kernel.coords],
+        [(int(local.rate), local.type) for local in kernel.locals],
+    )  # fmt: skip
+    digest = hashlib.sha256(repr(head).encode())
+    for section in kernel.sections:
+        rows, _ = numbered(section)
+        # Numbers are told apart by their bits; which of the rows they belong to, the rows themselves say.
+        numbers = [attr for attr in rows.attrs if isinstance(attr, float)]
+        words = rows._replace(attrs=tuple([None if isinstance(attr, float) else attr for attr in rows.attrs]))
+        digest.update(f"\n{int(section.rate)} {tuple(words)!r}".encode())
+        digest.update(struct.pack(f"<{len(numbers)}d", *numbers))
+    return digest.hexdigest()[:16]
+
+
+def _rate(title: str) -> Rate:
+    return Rate[title.upper()]
+
+
+_ATTRIBUTES: Mapping[str, Callable[..., Any]] = {
+    "scalar": Scalar, "line": lambda source, key, rate, kind: Line(source, key, Rate(rate), kind), "state": SlotPlane,
+    "sample": SlotPlane, "picture": PicturePlane, "strand": StrandRef, "loop": LoopShape, "loop_value": LoopValue,
+}  # fmt: skip
+
+
+def _section_to_json(section: Section) -> Json:
+    rows, notes = numbered(section)
+    return {
+        "rate": section.rate.title,
+        "values": [
+            [op, list(args), *([_attribute_to_json(attr)] if attr is not None else ())]
+            for op, args, attr in zip(rows.ops, rows.args, rows.attrs, strict=True)
+        ],
+        "outputs": list(rows.outputs),
+        "stores": [[list(place), number] for place, number in rows.stores],
+        "locals": [list(entry) for entry in rows.locals],
+        "notes": [[number, *note] for number, note in notes],
+    }
+
+
+def _section_from_json(data: Json) -> Section:
+    ops, args, attrs = [], [], []
+    for op, operands, *attr in data["values"]:
+        ops.append(op)
+        args.append(tuple(operands))
+        attrs.append(_attribute_from_json(op, *attr) if attr else None)
+    rows = Rows(
+        tuple(ops), tuple(args), tuple(attrs), tuple(data["outputs"]),
+        tuple((SlotPlane(*place), number) for place, number in data["stores"]),
+        tuple((local, number) for local, number in data["locals"]),
+    )  # fmt: skip
+    return read_rows(_rate(data["rate"]), rows, [(number, Note(*note)) for number, *note in data["notes"]])
+
+
+def _attribute_to_json(attr: Any) -> Json:
+    if isinstance(attr, float):
+        return number_to_json(attr)
+    return [int(part) if isinstance(part, Rate) else part for part in attr] if isinstance(attr, tuple) else attr
+
+
+def _attribute_from_json(op: str, data: Any) -> Any:
+    if op == "const":
+        return number_from_json(data)
+    return _ATTRIBUTES[op](*data) if op in _ATTRIBUTES else data
+
+
+# One subgraph, compiled, as it is handed from process to process; `compilation` makes it.
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One subgraph, compiled: the kernel over its context's sweep, and one for each strand that others read. Equal
+    hashes mean that nothing has to be built again. `feeds` computes once a frame what a context that streams is given
+    by others. `code` is what the backend that will run it has translated beforehand, if anything; `code_of` names
+    it."""
+
+    subgraph: Subgraph
+    kernel: Kernel
+    points: Mapping[StrandRef, Kernel]
+    hash: str
+    feeds: Kernel | None = None
+    code: object = None
+    code_of: str = ""
+    loops: tuple[Span, ...] = ()
+    """Where the loops stand that may be stopped by their limit of steps."""
+
+    def coded_for(self, name: str) -> Unit:
+        """The same without code that another backend than the one of this name has translated."""
+        return self if self.code_of in ("", name) else replace(self, code=None, code_of="")
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """All of them."""
+        return (self.kernel, *self.points.values(), *([self.feeds] if self.feeds is not None else ()))
+
+    @property
+    def feeding(self) -> Unit | None:
+        """What computes the feeds, as a unit for the context that computes numbers."""
+        if self.feeds is None:
+            return None
+        name = f"{self.subgraph.name}: feeds"
+        subgraph = replace(
+            self.subgraph, name=name, context=self.feeds.context, tied=(), sinks=(), exposes=(), depends_on=()
+        )
+        return Unit(subgraph, self.feeds, {}, content_hash(self.feeds))

@@ -1,0 +1,313 @@
+"""Sounds, taken apart: loop partitions that run one after another over a chunk of samples, and waves that recur."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+from weft.codegen.kernel import Kernel
+from weft.codegen.native.graph import Graph, graph_of
+from weft.codegen.values import Line, LoopBody, Node, Rewriter, Section, Store, needed, operands, with_bodies
+from weft.ir.expr import SlotPlane
+from weft.ir.rates import Rate
+
+# Finds sines and cosines of half turns whose argument grows evenly with the time: of these, each vector of a chunk
+# follows from the two before it.
+
+TIME = Line("coord", "abstime", Rate.ELEMENT, "real")
+"""The time of each sample."""
+
+_ROWS = ("sinpi", "cospi")
+
+_Part: TypeAlias = "float | Node"
+"""A number that is the same at every sample: a constant, or a node."""
+
+
+class _Linear(NamedTuple):
+    """`slope · time + offset`."""
+
+    slope: _Part
+    offset: _Part
+
+
+# How deep sums and products are taken apart.
+_DEPTH = 32
+
+
+class Waves:
+    """Puts waves in the place of sines and cosines, and copies what is made of them."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._varying = set(graph.varying)
+        self._rewriter = Rewriter()
+        self._reader = _LinearReader(self._varying)
+
+    def of(self, node: Node) -> Node:
+        """What is in the place of a value."""
+        return self._rewriter.of(node)
+
+    def all_of(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        return self._rewriter.all_of(nodes)
+
+    def before(self, node: Node, may_change: bool) -> list[Node]:
+        """A value, as a wave if it may and can be one, and before it what it then needs."""
+        (made,) = self._rewriter.copied([node])
+        if node not in self._varying:
+            return [made]
+        self._varying.add(made)
+        if node.op not in _ROWS or not may_change:
+            return [made]
+        found = self._reader.read(made.args[0])
+        nodes = self._reader.taken()
+        if found is not None and found.slope != 0.0:
+            made = Node("wave", (_node(found.slope), _node(found.offset)), "real", node.op)
+            self._rewriter.new[node] = made
+            self._varying.add(made)
+        return [*nodes, made]
+
+    def in_steps(self, loop: Node) -> Node:
+        """A loop, with waves in its body."""
+        body: LoopBody = loop.attr
+        outside, self._reader = self._reader, _LinearReader(self._varying)
+        nodes = [each for node in body.nodes for each in self.before(node, may_change=True)]
+        self._reader = outside
+        following = self.all_of(body.following)
+        used = needed(following)
+        kept = tuple([node for node in nodes if node in used])
+        changed = LoopBody(body.level, body.nested, body.outermost, kept, following, body.carried, body.index)
+        made = self._rewriter.new[loop] = Node("loop", self.all_of(loop.args), loop.kind, changed)
+        return made
+
+
+@dataclass(slots=True)
+class _LinearReader:
+    """Reads values as linear in the time."""
+
+    _varying: Set[Node]
+    _linear: dict[Node, _Linear | None] = field(default_factory=dict)
+    _made: list[Node] = field(default_factory=list)
+
+    def taken(self) -> list[Node]:
+        """The nodes that were made since this was asked last."""
+        made, self._made = self._made, []
+        return made
+
+    def read(self, node: Node, depth: int = _DEPTH) -> _Linear | None:
+        if node not in self._linear:
+            self._linear[node] = self._linear_of(node, depth) if depth else None
+        return self._linear[node]
+
+    def _linear_of(self, node: Node, depth: int) -> _Linear | None:
+        if node.op == "line" and node.attr == TIME:
+            return _Linear(1.0, 0.0)
+        if node not in self._varying:
+            return _Linear(0.0, node.attr if node.op == "const" else node)
+        if node.op not in ("add", "sub", "neg", "mul", "div"):
+            return None
+        parts = [self.read(arg, depth - 1) for arg in node.args]
+        match node.op, parts:
+            case (("add" | "sub"), [_Linear() as a, _Linear() as b]):
+                return _Linear(self._of(node.op, a.slope, b.slope), self._of(node.op, a.offset, b.offset))
+            case "neg", [_Linear() as a]:
+                return _Linear(self._of("mul", a.slope, -1.0), self._of("mul", a.offset, -1.0))
+            case "mul", [_Linear() as a, _Linear(0.0, factor)]:
+                return _Linear(self._of("mul", a.slope, factor), self._of("mul", a.offset, factor))
+            case "mul", [_Linear(0.0, factor), _Linear() as b]:
+                return _Linear(self._of("mul", b.slope, factor), self._of("mul", b.offset, factor))
+            case "div", [_Linear() as a, _Linear(0.0, divisor)]:
+                return _Linear(self._of("div", a.slope, divisor), self._of("div", a.offset, divisor))
+        return None
+
+    def _of(self, op: str, a: _Part, b: _Part) -> _Part:
+        """A sum, difference, product or quotient of what is the same at every sample."""
+        match op, a, b:
+            case (("add" | "sub"), _, 0.0):
+                return a
+            case "add", 0.0, _:
+                return b
+            case (("mul" | "div"), 0.0, _):
+                return 0.0
+            case "mul", _, 0.0:
+                return 0.0
+            case (("mul" | "div"), _, 1.0):
+                return a
+            case "mul", 1.0, _:
+                return b
+            case "add", float(), float():
+                return a + b
+            case "sub", float(), float():
+                return a - b
+            case "mul", float(), float():
+                return a * b
+            case "div", float(), float() if b:
+                return a / b
+        made = Node(op, (_node(a), _node(b)), "real")
+        self._made.append(made)
+        return made
+
+
+def _node(part: _Part) -> Node:
+    return part if isinstance(part, Node) else Node("const", (), "real", part)
+
+
+# Takes the element section of a sound apart into stretches, which run one after another over a chunk of samples.
+#
+# What depends on no state comes before, in vectors; what the state needs is computed in turn, sample by sample; what
+# is then left comes behind, in vectors again. A loop over vectors whose bounds are the same at every sample is a
+# stretch of its own: each of its steps runs over the whole chunk, so that what is the same at every sample is
+# computed once a step.
+
+
+@dataclass(slots=True)
+class LoopPartition:
+    """One of them. `nodes` are computed at every sample; those of `once` are the same at all of them. A `spread`
+    stretch has a loop alone. `reads` are values of stretches before it, and `leaves` is what later ones read."""
+
+    way: Literal["vectors", "turn", "spread"]
+    nodes: list[Node]
+    once: list[Node] = field(default_factory=list)
+    reads: list[Node] = field(default_factory=list)
+    leaves: list[Node] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    """The outputs that it writes."""
+
+
+def is_series(kernel: Kernel) -> bool:
+    """Whether all that a kernel changes by is the sample, and what it remembers are numbers."""
+    rates = {rate for _, rate in kernel.coords} | {section.rate for section in kernel.sections}
+    images = any(slot.image for slot in kernel.slots)
+    is_line = rates.isdisjoint({Rate.COLUMN, Rate.ROW})
+    return kernel.sweep == "grid" and kernel.tick == "element" and is_line and not images
+
+
+def stretches(graph: Graph, turn: Iterable[Node]) -> list[LoopPartition]:
+    """The stretches of a section, in their order. `turn` are the values that must be computed in turn, if they depend
+    on state: what is stored."""
+    used = needed([*graph.outputs, *turn])
+    nodes = [node for node in graph.nodes if node in used]
+    stateful = _stateful(nodes)
+    in_turn = needed([node for node in nodes if _is_state(node)], stateful)
+    in_turn |= needed([node for node in turn if node in stateful], stateful)
+    # A loop has its results where it runs, whoever reads them.
+    in_turn |= {node for node in nodes if node.op == "loop_out" and node.args[0] in in_turn}
+    parts = [
+        *_in_vectors(graph, [node for node in nodes if graph.changes(node) and node not in stateful]),
+        LoopPartition("turn", [node for node in nodes if node in in_turn]),
+        *_in_vectors(graph, [node for node in nodes if node in stateful and node not in in_turn]),
+    ]
+    return _connected(parts, graph, list(turn))
+
+
+def with_waves(kernel: Kernel, only_loops: bool) -> Graph:
+    """The element section of a sound, with waves wherever vectors of a chunk follow one another: not in turn, and not
+    within loops but those that are spread; or within these alone, where many sines come of little code."""
+    section = kernel.section(Rate.ELEMENT)
+    graph = graph_of(kernel, section)
+    stateful = _stateful(graph.nodes)
+    waves = Waves(graph)
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if _is_spread(graph, node) and node not in stateful:
+            nodes.append(waves.in_steps(node))
+        else:
+            nodes += waves.before(node, may_change=not only_loops and node not in stateful)
+    stores = tuple(Store(store.place, waves.of(store.value)) for store in section.stores)
+    return graph_of(kernel, Section(Rate.ELEMENT, tuple(nodes), waves.all_of(section.outputs), stores))
+
+
+def _is_spread(graph: Graph, node: Node) -> bool:
+    """Whether each step of a loop can run over all samples of a chunk: its bounds are the same at all of them. A loop
+    within others counts its steps together with them, for each sample."""
+    if node.op != "loop":
+        return False
+    body: LoopBody = node.attr
+    return body not in graph.masked and not body.nested and graph.changes(node)
+
+
+def states(nodes: Iterable[Node]) -> Iterator[SlotPlane]:
+    """What is read of state, in loops as well."""
+    for node in nodes:
+        for each in (node, *(with_bodies(node.attr.nodes) if node.op == "loop" else ())):
+            if each.op == "state":
+                yield each.attr
+
+
+def _is_state(node: Node) -> bool:
+    return any(True for _ in states([node]))
+
+
+def _stateful(nodes: Sequence[Node]) -> set[Node]:
+    """The nodes that depend on state."""
+    found: set[Node] = set()
+    for node in nodes:
+        if _is_state(node) or not found.isdisjoint(operands(node)):
+            found.add(node)
+    return found
+
+
+def _in_vectors(graph: Graph, nodes: list[Node]) -> list[LoopPartition]:
+    """Stretches in vectors, and between them the loops that are spread."""
+    ranks: dict[Node, int] = {}
+    for node in nodes:
+        rank = max((ranks.get(each, 0) for each in operands(node)), default=0)
+        if _is_spread(graph, node):
+            rank += 1 - rank % 2
+        elif node.op == "loop_out" and _is_spread(graph, node.args[0]):
+            rank = ranks.get(node.args[0], 0)
+        else:
+            rank += rank % 2
+        ranks[node] = rank
+    made: list[LoopPartition] = []
+    for rank in range(max(ranks.values(), default=-1) + 1):
+        found = [node for node in nodes if ranks[node] == rank]
+        if rank % 2:
+            made += [LoopPartition("spread", [node]) for node in found if node.op == "loop"]
+        elif found:
+            made.append(LoopPartition("vectors", found))
+    return made
+
+
+def _connected(parts: list[LoopPartition], graph: Graph, stored: list[Node]) -> list[LoopPartition]:
+    """Finds out what crosses from one to another, and where outputs are written."""
+    home = {node: part for part in parts for node in part.nodes}
+    for node in graph.nodes:
+        if node.op == "loop_out" and node.args[0] in home:
+            home.setdefault(node, home[node.args[0]])
+    (turn,) = (part for part in parts if part.way == "turn")
+    for at, output in enumerate(graph.outputs):
+        part = home.get(output)
+        if part is None or part.way == "spread":
+            part = _writer_of(parts, part)
+        part.outputs.append(at)
+    wanted: dict[int, list[Node]] = {id(part): [] for part in parts}
+    for part in parts:
+        roots = [*part.nodes, *(graph.outputs[at] for at in part.outputs), *(stored if part is turn else ())]
+        part.once, part.reads = _given(part, roots, home, graph.nodes)
+        for node in part.reads:
+            wanted[id(home[node])].append(node)
+    for part in parts:
+        part.leaves = list(dict.fromkeys(wanted[id(part)]))
+    return [part for part in parts if part.nodes or part.outputs or (part is turn and stored)]
+
+
+def _writer_of(parts: list[LoopPartition], behind: LoopPartition | None) -> LoopPartition:
+    """A stretch in vectors behind another one, for an output that no such stretch computes itself."""
+    start = parts.index(behind) + 1 if behind is not None else 0
+    for part in parts[start:]:
+        if part.way == "vectors":
+            return part
+    parts.append(LoopPartition("vectors", []))
+    return parts[-1]
+
+
+def _given(
+    part: LoopPartition, roots: Iterable[Node], home: Mapping[Node, LoopPartition], nodes: Sequence[Node]
+) -> tuple[list[Node], list[Node]]:
+    """What a stretch uses that is not its own: values that are the same at every sample, which it computes anew, and
+    values of other stretches."""
+    used = [*roots, *(each for node in part.nodes for each in operands(node))]
+    reads = [node for node in used if node in home and home[node] is not part]
+    steady = {node for node in nodes if node not in home}
+    once = needed([node for node in used if node in steady], steady)
+    return [node for node in nodes if node in once], list(dict.fromkeys(reads))
