@@ -100,7 +100,7 @@ def test_a_loop_is_read_by_its_values_only():
     fails(lowered(loop), "loop_out")
     fails(lowered(node("neg", loop.value)), "loop_out")
     fails(lowered(node("loop_out", loop.value, attr=1)), "fewer values")
-    fails(lowered(node("loop_out", e.expr(1), attr=0)), "no loop")
+    fails(lowered(node("loop_out", e.expr(1), attr=0)), "not a loop")
 
 
 def test_levels_grow_inwards():

@@ -1,4 +1,4 @@
-"""From a program's statements to its names: who is bound where, and what must not be bound twice."""
+"""From a program's statements to its names: where each is bound, and which are bound twice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ S = TypeVar("S")
 
 
 def collect(program: Program, contexts: ContextTable, report: Report) -> Patch:
-    """The names of a program. What cannot be bound is reported and left out."""
+    """The names of a program. Names that cannot be bound are reported and left out."""
     names = _NameCollector(contexts, report)
     for statement in program.statements:
         if isinstance(statement, SpindleDefinition):
@@ -132,21 +132,18 @@ class _NameCollector:
         elif isinstance(value, Call) and called == "cache":
             axes = ("k",)
             definitions = [FromCache(value, i, len(names)) for i in range(len(names))]
-            self._check_axis(outputs)
+            for output in outputs:
+                if output.name == "k":
+                    raise error("axis-name", '"k" is the axis of a cache and cannot name an output', output.span)
         else:
             path = f"{statement.name.name}@{names[0]}"
             definitions = [BundlePart(value, i, path) for i in range(len(names))]
         self._bind(statement.name, outputs, definitions, axes, statement.doc)
 
     def _called(self, value: Expression) -> str:
-        """The source or state that a call reaches: a spindle of the patch or a builtin of its name comes first."""
+        """The name of the source or state that a call reaches; empty if a spindle or builtin has that name."""
         name = value.callee.id if isinstance(value, Call) and isinstance(value.callee, Name) else ""
         return "" if name in self.spindles or name in BUILTINS else name
-
-    def _check_axis(self, outputs: Iterable[Ident]) -> None:
-        for output in outputs:
-            if output.name == "k":
-                raise error("axis-name", '"k" is the axis of a cache and cannot name an output', output.span)
 
     def _bind(
         self, name: Ident, outputs: Iterable[Ident], definitions: Iterable[Definition], axes: tuple[str, ...] = (),
@@ -191,7 +188,7 @@ class _NameCollector:
             self.spindles[name] = statement
 
     def _overrides(self, statement: SpindleDefinition, earlier: SpindleDefinition) -> bool:
-        """A patch's own spindle takes the place of a library's; two of the patch clash."""
+        """Whether one of the two is from a library: a patch's own spindle replaces a library's."""
         mine, theirs = statement.span.source.library, earlier.span.source.library
         if mine == theirs:
             return False

@@ -1,4 +1,5 @@
-"""Name resolution: what every name in a text refers to, and a number for every stateful call."""
+"""Name resolution: what every name in a text refers to, which expressions are several strands at once, and a number for
+every stateful call. Nothing is evaluated here."""
 
 from __future__ import annotations
 
@@ -26,9 +27,10 @@ from weft.syntax.ast import (
     Remap, SpindleDefinition, Unary, Walkable, children, walk
 )
 
-# Facts about the syntax of bodies that elaboration asks for again and again.
+# --- facts about the syntax of bodies ---
 
-# A compile asks for those of its patch once for the graph and once for each subgraph; several may run side by side.
+
+# A compile needs them once for the graph and once for each subgraph, and several compiles may run at the same time.
 @lru_cache(maxsize=4)
 def ordinals_of(patch: Patch) -> Ordinals:
     """The ordinals of a patch."""
@@ -36,8 +38,8 @@ def ordinals_of(patch: Patch) -> Ordinals:
 
 
 class Ordinals:
-    """Numbers the calls of each callee within each definition, in the order of the text: state is found again after
-    an edit by these numbers, so they must not depend on anything outside of the definition."""
+    """Numbers the calls of each callee within each definition, in the order of the text. State is found again after an
+    edit by these numbers, so they must not depend on anything outside of the definition."""
 
     def __init__(self, patch: Patch) -> None:
         self._patch = patch
@@ -51,8 +53,8 @@ class Ordinals:
             self._number(a.value for a in sink.statement.args)
 
     def number(self, spindle: SpindleDefinition) -> None:
-        """Numbers the calls in the body of a spindle, before any of them is asked for. A patch enters few of the
-        spindles that libraries have."""
+        """Numbers the calls in the body of a spindle when it is first entered: a patch enters few of a library's
+        spindles."""
         if spindle not in self._numbered:
             self._number(spindle.body)
             self._numbered.add(spindle)
@@ -67,7 +69,7 @@ class Ordinals:
                     seen[name] = number + 1
 
     def of(self, call: Call) -> int:
-        """How many calls of the same name stand before this one in its definition."""
+        """The number of calls of the same name before this one in its definition."""
         return self._numbers[call]
 
     def assigned(self, body: Iterable[BodyStatement]) -> list[str]:
@@ -82,7 +84,7 @@ class Ordinals:
         return list(names)
 
     def carried(self, body: tuple[BodyStatement, ...]) -> list[str]:
-        """The names whose numbers a loop carries from step to step; bundles and bound calls belong to one step."""
+        """The names whose values a loop carries from step to step; bundles and bound calls belong to one step."""
         known = self._carried.get(body)
         if known is not None:
             return known
@@ -99,16 +101,16 @@ class Ordinals:
         return self._carried[body]
 
     def has_state(self, body: tuple[BodyStatement, ...]) -> bool:
-        """Whether a body calls something that remembers, itself or through spindles."""
+        """Whether a body has state, in its own calls or in the spindles that it calls."""
         return self._facts_of(body).has_state
 
     def size(self, body: tuple[BodyStatement, ...]) -> int:
-        """About how many operations one run through a body takes, with the spindles that it calls and the steps of the
-        loops in it, as far as these have numbers for ends."""
+        """The approximate number of operations in one run through a body, with the spindles that it calls. A loop is
+        counted with its number of steps if its ends are literals, otherwise once."""
         return self._facts_of(body).size
 
     def is_recursive(self, spindle: SpindleDefinition) -> bool:
-        """Whether a spindle calls itself, through others or not, as far as names tell."""
+        """Whether a spindle calls itself, directly or through others, judged by names."""
         return self._facts_of(spindle.body).is_recursive
 
     def _facts_of(self, body: tuple[BodyStatement, ...]) -> _Facts:
@@ -136,14 +138,14 @@ class Ordinals:
         """The spindle that a call in a body reaches, if it is one."""
         name = call.callee.id if isinstance(call.callee, Name) else ""
         spindle = self._patch.spindles.get(name)
-        # Inside a spindle that carries a builtin's name, that name means the builtin.
+        # Inside a spindle that has the name of a builtin, that name means the builtin.
         if spindle is not None and spindle.body is body and (name in BUILTINS or name in STATE):
             return None
         return spindle
 
     def _measured(self, body: tuple[BodyStatement, ...], is_recursive: bool) -> _Facts:
         size, has_state = 0, False
-        # Each with the number of times that it is run through.
+        # Each node with the number of times that it runs.
         waiting: list[tuple[Walkable, int]] = [(statement, 1) for statement in body]
         while waiting:
             node, times = waiting.pop()
@@ -170,7 +172,7 @@ class Ordinals:
 
 
 class _Facts(NamedTuple):
-    """What is known of a body, with all that it calls."""
+    """What is known of a body and everything that it calls."""
 
     size: int
     has_state: bool
@@ -178,14 +180,14 @@ class _Facts(NamedTuple):
 
 
 STEP_SIZE = 8
-"""What a step of a loop comes to besides its statements, in operations."""
+"""The operations that a step of a loop takes, besides its statements."""
 
 _HUGE = 10**9
 _OPERATIONS = (Binary, Unary, If, Index, Remap, Call, Assignment)
 
 
 def _literal_steps(loop: For) -> int:
-    """How many steps a loop has, if its ends are numbers as they stand there; else 1."""
+    """The number of steps of a loop whose ends are literals; 1 for other loops."""
     first, last = _literal(loop.first), _literal(loop.last)
     return 1 if first is None or last is None else int(min(ieee.steps(first, last), _HUGE))
 
@@ -212,7 +214,7 @@ def _defining(patch: Patch) -> Iterable[Expression]:
     return found
 
 
-# What names stand for, and which expressions are several strands at once. Nothing is evaluated here.
+# --- names, groups and bodies ---
 
 RESERVED = {
     "me": "a coordinate is read as me@x",
@@ -222,29 +224,30 @@ RESERVED = {
 
 MAX_COPIES = 64
 
-# Comparisons of an unknown name with a known one, in one patch. It takes some 0.1 s.
+# The comparisons of unknown names with known ones in one patch. They take some 0.1 s.
 _MOST_COMPARED = 100_000
 
-# How deep calls of spindles nest in one another.
+# The deepest nesting of spindle calls.
 MAX_CALL_DEPTH = 256
 
-# Python calls for each of these levels, where the outputs of a call are bound in the body of the next.
+# Python calls for each of these levels, if the outputs of a call are bound in the body of the next.
 _FRAMES_PER_CALL = 12
 
-# An argument may be made of other arguments, and these of others.
+# The most expressions that are looked at to classify an argument: it may be made of other arguments, and so on.
 _MOST_LOOKED_AT = 32
 
-# Kinds of arguments, none of which is a text of the language.
+# Kinds of arguments; neither can occur in a text.
 _OPEN, _UNKNOWN = "\0open", "\0unknown"
 
-# What a body and each statement in it take of the budget, besides being evaluated; how many names are copied in a step.
+# What a body and each statement in it take of the budget, besides their evaluation, and the number of names that are
+# copied in a step.
 _STEPS_OF_A_BODY = 20
 _STEPS_OF_A_LOCAL = 6
 _NAMES_A_STEP = 8
 
 
 class Resolver:
-    """Names, groups and the bodies of spindle calls of one patch. Bodies are built once a call site and scope."""
+    """Names, groups and the bodies of spindle calls of one patch. A body is built once for each call and scope."""
 
     def __init__(self, patch: Patch, budget: Budget) -> None:
         self.patch = patch
@@ -283,7 +286,7 @@ class Resolver:
         return error("unknown-strand", f'there is no strand "{name.id}"', name.span, self._near(name.id, known, scope))
 
     def _check_callee(self, callee: Expression, scope: Scope) -> None:
-        """Raises WeftError for a call of a name that means nothing at all."""
+        """Raises WeftError for a call of an unknown name."""
         strands = (scope.locals, scope.later, self.patch.instances, CONSTANTS)
         if not isinstance(callee, Name) or any(callee.id in names for names in strands):
             return
@@ -294,8 +297,8 @@ class Resolver:
                     self._near(callee.id, known, scope))  # fmt: skip
 
     def _near(self, name: str, known: Iterable[str], scope: Scope) -> str | None:
-        """A hint with the name that an unknown one was probably meant to be. A name is looked for once in each spindle,
-        and only until the patch has cost enough comparisons: the first of many mistakes are those that get a hint."""
+        """A hint with the name that was probably meant. Each unknown name is compared once in each spindle, and only
+        until the patch has used up its comparisons: of many mistakes, the first get a hint."""
         place = (name, id(scope.chain[-1]) if scope.chain else None)
         if place not in self._suggested and self._compared < _MOST_COMPARED:
             names = list(known)
@@ -311,9 +314,9 @@ class Resolver:
         return group
 
     def callable_named(self, name: str, scope: Scope) -> SpindleDefinition | str | None:
-        """What a call of this name reaches: a spindle, or `builtin`, `state`, `source`; None: none of these. Inside a
-        spindle that carries a builtin's name, that name means the builtin; so it does all over the library, which was
-        written without knowing the patch."""
+        """What a call of this name reaches: a spindle, or `builtin`, `state`, `source`; None if none of these. Inside a
+        spindle that has the name of a builtin, that name means the builtin. So it does everywhere in the library, which
+        was written without knowing the patch."""
         spindle = self.patch.spindles.get(name)
         inside = bool(scope.chain) and scope.chain[-1] is spindle
         if spindle is not None and not inside and (spindle.span.source.library or not _in_library(scope)):
@@ -322,7 +325,7 @@ class Resolver:
         return kind or spindle
 
     def called(self, call: Call, scope: Scope) -> SpindleDefinition | str | None:
-        """What a call without `~` reaches; None if it remaps a strand by position instead of calling something."""
+        """What a call without `~` reaches; None if it is a positional remap of a strand."""
         if not isinstance(call.callee, Name):
             return None
         name = call.callee.id
@@ -336,7 +339,7 @@ class Resolver:
 
     def group(self, expression: Expression, scope: Scope) -> StrandGroup | None:
         """The strands that an expression stands for, if it can stand for several: a name, a call, a bundle, or a remap
-        of these. Raises WeftError for names that are not known."""
+        of these. Raises WeftError for unknown names."""
         wrappers: list[tuple[Remap | Call, Scope]] = []
         group: StrandGroup | None = None
         while group is None:
@@ -423,7 +426,8 @@ class Resolver:
         return [(argument.value, scope) for argument in call.args]
 
     def pick(self, group: StrandGroup, scope: Scope, span: Span) -> Member:
-        """The one strand that a group means in a scalar place: its only one, or the one that is being spread over."""
+        """The one strand that a group means in a scalar place: its only one, or the one at the current place of a
+        spread."""
         if len(group) == 1:
             return group.members[0]
         spread = scope.spread
@@ -458,8 +462,8 @@ class Resolver:
         return ("x", "y", "time") if group is None else group.positional
 
     def is_open(self, expression: Expression, scope: Scope) -> bool:
-        """Whether nothing is known of an expression, not even how many strands it is: the argument of a spindle that
-        nothing calls, or a remap of it."""
+        """Whether nothing is known about an expression, not even its number of strands: it is the argument of a spindle
+        that is never called, or a remap of it."""
         while True:
             match expression:
                 case Remap():
@@ -477,7 +481,7 @@ class Resolver:
     # --- sources --------------------------------------------------------------------------------------------------
 
     def source_group(self, call: Call, axis_owner: str) -> StrandGroup:
-        """The outputs of a source call. Raises WeftError for arguments that are not what the source takes."""
+        """The outputs of a source call. Raises WeftError for arguments that the source does not take."""
         spec = SOURCES[_callee(call)]
         outputs, axes = source_shape(call, spec)
         own = {a: f"{axis_owner}@{a}" for a in axes if a == "k"}
@@ -510,9 +514,8 @@ class Resolver:
     def _alike(
         self, spindle: SpindleDefinition, values: Iterable[Expression | None], scope: Scope
     ) -> Hashable | None:
-        """Equal for calls that find out the same of a spindle, as far as they know nothing of its arguments: such calls
-        are made where a spindle is checked without being called, and one body serves them all. None for other
-        calls."""
+        """A key that is equal for calls with unknown arguments that can share one body. Such calls are made when a
+        spindle is checked without being called. None for other calls."""
         kinds = tuple(self._kind_of(value, scope) for value in values if value is not None)
         if _OPEN not in kinds and _UNKNOWN not in kinds:
             return None
@@ -521,8 +524,8 @@ class Resolver:
         return spindle, kinds, scope.level, scope.varying, scope.copies
 
     def _kind_of(self, value: Expression, scope: Scope) -> str | None:
-        """What there is to know of an argument: that it is open, or a number made of such; or what it says, if that
-        means the same everywhere; None if it is anything else, or takes long to find out."""
+        """The kind of an argument: `_OPEN`, `_UNKNOWN` for a number made of open ones, or its text if that means the
+        same everywhere; None for anything else, or if it takes too long to find out."""
         if self.is_open(value, scope):
             return _OPEN
         while isinstance(value, Name) and isinstance(local := scope.locals.get(value.id), Closure):
@@ -571,7 +574,7 @@ class Resolver:
         seen: Callable[[BodyStatement, Scope], None] | None = None,
     ) -> Scope:
         """Runs through a spindle's body with the given arguments, without evaluating anything. `seen` is called with
-        every statement and the scope behind it."""
+        every statement and the scope after it."""
         if len(scope.chain) >= MAX_CALL_DEPTH:
             raise error("too-deep", f"calls of spindles are nested more than {MAX_CALL_DEPTH} deep here", span,
                         "let one spindle call several others instead of each the next")  # fmt: skip
@@ -603,12 +606,12 @@ class Resolver:
         return inner
 
     def spend_on_binding(self, scope: Scope) -> None:
-        """Spends what one more local takes: the names of a scope are copied."""
+        """Spends the steps of one more local: the names of the scope are copied."""
         names = len(scope.locals) + len(scope.later)
         self._budget.spend(_STEPS_OF_A_LOCAL + names // _NAMES_A_STEP)
 
     def step(self, statement: Assignment | CallBinding | For, scope: Scope) -> Scope:
-        """The scope behind one statement that stands outside of loops."""
+        """The scope after one statement outside of loops."""
         match statement:
             case Assignment():
                 return scope.bind(statement.name.name, Closure(assigned_value(statement), scope, statement.name.name))
@@ -623,8 +626,7 @@ class Resolver:
                 return after
 
     def _check_groups(self, loop: For, outside: Iterable[str]) -> None:
-        """Raises WeftError for a bundle or bound call in a loop whose name also stands for something beyond its
-        step."""
+        """Raises WeftError for a bundle or bound call in a loop whose name is also used outside of the step."""
         beyond = {*outside, *self.ordinals.carried(loop.body)}
         bound: set[str] = set()
         for statement in loop.body:
@@ -641,7 +643,7 @@ class Resolver:
                     pass
 
     def bound_call(self, statement: CallBinding, scope: Scope) -> StrandGroup:
-        """What `f(x)::n<a, b>` binds inside a body."""
+        """The strands that `f(x)::n<a, b>` binds inside a body."""
         names = [o.name for o in statement.outputs]
         if statement.count is not None:
             check_copies(statement, self.patch.spindles)
@@ -678,14 +680,14 @@ class Resolver:
 
 
 def _looking_back(name: Name, scope: Scope) -> str:
-    """How to read what a name was a tick ago, unless it stands for several strands of one step of a loop."""
+    """A hint about reading a name's value of a tick ago, unless the name is a group in one step of a loop."""
     end = None if scope.body is None else scope.body.end
     return f"; prev({name.id}) reads what it was a tick ago" if end is None or name.id in end.locals else ""
 
 
 @contextmanager
 def _room_for(depth: int) -> Iterator[None]:
-    """Lets Python recurse through calls of spindles that are nested so deep."""
+    """Lets Python recurse through spindle calls that are nested `depth` levels deep."""
     limit = sys.getrecursionlimit()
     if depth > 1:
         sys.setrecursionlimit(limit + _FRAMES_PER_CALL)
@@ -695,7 +697,7 @@ def _room_for(depth: int) -> Iterator[None]:
         sys.setrecursionlimit(limit)
 
 
-# What is one number, or is spread over several strands as a whole.
+# Expressions that are one number, or are spread over several strands as a whole.
 _NUMBERS = (Number, Binary, Unary, If, Access)
 
 
@@ -710,7 +712,7 @@ def _operands(node: Binary | Unary | If) -> tuple[Expression, ...]:
 
 
 def _in_library(scope: Scope) -> bool:
-    """Whether an expression stands in the body of a spindle that ships with weft."""
+    """Whether an expression is in the body of a spindle that ships with weft."""
     return bool(scope.chain) and scope.chain[-1].span.source.library
 
 
@@ -722,7 +724,7 @@ def check_bound(statement: CallBinding, available: int) -> None:
 
 
 def too_many_outputs(available: int, name: str, span: Span) -> WeftError:
-    """What to say about the first output that nothing is left for."""
+    """The error for the first output for which no value is left."""
     many = f"{available} output{'s' * (available != 1)}"
     return error("too-many-outputs", f'this has {many}, so nothing is left for "{name}"', span)
 

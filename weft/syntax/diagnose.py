@@ -1,4 +1,4 @@
-"""What to say about text that the grammar does not accept."""
+"""Explains, in a live coder's words, text that the grammar does not accept."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from weft.syntax.scanner import (
     PRAGMA, REMAP_FORM, SETTING_FORM, SPINDLE_FORM, STATEMENT_FORM, TEXT, USE_FORM, Tokens, shorten
 )
 
-# A place where the grammar matched no further, and what can be seen from there.
+# --- the place where the grammar stopped matching ---
 
-# What a value must follow. A > may also close a bundle; there, `Failure.expected` decides.
+# What must be followed by a value. A > may also close a bundle; there, `ParseFailure.expected` decides.
 _BEFORE_OPERAND: Final = "-<NITE([,=a~:t" + OPERATOR
-# What a value can start with; so can - and <, but behind a value these are operators.
+# What a value can start with. So can - and <, but after a value these are operators.
 _STARTS_OPERAND: Final = NAME + NUMBER + TEXT + "MIN(["
 _OPENING: Final = {")": "(", "]": "[", "}": "{"}
 
@@ -34,8 +34,8 @@ class OpenConstruct:
 
 @dataclass(frozen=True)
 class ParseFailure:
-    """Where the grammar gave up: `at` is the first token that does not fit into the statement from `start` on, and
-    `expected` the last rule that was tried there."""
+    """Where the grammar stopped: `at` is the first token that does not fit into the statement that begins at `start`,
+    and `expected` is the last rule that was tried there."""
 
     tokens: Tokens
     start: int
@@ -117,7 +117,7 @@ class ParseFailure:
         return Diagnostic("error", code, message, place, hint, related)
 
     def missing(self, what: str, code: str, hint: str | None = None) -> Diagnostic:
-        """Something that has to stand directly behind the last token that fits, or between it and the next."""
+        """Something that has to follow the last token that fits, or stand between it and the next."""
         kinds, first, last = self.tokens.kinds, self.at - 1, self.at
         if kinds[first - 1] == "@" and first - 2 >= self.start:
             first -= 2
@@ -134,19 +134,19 @@ class ParseFailure:
         message = f"`{self.text}` is a word of the language and cannot be a name"
         return self.error("keyword-as-name", message, self.place, f"choose another name, such as {self.text}_")
 
-    def _quoted(self, first: int, behind: int) -> str:
+    def _quoted(self, first: int, stop: int) -> str:
         """A few tokens as a message shows them."""
-        text = "".join(self.tokens.text(index) for index in range(first, behind))
+        text = "".join(self.tokens.text(index) for index in range(first, stop))
         return f"`{shorten(text)}`"
 
 
-# Says what is wrong if it recognises the mistake.
+# Returns the error if it recognises the mistake.
 Explanation: TypeAlias = Callable[[ParseFailure], Diagnostic | None]
 
 
-def _open_frames(kinds: str, start: int, behind: int) -> list[OpenConstruct]:
+def _open_frames(kinds: str, start: int, stop: int) -> list[OpenConstruct]:
     frames: list[OpenConstruct] = []
-    for index in range(start, behind):
+    for index in range(start, stop):
         kind = kinds[index]
         if kind in "([{":
             frames.append(OpenConstruct(kind, index))
@@ -171,7 +171,7 @@ def _close(frames: list[OpenConstruct], opening: str) -> None:
 
 
 def _open_angle(frames: list[OpenConstruct], kinds: str, start: int, index: int) -> None:
-    """A < is an operator behind a value, opens a list behind a name that is bound, and else a bundle."""
+    """A < is an operator after a value, opens a list after a name that is bound, and otherwise opens a bundle."""
     is_first_name = index == start + 1 or (index == start + 2 and kinds[start] in "LO")
     if is_first_name or kinds[index - 1] == BINDS or kinds[index - 2] == BINDS:
         frames.append(OpenConstruct("list", index))
@@ -185,7 +185,7 @@ def _close_angle(frames: list[OpenConstruct], kind: str) -> None:
         frames.pop()
 
 
-# Explains what is wrong within expressions: missing and misplaced values, operators and brackets.
+# --- mistakes in expressions: missing and misplaced values, operators and brackets ---
 
 _MISSING_WORD: Final = {"if": "then", "then": "else"}
 _CLOSERS: Final = (")", "]", "}")
@@ -399,7 +399,7 @@ _OF_EXPRESSIONS: Final[tuple[Explanation, ...]] = (
 )
 
 
-# Explains what is wrong at the start of a statement: names, output lists, settings, spindles and loops.
+# --- mistakes at the start of a statement: names, output lists, settings, spindles and loops ---
 
 # How other languages announce variables and functions.
 _VARIABLE_WORDS: Final = ("var", "const", "auto", "val", "float", "int", "double", "vec2", "vec3", "vec4", "uniform")
@@ -411,7 +411,7 @@ _COUNT_HEAD: Final = re.compile(r"n<-*0[>g]?\Z")
 _TAKES_NAME: Final = ("name", "names", "results")
 
 
-# What a rule that did not match stands for, and the code of its absence.
+# What each rule stands for, and the code of the error that it is missing.
 _SPINDLE_PARTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "name": ("a name", "missing-name"),
@@ -470,7 +470,7 @@ def _is_head(failure: ParseFailure) -> bool:
 
 
 def _continued_line(failure: ParseFailure) -> Diagnostic | None:
-    """A line that starts with a bracket, behind what it cannot continue."""
+    """A line that starts with a bracket but cannot continue the line above."""
     if not failure.tokens.fresh[failure.at] or failure.found not in ("(", "[", "<") or failure.frames:
         return None
     if failure.needs_operand:
@@ -521,7 +521,7 @@ def _output_list(failure: ParseFailure) -> Diagnostic | None:
     if head.startswith("M") and (failure.before == "<" or failure.found == ","):
         return failure.error("bad-setting", "a setting has one name", failure.place, SETTING_FORM)
     if failure.found == ",":
-        return _behind_comma(failure, _output_list)
+        return _after_comma(failure, _output_list)
     if failure.before in ("<", ","):
         if failure.found == NUMBER:
             return failure.error("bad-output", "an output has a name, not a number", failure.place, "such as a<v> = …")
@@ -533,10 +533,10 @@ def _output_list(failure: ParseFailure) -> Diagnostic | None:
     return failure.error("unclosed-bracket", "`>` is missing here", place, None, related)
 
 
-def _behind_comma(failure: ParseFailure, explain: Explanation) -> Diagnostic | None:
+def _after_comma(failure: ParseFailure, explain: Explanation) -> Diagnostic | None:
     """Explains what follows a comma in a list of names; the grammar stops before a comma that no name follows."""
-    behind = replace(failure, at=failure.at + 1)
-    return _keyword_in_head(behind) or explain(behind)
+    after = replace(failure, at=failure.at + 1)
+    return _keyword_in_head(after) or explain(after)
 
 
 def _missing_equals(failure: ParseFailure) -> Diagnostic | None:
@@ -609,13 +609,13 @@ def _setting(failure: ParseFailure) -> Diagnostic | None:
 
 
 def _spindle(failure: ParseFailure) -> Diagnostic | None:
-    """Whatever is wrong in the head of a spindle."""
+    """Any mistake in the head of a spindle."""
     if failure.tokens.kinds[failure.start] != "S" or failure.at == failure.start:
         return None
     if failure.inside == "(":
         return _parameters(failure)
     if failure.expected == "binds" and failure.found in (":", "-", "o"):
-        message = "the outputs of a spindle stand behind `::`"
+        message = "the outputs of a spindle stand after `::`"
         return failure.error("missing-binds", message, failure.place, SPINDLE_FORM)
     if failure.expected == "binds" and failure.found != "<":
         return failure.missing("the list of outputs", "missing-outputs", SPINDLE_FORM)
@@ -624,7 +624,7 @@ def _spindle(failure: ParseFailure) -> Diagnostic | None:
 
 def _parameters(failure: ParseFailure) -> Diagnostic | None:
     if failure.found == "," and failure.before == NAME:
-        return _behind_comma(failure, _parameters)
+        return _after_comma(failure, _parameters)
     if failure.before == NAME and failure.found in ("=", ":"):
         return failure.error("bad-parameter", "a parameter has no default", failure.place, SPINDLE_FORM)
     if failure.before == NAME and failure.found == NAME:
@@ -635,7 +635,7 @@ def _parameters(failure: ParseFailure) -> Diagnostic | None:
 
 
 def _loop(failure: ParseFailure) -> Diagnostic | None:
-    """Whatever is wrong in the head of a loop; its bounds are expressions like others."""
+    """Any mistake in the head of a loop, except in its bounds, which are ordinary expressions."""
     if failure.tokens.kinds[failure.start] != "F" or failure.needs_operand:
         return None
     if failure.expected == "to" and failure.found == ",":
@@ -665,14 +665,12 @@ _OF_HEADS: Final[tuple[Explanation, ...]] = (
 )
 
 
-# Says what is wrong at the place where the grammar gave up, in a live coder's words.
-
 # The first that recognises the mistake explains it.
 _EXPLANATIONS: Final = (*_OF_HEADS, *_OF_EXPRESSIONS)
 
 
 def diagnose(failure: ParseFailure) -> Diagnostic:
-    """The error for a place where the grammar gave up."""
+    """The error for a place where the grammar stopped."""
     for explain in _EXPLANATIONS:
         if found := explain(failure):
             return found
