@@ -70,10 +70,10 @@ def test_operations(op, count, words):
 @pytest.mark.parametrize(
     ("op", "attr", "words"),
     [
-        ("const", 1, "no float"),
-        ("coord", "time", "no base coordinate"),
+        ("const", 1, "not a float"),
+        ("coord", "time", "not a base coordinate"),
         ("bits", 1 << 32, "32 bits"),
-        ("uniform", None, "no str"),
+        ("uniform", None, "not a str"),
         ("state", SlotPlane("v/p", 0), "operands"),
     ],
 )
