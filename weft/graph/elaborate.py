@@ -469,7 +469,7 @@ class Elaborator(Generic[V]):
         related = [(self.references[a][b], f"{short(a)} reads {short(b)} here") for a, b in pairwise(steps)]
         raise error(
             "cycle", f"{short(ref)} depends on itself: {steps_of([short(step) for step in steps])}", first,
-            "prev(…) reads the value of one tick ago, and makes feedback of it", related[:-1],
+            "prev(…) reads the value of one tick ago, which makes feedback possible", related[:-1],
         )  # fmt: skip
 
     def _defined(self, ref: StrandRef, at: Coordinates[V]) -> Task[V]:

@@ -98,7 +98,7 @@ class _NameCollector:
         earlier = self.pragmas.get(type(statement))
         if earlier is not None:
             name = type(statement).__name__.lower()
-            raise _twice("duplicate-pragma", f"#{name} stands here twice", statement.span, earlier.span)
+            raise _twice("duplicate-pragma", f"#{name} appears twice", statement.span, earlier.span)
         self.pragmas[type(statement)] = statement
 
     def parameter(self, statement: Parameter) -> None:
@@ -237,8 +237,8 @@ class _NameCollector:
             known = self.contexts.statements
             callable_ = statement.name in self.spindles or statement.name in BUILTINS or statement.name in SOURCES
             hint = "give it a name: " + f"{statement.name}(…)::name<out>" if callable_ else None
-            raise error("unknown-statement", f'"{statement.name}" is no output statement; known are {", ".join(known)}',
-                        statement.head, did_you_mean(statement.name, known) or hint)  # fmt: skip
+            message = f'"{statement.name}" is not an output statement; the known ones are {", ".join(known)}'
+            raise error("unknown-statement", message, statement.head, did_you_mean(statement.name, known) or hint)
         target = self._target(statement) if spec.targets else None
         canonical = spec.statements[0]
         label = f"{canonical}:{target}" if target else canonical

@@ -576,7 +576,7 @@ class Resolver:
         """Runs through a spindle's body with the given arguments, without evaluating anything. `seen` is called with
         every statement and the scope after it."""
         if len(scope.chain) >= MAX_CALL_DEPTH:
-            raise error("too-deep", f"calls of spindles are nested more than {MAX_CALL_DEPTH} deep here", span,
+            raise error("too-deep", f"spindle calls are nested more than {MAX_CALL_DEPTH} deep here", span,
                         "let one spindle call several others instead of each the next")  # fmt: skip
         if spindle in scope.chain:
             names = [s.name.name for s in scope.chain[scope.chain.index(spindle) :]] + [spindle.name.name]
@@ -737,8 +737,8 @@ def check_copies(statement: CallBinding, spindles: Mapping[str, SpindleDefinitio
         raise error("copies-out-of-range", f"a call can be made 1 to {MAX_COPIES} times", span)
     spindle = spindles.get(_callee(statement.value)) if isinstance(statement.value, Call) else None
     if spindle is not None and len(spindle.outputs) > 1:
-        raise error("several-strands", f"{spindle.name.name} has {len(spindle.outputs)} outputs, and only what has one "
-                    "can be called several times at once", span, "bind each call on its own")  # fmt: skip
+        message = f"{spindle.name.name} has {len(spindle.outputs)} outputs, and only a spindle with one can be called "
+        raise error("several-strands", message + "several times at once", span, "bind each call on its own")
     if count != len(outputs):
         raise error("count-mismatch", f"{count} call{'s' * (count != 1)} for {len(outputs)} "
                     f"output{'s' * (len(outputs) != 1)}", span, "each call gives one output")  # fmt: skip

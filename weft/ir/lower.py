@@ -208,10 +208,8 @@ class ExprDomain:
 
     def state(self, slot: SlotRequest, plane: int, ticks: Expr, at: Coordinates[Expr], span: Span) -> Expr:
         if at.abstime is not self.own.abstime:
-            raise error(
-                "map-reaches-state", f"a map of the time cannot reach into {slot.kind}, which only knows its own", span,
-                "delay(…) and cache(…) read earlier ticks",
-            )  # fmt: skip
+            message = f"a map of the time cannot reach into {slot.kind}, which knows only its own time"
+            raise error("map-reaches-state", message, span, "delay(…) and cache(…) read earlier ticks")
         attr = SlotPlane(f"{self.spec.name}/{slot.key}", plane)
         here = at.x is self.own.x and at.y is self.own.y and not self.points
         args = (ticks,) if here else (ticks, at.x, at.y)
@@ -287,7 +285,7 @@ class FeedCollector:
         """A strand that is read at another place for every sample, or channel."""
         span = self._pool.span(node)
         if len(args) == 1:
-            words = f"a map of the time cannot reach into {ref}, which only knows its own"
+            words = f"a map of the time cannot reach into {ref}, which knows only its own time"
             raise error("map-reaches-state", words, span, "delay(…) and cache(…) read earlier ticks")
         return self._pool.make("picture", args, PicturePlane(view_of(ref), 0), span)
 

@@ -83,7 +83,7 @@ class ParseFailure:
 
     @property
     def needs_operand(self) -> bool:
-        """Whether a value must stand here."""
+        """Whether a value must follow here."""
         if self.inside == "list" or self.tokens.kinds[self.start] == "S":
             return False
         if self.before in (">", GLUED):
@@ -208,14 +208,14 @@ def _missing_expression(failure: ParseFailure) -> Diagnostic | None:
     if not failure.needs_operand:
         return None
     if failure.text == "<<" or (failure.found == "<" and failure.is_in_bundle):
-        return failure.error("nested-bundle", "a bundle cannot stand in a bundle", failure.place)
+        return failure.error("nested-bundle", "a bundle cannot contain a bundle", failure.place)
     if failure.found == "[":
         return failure.error("misplaced-bracket", "an expression cannot start with `[`", failure.place, BUNDLE_FORM)
     hint = None
     if failure.text == "+":
         hint = "a number has no sign +; leave it out"
     elif failure.found == PRAGMA:
-        hint = "a pragma cannot stand inside a statement"
+        hint = "a pragma cannot be inside a statement"
     elif failure.found == "=" and failure.before == "=":
         hint = "to compare, write == without a space"
     return failure.missing("an expression", "missing-expression", hint)
@@ -272,7 +272,7 @@ def _missing_operator(failure: ParseFailure) -> Diagnostic | None:
 
 
 def _is_in_list(failure: ParseFailure) -> bool:
-    """Whether a comma could stand here as well."""
+    """Whether a comma would be allowed here as well."""
     if failure.inside == "(":
         before = failure.frames[-1].index - 1
         return before >= failure.start and failure.tokens.kinds[before] in OPERAND_ENDS
@@ -289,7 +289,7 @@ def _equals(failure: ParseFailure) -> Diagnostic | None:
     if failure.inside == "(" and failure.before == NAME and kinds[name - 1] in ("(", ","):
         hint = f"write {failure.text_before}: …"
         return failure.error("label-equals", "a label takes a colon", failure.place, hint)
-    message = f"`{failure.text}` cannot stand in an expression"
+    message = f"`{failure.text}` cannot be used in an expression"
     compare = "to compare, write ==" if failure.found == "=" else None
     return failure.error("misplaced-equals", message, failure.place, compare)
 
@@ -309,7 +309,7 @@ def _comma(failure: ParseFailure) -> Diagnostic | None:
         return None
     if failure.inside == "[":
         return failure.error("stray-comma", "an index is one value", failure.place)
-    return failure.error("stray-comma", "only one value can stand here", failure.place, BUNDLE_FORM)
+    return failure.error("stray-comma", "only one value is allowed here", failure.place, BUNDLE_FORM)
 
 
 def _binds(failure: ParseFailure) -> Diagnostic | None:
@@ -317,7 +317,7 @@ def _binds(failure: ParseFailure) -> Diagnostic | None:
     if failure.found != BINDS:
         return None
     has_equals = "=" in failure.tokens.kinds[failure.start : failure.at]
-    message = "this has a name already: `=` gave it one" if has_equals else "`::` cannot stand here"
+    message = "this has a name already: `=` gave it one" if has_equals else "`::` is not allowed here"
     hint = "a call is bound by `=` or by `::`, not by both" if has_equals else None
     return failure.error("misplaced-binding", message, failure.place, hint)
 
@@ -330,8 +330,8 @@ def _colon(failure: ParseFailure) -> Diagnostic | None:
         return failure.error("bad-label", "a label is a single name", failure.place, "such as clamp(x, lo: 0)")
     if failure.before == ")" and failure.tokens.kinds[failure.at + 1] == NAME:
         return failure.error("single-colon", "a call is bound with `::`", failure.place)
-    hint = "a label stands in a call, such as clamp(x, lo: 0)"
-    return failure.error("misplaced-colon", "`:` cannot stand here", failure.place, hint)
+    hint = "labels are used in calls, such as clamp(x, lo: 0)"
+    return failure.error("misplaced-colon", "`:` is not allowed here", failure.place, hint)
 
 
 def _dot_or_at(failure: ParseFailure) -> Diagnostic | None:
@@ -349,7 +349,7 @@ def _tilde(failure: ParseFailure) -> Diagnostic | None:
     """`a = b ~ c`"""
     if failure.found != "~":
         return None
-    message = "`~` stands only in a remap, once for each map"
+    message = "`~` is used only in a remap, once for each map"
     return failure.error("misplaced-map", message, failure.place, f"as in {REMAP_FORM}")
 
 
@@ -361,7 +361,7 @@ def _stray_word(failure: ParseFailure) -> Diagnostic | None:
         return failure.error("stray-word", message, failure.place, CHOICE_FORM)
     if failure.found in ("i", "t"):
         hint = "as in for i in (0 to 7) { … }"
-        return failure.error("stray-word", f"`{failure.text}` stands only in loops", failure.place, hint)
+        return failure.error("stray-word", f"`{failure.text}` is used only in loops", failure.place, hint)
     return None
 
 
@@ -376,7 +376,7 @@ def _pragma(failure: ParseFailure) -> Diagnostic | None:
     """A pragma between brackets."""
     if failure.found != PRAGMA or not failure.frames:
         return None
-    return failure.error("misplaced-pragma", "a pragma cannot stand inside a statement", failure.place)
+    return failure.error("misplaced-pragma", "a pragma cannot be inside a statement", failure.place)
 
 
 _OF_EXPRESSIONS: Final[tuple[Explanation, ...]] = (
@@ -488,9 +488,9 @@ def _name_alone(failure: ParseFailure) -> Diagnostic | None:
         hint = f"write {name}(…)"
         return failure.error("missing-parentheses", f"`{name}` takes its arguments in parentheses", place, hint)
     if failure.found == ":":
-        return failure.error("single-colon", "a name gets its value by `=`", failure.place, f"write {name} = …")
+        return failure.error("single-colon", "a name gets its value with `=`", failure.place, f"write {name} = …")
     if failure.found == BINDS:
-        message = "`::` binds a call or a remap; a name gets its value by `=`"
+        message = "`::` binds a call or a remap; a name gets its value with `=`"
         return failure.error("misplaced-binding", message, failure.place, f"as in a<v> = {name}")
     if failure.found == "." and failure.tokens.kinds[failure.at + 1] == NAME:
         output = shorten(failure.tokens.text(failure.at + 1))
@@ -615,7 +615,7 @@ def _spindle(failure: ParseFailure) -> Diagnostic | None:
     if failure.inside == "(":
         return _parameters(failure)
     if failure.expected == "binds" and failure.found in (":", "-", "o"):
-        message = "the outputs of a spindle stand after `::`"
+        message = "the outputs of a spindle follow `::`"
         return failure.error("missing-binds", message, failure.place, SPINDLE_FORM)
     if failure.expected == "binds" and failure.found != "<":
         return failure.missing("the list of outputs", "missing-outputs", SPINDLE_FORM)
@@ -639,7 +639,7 @@ def _loop(failure: ParseFailure) -> Diagnostic | None:
     if failure.tokens.kinds[failure.start] != "F" or failure.needs_operand:
         return None
     if failure.expected == "to" and failure.found == ",":
-        return failure.error("missing-to", "between the bounds of a loop stands `to`", failure.place, LOOP_FORM)
+        return failure.error("missing-to", "the bounds of a loop are separated by `to`", failure.place, LOOP_FORM)
     return _missing_part(failure, _LOOP_PARTS, LOOP_FORM)
 
 

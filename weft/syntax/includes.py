@@ -80,7 +80,7 @@ class _Loader:
             return []
         if len(self.chain) > MAX_INCLUDES:
             self._error("too-deep", f"files include each other more than {MAX_INCLUDES} deep here", span,
-                        "let one file include the others in a row")  # fmt: skip
+                        "let one file include all the others")  # fmt: skip
             return []
         self.files.append(full)
         try:

@@ -90,7 +90,7 @@ _ROUND_OR_SQUARE: Final = ("(", "[")
 _EVENT: Final = re.compile(f"[][(){{}};IES{PRAGMA}{BINDS}{END}]")
 # None of these stands between round or square brackets: those end before them at the latest.
 _NEVER_INSIDE: Final = ";{}" + BINDS + END
-# What cannot stand in a spindle: a missing } is missing before this.
+# What is not allowed in a spindle: a missing } is missing before this.
 _NOT_IN_SPINDLE: Final = re.compile(r"n<n(?:,n)*[>g]=|M<n[>g]=")
 
 
@@ -173,7 +173,7 @@ class _Matcher:
             self._end_blocks(boundary)
 
     def _end_blocks(self, index: int) -> None:
-        """Ends the open blocks before something that cannot stand in them, as long as the text lacks a `}`."""
+        """Ends the open blocks before something that is not allowed in them, as long as the text lacks a `}`."""
         innermost = self._stack[-1]
         while self._stack[-1].kind == "{" and self._braces_missing > 0:
             self._braces_missing -= 1

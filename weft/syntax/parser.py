@@ -181,7 +181,7 @@ class FormSpec:
 _ROWS = (
     FormSpec("=", ("let", "strand", "instance"), "name<a, b> = e",
              "an instance with the outputs a and b, read as name@a and name@b; without <…> it has one, and name is read"
-             " as it is; `let` may stand before it",
+             " as it is; `let` may precede it",
              "wave<v> = sin(me@x * 20)\nhalf = 0.5\ndisplay(wave@v * half)"),
     FormSpec("@", ("output",), "name@output", "one output of an instance",
              "spot<x, y> = <0.3, 0.6>\ndisplay(distance(me@x, me@y, spot@x, spot@y))"),
@@ -294,7 +294,7 @@ class Assembly:
         return Program(tuple(self._statements))
 
     def _belongs_outside(self, item: Node) -> bool:
-        """Whether an item cannot stand in a block."""
+        """Whether an item is not allowed in a block."""
         if item.expr_name == "binding":
             outputs = item.children[2]
             return bool(outputs.children)
@@ -323,10 +323,10 @@ class Assembly:
             statement = self._build.call(item)
         elif item.expr_name == "setting":
             place = self._tokens.span(item.start, item.start + 3)
-            self._report.error("misplaced-setting", "a setting cannot stand in a spindle", place)
+            self._report.error("misplaced-setting", "a setting is not allowed in a spindle", place)
         else:
             place = self._tokens.span(item.start)
-            self._report.error("misplaced-pragma", "a pragma cannot stand in a spindle", place)
+            self._report.error("misplaced-pragma", "a pragma is not allowed in a spindle", place)
         if isinstance(statement, OutputStatement):
             self._report_output(statement)
         elif statement:
@@ -334,15 +334,15 @@ class Assembly:
 
     def _report_output(self, statement: OutputStatement) -> None:
         if statement.name in self._names:
-            message = f"`{statement.name}` cannot stand in a spindle"
-            hint = "let the spindle give a value out, and put that out in the patch"
+            message = f"`{statement.name}` is not allowed in a spindle"
+            hint = "give the spindle an output, and use that in the patch"
             self._report.error("misplaced-output", message, statement.head, hint)
         else:
             hint = f"give it a name: a = {statement.name}(…)"
             self._report.error("not-a-statement", "this value is not used", statement.span, hint)
 
     def _leave_unclosed_blocks(self, item: Node) -> None:
-        """Ends the blocks whose `}` is missing, which was reported, before something that cannot stand in them."""
+        """Ends the blocks whose `}` is missing, which was reported, before something that is not allowed in them."""
         while self._blocks and self._blocks[0].brace not in self._tokens.partners:
             self._end_block(item.start - 1)
 
@@ -350,14 +350,14 @@ class Assembly:
         is_nested = bool(self._blocks)
         if is_nested:
             place = self._tokens.span(item.start)
-            self._report.error("nested-spindle", "a spindle cannot stand in another spindle or in a loop", place)
+            self._report.error("nested-spindle", "a spindle cannot be defined in another spindle or in a loop", place)
         self._blocks.append(_OpenBlock(self._build.spindle(item), item.start, item.end - 1, is_nested))
 
     def _open_loop(self, item: Node) -> None:
         is_outside = not self._blocks
         if is_outside:
             place = self._tokens.span(item.start)
-            self._report.error("misplaced-loop", "a loop stands only in a spindle", place)
+            self._report.error("misplaced-loop", "a loop is allowed only in a spindle", place)
         self._blocks.append(_OpenBlock(self._build.loop(item), item.start, item.end - 1, is_outside))
 
 

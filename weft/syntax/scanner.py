@@ -24,14 +24,14 @@ from weft.ops import OPS
 from weft.ops.spec import OpSpec
 
 # Hints that several messages share: how constructs are written.
-BUNDLE_FORM: Final = "several values stand in a bundle: <a, b>"
+BUNDLE_FORM: Final = "several values go in a bundle: <a, b>"
 CHOICE_FORM: Final = "a choice is written: if condition then a else b"
 LOOP_FORM: Final = "a loop is written: for i in (0 to 7) { … }"
 REMAP_FORM: Final = "img@r(me@x ~ me@x + 0.1)"
 SETTING_FORM: Final = "a setting is written: me<bpm> = 120"
 SPINDLE_FORM: Final = "a spindle is written: spindle name(a, b) :: <out> { … }"
 STATEMENT_FORM: Final = "a statement starts with a name, as in a = … or display(…)"
-USE_FORM: Final = "give it a name (a = …) or put it out (display(…))"
+USE_FORM: Final = "give it a name (a = …) or output it (display(…))"
 
 # --- reading files ---
 
@@ -294,8 +294,8 @@ _COLOUR = re.compile(r"#(?:[0-9a-fA-F]{3}){1,2}")
 _UNKNOWN: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "?": ("there is no `?` in weft", CHOICE_FORM),
-        "\\": ("a backslash stands only in strings", "statements go on over the line end by themselves"),
-        "'": ("this quote is not closed", 'a string stands in straight double quotes: "hello"'),
+        "\\": ("a backslash is used only in strings", "statements continue on the next line by themselves"),
+        "'": ("this quote is not closed", 'a string is written in straight double quotes: "hello"'),
     }
 )
 _NOT_TEXT = re.compile("[\0-\x08\x0e-\x1f\x7f\ufffd\ud800-\udfff]")
@@ -422,7 +422,7 @@ class _Scanner:
 
     def _report_letter(self, word: str, start: int) -> None:
         place = start + next(i for i, c in enumerate(word) if not c.isascii())
-        message = f"`{self._text[place]}` cannot stand in a name; names take a to z, A to Z, 0 to 9 and _"
+        message = f"`{self._text[place]}` cannot be part of a name; names take a to z, A to Z, 0 to 9 and _"
         instead = lookalike_of(word)
         self._error("unknown-letter", message, place, place + 1, f"write {instead}" if instead else None)
 
@@ -469,7 +469,7 @@ class _Scanner:
 
     def _misquoted(self, start: int, end: int) -> None:
         hint = f'write "{self._text[start + 1 : end - 1]}"' if end - start < _LONGEST_HINT else None
-        self._error("wrong-quotes", "a string stands in straight double quotes", start, end, hint)
+        self._error("wrong-quotes", "a string is written in straight double quotes", start, end, hint)
         self._add(TEXT, start, end, is_broken=True)
 
     # --- symbols ---
@@ -504,10 +504,10 @@ class _Scanner:
         word = self._text[start:end]
         if _COLOUR.fullmatch(word):
             hint = f'write "{word}"' if self._in_pragma else f'a colour is a parameter: #color c<r, g, b> = "{word}"'
-            self._error("bare-colour", "a colour stands in double quotes", start, end, hint)
+            self._error("bare-colour", "a colour is written in double quotes", start, end, hint)
         else:
             hint = f"put {shorten(word)} on a line of its own"
-            self._error("misplaced-pragma", "a `#` stands only at the start of a line", start, end, hint)
+            self._error("misplaced-pragma", "a `#` is allowed only at the start of a line", start, end, hint)
         self._add(BROKEN, start, end, is_broken=True)
 
     def _other(self, start: int, end: int) -> None:

@@ -272,7 +272,7 @@ class ExpressionBuilder:
         items = [self._row(item) for item in _separated(first, others)]
         for item in items:
             if isinstance(item.value, Bundle):
-                self._error("nested-bundle", "a bundle cannot stand in a bundle", item.span)
+                self._error("nested-bundle", "a bundle cannot contain a bundle", item.span)
         span = self._tokens.span(node.start, node.end - 1)
         return Operand(Bundle(tuple(item.value for item in items), span), span)
 
@@ -345,7 +345,7 @@ class ExpressionBuilder:
             elif argument.label_span:
                 self._error("labelled-map", "a map takes no label", argument.label_span)
             elif not (isinstance(argument.value.value, Access) and isinstance(argument.value.value.base, Name)):
-                message = "on the left of `~` stands a coordinate, such as me@x"
+                message = "the left side of `~` is a coordinate, such as me@x"
                 self._error("bad-map-target", message, argument.value.span, _target_hint(argument.value.value))
             else:
                 yield Map(argument.value.value, argument.mapped.value, argument.span)
@@ -398,8 +398,8 @@ def has_duplicates(names: Sequence[Ident], what: Literal["output", "parameter"],
     seen: dict[str, Ident] = {}
     for name in names:
         if first := seen.get(name.name):
-            related = ((first.span, "it stands here first"),)
-            message = f"the {what} `{shorten(name.name)}` stands twice in this list"
+            related = ((first.span, "the first one is here"),)
+            message = f"the {what} `{shorten(name.name)}` appears twice in this list"
             report.add([Diagnostic("error", f"duplicate-{what}", message, name.span, related=related)])
         seen.setdefault(name.name, name)
     return len(seen) < len(names)
@@ -419,7 +419,7 @@ class StatementBuilder:
         op = self._tokens.text(becomes.start)
         if self._tokens.kinds[node.start] == "O":
             place = self._tokens.span(node.start)
-            self._report.error("misplaced-out", "`out` stands only in a spindle", place, "leave it out")
+            self._report.error("misplaced-out", "`out` is used only in a spindle", place, "leave it out")
             return None
         if op != "=":
             message = f"`{op}` works only in a spindle; out here a name has one value"
