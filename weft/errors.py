@@ -351,16 +351,16 @@ class Report:
     """Collects the diagnostics of one compile, so that one problem does not hide the next."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
-    _said: set[Diagnostic] = field(init=False, repr=False, compare=False)
+    _seen: set[Diagnostic] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._said = set(self.diagnostics)
+        self._seen = set(self.diagnostics)
 
     def add(self, found: Iterable[Diagnostic]) -> None:
         """Adds diagnostics, leaving out repetitions."""
         for diagnostic in found:
-            if diagnostic not in self._said:
-                self._said.add(diagnostic)
+            if diagnostic not in self._seen:
+                self._seen.add(diagnostic)
                 self.diagnostics.append(diagnostic)
 
     def has(self, code: str) -> bool:

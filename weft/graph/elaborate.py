@@ -145,7 +145,7 @@ def _element(
 # --- names and accesses (`name@output`), as values and as the targets of maps ---
 
 
-def meant(e: Elaborating[V], node: Name | Access, scope: Scope, at: Coordinates[V]) -> Member:
+def _resolve(e: Elaborating[V], node: Name | Access, scope: Scope, at: Coordinates[V]) -> Member:
     """What a name or an access stands for, at coordinates. Raises WeftError if it stands for nothing, or for several
     strands."""
     if isinstance(node, Access):
@@ -313,7 +313,7 @@ class Elaborator(Generic[V]):
             case Binary(symbol, left, right, span):
                 return self._operation(BINARY[symbol].name, (left, right), span, scope, at)
             case Name() | Access():
-                return self.member(meant(self, node, scope, at), at, node.span)
+                return self.member(_resolve(self, node, scope, at), at, node.span)
             case Call():
                 return self._call(node, scope, at)
             case Number(number, span):
@@ -337,16 +337,16 @@ class Elaborator(Generic[V]):
     ) -> Task[V]:
         values: list[V] = []
         for operand in operands:
-            known = self.at_once(operand, scope, at)
+            known = self._immediate(operand, scope, at)
             values.append((yield self.value(operand, scope, at)) if known is None else known)
         return self.domain.op(name, *values, span=span)
 
-    def at_once(self, node: Expression, scope: Scope, at: Coordinates[V]) -> V | None:
+    def _immediate(self, node: Expression, scope: Scope, at: Coordinates[V]) -> V | None:
         """The value of an expression if it is known without evaluation, which saves a round through the trampoline:
         most operands are numbers, coordinates, or strands whose values are known."""
         match node:
             case Name() | Access():
-                return self._known(meant(self, node, scope, at), at, node.span)
+                return self._known(_resolve(self, node, scope, at), at, node.span)
             case Number(number, span):
                 return self.domain.const(number, span)
             case _:
@@ -527,7 +527,7 @@ class Elaborator(Generic[V]):
             if argument is None:
                 values.append(self.domain.const(spec.params[position].default or 0.0))
             else:
-                known = self.at_once(argument, scope, at)
+                known = self._immediate(argument, scope, at)
                 values.append((yield self.value(argument, scope, at)) if known is None else known)
         return self.domain.op(spec.name, *values, span=node.span)
 

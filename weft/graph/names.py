@@ -57,7 +57,7 @@ class _NameCollector:
         self.instances: dict[str, Instance] = {}
         self.spindles: dict[str, SpindleDefinition] = {}
         self.sinks: list[SinkStatement] = []
-        self._alike: dict[tuple[str, str | None], list[SinkStatement]] = {}
+        self._same_target: dict[tuple[str, str | None], list[SinkStatement]] = {}
         """The output statements of one kind and target."""
         self.settings: dict[str, Setting] = {}
         self.parameters: list[Parameter] = []
@@ -242,7 +242,7 @@ class _NameCollector:
         target = self._target(statement) if spec.targets else None
         canonical = spec.statements[0]
         label = f"{canonical}:{target}" if target else canonical
-        same = self._alike.setdefault((spec.name, target), [])
+        same = self._same_target.setdefault((spec.name, target), [])
         if same and spec.merge == "single":
             where = f' to "{target}"' if target else ""
             raise _twice("duplicate-statement", f"there are two {canonical} statements{where}", statement.head,

@@ -254,14 +254,14 @@ def _with_weak_order(units: _Units) -> _Units:
     return replace(units, before=before)
 
 
-def _together(units: _Units) -> list[list[Unit]]:
+def _with_cycles_joined(units: _Units) -> list[list[Unit]]:
     """The units, with those of one context joined that depend on each other in a cycle through state; each after the
     units that it needs."""
     same = {unit: [r for r in reads if units.context[r] == units.context[unit]] for unit, reads in units.reads.items()}
-    circles = components(units.context, same)
-    of_unit = {unit: i for i, circle in enumerate(circles) for unit in circle}
-    edges = {i: {of_unit[r] for unit in circle for r in units.before[unit]} - {i} for i, circle in enumerate(circles)}
-    return [circles[i] for members in components(range(len(circles)), edges) for i in members]
+    cycles = components(units.context, same)
+    of_unit = {unit: i for i, cycle in enumerate(cycles) for unit in cycle}
+    edges = {i: {of_unit[r] for unit in cycle for r in units.before[unit]} - {i} for i, cycle in enumerate(cycles)}
+    return [cycles[i] for members in components(range(len(cycles)), edges) for i in members]
 
 
 def _grouped(units: _Units) -> list[list[Unit]]:
@@ -269,9 +269,9 @@ def _grouped(units: _Units) -> list[list[Unit]]:
     groups: list[list[Unit]] = []
     needs: dict[int, set[int]] = {}
     of_unit: dict[Unit, int] = {}
-    for circle in _together(units):
-        context = units.context[circle[0]]
-        wanted = {of_unit[r] for unit in circle for r in units.before[unit] if r in of_unit}
+    for cycle in _with_cycles_joined(units):
+        context = units.context[cycle[0]]
+        wanted = {of_unit[r] for unit in cycle for r in units.before[unit] if r in of_unit}
         home = next(
             (
                 g
@@ -284,9 +284,9 @@ def _grouped(units: _Units) -> list[list[Unit]]:
             home = len(groups)
             groups.append([])
             needs[home] = set()
-        groups[home] += circle
+        groups[home] += cycle
         needs[home] |= wanted - {home}
-        of_unit.update(dict.fromkeys(circle, home))
+        of_unit.update(dict.fromkeys(cycle, home))
     return groups
 
 

@@ -123,9 +123,9 @@ class Ordinals:
                     bodies[found] = self._called(found)
                     waiting += bodies[found]
             # What a body calls comes before it.
-            for circle in components(bodies, bodies):
-                for each in (body for body in circle if body in bodies):
-                    self._facts[each] = self._measured(each, len(circle) > 1 or each in bodies[each])
+            for cycle in components(bodies, bodies):
+                for each in (body for body in cycle if body in bodies):
+                    self._facts[each] = self._measured(each, len(cycle) > 1 or each in bodies[each])
         return self._facts[body]
 
     def _called(self, body: tuple[BodyStatement, ...]) -> list[tuple[BodyStatement, ...]]:
@@ -498,20 +498,20 @@ class Resolver:
         if body is None:
             params = [Required(p.name) for p in spindle.parameters]
             values = match_arguments(spindle.name.name, params, call.args, call.span)
-            alike = self._alike(spindle, values, scope)
-            if alike in self._open_bodies:
-                body = self._bodies[key] = self._open_bodies[alike]
+            shared = self._sharing_key(spindle, values, scope)
+            if shared in self._open_bodies:
+                body = self._bodies[key] = self._open_bodies[shared]
                 return body
             closures = [Closure(value, scope) for value in values if value is not None]
             path = f"{scope.path}/{spindle.name.name}#{self.ordinals.of(call)}"
             with self._budget.within(call.span, "call"):
                 self._budget.spend(_STEPS_OF_A_BODY)
                 body = self._bodies[key] = self.enter(spindle, closures, scope, path, call.span)
-            if alike is not None:
-                self._open_bodies[alike] = body
+            if shared is not None:
+                self._open_bodies[shared] = body
         return body
 
-    def _alike(
+    def _sharing_key(
         self, spindle: SpindleDefinition, values: Iterable[Expression | None], scope: Scope
     ) -> Hashable | None:
         """A key that is equal for calls with unknown arguments that can share one body. Such calls are made when a

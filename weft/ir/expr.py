@@ -141,7 +141,7 @@ class Pool:
         """Every expression that has a name in the patch."""
         return iter(self._names)
 
-    def hand_on(self, new: Mapping[Expr, Expr]) -> None:
+    def transfer_names(self, new: Mapping[Expr, Expr]) -> None:
         """Gives the names of expressions to their replacements, unless these have names already."""
         for node, name in list(self._names.items()):
             made = new.get(node, node)

@@ -37,7 +37,7 @@ def rewrite(lowered: Lowered, pool: Pool, change: Callable[[Expr, tuple[Expr, ..
     new: dict[Expr, Expr] = {}
     for node in lowered.nodes():
         new[node] = change(node, tuple([new[a] for a in node.args]))
-    pool.hand_on(new)
+    pool.transfer_names(new)
     return replace(
         lowered,
         outputs=tuple(replace(o, value=new[o.value]) for o in lowered.outputs),

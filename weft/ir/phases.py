@@ -309,14 +309,14 @@ class _Phases:
         if node.op == "floor":
             cell = self._cell(node)
             return self._leaf(node) if cell is None else self._leaf(node, cell.whole, cell.turns)
-        if not self._is_worth(node, summands):
+        if not self._pays(node, summands):
             return self._leaf(node)
         if len(summands) == 2:
             first, second = summands
             return tuple([self._sum(node.op, a, b) for a, b in zip(first, second, strict=True)])
         return tuple([None if a is None else self._scaled(node, a) for a in summands[0]])
 
-    def _is_worth(self, node: Expr, summands: list[Split]) -> bool:
+    def _pays(self, node: Expr, summands: list[Split]) -> bool:
         """Whether to take a sum apart: if it has a term of the frame, or terms that need not be added at every element
         and that no other expression adds there anyway."""
         if not summands:

@@ -45,42 +45,42 @@ class Term:
         """A constant for the same builder."""
         return Term(self.builder, self.builder.const(float(value)))
 
-    def _before(self, name: str, other: Operand) -> Term:
+    def _apply(self, name: str, other: Operand) -> Term:
         """A row applied to this term and another operand."""
         return Term(self.builder, self.builder.op(name, self.value, _lift(self.builder, other)))
 
-    def _behind(self, name: str, other: Operand) -> Term:
+    def _apply_reflected(self, name: str, other: Operand) -> Term:
         return Term(self.builder, self.builder.op(name, _lift(self.builder, other), self.value))
 
     def __add__(self, other: Operand) -> Term:
-        return self._before("add", other)
+        return self._apply("add", other)
 
     def __radd__(self, other: Operand) -> Term:
-        return self._behind("add", other)
+        return self._apply_reflected("add", other)
 
     def __sub__(self, other: Operand) -> Term:
-        return self._before("sub", other)
+        return self._apply("sub", other)
 
     def __rsub__(self, other: Operand) -> Term:
-        return self._behind("sub", other)
+        return self._apply_reflected("sub", other)
 
     def __mul__(self, other: Operand) -> Term:
-        return self._before("mul", other)
+        return self._apply("mul", other)
 
     def __rmul__(self, other: Operand) -> Term:
-        return self._behind("mul", other)
+        return self._apply_reflected("mul", other)
 
     def __truediv__(self, other: Operand) -> Term:
-        return self._before("div", other)
+        return self._apply("div", other)
 
     def __rtruediv__(self, other: Operand) -> Term:
-        return self._behind("div", other)
+        return self._apply_reflected("div", other)
 
     def __mod__(self, other: Operand) -> Term:
-        return self._before("mod", other)
+        return self._apply("mod", other)
 
     def __rmod__(self, other: Operand) -> Term:
-        return self._behind("mod", other)
+        return self._apply_reflected("mod", other)
 
     def __neg__(self) -> Term:
         return _call("neg", self)

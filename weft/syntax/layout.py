@@ -121,8 +121,8 @@ class _Matcher:
         self._names = statements
         self._report = report
         self._partners: dict[int, int] = {}
-        self._lonely: set[int] = set()
-        self._last_lonely = -1
+        self._unmatched: set[int] = set()
+        self._last_unmatched = -1
         self._stack = [_OpenBracket(-1, "")]
         self._ifs = 0
         self._depth = 0
@@ -142,7 +142,7 @@ class _Matcher:
                 self._note(index, kind)
             if not self._is_within_depth(index):
                 return None
-        broken = sorted({*self._tokens.broken, *self._lonely})
+        broken = sorted({*self._tokens.broken, *self._unmatched})
         return replace(self._tokens, partners=self._partners, broken=broken, depth=self._depth)
 
     def _note(self, index: int, kind: str) -> None:
@@ -177,7 +177,7 @@ class _Matcher:
         innermost = self._stack[-1]
         while self._stack[-1].kind == "{" and self._braces_missing > 0:
             self._braces_missing -= 1
-            self._add_lonely(self._pop().index)
+            self._add_unmatched(self._pop().index)
         if self._stack[-1] is not innermost:
             self._report_unclosed(innermost, index)
 
@@ -199,7 +199,7 @@ class _Matcher:
         if self._stack[-1].kind in _ROUND_OR_SQUARE:
             self._report_unclosed(self._stack[-1], index)
         while self._stack[-1].kind in _ROUND_OR_SQUARE:
-            self._add_lonely(self._pop().index)
+            self._add_unmatched(self._pop().index)
 
     def _close(self, index: int, wanted: str) -> None:
         top = self._stack[-1]
@@ -208,7 +208,7 @@ class _Matcher:
         elif top.kind in _ROUND_OR_SQUARE and self._is_open(wanted):
             self._report_unclosed(top, index)
             while self._stack[-1].kind != wanted:
-                self._add_lonely(self._pop().index)
+                self._add_unmatched(self._pop().index)
             self._partners[self._pop().index] = index
         elif top.kind in _ROUND_OR_SQUARE:
             self._report_mismatch(top, index)
@@ -224,14 +224,14 @@ class _Matcher:
                 return True
         return False
 
-    def _add_lonely(self, index: int) -> None:
-        self._lonely.add(index)
-        self._last_lonely = max(self._last_lonely, index)
+    def _add_unmatched(self, index: int) -> None:
+        self._unmatched.add(index)
+        self._last_unmatched = max(self._last_unmatched, index)
 
     # --- errors; a mistake that follows from a reported one nearby is not reported again ---
 
     def _report_unclosed(self, opened: _OpenBracket, index: int) -> None:
-        self._add_lonely(opened.index)
+        self._add_unmatched(opened.index)
         is_block = opened.kind == "{"
         if opened.is_explained or (not is_block and self._tokens.is_broken(opened.index, index)):
             return
@@ -241,7 +241,7 @@ class _Matcher:
         self._error("unclosed-bracket", message, self._tokens.after(last - 1), related)
 
     def _report_mismatch(self, opened: _OpenBracket, index: int) -> None:
-        self._add_lonely(index)
+        self._add_unmatched(index)
         if not opened.is_explained and not self._tokens.is_broken(opened.index, index):
             message = f"`{self._tokens.text(index)}` cannot close `{opened.kind}`"
             related = (self._tokens.span(opened.index), f"this `{opened.kind}` waits for `{_CLOSING[opened.kind]}`")
@@ -249,8 +249,8 @@ class _Matcher:
         opened.is_explained = True
 
     def _report_stray(self, index: int, wanted: str) -> None:
-        is_explained = self._tokens.is_broken(self._statement, index) or self._last_lonely >= self._statement
-        self._add_lonely(index)
+        is_explained = self._tokens.is_broken(self._statement, index) or self._last_unmatched >= self._statement
+        self._add_unmatched(index)
         if not is_explained:
             message = f"this `{self._tokens.text(index)}` has no `{wanted}` before it"
             self._error("stray-bracket", message, self._tokens.span(index))
