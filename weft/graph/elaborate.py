@@ -146,8 +146,8 @@ def _element(
 
 
 def _resolve(e: Elaborating[V], node: Name | Access, scope: Scope, at: Coordinates[V]) -> Member:
-    """What a name or an access stands for, at coordinates. Raises WeftError if it stands for nothing, or for several
-    strands."""
+    """The strand that a name or an access stands for, at coordinates. Raises WeftError if it stands for nothing, or for
+    several strands."""
     if isinstance(node, Access):
         return _accessed(e, node, scope, at)
     found = e.resolver.strand(node, scope)
@@ -502,14 +502,13 @@ class Elaborator(Generic[V]):
     # --- calls ----------------------------------------------------------------------------------------------------
 
     def _call(self, node: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
-        name = node.callee.id if isinstance(node.callee, Name) else ""
         match self.resolver.called(node, scope):
             case None:
                 return self._positional_remap(node, scope, at)
             case "builtin":
-                return self._builtin(node, name, scope, at)
+                return self._builtin(node, scope, at)
             case "state":
-                return memory.remember(self, name, node, scope, at)
+                return memory.remember(self, node, scope, at)
             case _:
                 return self._called(node, scope, at)
 
@@ -519,9 +518,9 @@ class Elaborator(Generic[V]):
             value: V = yield self.member(self.resolver.pick(group, scope, node.span), at, node.span)
         return value
 
-    def _builtin(self, node: Call, name: str, scope: Scope, at: Coordinates[V]) -> Task[V]:
-        spec = BUILTINS[name]
-        matched = match_arguments(name, spec.params, node.args, node.span, spec.variadic)
+    def _builtin(self, node: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
+        spec = BUILTINS[node.name]
+        matched = match_arguments(node.name, spec.params, node.args, node.span, spec.variadic)
         values: list[V] = []
         for position, argument in enumerate(matched):
             if argument is None:
@@ -545,10 +544,9 @@ class Elaborator(Generic[V]):
         return value
 
     def _source(self, call: Call, plane: int, at: Coordinates[V], owner: str | None) -> V:
-        name = call.callee.id if isinstance(call.callee, Name) else ""
-        spec = SOURCES[name]
+        spec = SOURCES[call.name]
         if self._owners:
-            self.sources_of.setdefault(self._owners[-1], {}).setdefault(name, call.span)
+            self.sources_of.setdefault(self._owners[-1], {}).setdefault(call.name, call.span)
         axis = at.axis(f"{owner}@k") if owner and "k" in spec.axes else None
         return self.domain.source(call, spec, plane, axis, at)
 

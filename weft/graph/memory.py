@@ -15,10 +15,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-from weft.errors import Span, error
+from weft.errors import Span, WeftError, error
 from weft.graph.budget import Budget
 from weft.graph.domain import Coordinates, Domain, Environment, SlotRequest
-from weft.graph.resolve import STEP_SIZE, Resolver, assigned_value
+from weft.graph.resolve import STEP_SIZE, Resolver, assigned_value, unnamed_cache
 from weft.graph.scope import CacheMember, Closure, Fixed, Member, Scope, match_arguments
 from weft.ops import BUILTINS, ieee
 from weft.ops.state import STATE
@@ -59,14 +59,14 @@ _STEPS_OF_READING = 30
 MAX_TICKS = 60_000_000
 
 
-def remember(e: Elaborating[V], name: str, call: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
+def remember(e: Elaborating[V], call: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
     """The value of a stateful call at coordinates."""
+    name = call.name
     spec = STATE[name]
     args = match_arguments(name, spec.params, call.args, call.span)
     given = [a for a in args if a is not None]
     if scope.varying:
-        raise error("state-in-varying-loop", "a loop whose ends vary cannot contain state", call.span,
-                    "give the loop constant ends, so that each step has a memory of its own")  # fmt: skip
+        raise _state_in_varying_loop(call.span)
     key = f"{scope.path}/{name}/{e.resolver.ordinals.of(call)}"
     match name:
         case "prev":
@@ -78,9 +78,13 @@ def remember(e: Elaborating[V], name: str, call: Call, scope: Scope, at: Coordin
         case "delay":
             result = yield _delay(e, key, call, given, scope, at)
         case _:
-            raise error("cache-needs-a-name", "a cache has to be bound, so that its axis has a name", call.span,
-                        "cache(img, 30)::c<r, g, b>, and c@r(c@k ~ 5) is five ticks ago")  # fmt: skip
+            raise unnamed_cache(call)
     return result
+
+
+def _state_in_varying_loop(span: Span) -> WeftError:
+    return error("state-in-varying-loop", "a loop whose ends vary cannot contain state", span,
+                 "give the loop constant ends, so that each step has a memory of its own")  # fmt: skip
 
 
 def _one(e: Elaborating[V]) -> V:
@@ -174,8 +178,7 @@ def cached(e: Elaborating[V], member: CacheMember, at: Coordinates[V]) -> Task[V
     if count is None:
         raise TypeError("cache without a count passed its signature")
     if scope.varying:
-        raise error("state-in-varying-loop", "a loop whose ends vary cannot contain state", call.span,
-                    "give the loop constant ends, so that each step has a memory of its own")  # fmt: skip
+        raise _state_in_varying_loop(call.span)
     longest = yield _constant_ticks(e, count, scope, "n")
     depth = int(longest)
     owner = member.axis.rpartition("@")[0]
@@ -257,8 +260,7 @@ def run_loop(e: Elaborating[V], loop: For, scope: Scope, at: Coordinates[V]) -> 
             )
         return results
     if has_state and not e.domain.is_unknown(first) and not e.domain.is_unknown(last):
-        raise error("state-in-varying-loop", "a loop whose ends vary cannot contain state", _ends(loop),
-                    "give the loop constant ends, so that each step has a memory of its own")  # fmt: skip
+        raise _state_in_varying_loop(_ends(loop))
     with e.budget.within(loop.span, "loop"):
         results = yield _real(e, loop, scope, at, (first, last), dict(zip(names, inits, strict=True)))
     return results

@@ -18,7 +18,7 @@ from weft.ops import BUILTINS
 from weft.ops.state import STATE
 from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Assignment, Binding, BodyStatement, Call, CallBinding, Expression, Fade, For, Ident, Include, Name, OutputStatement,
+    Assignment, Binding, BodyStatement, Call, CallBinding, Expression, Fade, For, Ident, Include, OutputStatement,
     Parameter, Program, Quantize, Setting, SpindleDefinition, Text, Use
 )
 
@@ -142,7 +142,7 @@ class _NameCollector:
 
     def _called(self, value: Expression) -> str:
         """The name of the source or state that a call reaches; empty if a spindle or builtin has that name."""
-        name = value.callee.id if isinstance(value, Call) and isinstance(value.callee, Name) else ""
+        name = value.name if isinstance(value, Call) else ""
         return "" if name in self.spindles or name in BUILTINS else name
 
     def _bind(

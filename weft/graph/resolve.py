@@ -24,7 +24,7 @@ from weft.ops.state import STATE
 from weft.sources import SOURCES
 from weft.syntax.ast import (
     Access, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Expression, For, If, Index, Name, Number,
-    Remap, SpindleDefinition, Unary, Walkable, children, walk
+    Remap, SpindleDefinition, Unary, Walkable, children, literal_number, walk
 )
 
 # --- facts about the syntax of bodies ---
@@ -136,10 +136,9 @@ class Ordinals:
 
     def _spindle(self, call: Call, body: tuple[BodyStatement, ...]) -> SpindleDefinition | None:
         """The spindle that a call in a body reaches, if it is one."""
-        name = call.callee.id if isinstance(call.callee, Name) else ""
-        spindle = self._patch.spindles.get(name)
+        spindle = self._patch.spindles.get(call.name)
         # Inside a spindle that has the name of a builtin, that name means the builtin.
-        if spindle is not None and spindle.body is body and (name in BUILTINS or name in STATE):
+        if spindle is not None and spindle.body is body and (call.name in BUILTINS or call.name in STATE):
             return None
         return spindle
 
@@ -188,17 +187,8 @@ _OPERATIONS = (Binary, Unary, If, Index, Remap, Call, Assignment)
 
 def _literal_steps(loop: For) -> int:
     """The number of steps of a loop whose ends are literals; 1 for other loops."""
-    first, last = _literal(loop.first), _literal(loop.last)
+    first, last = literal_number(loop.first), literal_number(loop.last)
     return 1 if first is None or last is None else int(min(ieee.steps(first, last), _HUGE))
-
-
-def _literal(node: Expression) -> float | None:
-    match node:
-        case Number(value=value):
-            return value
-        case Unary(op="-", operand=Number(value=value)):
-            return -value
-    return None
 
 
 def _defining(patch: Patch) -> Iterable[Expression]:
@@ -263,7 +253,7 @@ class Resolver:
     # --- names ----------------------------------------------------------------------------------------------------
 
     def strand(self, name: Name, scope: Scope) -> Local | float:
-        """What a name that stands for a strand means: a local, an instance's group, or a constant."""
+        """The meaning of a name in the place of a strand: a local, an instance's group, or a constant."""
         local = scope.locals.get(name.id)
         if local is not None:
             return local
@@ -380,7 +370,7 @@ class Resolver:
         return group
 
     def _call_group(self, call: Call, scope: Scope) -> StrandGroup | None:
-        name = _callee(call)
+        name = call.name
         match self.callable_named(name, scope):
             case SpindleDefinition() as spindle:
                 body = self.body(call, spindle, scope)
@@ -391,8 +381,7 @@ class Resolver:
             case "source":
                 return self.source_group(call, f"{scope.path}/{name}#{self.ordinals.of(call)}")
             case "state" if name == "cache":
-                raise error("cache-needs-a-name", "a cache has to be bound, so that its axis has a name", call.span,
-                            "cache(img, 30)::c<r, g, b>, and c@r(c@k ~ 5) is five ticks ago")  # fmt: skip
+                raise unnamed_cache(call)
             case _:
                 return None
 
@@ -421,7 +410,7 @@ class Resolver:
 
     def _arguments(self, call: Call, scope: Scope) -> list[tuple[Expression, Scope]]:
         """The arguments of a builtin's call, with the scopes that they are evaluated in."""
-        if self.called(call, scope) == "state" and STATE[_callee(call)].breaks_cycle:
+        if self.called(call, scope) == "state" and STATE[call.name].breaks_cycle:
             scope = scope.for_memory()
         return [(argument.value, scope) for argument in call.args]
 
@@ -443,7 +432,7 @@ class Resolver:
                     + pick_hint(span, group))  # fmt: skip
 
     def index_range(self, expression: Expression, scope: Scope) -> tuple[StrandGroup, list[Spread] | None]:
-        """What an index picks from: a group, or the places that an expression can be spread over."""
+        """The strands that an index picks from: a group, or the places that an expression can be spread over."""
         group = self.group(expression, scope)
         if group is not None:
             return group, None
@@ -482,7 +471,7 @@ class Resolver:
 
     def source_group(self, call: Call, axis_owner: str) -> StrandGroup:
         """The outputs of a source call. Raises WeftError for arguments that the source does not take."""
-        spec = SOURCES[_callee(call)]
+        spec = SOURCES[call.name]
         outputs, axes = source_shape(call, spec)
         own = {a: f"{axis_owner}@{a}" for a in axes if a == "k"}
         positional = tuple(own.get(a, "time" if a == "abstime" else a) for a in axes)
@@ -654,7 +643,7 @@ class Resolver:
             )  # fmt: skip
             return StrandGroup(tuple(names), copies)
         value = statement.value
-        if isinstance(value, Call) and _callee(value) == "cache" and not self.is_remap(value, scope):
+        if isinstance(value, Call) and value.name == "cache" and not self.is_remap(value, scope):
             group = self.cache_group(value, scope, f"{scope.path}/{statement.name.name}")
         else:
             found = self.group(value, scope)
@@ -729,13 +718,19 @@ def too_many_outputs(available: int, name: str, span: Span) -> WeftError:
     return error("too-many-outputs", f'this has {many}, so nothing is left for "{name}"', span)
 
 
+def unnamed_cache(call: Call) -> WeftError:
+    """The error for a cache that is not bound."""
+    return error("cache-needs-a-name", "a cache has to be bound, so that its axis has a name", call.span,
+                 "cache(img, 30)::c<r, g, b>, and c@r(c@k ~ 5) is five ticks ago")  # fmt: skip
+
+
 def check_copies(statement: CallBinding, spindles: Mapping[str, SpindleDefinition]) -> None:
     """Raises WeftError if a multi-call does not give one strand to each output."""
     count, outputs = statement.count or 0, statement.outputs
     span = statement.count_span or statement.span
     if not 1 <= count <= MAX_COPIES:
         raise error("copies-out-of-range", f"a call can be made 1 to {MAX_COPIES} times", span)
-    spindle = spindles.get(_callee(statement.value)) if isinstance(statement.value, Call) else None
+    spindle = spindles.get(statement.value.name) if isinstance(statement.value, Call) else None
     if spindle is not None and len(spindle.outputs) > 1:
         message = f"{spindle.name.name} has {len(spindle.outputs)} outputs, and only a spindle with one can be called "
         raise error("several-strands", message + "several times at once", span, "bind each call on its own")
@@ -750,7 +745,3 @@ def assigned_value(statement: Assignment) -> Expression:
         return statement.value
     before = Name(statement.name.name, statement.name.span)
     return Binary(statement.op[0], before, statement.value, statement.span)
-
-
-def _callee(call: Call) -> str:
-    return call.callee.id if isinstance(call.callee, Name) else ""

@@ -347,7 +347,7 @@ def strands(group: StrandGroup) -> str:
 
 
 def pick_hint(span: Span, group: StrandGroup) -> str:
-    """How to take one strand of the group that stands at a place."""
+    """A hint about taking one strand of the group at a place."""
     name = span.text if span.text.isidentifier() else None
     if name and group.names[0]:
         return f"take one of them: {name}@{group.names[0]}"

@@ -113,6 +113,10 @@ class Pool:
                 self._spans[node] = span
         return node
 
+    def with_args(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
+        """The same operation on other operands."""
+        return node if args == node.args else self.make(node.op, args, node.attr, self.span(node))
+
     def lift_limit(self) -> None:
         """Lets the pool grow without using the budget: passes multiply the number of expressions, which are paid for,
         only by a small factor."""

@@ -268,7 +268,7 @@ class FeedCollector:
                 return self._coordinate(str(ref), node)
             case "strand", StrandRef() as ref:
                 return self._fed(node, args, ref)
-        return node if args == node.args else self._pool.make(node.op, args, node.attr, self._pool.span(node))
+        return self._pool.with_args(node, args)
 
     def _fed(self, node: Expr, args: tuple[Expr, ...], ref: StrandRef) -> Expr:
         in_stream = any(self._rate[arg] > Rate.FRAME for arg in node.args)

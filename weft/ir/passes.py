@@ -18,7 +18,8 @@ from weft.ops.ieee import below_in_single
 
 @dataclass(frozen=True, slots=True)
 class PassContext:
-    """What a pass may know besides the IR: the pool of its expressions, and the context in which they run."""
+    """The surroundings of the IR that a pass may use: the pool of its expressions, and the context in which they
+    run."""
 
     pool: Pool
     spec: ContextSpec
@@ -58,7 +59,7 @@ def settle_state(lowered: Lowered, context: PassContext) -> Lowered:
     def settle(node: Expr, args: tuple[Expr, ...]) -> Expr:
         if isinstance(node.attr, SlotPlane) and not slots[node.attr.slot].image:
             args = args[:1]
-        return _remade(node, args, context.pool)
+        return context.pool.with_args(node, args)
 
     return replace(rewrite(lowered, context.pool, settle), slots=tuple(slots[s.key] for s in lowered.slots))
 
@@ -89,7 +90,7 @@ def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
                     return pool.make("ne", args, None, pool.span(node))
             if finished and is_between(node):
                 args = (no, *args[1:])
-            return _remade(node, args, pool)
+            return pool.with_args(node, args)
 
         return settle
 
@@ -118,7 +119,7 @@ def expand(lowered: Lowered, context: PassContext) -> Lowered:
     def expanded(node: Expr, args: tuple[Expr, ...]) -> Expr:
         row = OPS.get(node.op)
         if row is None or (row.expand is None and len(args) == len(row.params)):
-            return _remade(node, args, context.pool)
+            return context.pool.with_args(node, args)
         return builder.at(context.pool.span(node)).op(node.op, *args)
 
     return rewrite(lowered, context.pool, expanded)
@@ -130,9 +131,9 @@ def fold(lowered: Lowered, context: PassContext) -> Lowered:
 
     def folded(node: Expr, args: tuple[Expr, ...]) -> Expr:
         if node.op not in OPS:
-            return _remade(node, args, context.pool)
+            return context.pool.with_args(node, args)
         simpler = builder.at(context.pool.span(node)).simplified(node.op, args)
-        return simpler or _remade(node, in_order(node.op, args), context.pool)
+        return simpler or context.pool.with_args(node, in_order(node.op, args))
 
     return rewrite(lowered, context.pool, folded)
 
@@ -179,7 +180,7 @@ def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
     builder = ExprBuilder(context.pool)
 
     def kept(node: Expr, args: tuple[Expr, ...]) -> Expr:
-        made = _remade(node, args, context.pool)
+        made = context.pool.with_args(node, args)
         if node not in handed:
             return made
         rest, limit = Term(builder.at(context.pool.span(node)), made), _just_below(builder, args[1])
@@ -194,10 +195,6 @@ def _just_below(builder: ExprBuilder, period: Expr) -> Term:
     if period.op == "const" and isinstance(period.attr, float):
         return Term(builder, builder.const(below_in_single(period.attr)))
     return Term(builder, period) * (1 - 2.0**-22)
-
-
-def _remade(node: Expr, args: tuple[Expr, ...], pool: Pool) -> Expr:
-    return node if args == node.args else pool.make(node.op, args, node.attr, pool.span(node))
 
 
 PASSES: Sequence[Pass] = (

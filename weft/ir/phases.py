@@ -124,13 +124,9 @@ class _Phases:
             self.builder.at(self.builder.pool.span(node))
             made = self._changed(node)
         if made is None:
-            made = node if args == node.args else self._remade(node, args)
+            made = _with_args(self.builder.pool, node, args)
         self._new[node] = made
         return made
-
-    def _remade(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
-        pool = self.builder.pool
-        return pool.make(node.op, in_order(node.op, args), node.attr, pool.span(node))
 
     def _changed(self, node: Expr) -> Expr | None:
         match node.op:
@@ -331,14 +327,11 @@ class _Phases:
         terms[Rate.ELEMENT if node.free else self.rate[node]] = self._new[node] if value is None else value
         return tuple(terms)
 
-    def _is_steady(self, node: Expr) -> bool:
-        return not node.free and self.rate[node] <= Rate.FRAME
-
     def _factor(self, node: Expr) -> Expr | None:
         """The steady factor of a product, or the steady divisor of a quotient."""
         if node.op == "mul":
-            return next((arg for arg in node.args if self._is_steady(arg)), None)
-        return node.args[1] if node.op == "div" and self._is_steady(node.args[1]) else None
+            return next((arg for arg in node.args if _is_steady(arg, self.rate)), None)
+        return node.args[1] if node.op == "div" and _is_steady(node.args[1], self.rate) else None
 
     def _sum(self, op: str, a: Expr | None, b: Expr | None) -> Expr | None:
         """A sum or difference of two terms, either of which may be missing."""
@@ -365,6 +358,15 @@ class _Phases:
 
     def _made(self, op: str, *args: Expr) -> Expr:
         return self.builder.folded(op, *args)
+
+
+def _with_args(pool: Pool, node: Expr, args: tuple[Expr, ...]) -> Expr:
+    return node if args == node.args else pool.with_args(node, in_order(node.op, args))
+
+
+def _is_steady(node: Expr, rate: Mapping[Expr, Rate]) -> bool:
+    """Whether an expression is the same in a whole frame."""
+    return not node.free and rate[node] <= Rate.FRAME
 
 
 def _is_moving(split: Split) -> bool:
@@ -464,10 +466,6 @@ def _difference(a: list[Signed], b: list[Signed]) -> list[Signed]:
     return left
 
 
-def _is_steady(node: Expr, rate: Mapping[Expr, Rate]) -> bool:
-    return not node.free and rate[node] <= Rate.FRAME
-
-
 @dataclass(slots=True)
 class _Waves:
     """One run of the pass."""
@@ -487,10 +485,8 @@ class _Waves:
         if node in self.waves:
             self.builder.at(pool.span(node))
             made = self._wave(node.op, node.args[0])
-        elif args == node.args:
-            made = node
         else:
-            made = pool.make(node.op, in_order(node.op, args), node.attr, pool.span(node))
+            made = _with_args(pool, node, args)
         self._new[node] = made
         return made
 

@@ -1,4 +1,4 @@
-"""What is known of expressions before they run: how often each changes, and what values it can have."""
+"""Analyses of expressions: how often each one changes, and the values that it can have."""
 
 from __future__ import annotations
 

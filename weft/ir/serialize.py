@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from weft.contexts import ContextSpec
@@ -159,16 +159,12 @@ def _operation_text(node: Expr) -> str:
             steps = [f"{a} → {b}" for a, b in zip(args[2 : 2 + carried], args[2 + carried :], strict=True)]
             return f"loop{level} from {args[0]} to {args[1]} carrying {', '.join(steps)}"
         case SlotPlane(slot, plane) | PicturePlane(slot, plane):
-            return _join([node.op, f"{slot}[{plane}]", *args])
+            return " ".join([node.op, f"{slot}[{plane}]", *args])
         case StrandRef():
-            return _join([node.op, str(node.attr), *args])
+            return " ".join([node.op, str(node.attr), *args])
         case int(index):
-            return _join([node.op, *args, str(index)])
-    return _join([node.op, *args])
-
-
-def _join(words: Iterable[str]) -> str:
-    return " ".join(words)
+            return " ".join([node.op, *args, str(index)])
+    return " ".join([node.op, *args])
 
 
 def _update_text(update: Update, slot: StateSlot) -> str:

@@ -171,7 +171,7 @@ _ORIGIN = "weft"
 
 
 def origin_of(path: Path) -> str | None:
-    """What a picture was drawn from, as `save_picture` noted it. Raises `PictureError`."""
+    """The origin of a picture, as `save_picture` noted it. Raises `PictureError`."""
     with _opened(path) as image:
         found = image.info.get(_ORIGIN)
         return found if isinstance(found, str) else None

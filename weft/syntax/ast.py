@@ -66,6 +66,11 @@ class Call:
     args: tuple[Argument, ...]
     span: Span
 
+    @property
+    def name(self) -> str:
+        """The name that is called; empty for any other callee."""
+        return self.callee.id if isinstance(self.callee, Name) else ""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Map:
@@ -288,6 +293,16 @@ class Program:
     each statement's spans say which file it came from."""
 
     statements: tuple[Statement, ...]
+
+
+def literal_number(node: Expression) -> float | None:
+    """The number of a literal, which may have a sign; None for any other expression."""
+    match node:
+        case Number(value=value):
+            return value
+        case Unary(op="-", operand=Number(value=value)):
+            return -value
+    return None
 
 
 # --- walks, without recursion ----------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from typing import Final, TypeAlias
 
 from weft.errors import Diagnostic, Span, did_you_mean
 from weft.syntax.scanner import (
-    BECOMES, BINDS, BUNDLE_FORM, CHOICE_FORM, END, GLUED, KEYWORDS, LOOP_FORM, NAME, NUMBER, OPERAND_ENDS, OPERATOR,
-    PRAGMA, REMAP_FORM, SETTING_FORM, SPINDLE_FORM, STATEMENT_FORM, TEXT, USE_FORM, Tokens, shorten
+    BECOMES, BINDS, BUNDLE_FORM, CHOICE_FORM, END, GLUED, KEYWORDS, LOOP_FORM, NAME, NUMBER, OPENING, OPERAND_ENDS,
+    OPERATOR, PRAGMA, REMAP_FORM, SETTING_FORM, SPINDLE_FORM, STATEMENT_FORM, TEXT, USE_FORM, Tokens, shorten
 )
 
 # --- the place where the grammar stopped matching ---
@@ -21,7 +21,6 @@ from weft.syntax.scanner import (
 _BEFORE_OPERAND: Final = "-<NITE([,=a~:t" + OPERATOR
 # What a value can start with. So can - and <, but after a value these are operators.
 _STARTS_OPERAND: Final = NAME + NUMBER + TEXT + "MIN(["
-_OPENING: Final = {")": "(", "]": "[", "}": "{"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ class ParseFailure:
 
     @cached_property
     def frames(self) -> list[OpenConstruct]:
-        """What is open at this place, the innermost last."""
+        """The constructs that are open at this place, the innermost last."""
         return _open_frames(self.tokens.kinds, self.start, self.at)
 
     @property
@@ -150,8 +149,8 @@ def _open_frames(kinds: str, start: int, stop: int) -> list[OpenConstruct]:
         kind = kinds[index]
         if kind in "([{":
             frames.append(OpenConstruct(kind, index))
-        elif kind in _OPENING:
-            _close(frames, _OPENING[kind])
+        elif kind in OPENING:
+            _close(frames, OPENING[kind])
         elif kind == "<":
             _open_angle(frames, kinds, start, index)
         elif kind in (">", GLUED):
@@ -188,7 +187,6 @@ def _close_angle(frames: list[OpenConstruct], kind: str) -> None:
 # --- mistakes in expressions: missing and misplaced values, operators and brackets ---
 
 _MISSING_WORD: Final = {"if": "then", "then": "else"}
-_CLOSERS: Final = (")", "]", "}")
 
 
 def _keyword_as_name(failure: ParseFailure) -> Diagnostic | None:
@@ -229,7 +227,7 @@ def _missing_then_or_else(failure: ParseFailure) -> Diagnostic | None:
     if failure.found == NAME:
         hint = did_you_mean(failure.text, [word])
         return failure.error(f"missing-{word}", f"`{word}` is missing here", failure.place, hint) if hint else None
-    ends_here = failure.is_cut_off or failure.found in (*_CLOSERS, ",", ":", "{", "T", "E", ">", GLUED)
+    ends_here = failure.is_cut_off or failure.found in (*OPENING, ",", ":", "{", "T", "E", ">", GLUED)
     return failure.missing(f"`{word}`", f"missing-{word}", CHOICE_FORM) if ends_here else None
 
 
@@ -296,7 +294,7 @@ def _equals(failure: ParseFailure) -> Diagnostic | None:
 
 def _unclosed_angle(failure: ParseFailure) -> Diagnostic | None:
     """`a = <1, 2`"""
-    if failure.inside != "<" or not (failure.is_cut_off or failure.found in _CLOSERS):
+    if failure.inside != "<" or not (failure.is_cut_off or failure.found in OPENING):
         return None
     related = (failure.tokens.span(failure.frames[-1].index), "this `<` is still open")
     place = failure.tokens.after(failure.at - 1)

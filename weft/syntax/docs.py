@@ -37,7 +37,7 @@ class SpindleDoc:
 
 
 def doc_of(spindle: SpindleDefinition) -> SpindleDoc:
-    """What the doc comment of a spindle says."""
+    """The parts of the doc comment of a spindle."""
     summary: list[str] = []
     parameters: dict[str, str] = {}
     returns: list[str] = []

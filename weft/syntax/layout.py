@@ -13,7 +13,8 @@ from typing import Final
 
 from weft.errors import Diagnostic, Report, Span
 from weft.syntax.scanner import (
-    BINDS, BROKEN, BUNDLE_FORM, END, GLUED, NAME, OPERAND_ENDS, PRAGMA, STATEMENT_FORM, ScannedText, Tokens
+    BINDS, BROKEN, BUNDLE_FORM, CALL, END, GLUED, NAME, OPENING, OPERAND_ENDS, PRAGMA, STATEMENT_FORM, ScannedText,
+    Tokens
 )
 
 # --- stray braces: typed where no block can begin or end ---
@@ -84,8 +85,7 @@ def _stray_closings(tokens: Tokens, known: set[int], report: Report) -> set[int]
 
 MAX_DEPTH: Final = 256
 
-_CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
-_OPENING: Final = {closing: opening for opening, closing in _CLOSING.items()}
+_CLOSING: Final = {opening: closing for closing, opening in OPENING.items()}
 _ROUND_OR_SQUARE: Final = ("(", "[")
 _EVENT: Final = re.compile(f"[][(){{}};IES{PRAGMA}{BINDS}{END}]")
 # None of these stands between round or square brackets: those end before them at the latest.
@@ -136,8 +136,8 @@ class _Matcher:
                 self._cut(index)
             if kind in _CLOSING:
                 self._stack.append(_OpenBracket(index, kind))
-            elif kind in _OPENING:
-                self._close(index, _OPENING[kind])
+            elif kind in OPENING:
+                self._close(index, OPENING[kind])
             else:
                 self._note(index, kind)
             if not self._is_within_depth(index):
@@ -265,7 +265,6 @@ class _Matcher:
 _START = re.compile(r"[nITENit](?:<n(?:,n)*[>g])?[=a]|n<-*[0n][>g]\(|M<n[>g]=|[SFOL]")
 # Two values side by side do not continue an expression. Names are left to the grammar: they may start a statement.
 _OPERAND_STARTS: Final = "0sIN"
-_CALL = re.compile(r"n(?:@n)?\(")
 # After these, `name =` is a label that should have a colon.
 _BEFORE_ARGUMENT: Final = "(,"
 _SPINDLE_HEAD = re.compile(r"Sn\((?:n(?:,n)*)?\)d(?:n|<n(?:,n)*[>g])")
@@ -320,7 +319,7 @@ class _LineLayout:
             return True
         if start := _START.match(kinds, index):
             return start[0] != "n=" or before not in _BEFORE_ARGUMENT
-        if (call := _CALL.match(kinds, index)) and before != "S":
+        if (call := CALL.match(kinds, index)) and before != "S":
             is_bound = kinds.startswith(BINDS, self._closing.get(call.end() - 1, index) + 1)
             return is_bound or self._scan.text(index) in self._names
         return depth == 0 and kinds[index] in _OPERAND_STARTS and before in OPERAND_ENDS

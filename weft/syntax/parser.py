@@ -26,7 +26,7 @@ from weft.syntax.ast import BodyStatement, For, OutputStatement, Program, Spindl
 from weft.syntax.diagnose import ParseFailure, diagnose
 from weft.syntax.layout import arrange
 from weft.syntax.pragmas import read_pragma
-from weft.syntax.scanner import BINARY, END, GLUED, NAME, OPERAND_ENDS, PRAGMA, PRAGMA_END, Tokens, scan
+from weft.syntax.scanner import BINARY, CALL, END, GLUED, NAME, OPERAND_ENDS, PRAGMA, PRAGMA_END, Tokens, scan
 from weft.syntax.statements import LoopHead, SpindleHead, StatementBuilder
 
 # The grammar, as a PEG over the string of token kinds (see `scanner`): one character a token.
@@ -373,7 +373,6 @@ _SHALLOW: Final = 12
 _OWN_STATEMENT = re.compile(r"n(?:<n(?:,n)*[>g])?[=a]|[SFLOP]|M(?:<|@n=)")
 # What a line ends with if a name on the next line does not continue it.
 _ENDS: Final = OPERAND_ENDS + "}>" + GLUED + PRAGMA_END
-_CALL = re.compile(r"n(?:@n)?\(")
 
 
 def parse(source: Source, report: Report, statements: Collection[str] = OUTPUT_STATEMENTS) -> Program:
@@ -437,7 +436,7 @@ _LAST_OF_PRAGMA = re.compile(r"p")
 
 
 def _end_of_item(kinds: str, start: int) -> int:
-    """Where the item that starts here has ended at the latest."""
+    """The position after the item that starts here, at the latest."""
     last = (_LAST_OF_PRAGMA if kinds[start] == PRAGMA else _LAST_OF_ITEM).search(kinds, start)
     return last.end() if last else len(kinds)
 
@@ -533,7 +532,7 @@ class _Parser:
         """Whether what starts here cannot be a statement of its own."""
         if _OWN_STATEMENT.match(self._tokens.kinds, self._at):
             return False
-        is_call = _CALL.match(self._tokens.kinds, self._at)
+        is_call = CALL.match(self._tokens.kinds, self._at)
         return not (is_call and self._tokens.text(self._at) in self._names)
 
     def _next_start(self, at: int) -> int:

@@ -33,6 +33,9 @@ SPINDLE_FORM: Final = "a spindle is written: spindle name(a, b) :: <out> { … }
 STATEMENT_FORM: Final = "a statement starts with a name, as in a = … or display(…)"
 USE_FORM: Final = "give it a name (a = …) or output it (display(…))"
 
+LONGEST_HINT: Final = 60
+"""Characters of a text that a hint may repeat."""
+
 # --- reading files ---
 
 ENDING: Final = ".weft"
@@ -116,7 +119,7 @@ _MEANT: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def lookalike_of(text: str) -> str | None:
-    """What to type instead, in ASCII; None if that is not clear."""
+    """The text to type instead, in ASCII; None if that is not clear."""
     letters = [c if c.isascii() else _MEANT.get(c) or _plain(c) for c in text]
     return "".join(letters) if all(letters) else None
 
@@ -187,6 +190,9 @@ KEYWORDS: Final[Mapping[str, str]] = {
     "spindle": "S", "if": "I", "then": "T", "else": "E", "or": OPERATOR, "and": OPERATOR, "not": "N",
     "for": "F", "in": "i", "to": "t", "out": "O", "let": "L", "me": "M",
 }  # fmt: skip
+
+OPENING: Final[Mapping[str, str]] = {")": "(", "]": "[", "}": "{"}
+CALL: Final = re.compile(r"n(?:@n)?\(")
 
 # What an operand can end with. A > may also be an operator; `diagnose` knows which.
 OPERAND_ENDS: Final = "n0s)]"
@@ -286,8 +292,6 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _NUMBER = re.compile(_DIGITS)
-# A hint does not repeat more text than this.
-_LONGEST_HINT: Final = 60
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPES: Final = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
 _COLOUR = re.compile(r"#(?:[0-9a-fA-F]{3}){1,2}")
@@ -443,7 +447,7 @@ class _Scanner:
         elif not number.startswith("0"):
             hint = f"a product is written {number} * {lookalike_of(rest) or rest}"
         message = f"the number {shorten(number)} runs into `{shorten(rest)}`"
-        self._error("glued-number", message, start, end, hint if end - start < _LONGEST_HINT else None)
+        self._error("glued-number", message, start, end, hint if end - start < LONGEST_HINT else None)
         self._found.repairs[start] = number
         self._add(NUMBER, start, end, is_broken=True)
 
@@ -468,7 +472,7 @@ class _Scanner:
         self._error("unclosed-string", "this string never ends", start, start + len(text), hint)
 
     def _misquoted(self, start: int, end: int) -> None:
-        hint = f'write "{self._text[start + 1 : end - 1]}"' if end - start < _LONGEST_HINT else None
+        hint = f'write "{self._text[start + 1 : end - 1]}"' if end - start < LONGEST_HINT else None
         self._error("wrong-quotes", "a string is written in straight double quotes", start, end, hint)
         self._add(TEXT, start, end, is_broken=True)
 

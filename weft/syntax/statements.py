@@ -12,16 +12,12 @@ from parsimonious.nodes import Node
 from weft.errors import Diagnostic, Report, Span
 from weft.syntax.ast import (
     Access, Argument, Assignment, Binary, Binding, Bundle, Call, CallBinding, Expression, Ident, If, Index, Map, Name,
-    Number, OutputStatement, Remap, Setting, Text, Unary
+    Number, OutputStatement, Remap, Setting, Text, Unary, literal_number
 )
 from weft.syntax.scanner import (
-    BINARY, COMPARISON_LEVEL, GLUED, IF_LEVEL, NUMBER, PREFIX, REMAP_FORM, STATEMENT_FORM, TEXT, USE_FORM, Tokens,
-    shorten, text_value
+    BINARY, COMPARISON_LEVEL, GLUED, IF_LEVEL, LONGEST_HINT, NUMBER, PREFIX, REMAP_FORM, STATEMENT_FORM, TEXT,
+    USE_FORM, Tokens, shorten, text_value
 )
-
-# A hint does not repeat more text than this.
-_LONGEST_HINT: Final = 60
-
 
 # --- operator precedence ---
 
@@ -112,7 +108,7 @@ class OperandRow:
 
     def _report_chain(self, second: _PendingOperator, first: Span, middle: Span, last: Span) -> None:
         hint = f"{first.text} and {middle.text} {second.symbol} {last.text}"
-        if len(hint) > _LONGEST_HINT or "\n" in hint:
+        if len(hint) > LONGEST_HINT or "\n" in hint:
             hint = "a < b and b < c"
         self._report.error("chained-comparison", "comparisons do not chain", second.span, f"write {hint}")
 
@@ -346,16 +342,14 @@ class ExpressionBuilder:
                 self._error("labelled-map", "a map takes no label", argument.label_span)
             elif not (isinstance(argument.value.value, Access) and isinstance(argument.value.value.base, Name)):
                 message = "the left side of `~` is a coordinate, such as me@x"
-                self._error("bad-map-target", message, argument.value.span, _target_hint(argument.value.value))
+                target = argument.value.value
+                suggestion = f"write me@{target.id}" if isinstance(target, Name) and target.id in _COORDINATES else None
+                self._error("bad-map-target", message, argument.value.span, suggestion)
             else:
                 yield Map(argument.value.value, argument.mapped.value, argument.span)
 
     def _error(self, code: str, message: str, span: Span, hint: str | None = None, *related: tuple[Span, str]) -> None:
         self._report.add([Diagnostic("error", code, message, span, hint, related)])
-
-
-def _target_hint(target: Expression) -> str | None:
-    return f"write me@{target.id}" if isinstance(target, Name) and target.id in _COORDINATES else None
 
 
 def _as_arguments(given: list[_GivenArgument]) -> tuple[Argument, ...]:
@@ -450,7 +444,7 @@ class StatementBuilder:
         """`me<field> = number`."""
         *_, value, _ = node.children
         place = self._tokens.span(value.start, value.end - 1)
-        number = _signed_literal(self._expressions.expression(value))
+        number = literal_number(self._expressions.expression(value))
         if number is None:
             message = "a setting takes a plain number"
             self._report.error("setting-not-a-number", message, place, "such as me<bpm> = 120")
@@ -549,9 +543,3 @@ class StatementBuilder:
 
     def _doc(self, node: Node) -> str | None:
         return self._tokens.docs.get(self._tokens.starts[node.start])
-
-
-def _signed_literal(value: Expression) -> float | None:
-    if isinstance(value, Unary) and value.op == "-" and isinstance(value.operand, Number):
-        return -value.operand.value
-    return value.value if isinstance(value, Number) else None
