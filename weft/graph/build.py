@@ -1,5 +1,4 @@
-"""From a patch to its render graph: every statement is checked, and it is found out what every strand reads and
-remembers."""
+"""From a patch to its render graph: checks every statement, and finds what every strand reads and remembers."""
 
 from __future__ import annotations
 

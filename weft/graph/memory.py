@@ -55,7 +55,7 @@ class Elaborating(Protocol[V]):
 # What a read between ticks takes of the budget.
 _STEPS_OF_READING = 30
 
-# Ten minutes of audio at 96 kHz: more is a mistake of the unit.
+# Ten minutes of audio at 96 kHz: more is probably a wrong unit.
 MAX_TICKS = 60_000_000
 
 

@@ -547,8 +547,12 @@ class Resolver:
                     pass
                 case Access(base=Name(id="me" | "mouse" | "key")):
                     pass
-                case Binary() | Unary() | If():
-                    waiting += [(child, within) for child in _operands(node)]
+                case Unary(operand=operand):
+                    waiting.append((operand, within))
+                case Binary(left=left, right=right):
+                    waiting += [(left, within), (right, within)]
+                case If(condition=condition, then=then, otherwise=otherwise):
+                    waiting += [(condition, within), (then, within), (otherwise, within)]
                 case _:
                     return None
         return None
@@ -688,16 +692,6 @@ def _room_for(depth: int) -> Iterator[None]:
 
 # Expressions that are one number, or are spread over several strands as a whole.
 _NUMBERS = (Number, Binary, Unary, If, Access)
-
-
-def _operands(node: Binary | Unary | If) -> tuple[Expression, ...]:
-    match node:
-        case Binary(left=left, right=right):
-            return left, right
-        case Unary(operand=operand):
-            return (operand,)
-        case If(condition=condition, then=then, otherwise=otherwise):
-            return condition, then, otherwise
 
 
 def _in_library(scope: Scope) -> bool:

@@ -53,7 +53,8 @@ class _Lowering:
 
     def lowered(self) -> Lowered:
         spec = self.contexts[self.subgraph.context]
-        self.pool.budget.spend(_STEPS_OF_A_SUBGRAPH, self._place())
+        first = next((s.statement.span for s in self.patch.sinks if s.label in self.subgraph.sinks), None)
+        self.pool.budget.spend(_STEPS_OF_A_SUBGRAPH, first)
         swept = self._elaborator(spec, points=False)
         outputs = self._outputs(swept)
         for ref in self.subgraph.tied:
@@ -73,10 +74,6 @@ class _Lowering:
             self._check_raster_state(swept, updates, outputs)
         return Lowered(self.subgraph.name, spec.name, outputs, exposed, slots, updates)
 
-    def _place(self) -> Span | None:
-        """The place of the first of its output statements."""
-        return next((s.statement.span for s in self.patch.sinks if s.label in self.subgraph.sinks), None)
-
     def _exposed(self, spec: ContextSpec, swept: Elaborator[Expr]) -> tuple[tuple[StrandRef, Expr], ...]:
         """The strands that others read, as functions of the coordinates."""
         points = self._elaborator(spec, points=True)
@@ -84,15 +81,13 @@ class _Lowering:
         return tuple((ref, points.strand(ref, points.env.own)) for ref in self.subgraph.exposes)
 
     def _elaborator(self, spec: ContextSpec, points: bool) -> Elaborator[Expr]:
-        domain = ExprDomain(self.pool, spec, self._owners(), points)
+        strands = self.graph.strands()
+        owners = {ref: self.contexts[strands[ref].tied or ""] for ref in self.subgraph.reads}
+        domain = ExprDomain(self.pool, spec, owners, points)
         env = Environment(domain, self.patch.settings, spec.counters, domain.own)
         domain.own = env_own(domain, env, spec)
         env = Environment(domain, self.patch.settings, () if points else spec.counters, domain.own)
         return Elaborator(self.patch, domain, env, self.pool.budget)
-
-    def _owners(self) -> dict[StrandRef, ContextSpec]:
-        strands = self.graph.strands()
-        return {ref: self.contexts[strands[ref].tied or ""] for ref in self.subgraph.reads}
 
     def _outputs(self, elaborator: Elaborator[Expr]) -> tuple[Output, ...]:
         """The strands that the sinks consume, by their labels."""
@@ -264,7 +259,8 @@ class FeedCollector:
         match node.op, node.attr:
             case "uniform", str(name) if is_smoothed(name):
                 return self._coordinate(name, node)
-            case "strand", StrandRef() as ref if _is_now(node):
+            case "strand", StrandRef() as ref if len(node.args) == 1 and _own_time(node.args[0]):
+                # A strand of the same stream, read at the sample that is being computed.
                 return self._coordinate(str(ref), node)
             case "strand", StrandRef() as ref:
                 return self._fed(node, args, ref)
@@ -290,12 +286,8 @@ class FeedCollector:
         return self._pool.make("picture", args, PicturePlane(view_of(ref), 0), span)
 
 
-def _is_now(node: Expr) -> bool:
-    """Whether a strand of the same stream is read at the sample that is being computed."""
-    return [_own_time(arg) for arg in node.args] == [True]
-
-
 def _own_time(node: Expr) -> bool:
+    """Whether an expression is the time of the sample that is being computed."""
     if node.op == "add":
         return {(arg.op, arg.attr) for arg in node.args} == {("coord", "abstime"), ("coord", "since")}
     return (node.op, node.attr) == ("coord", "abstime")
