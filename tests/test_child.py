@@ -160,7 +160,7 @@ def _all_there(parent: subprocess.Popen[str]) -> bool:
 @pytest.mark.parametrize("does", [children.busy, children.locked])
 def test_ps_tells_the_same(start: Callable[..., Child], does: Callable[..., None]) -> None:
     started = start(does)
-    eventually(lambda: child._told_by_ps(started.pid).is_busy == (does is children.busy), "that")
-    assert not child._told_by_ps(started.pid).is_stopped
+    eventually(lambda: child._state_by_ps(started.pid).is_busy == (does is children.busy), "that")
+    assert not child._state_by_ps(started.pid).is_stopped
     started.send_signal(signal.SIGSTOP)
-    eventually(lambda: child._told_by_ps(started.pid).is_stopped, "the stop")
+    eventually(lambda: child._state_by_ps(started.pid).is_stopped, "the stop")

@@ -1,11 +1,11 @@
 """weft: a live-coding tool in which every picture and sound is a function of coordinates.
 
-Importing it imports nothing else: each name below fetches what it needs when it is called.
+Importing it imports nothing else: each function below imports what it needs when it is called.
 """
 
 from __future__ import annotations
 
-# As in `typing`, which takes longer to import than all that is done here.
+# As in `typing`, whose import would take longer than everything else here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -20,7 +20,7 @@ __all__ = ["__version__", "best_backend", "compile", "devices", "register_backen
 
 
 def compile(text: str, name: str = "(text)") -> Build:
-    """A patch, compiled. Paths in it are relative to the file that `name` says. Raises `weft.errors.WeftError`."""
+    """A compiled patch. Paths in it are relative to the file `name`. Raises `weft.errors.WeftError`."""
     from weft.backends.registry import load_registry
     from weft.errors import Source
     from weft.runtime.build import build
@@ -45,7 +45,7 @@ def best_backend(context: str) -> str | None:
 
 
 def register_backend(backend: B) -> B:
-    """Adds a backend, and its context if it brings one, in this process; used as a decorator on its class. Raises
+    """Adds a backend, and its context if it has one, in this process; used as a decorator on its class. Raises
     ValueError if another one has its name."""
     from weft.backends.registry import register_backend as register
 

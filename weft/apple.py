@@ -1,5 +1,5 @@
-"""Metal by Apple's own interface, through pyobjc: devices that are used like those of metalcompute, and whose buffers a
-window can show as they are. The one module that imports pyobjc; backends and windows use it."""
+"""Metal through Apple's own interface, by pyobjc: devices that are used like those of metalcompute, and whose buffers a
+window can show directly. Only this module imports pyobjc; backends and windows use it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-# So many threads are launched together, unless the kernel leaves room for fewer.
+# The threads of a group, unless the kernel allows fewer.
 _GROUP = 256
 
 
 class AppleError(Exception):
-    """What cannot be had from Metal, or fails, in its own words."""
+    """A call of Metal failed; the message is Metal's own."""
 
 
 @dataclass(frozen=True)
 class Frameworks:
-    """Apple's frameworks, and what bridges them."""
+    """Apple's frameworks, and the bridge to them."""
 
     metal: Any
     quartz: Any
@@ -30,19 +30,19 @@ class Frameworks:
 
 
 def frameworks() -> Frameworks:
-    """Raises AppleError where they are not installed, or not as they should be."""
+    """Apple's frameworks. Raises AppleError if they are not installed, or not correctly."""
     try:
         import AppKit
         import Metal
         import objc
         import Quartz
-    except Exception as failure:  # parts of different versions fail in ways of their own
+    except Exception as failure:  # mismatched versions fail in many ways
         raise AppleError(f"pyobjc's Metal and Quartz cannot be imported ({failure})") from failure
     return Frameworks(Metal, Quartz, AppKit, objc)
 
 
 def is_installed() -> bool:
-    """Whether the frameworks can be had."""
+    """Whether the frameworks can be imported."""
     try:
         frameworks()
     except AppleError:
@@ -54,14 +54,14 @@ class BufferMemory(np.ndarray[tuple[int], np.dtype[np.uint8]]):
     """The bytes of a buffer that device and processor share."""
 
     metal: Any
-    """The buffer itself; a part of these bytes has none."""
+    """The buffer itself; slices of the array have none."""
     owner: AppleDevice
-    """The device that it belongs to."""
+    """The device that the buffer belongs to."""
 
 
 class _Owner:
-    """Keeps a buffer for as long as any array looks at its bytes: arrays that are made of others forget those, but not
-    where the bytes come from."""
+    """Keeps a buffer as long as any array uses its bytes: a view of a view forgets the view that it was made from, but
+    not the owner of the bytes."""
 
     def __init__(self, metal: Any, size: int) -> None:
         self.metal = metal
@@ -72,7 +72,7 @@ class _Owner:
 
 
 class AppleDevice:
-    """A device. All that it is given to do is done in that order, and waits for what was to be written before."""
+    """A device. It does its work in the order in which it was given."""
 
     def __init__(self, index: int = 0) -> None:
         """Raises AppleError."""
@@ -81,29 +81,29 @@ class AppleDevice:
         if index >= len(known):
             raise AppleError(f"Metal has {len(known)} devices, and none with the number {index}")
         self.metal = known[index]
-        self.queue = had(self.metal.newCommandQueue(), "a queue")
+        self.queue = _required(self.metal.newCommandQueue(), "a queue")
         self.failure: str | None = None
-        """What went wrong in a launch that is over."""
+        """The error of a finished launch."""
 
     def buffer(self, given: Any) -> BufferMemory:
-        """Memory of so many bytes, or with these in it. Raises AppleError."""
+        """Memory for a number of bytes, or a copy of an array. Raises AppleError."""
         data = np.frombuffer(b"" if isinstance(given, int) else np.ascontiguousarray(given), np.uint8)
         size = max(1, given if isinstance(given, int) else data.nbytes)
         with self.working():
             made = self.metal.newBufferWithLength_options_(size, self.own.metal.MTLResourceStorageModeShared)
-            memory = np.asarray(_Owner(had(made, f"memory for {size} bytes"), size)).view(BufferMemory)
+            memory = np.asarray(_Owner(_required(made, f"memory for {size} bytes"), size)).view(BufferMemory)
         memory.metal, memory.owner = made, self
         memory[: data.nbytes] = data
         return memory
 
     def kernel(self, text: str) -> AppleKernel:
-        """Compiles a text. Raises AppleError with the compiler's words."""
+        """Compiles a text. Raises AppleError with the compiler's message."""
         return AppleKernel(self, self.library(text))
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """What Apple's interface hands out meanwhile is given back afterwards. Whatever pyobjc raises, also for what
-        this version of it or of the system does not have, becomes an AppleError."""
+        """Frees the temporary objects of Apple's interface afterwards. Any exception of pyobjc, also for functions that
+        this version of it or of the system lacks, becomes an AppleError."""
         try:
             with self.own.objc.autorelease_pool():
                 yield
@@ -111,11 +111,11 @@ class AppleDevice:
             raise AppleError(str(failure)) from failure
 
     def library(self, text: str) -> Any:
-        """The functions of a text. Raises AppleError with the compiler's words."""
+        """The functions of a text. Raises AppleError with the compiler's message."""
         with self.working():
             options = self.own.metal.MTLCompileOptions.alloc().init()
             options.setLanguageVersion_(self.own.metal.MTLLanguageVersion2_3)
-            options.setFastMathEnabled_(False)  # else the compiler may take it that nothing is ever NaN
+            options.setFastMathEnabled_(False)  # otherwise the compiler may assume that nothing is ever NaN
             return without_error(self.metal.newLibraryWithSource_options_error_(text, options, None))
 
     def check(self) -> None:
@@ -126,7 +126,7 @@ class AppleDevice:
 
 
 class AppleKernel:
-    """A text that is compiled."""
+    """A compiled text."""
 
     def __init__(self, device: AppleDevice, library: Any) -> None:
         self._device = device
@@ -135,7 +135,7 @@ class AppleKernel:
     def function(self, name: str) -> AppleFunction:
         """Raises AppleError."""
         with self._device.working():
-            function = had(self._library.newFunctionWithName_(name), f"a function {name}")
+            function = _required(self._library.newFunctionWithName_(name), f"a function {name}")
             made = self._device.metal.newComputePipelineStateWithFunction_error_(function, None)
             return AppleFunction(self._device, without_error(made))
 
@@ -149,7 +149,7 @@ class AppleFunction:
         self._group = min(_GROUP, int(pipeline.maxTotalThreadsPerThreadgroup()))
 
     def __call__(self, count: int, *buffers: BufferMemory) -> DeviceWork:
-        """Launches so many threads, rounded up to whole groups; waits for nothing. Raises AppleError if a launch before
+        """Launches `count` threads, rounded up to whole groups, without waiting. Raises AppleError if an earlier launch
         has failed."""
         self._device.check()
         size = self._device.own.metal.MTLSize
@@ -167,8 +167,8 @@ class AppleFunction:
 
 
 class DeviceWork:
-    """Work that the device was given; who forgets it waits for it, while others may run Python. What goes wrong in it
-    is told by whatever is launched next."""
+    """Work that the device was given. Deleting it waits for the work, without holding the GIL. A failure is raised by
+    the next launch."""
 
     def __init__(self, device: AppleDevice, commands: Any) -> None:
         self._device = device
@@ -181,28 +181,29 @@ class DeviceWork:
             return
         commands.waitUntilCompleted()
         if commands.status() == self._device.own.metal.MTLCommandBufferStatusError:
-            self._device.failure = words_of(commands.error())
+            self._device.failure = _message_of(commands.error())
 
     def __del__(self) -> None:
-        if not sys.is_finalizing():  # else what it would need may be gone already
+        if not sys.is_finalizing():  # modules that it needs may be gone by then
             self.wait()
 
 
-def words_of(failure: Any) -> str:
-    """What an error of Apple's says."""
-    return "nothing is said about why" if failure is None else str(failure.localizedDescription())
+def _message_of(failure: Any) -> str:
+    """The message of an error of Apple's."""
+    return "Metal gives no reason" if failure is None else str(failure.localizedDescription())
 
 
-def had(made: Any, what: str) -> Any:
-    """What was asked for. Raises AppleError if it was not given."""
+def _required(made: Any, what: str) -> Any:
+    """The object that Metal made. Raises AppleError if it is None."""
     if made is None:
-        raise AppleError(f"Metal has not given {what}")
+        raise AppleError(f"Metal cannot provide {what}")
     return made
 
 
 def without_error(answer: tuple[Any, Any]) -> Any:
-    """What was made; warnings that come along are passed over. Raises AppleError with its words if nothing was."""
+    """The object of an answer (object, error); warnings are ignored. Raises AppleError with the message if there is no
+    object."""
     made, failure = answer
     if made is None:
-        raise AppleError(words_of(failure))
+        raise AppleError(_message_of(failure))
     return made

@@ -1,12 +1,12 @@
-"""The Python processes that belong to this one: how they are started, end with it, and are missed when they hang.
+"""Child processes that run Python: they end with their parent, and are killed when they hang.
 
-A child never outlives its parent, however that ended and whatever the child is doing: the system kills it where it can
-(Linux), and a thread of the child waits for the other end of its lifeline, a socket, to close.
+A child never outlives its parent, however the parent ended and whatever the child is doing: Linux kills it, and
+elsewhere a thread of the child waits until the other end of its lifeline, a socket, closes.
 
-Over the same socket, a child that is idle says several times a second that it is there. One that works need not: that
-it uses the processor, or waits for its turn, is sign enough. One that gives no sign for two seconds stands still, and
-is killed, so that whoever uses it learns of its end. Only seconds in which the parent itself ran are counted: a machine
-that was suspended, or stopped with all its processes, has missed nothing.
+Over the same socket, an idle child sends a heartbeat several times a second. A child that works need not: using the
+processor, or waiting for it, counts as a sign of life. A child without any sign for two seconds hangs and is killed, so
+that its user learns that it has ended. Only seconds in which the parent itself ran are counted: when the machine was
+suspended, or all its processes were stopped, nothing was missed.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 BEAT = 0.25
-"""How often an idle child gives a sign, in seconds."""
+"""The seconds between the heartbeats of an idle child."""
 
-# How long a child may go without a sign, how long a sign is waited for at a time, and the most of a wait that counts:
-# one that took longer was held up itself. All in seconds.
+# The longest time without a sign, the timeout of one wait for it, and the longest wait that counts: during a longer one
+# this process was held up itself. All in seconds.
 _STILL = 2.0
 _GLANCE = 0.5
 _COUNTS = 2 * _GLANCE
 
-# The path to weft is handed over: it need not be that of a plain `python`, nor be led astray by files beside a patch.
+# The child gets this process's path: that of a plain `python` may lack weft, or begin with the folder of a patch.
 _START = """\
 import sys
 sys.path[:] = sys.argv[5 + int(sys.argv[4]):]
@@ -52,7 +52,7 @@ _PR_SET_PDEATHSIG = 1
 class Child(subprocess.Popen[bytes]):
     """A process that runs a function, `module:name`. The function's first two arguments are the numbers of two sockets,
     as strings: the other end of `connection`, and the lifeline, for `Pulse`. The process has neither stdin nor stdout,
-    and a session of its own, since Ctrl-C is for its parent alone."""
+    and its own session, since Ctrl-C is only for its parent."""
 
     def __init__(
         self,
@@ -62,12 +62,12 @@ class Child(subprocess.Popen[bytes]):
         environment: Mapping[str, str] | None = None,
         main_thread_works: bool = False,
     ) -> None:
-        """It inherits the `descriptors`, and ends with the thread that calls this. If it is the main thread that works
-        in it, what others do is no sign of life. Raises OSError."""
+        """It inherits the `descriptors`, and ends with the thread that calls this. With `main_thread_works`, only its
+        main thread shows signs of life. Raises OSError."""
         self.stood_still = False
-        """Whether it was killed for that."""
+        """Whether it was killed because it hung."""
         self.ended: Callable[[], None] = lambda: None
-        """Called once it has ended, by another thread."""
+        """Called by another thread once it has ended."""
         self._main_thread_works = main_thread_works
         self._began = time.monotonic()
         ours, theirs = socket.socketpair()
@@ -75,8 +75,7 @@ class Child(subprocess.Popen[bytes]):
         self.connection = Connection(ours.detach())
         try:
             with theirs, its_lifeline:
-                # Neither a fork, which would share the window, nor multiprocessing, which would run the main script
-                # anew.
+                # A fork would share the window, and multiprocessing would run the main script again.
                 numbers = str(theirs.fileno()), str(its_lifeline.fileno())
                 super().__init__(
                     _command(entry, its_lifeline, (*numbers, *arguments)),
@@ -90,14 +89,14 @@ class Child(subprocess.Popen[bytes]):
         threading.Thread(target=self._watch, args=(lifeline,), name="weft-watch", daemon=True).start()
 
     def end(self) -> None:
-        """Ends it at once, whatever it is at. May be called twice."""
+        """Ends it at once, whatever it is doing. May be called twice."""
         self.connection.close()
         self.kill()
         self.wait()
 
     @property
     def spent(self) -> float:
-        """How many seconds of the processor it has used; where that cannot be known, how long it has run."""
+        """The seconds of processor time that it has used; if that is unknown, the seconds that it has run."""
         found = _stat(f"/proc/{self.pid}/stat") if self.returncode is None else None
         return time.monotonic() - self._began if found is None else found.spent
 
@@ -108,7 +107,7 @@ class Child(subprocess.Popen[bytes]):
         self.ended()
 
     def _follow(self, lifeline: socket.socket) -> None:
-        """Waits for its end, and brings it about when it stands still."""
+        """Waits for its end, and kills it when it hangs."""
         allowed, silent, spent = 0.0, 0.0, -1.0
         while True:
             began = time.monotonic()
@@ -139,18 +138,18 @@ class Child(subprocess.Popen[bytes]):
         try:
             numbers = [str(self.pid)] if self._main_thread_works else os.listdir(tasks)
         except OSError:
-            return _told_by_ps(self.pid)
+            return _state_by_ps(self.pid)
         threads = [found for number in numbers if (found := _stat(f"{tasks}/{number}/stat")) is not None]
         if not threads:
-            return _told_by_ps(self.pid)
+            return _state_by_ps(self.pid)
         states = {each.state for each in threads}
-        # Running or waiting for its turn, for a disk, or at a debugger.
+        # Running or ready to run, waiting for a disk, or stopped by a debugger.
         return _ProcessState(bool(states & {"R", "D", "t"}), states == {"T"}, sum(each.spent for each in threads))
 
 
 def run(entry: str, *arguments: str, timeout: float) -> subprocess.CompletedProcess[bytes]:
-    """Runs a function as a child, or a module if only that is named, and gives what it wrote. Raises
-    subprocess.TimeoutExpired when it takes longer, and OSError."""
+    """Runs a function as a child, or a module if only that is named, and returns its output. Raises
+    subprocess.TimeoutExpired if it takes longer than `timeout`, and OSError."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         return subprocess.run(
@@ -164,12 +163,12 @@ def _command(entry: str, lifeline: socket.socket, arguments: tuple[str, ...]) ->
     return [*begun, *arguments, *sys.path]
 
 
-# --- how a process is -------------------------------------------------------------------------------------------------
+# --- the state of a process -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _ProcessState:
-    """How a process is. `spent` grows with what it does, in whatever unit."""
+    """The state of a process. `spent` grows with the processor time that it uses, in some unit."""
 
     is_busy: bool
     is_stopped: bool
@@ -178,14 +177,14 @@ class _ProcessState:
 
 @dataclass(frozen=True)
 class _Stat:
-    """The state of a thread or a process, as one letter, and the seconds of the processor it has used."""
+    """The state of a thread or a process, as one letter, and the seconds of processor time that it has used."""
 
     state: str
     spent: float
 
 
 def _stat(path: str) -> _Stat | None:
-    """What Linux shows of a thread or a process; None where it does not, or for one that has ended."""
+    """The state of a thread or a process on Linux; None on other systems, or if it has ended."""
     try:
         fields = Path(path).read_text().rpartition(")")[2].split()
     except OSError:
@@ -193,18 +192,18 @@ def _stat(path: str) -> _Stat | None:
     return _Stat(fields[0], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
 
 
-def _told_by_ps(process: int) -> _ProcessState:
-    """The same for a whole process, from what POSIX has: it is asked only when no sign of life has come."""
+def _state_by_ps(process: int) -> _ProcessState:
+    """The state of a whole process on any POSIX system. It is slow, and used only when no sign of life has come."""
     try:
-        told = subprocess.run(
+        state, used = subprocess.run(
             ["ps", "-o", "state=,time=", "-p", str(process)], capture_output=True, text=True, timeout=5, check=True
-        ).stdout.split()
+        ).stdout.split()[:2]
         spent = 0.0
-        for part in told[1].replace("-", ":").split(":"):
+        for part in used.replace("-", ":").split(":"):
             spent = 60 * spent + float(part)
-        return _ProcessState(told[0][0] in "RUD", told[0][0] == "T", spent)
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        # Nobody knows, and what goes on must not be interrupted.
+        return _ProcessState(state[0] in "RUD", state[0] == "T", spent)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        # Unknown: a process that may be working must not be killed.
         return _ProcessState(True, False, 0.0)
 
 
@@ -212,7 +211,7 @@ def _told_by_ps(process: int) -> _ProcessState:
 
 
 class Pulse:
-    """What a child gives its signs of life with."""
+    """Sends the signs of life of a child."""
 
     def __init__(self, lifeline: int) -> None:
         """`lifeline` is the number of the socket that it was started with."""
@@ -220,25 +219,25 @@ class Pulse:
         self._next = 0.0
 
     def beat(self) -> None:
-        """The process goes on, and says so again before long. May be called as often as anybody likes."""
+        """Sends a heartbeat if one is due. May be called as often as convenient."""
         now = time.monotonic()
         if now >= self._next:
             self._next = now + BEAT
             self._send(0.0)
 
     def allow(self, seconds: float) -> None:
-        """It may wait for something else for so many seconds, until the next sign."""
+        """Says that the process may wait for something for this many seconds, until the next sign."""
         self._next = 0.0
         self._send(seconds)
 
     def _send(self, allowed: float) -> None:
-        # A parent that does not read must not hold it up.
+        # A parent that does not read must not block it.
         with suppress(OSError):
             self._socket.send(_ALLOWED.pack(allowed), socket.MSG_DONTWAIT)
 
 
 def main() -> None:
-    """What a child does first: it binds itself to its parent, then runs what it was started for."""
+    """The start of a child: binds it to its parent, then runs its function or module."""
     entry, parent, lifeline, count, *rest = sys.argv[1:]
     arguments = rest[: int(count)]
     _end_with(int(parent), int(lifeline))
@@ -251,14 +250,14 @@ def main() -> None:
 
 
 def _end_with(parent: int, lifeline: int) -> None:
-    """Has this process killed when its parent is gone."""
+    """Arranges that this process is killed when its parent ends."""
     os.set_inheritable(lifeline, False)
     if sys.platform == "linux":
-        # Also in the middle of machine code, and where the process is stopped.
+        # This works even in the middle of machine code, and if the process is stopped.
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
-        # It was gone before it was asked for.
+        # The parent ended before the request took effect.
         os._exit(1)
     watch = socket.socket(fileno=os.dup(lifeline))
 

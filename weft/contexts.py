@@ -1,4 +1,5 @@
-"""Contexts: who consumes strands, over which coordinates they are swept, and what an output statement takes."""
+"""Contexts: the consumers of strands, with the coordinates that they sweep and the arguments of their output
+statements."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ Sweep: TypeAlias = Literal["once", "frame", "column", "row", "element"]
 
 
 def is_smoothed(coordinate: str) -> bool:
-    """Whether a coordinate is no place or time, but something from outside that is led from value to value."""
+    """Whether a coordinate is not a place or time, but an input that is smoothed from value to value."""
     return "@" in coordinate
 
 
 @dataclass(frozen=True, slots=True)
 class ContextSpec:
-    """One context. Backends refer to it by `name`; a backend may bring a row of its own."""
+    """One context. Backends refer to it by `name`; a backend may add its own."""
 
     name: str
     statements: tuple[str, ...]
@@ -26,37 +27,37 @@ class ContextSpec:
     doc: str
     example: str
     layouts: tuple[tuple[str, ...], ...] = ()
-    """The counts and names of the strands an output statement takes, e.g. `(("gray",), ("r", "g", "b"))`; empty: any
-    number, each with an optional label of its own."""
+    """The numbers and names of the strands that an output statement takes, e.g. `(("gray",), ("r", "g", "b"))`; empty:
+    any number, each with an optional label."""
     spread: tuple[str, ...] = ()
-    """The output names by which a bare instance is taken apart (`display(inst)`); else by position."""
+    """The output names by which a bare instance is taken apart (`display(inst)`); otherwise by position."""
     label_groups: Mapping[str, tuple[str, ...]] | None = None
     """Labels that stand for several places at once: `rgb:` fills r, g and b."""
     sweeps: Mapping[str, Sweep] | None = None
-    """How the base coordinates x, y, abstime and channel change; where it is not said, the time changes once a tick and
-    the others never."""
+    """How the base coordinates x, y, abstime and channel change; by default the time changes once a tick and the others
+    never."""
     counters: tuple[str, ...] = ()
-    """The counters that this context owns and reads as uniforms (`absframe`). Others derive theirs from the time."""
+    """The counters that this context owns and reads as uniforms (`absframe`). Others are derived from the time."""
     read_over: tuple[str, ...] = ()
     """The base coordinates at which other contexts may read a strand that is tied to this one."""
     merge: Literal["sum", "single", "concat"] = "concat"
-    """What several output statements to one target mean: `sum` adds them, `single` makes a second one an error,
+    """How several output statements to one target combine: `sum` adds them, `single` makes a second one an error,
     `concat` lists their values one after another."""
     targets: bool = False
     """Whether `to: "name"` may choose among several targets."""
     rate: float | None = None
-    """Ticks a second where the context has its own; None: the frame rate or sample rate of the patch."""
+    """Ticks a second, if the context has its own rate; None: the frame rate or sample rate of the patch."""
     state_rank: int | None = None
-    """Where strands with state that several contexts consume are evaluated: the smallest rank has them. State over x
+    """Of several contexts that consume a strand with state, the one with the smallest rank evaluates it. State over x
     or y prefers a context that sweeps these."""
     raster: bool = False
     """Whether x and y are derived from the time (the audio raster) instead of being swept."""
     streams: bool = False
-    """Whether it is played block by block, by a device that goes at its own pace. What comes from outside (mouse, keys,
-    parameters, strands of other contexts) is then led from each value to the next, and is swept by element."""
+    """Whether it is played block by block, by a device at its own pace. Inputs (mouse, keys, parameters, strands of
+    other contexts) are then smoothed from each value to the next, and swept by element."""
 
     in_blocks: bool = False
-    """Whether the time is given as that of the first sample of a block and the seconds `since` then."""
+    """Whether the time is the sum of that of the first sample of a block and the seconds `since` then."""
 
     def sweep_of(self, coordinate: str) -> Sweep:
         swept = (self.sweeps or {}).get(coordinate)
@@ -77,8 +78,8 @@ class ContextSpec:
         return self.sweep_of("x") == "column" and self.sweep_of("y") == "row"
 
     def by_blocks(self) -> ContextSpec:
-        """This context as devices compute it that have single precision only: what becomes of the time of a block is
-        known before, in double precision, and the time within a block is a small number."""
+        """This context for devices that have only single precision: expressions of the time of a block are computed
+        beforehand, in double precision, and the time within a block is a small number."""
         return replace(self, in_blocks=True, sweeps={**(self.sweeps or {}), "abstime": "frame", "since": "element"})
 
 
@@ -99,7 +100,7 @@ VISUAL = ContextSpec(
 )
 
 CHANNELS = ("left", "right", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
-"""The places of an `audio` statement that go to one channel each, in the order of the device's channels."""
+"""The places of an `audio` statement with one channel each, in the order of the device's channels."""
 
 AUDIO = ContextSpec(
     name="audio",
@@ -126,7 +127,7 @@ COMPUTE = ContextSpec(
 
 
 class ContextTable:
-    """The contexts that are known to one compile, in the order they were given."""
+    """The contexts of one compile, in the order in which they were given."""
 
     def __init__(self, specs: Iterable[ContextSpec] = (VISUAL, AUDIO, COMPUTE)) -> None:
         self._by_name = {spec.name: spec for spec in specs}

@@ -1,4 +1,10 @@
-"""Places in a text, diagnostics and how they are laid out; and how text from outside appears in a message."""
+"""Sources, spans and diagnostics: how every part of weft reports an error and its place, and how text from outside
+appears in a message.
+
+Such text (names, lines of a patch, paths, messages of other libraries) cannot move a terminal's cursor or reverse a
+line. Each character is counted as wide as a terminal draws it, and everything is cut to a readable length. All limits
+on lengths are here.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +19,7 @@ from heapq import nlargest
 from itertools import pairwise
 from typing import Final, Literal
 
-# How text from outside stands in what weft says: names, lines of a patch, paths of files, words of other libraries.
-#
-# None of it can move a terminal's cursor or reverse a line, each character is counted as wide as a terminal draws it,
-# and nothing is longer than a person reads. All limits on lengths are here.
+# --- text from outside, as a message shows it ---
 
 LONGEST_QUOTE: Final = 32
 """Characters of a text that a message repeats as it was typed."""
@@ -34,9 +37,9 @@ LONGEST_LINE: Final = 96
 """Columns of a line of a patch. A longer one would wrap in most terminals, and push the caret away from its place."""
 
 LONGEST_CHAIN: Final = 7
-"""Names in a chain such as a cycle; of a longer one its beginning and end are shown."""
+"""Names in a chain such as a cycle; of a longer one, the beginning and the end are shown."""
 
-# More marks than these on one letter are no writing, and reach into the lines above.
+# More marks than this on one letter are not writing, and reach into the lines above.
 _MOST_MARKS: Final = 4
 
 _WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
@@ -48,12 +51,12 @@ _JOINING: Final = range(0x1160, 0x1200)
 
 
 def visible(text: str) -> str:
-    """The text with each character that cannot be seen as its escape: `\\x1b`, `\\u202e`. Spaces stay as they are."""
+    """The text with each invisible character as its escape: `\\x1b`, `\\u202e`. Spaces stay as they are."""
     return text if text.isprintable() else "".join(map(_visible, text))
 
 
 def visible_lines(text: str) -> str:
-    """The same for a text of several lines, whose ends and tabs stay as they are."""
+    """The same for a text of several lines; line ends and tabs stay as they are."""
     return "".join(c if c in "\n\t" else _visible(c) for c in text) if not text.isprintable() else text
 
 
@@ -68,7 +71,7 @@ def _visible(character: str) -> str:
 
 @lru_cache(maxsize=4096)
 def columns_of_character(character: str) -> int:
-    """How many columns of a terminal a character that can be seen takes: 2, 1, or none for a mark on the one before."""
+    """The columns that a visible character takes in a terminal: 2, 1, or 0 for a mark on the character before."""
     if character.isascii():
         return 1
     if unicodedata.category(character) in _MARKS or ord(character) in _JOINING:
@@ -77,8 +80,8 @@ def columns_of_character(character: str) -> int:
 
 
 def columns(text: str, tab: int | None = None) -> list[str]:
-    """What each column of a terminal shows of a text: a character with its marks, a part of an escape, or nothing for
-    the right half of a wide character. A tab stays a column by itself, unless it goes to multiples of `tab`."""
+    """The text as the columns of a terminal show it: a character with its marks, a part of an escape, or an empty
+    string for the right half of a wide character. A tab stays one column, unless it goes to multiples of `tab`."""
     found: list[str] = []
     for letter in text:
         if letter == "\t":
@@ -98,7 +101,7 @@ def columns(text: str, tab: int | None = None) -> list[str]:
 
 
 def mended(row: Sequence[str]) -> list[str]:
-    """Columns that were cut out of a row, with a space for each half that is left of a wide character."""
+    """Columns that were cut out of a row, with a space in place of each half of a wide character that was cut."""
     if not row:
         return []
     is_left = [shown != "" and columns_of_character(shown[0]) == 2 for shown in row]
@@ -110,15 +113,15 @@ def mended(row: Sequence[str]) -> list[str]:
 
 
 def excerpt(line: str, first: int, last: int, width: int = LONGEST_LINE) -> tuple[str, str]:
-    """A line of a patch, cut around its range `first … last`, and the carets that stand below that range.
+    """A line of a patch, cut around its range `first … last`, and the carets below that range.
 
-    Tabs keep their place under tabs, so that the carets stay in their columns however wide tabs are drawn.
+    Tabs stay under tabs, so that the carets keep their columns however wide tabs are drawn.
     """
-    # Of a long line no more is looked at than can be shown.
+    # Of a long line, only the part that can be shown is looked at.
     start, stop = max(0, first - width), first + 2 * width
-    before, behind = columns(line[start:first]), columns(line[first:stop])
-    row = before + behind
-    at, length = len(before), max(1, min(len(columns(line[first : min(last, stop)])), len(behind)))
+    before, after = columns(line[start:first]), columns(line[first:stop])
+    row = before + after
+    at, length = len(before), max(1, min(len(columns(line[first : min(last, stop)])), len(after)))
     is_cut = len(row) > width or start > 0 or stop < len(line)
     if is_cut:
         row += [" "] * (at + 1 - len(row))
@@ -137,7 +140,7 @@ def excerpt(line: str, first: int, last: int, width: int = LONGEST_LINE) -> tupl
 
 
 def shortened(text: str, most: int) -> str:
-    """The text with its middle left out where it is longer than `most` characters."""
+    """The text, with its middle left out if it is longer than `most` characters."""
     if len(text) <= most:
         return text
     tail = (most - 1) // 3
@@ -150,7 +153,7 @@ def path_of(path: str) -> str:
 
 
 def steps_of(names: Sequence[str]) -> str:
-    """Names that lead from one to the next; of many, the first and the last ones, and how many are left out."""
+    """A chain of names; of many, the first and the last ones, and the number of those left out."""
     if len(names) > LONGEST_CHAIN + 1:
         tail = LONGEST_CHAIN // 2
         first, last = names[: LONGEST_CHAIN - tail], names[len(names) - tail :]
@@ -159,28 +162,25 @@ def steps_of(names: Sequence[str]) -> str:
 
 
 def fitting(message: str) -> str:
-    """A message of a length that can be read: long names are cut in the middle, and so is the whole."""
+    """A message of readable length: long names are cut in the middle, and so is the whole."""
     if len(message) <= LONGEST_WORD:
         return message
-    return shortened(_WORD.sub(_fitting_word, message), LONGEST_MESSAGE)
+    words = _WORD.sub(lambda w: shortened(w[0], LONGEST_PATH if "/" in w[0] else LONGEST_WORD), message)
+    return shortened(words, LONGEST_MESSAGE)
 
 
-def _fitting_word(word: re.Match[str]) -> str:
-    return shortened(word[0], LONGEST_PATH if "/" in word[0] else LONGEST_WORD)
-
-
-# Source spans, diagnostics and their rendering: what every part of weft uses to say what is wrong and where.
+# --- sources, spans and diagnostics ---
 
 MOST_SHOWN: Final = 50
-"""As many diagnostics are shown at once; of others it is told how many there are."""
+"""The most diagnostics that are shown at once; the others are only counted."""
 
 Severity = Literal["error", "warning"]
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A text that was read, with the name that people know it by: for a file, its path as it was given. Offsets count
-    code points from 0. What a `library` that ships with weft binds, a patch may bind anew."""
+    """A text with the name that people know it by: for a file, its path as it was given. Offsets count code points from
+    0. A `library` ships with weft; a patch may redefine its names."""
 
     name: str
     text: str
@@ -227,8 +227,8 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One error or warning. `related` holds further places, each with the words that belong to it. Message and hint are
-    cut to what can be read, and of many further places only the first ones are kept."""
+    """One error or warning. `related` holds further places, each with its own message. Message and hint are cut to a
+    readable length, and of many further places only the first are kept."""
 
     severity: Severity
     code: str
@@ -290,7 +290,7 @@ def _excerpt(span: Span, gutter: int) -> list[str]:
 
 
 def foremost(diagnostics: Sequence[Diagnostic]) -> tuple[tuple[Diagnostic, ...], int]:
-    """No more than a person can read, and how many are left out. Errors come before warnings, in the same order."""
+    """At most `MOST_SHOWN` diagnostics in their order, errors preferred to warnings, and the number of the others."""
     if len(diagnostics) <= MOST_SHOWN:
         return tuple(diagnostics), 0
     by_weight = sorted(range(len(diagnostics)), key=lambda at: diagnostics[at].severity != "error")
@@ -299,14 +299,14 @@ def foremost(diagnostics: Sequence[Diagnostic]) -> tuple[tuple[Diagnostic, ...],
 
 
 def event_fields(diagnostics: Sequence[Diagnostic]) -> dict[str, object]:
-    """The fields of an event that tells of diagnostics. `left_out` is there only where some are."""
+    """The fields of an event about diagnostics. `left_out` is present only if some are left out."""
     shown, left_out = foremost(diagnostics)
     fields: dict[str, object] = {"diagnostics": [d.to_json() for d in shown]}
     return {**fields, "left_out": left_out} if left_out else fields
 
 
 class WeftError(Exception):
-    """What stops a piece of work for a reason that the user can mend. Carries at least one diagnostic."""
+    """Some work failed for a reason that the user can fix. Carries at least one diagnostic."""
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         super().__init__(*diagnostics)
@@ -325,7 +325,7 @@ def error(
 
 
 def fault(what: str, failure: BaseException) -> Diagnostic:
-    """What to say about a failure that is not the user's: `what` is a sentence that says what was being done."""
+    """The diagnostic for a failure that is a bug in weft; `what` is a sentence that says what was being done."""
     if is_out_of_memory(failure):
         return out_of_memory(what, failure)
     words = f"{what} ({type(failure).__name__}: {failure})"
@@ -333,12 +333,13 @@ def fault(what: str, failure: BaseException) -> Diagnostic:
 
 
 def is_out_of_memory(failure: BaseException) -> bool:
-    """Whether something failed since there is no memory left, which a thread needs too for its stack."""
+    """Whether something failed because there is no memory left; a new thread also needs some for its stack."""
     return isinstance(failure, MemoryError) or "can't start new thread" in str(failure)
 
 
 def out_of_memory(what: str, failure: BaseException) -> Diagnostic:
-    """What to say about a failure that `is_out_of_memory`. What asks for much says how much."""
+    """The diagnostic for a failure that `is_out_of_memory`, with the message of the failure, which may say how much
+    memory was asked for."""
     asked = str(failure)
     words = f"{what}: it ran out of memory" + (f" ({asked[0].lower()}{asked[1:]})" if asked else "")
     hint = "remember fewer ticks, make the picture smaller, or end other programs"
@@ -350,16 +351,16 @@ class Report:
     """Collects the diagnostics of one compile, so that one problem does not hide the next."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
-    _said: set[Diagnostic] = field(init=False, repr=False, compare=False)
+    _seen: set[Diagnostic] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._said = set(self.diagnostics)
+        self._seen = set(self.diagnostics)
 
     def add(self, found: Iterable[Diagnostic]) -> None:
-        """Adds diagnostics, leaving out what was said already."""
+        """Adds diagnostics, leaving out repetitions."""
         for diagnostic in found:
-            if diagnostic not in self._said:
-                self._said.add(diagnostic)
+            if diagnostic not in self._seen:
+                self._seen.add(diagnostic)
                 self.diagnostics.append(diagnostic)
 
     def has(self, code: str) -> bool:
@@ -377,7 +378,7 @@ class Report:
         return [d for d in self.diagnostics if d.severity == "error"]
 
     def __iter__(self) -> Iterator[Diagnostic]:
-        """File by file, in the order of the text; what has no place comes last."""
+        """The diagnostics file by file, in the order of the text; those without a place come last."""
         files = {d.span.source: n for n, d in reversed(list(enumerate(self.diagnostics))) if d.span}
         last = (len(self.diagnostics), 0)
         return iter(sorted(self.diagnostics, key=lambda d: (files[d.span.source], d.span.start) if d.span else last))
@@ -388,7 +389,7 @@ class Report:
             raise WeftError(*self)
 
 
-# Comparing two names letter by letter takes long, so that of many names only the likely ones are compared.
+# Comparing two names letter by letter takes long, so of many names only this number of likely ones is compared.
 _LIKELY: Final = 8
 
 
@@ -404,5 +405,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _pairs(name: str) -> frozenset[str]:
-    """The letters of a name and its pairs of neighbours, most of which a misspelt name shares."""
+    """The letters of a name and its pairs of neighbouring letters, most of which a misspelt name shares."""
     return frozenset([*name, *map("".join, pairwise(name))])

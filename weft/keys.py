@@ -1,8 +1,7 @@
-"""The names of keys and of what a mouse does: what a patch writes behind `key@` and `mouse@`, and which keys steer
-the tool.
+"""The names of keys and mouse inputs that a patch writes after `key@` and `mouse@`, and the keys that control the tool.
 
-The numbers are GLFW's, which its interface guarantees; no device library is imported here, so that the language can
-know the names without one.
+The numbers are GLFW's, which its interface guarantees; no device library is imported here, so that the language knows
+the names without one.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-# Keys that stand for themselves: GLFW numbers them as ASCII does the upper-case letters and the digits.
+# Keys that stand for themselves: their GLFW numbers are the ASCII codes of the upper-case letters and the digits.
 _LETTERS_AND_DIGITS = {c: (ord(c.upper()),) for c in string.ascii_lowercase + string.digits}
 
 # A name may belong to several keys: both shift keys are `shift`.
@@ -50,12 +49,11 @@ _NAMED = {
 _FUNCTION_KEYS = {f"f{n}": (289 + n,) for n in range(1, 13)}
 
 KEYS: Mapping[str, tuple[int, ...]] = MappingProxyType({**_LETTERS_AND_DIGITS, **_NAMED, **_FUNCTION_KEYS})
-"""Every key's name with the GLFW numbers of the keys that bear it."""
-
+"""Every key's name, with the GLFW numbers of the keys that have it."""
 
 
 class InputSpec(NamedTuple):
-    """What there is to know of a strand that a hand moves: one sentence, and an expression that shows it at work."""
+    """The documentation of an input by hand: one sentence, and an example."""
 
     doc: str
     example: str
@@ -71,10 +69,10 @@ MOUSE: Mapping[str, InputSpec] = MappingProxyType(
         "wheel": InputSpec("turns of the wheel so far, counted up away from you", "sin(me@x * (10 + mouse@wheel))"),
     }
 )
-"""What a patch may write behind `mouse@`."""
+"""The inputs that a patch may write after `mouse@`."""
 
 ANY_KEY = InputSpec("1 while the key is held, else 0", "if key@space then 1 else me@x")
-"""What a patch reads as `key@a`, whatever the key."""
+"""The input `key@a`, for any key."""
 
 _NAME_OF_NUMBER = {number: name for name, numbers in KEYS.items() for number in numbers}
 _NAME_OF_LABEL = {
@@ -93,14 +91,14 @@ TOOL_KEYS: Mapping[str, str] = MappingProxyType(
         "escape": "leave",
     }
 )
-"""The keys that steer the tool, each with the command that it gives."""
+"""The keys that control the tool, each with its command."""
 
 
 def key_name(number: int, label: str | None = None) -> str | None:
     """The name of the key with this GLFW number, or None for one without a name.
 
-    `label` is what the player's keyboard layout types with it. It wins where it is a known character: GLFW numbers
-    a key by its place on a US keyboard, and a player looks at what is printed on it.
+    `label` is the character that the player's keyboard layout types with it. A known character wins: GLFW numbers a key
+    by its place on a US keyboard, but a player looks at what is printed on it.
     """
     if label and number < 128:
         name = _NAME_OF_LABEL.get(label.lower())

@@ -1,4 +1,4 @@
-"""The name of a strand, as a patch writes it; and that of the picture which it is seen as from elsewhere."""
+"""The name of a strand, as a patch writes it, and the name of the picture as which other contexts read it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class StrandRef(NamedTuple):
 
 
 def view_of(strand: StrandRef) -> str:
-    """What the picture of a strand is called, among pictures from files."""
+    """The name of the picture of a strand, among pictures from files."""
     return f"<{strand}>"
 
 
 def is_view(picture: str) -> bool:
-    """Whether a picture is that of a strand."""
+    """Whether a picture is the view of a strand."""
     return picture.startswith("<") and picture.endswith(">")
 
 
 def viewed(picture: str) -> StrandRef:
-    """The strand that a picture is of."""
+    """The strand of a view."""
     instance, _, output = picture[1:-1].partition("@")
     return StrandRef(instance, output)

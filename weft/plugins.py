@@ -1,7 +1,7 @@
-"""What packages bring along: backends, by the entry point `weft.backends`, and with them contexts.
+"""Plugins: packages add backends by the entry point `weft.backends`, and contexts with them.
 
-A backend imports numpy, and perhaps a device's library. A package spares the commands that run nothing from that if it
-names its context by itself, by an entry point `weft.contexts` of the same name.
+A backend imports numpy, and perhaps a device's library. Commands that run nothing need not import them if the package
+names its context separately, by an entry point `weft.contexts` of the same name.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ def backend_points() -> list[EntryPoint]:
 
 
 def load_backend(point: EntryPoint) -> Any:
-    """The class of a backend. A point names it, or what makes it. Raises whatever goes wrong with that."""
+    """The class of a backend. The entry point names the class, or a function that returns it. Raises any exception of
+    the package."""
     found = point.load()
     return found if isinstance(found, type) else found()
 
 
 def context_table() -> ContextTable:
-    """All contexts, for commands that run nothing. Packages that cannot be loaded are left out: the commands that run
-    something say why."""
+    """All contexts, for commands that run nothing. Packages that cannot be loaded are left out; commands that run
+    something report why."""
     specs: dict[str, ContextSpec] = {spec.name: spec for spec in (VISUAL, AUDIO, COMPUTE)}
     alone = {point.name: point for point in _points(CONTEXTS)}
     for point in backend_points():

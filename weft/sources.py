@@ -1,4 +1,4 @@
-"""What each source takes, gives, and over which axes: the rows behind `load`, `camera`, `mic`, `fft` and the rest."""
+"""The table of sources (`load`, `camera`, `mic`, `fft`, …): their parameters, outputs and axes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 NOT_READABLE = "cannot be read by this version of weft yet"
-"""What is said of a source, or a kind of file, that has no reader."""
+"""The message about a source, or a kind of file, that has no reader."""
 
 LEFT_OUT = "the statements that need it are left out"
 
-# What an argument of a source must be: a constant string, a constant number, or a strand that is analysed.
+# The kind of an argument: a constant string, a constant number, or a strand that is analysed.
 ArgumentKind: TypeAlias = Literal["text", "number", "strand"]
 
 
@@ -39,9 +39,9 @@ class MediaKind:
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """One source. `axes` are the coordinates it is sampled over, in the order of a positional remap: base coordinates,
-    or names of its own (`band`'s `k`). `owner` is the one context that can read it; None: every context can.
-    `media` lists what kinds of file it reads, if it reads files; these then give outputs and axes."""
+    """One source. `axes` are the coordinates over which it is sampled, in the order of a positional remap: base
+    coordinates, or its own (`band`'s `k`). `owner` is the only context that can read it; None: every context can.
+    `media` lists the kinds of file that it reads; they then determine outputs and axes."""
 
     name: str
     params: tuple[SourceParam, ...]
@@ -54,7 +54,7 @@ class SourceSpec:
 
     @property
     def is_readable(self) -> bool:
-        """Whether this version can read it, or some kind of file of it."""
+        """Whether this version can read it, or some of its kinds of file."""
         return any(media.is_readable for media in self.media)
 
 

@@ -1,8 +1,7 @@
 """Recursion without the interpreter's stack: a recursive function written as a generator, run on a list.
 
-Where a function would call itself, it yields the call (`value = yield self.value(node.left)`); `run` keeps the calls
-that wait in a list, so that depth costs memory only. Exceptions travel through the waiting calls as they would through
-frames.
+Instead of calling itself, a function yields the call (`value = yield self.value(node.left)`); `run` keeps the waiting
+calls in a list, so that depth costs only memory. Exceptions travel through the waiting calls as through frames.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
-# A call that may wait for other calls. What `yield` gives back is the awaited call's result, whose type the type
-# checker cannot follow through the list.
+# A call that may wait for other calls. `yield` returns the result of the awaited call, whose type the type checker
+# cannot follow through the list.
 Task: TypeAlias = Generator["Task[Any]", Any, T]
 
 

@@ -98,7 +98,7 @@ def test_the_memory_of_a_device_is_what_it_may_work_with(own: AppleDevice) -> No
 
 
 def test_what_cannot_be_had_is_told_in_words(own: AppleDevice) -> None:
-    with pytest.raises(AppleError, match="has not given a function thrice"):
+    with pytest.raises(AppleError, match="cannot provide a function thrice"):
         own.kernel(DOUBLE).function("thrice")
     with pytest.raises(AppleError, match=r":7:\d+: error: .*nowhere"):
         own.kernel(DOUBLE.replace("values[id] =", "nowhere ="))

@@ -20,8 +20,8 @@ from tests.support.tolerances import LEVELS
 from weft.backends.executor import Pictures
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
-from weft.backends.native import executor as native_executor
-from weft.backends.native.executor import NativeCode, NativeExecutor, llvm
+from weft.backends.native import executor as native_executor, llvm
+from weft.backends.native.executor import NativeCode, NativeExecutor
 from weft.backends.native.llvm import ArgumentBlock
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import Kernel

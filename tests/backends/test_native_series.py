@@ -21,7 +21,8 @@ from tests.support.series import (  # fmt: skip
 from tests.support.tolerances import SERIES, WAVES
 from weft.backends.launch import Even, Launch, StreamCoords
 from weft.backends.memory import StateMemory
-from weft.backends.native.executor import NativeExecutor, llvm
+from weft.backends.native import llvm
+from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.series import SeriesCode, SeriesExecutable
 from weft.backends.vector.executor import VectorExecutable
 from weft.backends.vm import ReferenceExecutor

@@ -10,11 +10,11 @@ import pytest
 from tests.support.gl import Graphics, graphics
 from tests.support.parity.cases import case_of_seed
 from tests.support.tolerances import DOUBLE
-from weft.backends import prologue_code
+from weft.backends import prologue
 from weft.backends.base import Env, as_array
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
-from weft.backends.native.executor import llvm
+from weft.backends.native import llvm
 from weft.backends.prologue import Once, PrologueCode
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
@@ -38,7 +38,7 @@ LONG = "+".join(f"sin(me@time * {n}.5 + {n})" for n in range(40))
 
 @pytest.fixture(autouse=True)
 def all_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prologue_code, "_WORTH_CODE", -1)
+    monkeypatch.setattr(prologue, "_WORTH_CODE", -1)
 
 
 def built(text: str) -> CompiledProgram:
@@ -51,7 +51,7 @@ def kernel_of(text: str) -> Kernel:
 
 def both(kernel: Kernel) -> tuple[Once, Once, PrologueCode]:
     """It interpreted, and as machine code that has come from another process."""
-    code = prologue_code.prologue_code(kernel)
+    code = prologue.prologue_code(kernel)
     assert code is not None
     plain, fast = Once(kernel), Once(kernel)
     fast.exchange(pickle.loads(pickle.dumps(code)))
@@ -67,7 +67,7 @@ def test_generated_programs_have_the_same_numbers() -> None:
     compared = different = 0
     for seed in range(PROGRAMS):
         case = case_of_seed(seed)
-        if prologue_code.prologue_code(case.kernel) is None:
+        if prologue.prologue_code(case.kernel) is None:
             continue
         plain, fast, code = both(case.kernel)
         mine, its = (StateMemory(case.kernel.slots, case.launches[0].shape) for _ in range(2))
@@ -116,15 +116,15 @@ def test_what_asks_others_or_reads_images_is_interpreted() -> None:
     reads = "i<v> = prev(i@v) * 0.5 + me@x\ndisplay(i@v(me@x ~ 0.5, me@y ~ 0.5) * me@x)\n"
     for text in (asks, reads):
         kernels = [unit.kernel for unit in built(text).units if unit.subgraph.context == "visual"]
-        codes = [prologue_code.prologue_code(kernel) for kernel in kernels]
+        codes = [prologue.prologue_code(kernel) for kernel in kernels]
         fields = [field for code in codes if code is not None for field in code.layout.fields]
         assert not any(type(field).__name__ in ("Ring", "Cell") for field in fields)
-    assert prologue_code.prologue_code(kernel_of("display(me@x)")) is None
+    assert prologue.prologue_code(kernel_of("display(me@x)")) is None
 
 
 def test_only_what_takes_long_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert prologue_code.prologue_code(kernel_of("display(sin(me@time) * me@x)")) is None
+    assert prologue.prologue_code(kernel_of("display(sin(me@time) * me@x)")) is None
     assert Once(kernel_of("display(sin(me@time) * me@x)")).tier is None
     kernel = kernel_of(f"display(({LONG}) * me@x)")
     _, fast, _ = both(kernel)

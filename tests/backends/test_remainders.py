@@ -17,7 +17,8 @@ from tests.support.metal.executor import MetalExecutor, device
 from weft.backends.executor import Executor
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
-from weft.backends.native.executor import NativeExecutor, llvm
+from weft.backends.native import llvm
+from weft.backends.native.executor import NativeExecutor
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.native.target import ISAS

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import compiled
-from weft.backends.native.executor import llvm
+from weft.backends.native import llvm
 from weft.codegen.native.module import emit, suits
 from weft.codegen.native.target import ISAS, TIERS, Isa
 from weft.ir.expr import Lowered

@@ -161,7 +161,7 @@ def test_feeds_survive_json_and_show_in_the_text() -> None:
 def test_only_what_comes_from_outside_is_a_coordinate_beside_the_base_ones() -> None:
     e = Exprs()
     verify(lowered(e.coord("mouse@x") + 1, context="audio"))
-    with pytest.raises(MalformedError, match="no base coordinate"):
+    with pytest.raises(MalformedError, match="not a base coordinate"):
         verify(lowered(e.coord("mouse"), context="audio"))
 
 

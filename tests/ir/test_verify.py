@@ -70,10 +70,10 @@ def test_operations(op, count, words):
 @pytest.mark.parametrize(
     ("op", "attr", "words"),
     [
-        ("const", 1, "no float"),
-        ("coord", "time", "no base coordinate"),
+        ("const", 1, "not a float"),
+        ("coord", "time", "not a base coordinate"),
         ("bits", 1 << 32, "32 bits"),
-        ("uniform", None, "no str"),
+        ("uniform", None, "not a str"),
         ("state", SlotPlane("v/p", 0), "operands"),
     ],
 )
@@ -100,7 +100,7 @@ def test_a_loop_is_read_by_its_values_only():
     fails(lowered(loop), "loop_out")
     fails(lowered(node("neg", loop.value)), "loop_out")
     fails(lowered(node("loop_out", loop.value, attr=1)), "fewer values")
-    fails(lowered(node("loop_out", e.expr(1), attr=0)), "no loop")
+    fails(lowered(node("loop_out", e.expr(1), attr=0)), "not a loop")
 
 
 def test_levels_grow_inwards():

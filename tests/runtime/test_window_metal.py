@@ -242,5 +242,5 @@ def test_a_launch_that_failed_is_told_by_the_next(
 
 
 def test_memory_that_is_lacking_is_told_in_words(loader: ProgramLoader) -> None:
-    with pytest.raises(AppleError, match="Metal has not given memory for 1099511627776 bytes"):
+    with pytest.raises(AppleError, match="Metal cannot provide memory for 1099511627776 bytes"):
         loader.window_device().buffer(1 << 40)

@@ -1,8 +1,8 @@
-"""The work that one compile may take, as a number of steps, so that a text is refused on every machine or on none.
+"""The work that one compile may take, counted in steps, so that a text is refused on every machine or on none.
 
 A short text can ask for any amount of work: loops within loops, spindles that call one another twice, remaps of
-remaps. All parts of a compile whose work can grow faster than the text draw on one budget, and whoever spends the last
-step is told at the loop, call or strand that used most of it.
+remaps. All parts of a compile whose work can grow faster than the text draw on one budget. When it is spent, the error
+points at the loop, call or strand that used most of it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from weft.errors import Span, WeftError, error
 
 MOST_STEPS: Final = 1_200_000
-"""A step takes about a microsecond, so that the whole budget is spent in less than two seconds."""
+"""A step takes about a microsecond, so the whole budget is spent in less than two seconds."""
 
 TOO_LARGE: Final = "program-too-large"
-"""The code of the diagnostic about a budget that is spent."""
+"""The code of the diagnostic when the budget is spent."""
 
 Kind: TypeAlias = Literal["loop", "call", "strand", "statement"]
 
-# One of so many parts of the budget is much.
+# A part of the text is large if it takes a quarter of the budget.
 _LARGE: Final = 4
 
-# What to do about it, in the words of a hint.
-_OF_STRANDS: Final = "each remap and each call evaluates anew what is below it, and each noise is long: use fewer"
+_OF_STRANDS: Final = "each remap and each call evaluates again what is below it, and each noise is long: use fewer"
 _HINTS: Final[Mapping[Kind, str]] = MappingProxyType(
     {
         "loop": "make it shorter, or nest fewer loops: a loop with memory is written out step by step",
@@ -45,7 +44,7 @@ class _Site(NamedTuple):
 
 
 class _Within:
-    """Has a part of the text be one that is being evaluated; plain, since all strands and calls go through it."""
+    """Marks a part of the text as being evaluated. A plain class for speed: all strands and calls go through it."""
 
     __slots__ = ("_budget", "_site")
 
@@ -68,7 +67,7 @@ class Budget:
     def __init__(self, most: int = MOST_STEPS) -> None:
         self._most = most
         self._of_loops: dict[Span, int] = {}
-        """What loops have spent that are not being evaluated."""
+        """The steps spent by loops that are not being evaluated at the moment."""
         self.sites: list[_Site] = []
         self.spent = 0
 
@@ -82,26 +81,24 @@ class Budget:
         return tuple(site.span for site in self.sites if site.kind == "loop")
 
     def spend(self, steps: int, span: Span | None = None) -> None:
-        """Takes steps from the budget, for the text at `span` if no part of the text is being evaluated.
-
-        Raises WeftError if there are not as many left.
-        """
+        """Takes steps from the budget, for the text at `span` if no part of the text is being evaluated. Raises
+        WeftError if the budget has fewer left."""
         self.spent += steps
         if self.spent > self._most:
             raise self._refusal(span)
 
     def within(self, span: Span, kind: Kind) -> _Within:
-        """For a `with` statement: what is spent in it is spent by this part of the text."""
+        """For a `with` statement: the steps spent in it count for this part of the text."""
         return _Within(self, _Site(span, kind, self.spent))
 
     def credit(self, loops: Iterable[Span], steps: int) -> None:
-        """Notes what was spent because of loops."""
+        """Notes steps that were spent because of loops."""
         for loop in loops:
             self._of_loops[loop] = self._of_loops.get(loop, 0) + steps
 
     def _refusal(self, span: Span | None) -> WeftError:
-        """Blames the innermost part that has used a quarter of the budget, and of loops within each other the
-        outermost; what is left at the end may be for memory that such a loop has asked for."""
+        """Blames the innermost part that has used a quarter of the budget, and the outermost of nested loops. If no
+        such part is being evaluated, it blames the most expensive loop: the slots of a loop are evaluated later."""
         sites = self.sites
         at = next((n for n in reversed(range(len(sites))) if self._is_large(sites[n])), None)
         while at and sites[at].kind == sites[at - 1].kind == "loop":

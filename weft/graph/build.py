@@ -1,4 +1,4 @@
-"""From a patch to its render graph."""
+"""From a patch to its render graph: checks every statement, and finds what every strand reads and remembers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from weft.syntax.ast import (
     Argument, BodyStatement, Bundle, Call, Expression, Name, SpindleDefinition, Text, Walkable, walk
 )
 
-# Mistakes that come to light within a spindle of the library are told at the call that made them: nobody can mend the
-# library, and few want to read it.
+# --- errors in a library, reported at the call that caused them: users cannot change the library ---
 
 
 def at_the_call(found: Diagnostic, patch: Patch, within: Walkable | None) -> Diagnostic:
-    """The same diagnostic at the call that led there, which is looked for `within` an expression or statement, or at
-    all of that where it may be one of several; as it is if it does not lie in the library, or no call is found."""
+    """A diagnostic inside a library, moved to the call that led there. The call is looked for `within` an expression or
+    statement; if it may be one of several, the diagnostic is at all of `within`. It stays unchanged if it is not inside
+    a library, or no call is found."""
     if found.span is None or not found.span.source.library or within is None:
         return found
     blamed = _around(found.span, patch)
@@ -59,7 +59,7 @@ def value_of(output: OutputDefinition) -> Walkable | None:
 
 
 def _around(span: Span, patch: Patch) -> SpindleDefinition | None:
-    """The spindle whose definition a place lies in."""
+    """The spindle whose definition contains a place."""
     for spindle in patch.spindles.values():
         whole = spindle.span
         if whole.source is span.source and whole.start <= span.start and span.end <= whole.end:
@@ -67,7 +67,7 @@ def _around(span: Span, patch: Patch) -> SpindleDefinition | None:
     return None
 
 
-# What an output statement consumes: one strand for each place that its context has.
+# --- what an output statement consumes: one strand for each place of its context ---
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,8 +84,8 @@ class SinkPart:
 
 
 def sink_parts(sink: SinkStatement, resolver: Resolver) -> list[SinkPart]:
-    """The strands of an output statement, in the order of its context's places. Raises WeftError for what it cannot
-    take."""
+    """The strands of an output statement, in the order of its context's places. Raises WeftError for arguments that it
+    cannot take."""
     args = [a for a in sink.statement.args if not (a.label == "to" and sink.spec.targets)]
     for arg in args:
         if isinstance(arg.value, Text):
@@ -129,7 +129,7 @@ def _laid_out(sink: SinkStatement, args: list[Argument], resolver: Resolver) -> 
         names = (positional[position],) if arg.label is None else _labelled(sink.spec, arg)
         for i, name in enumerate(names):
             if name in filled and [a.label for a in args].count(arg.label) > 1:
-                continue  # the parser has said so
+                continue  # the parser has reported it
             if name in filled:
                 raise error("duplicate-argument", f'"{name}" is given twice', arg.span)
             filled[name] = (name, arg.value, Spread(names, i) if len(names) > 1 else None)
@@ -161,7 +161,7 @@ def _single(sink: SinkStatement, arg: Argument, resolver: Resolver) -> list[_Pla
 
 
 def _layout_of(sink: SinkStatement, count: int, args: list[Argument]) -> tuple[str, ...]:
-    """The places that positional arguments fill: those of the layout with as many places as strands are given."""
+    """The places that positional arguments fill: those of the layout with as many places as there are strands."""
     labelled = sum(len(_labelled(sink.spec, a)) for a in args if a.label is not None)
     layout = next((lay for lay in sink.spec.layouts if len(lay) == count + labelled), None)
     if layout is None:
@@ -187,22 +187,22 @@ def _layouts(spec: ContextSpec) -> str:
     return f"{', '.join(counts[:-1])} or {counts[-1]} strands" if len(counts) > 1 else f"{counts[0]} strands"
 
 
-# The render graph of a patch: every statement is checked, every strand learns what it reads and remembers.
+# --- the graph ---
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class _Attempt:
-    """Does one piece of work after another, and reports what is wrong with each."""
+    """Does one piece of work after another, and reports the errors of each."""
 
     patch: Patch
     report: Report
     budget: Budget
 
     def __call__(self, work: Callable[[], T], within: Walkable | None = None) -> T | None:
-        """The result of some work on an expression or statement; None where it failed, or nothing is left to do it
-        with, which has been told once then."""
+        """The result of some work on an expression or statement; None if it failed, or if the budget is spent, which is
+        reported only once."""
         if self.budget.is_spent:
             return None
         try:
@@ -216,14 +216,14 @@ class _Attempt:
 
 @dataclass
 class _Findings:
-    """What elaboration found out about every strand and sink."""
+    """The results of elaborating every strand and sink."""
 
     elaborator: Elaborator[Shape]
     parts: dict[str, list[SinkPart]] = field(default_factory=dict)
 
 
 def build_graph(patch: Patch, contexts: ContextTable, report: Report, budget: Budget | None = None) -> RenderGraph:
-    """Checks all of a patch and builds its render graph. What is wrong is reported; the graph then lacks it."""
+    """Checks all of a patch and builds its render graph. Parts with errors are reported and left out."""
     budget = budget or Budget()
     domain = ShapeDomain()
     attempt = _Attempt(patch, report, budget)
@@ -260,9 +260,9 @@ def _finish(
 
 
 def _settle_state(elaborator: Elaborator[Shape], domain: ShapeDomain, attempt: _Attempt) -> None:
-    """Finds the planar slots: what a slot keeps may depend on other slots and on itself, so that those found planar can
-    make others so. Nothing else that elaboration finds out depends on this, so only the state is evaluated again:
-    forwards and backwards in turn, since slots may stand before or behind those that they read."""
+    """Finds the planar slots. A slot may depend on other slots and on itself, so a slot found planar can make others
+    planar, and the state is evaluated until no more are found. Nothing else depends on this. The order is reversed
+    each time, since a slot may come before or after those that it reads."""
 
     def see(key: str, shape: Shape) -> None:
         if shape.over & PLANE:
@@ -279,7 +279,7 @@ def _settle_state(elaborator: Elaborator[Shape], domain: ShapeDomain, attempt: _
 
 
 def _check_uncalled(patch: Patch, elaborator: Elaborator[Shape], attempt: _Attempt) -> None:
-    """Every statement of every spindle is checked, called or not, with arguments about which nothing is known."""
+    """Checks every statement of every spindle, called or not, with arguments about which nothing is known."""
     for spindle in patch.spindles.values():
         if not spindle.span.source.library:
             _check_body(spindle, elaborator, attempt)
@@ -293,16 +293,16 @@ def _check_body(spindle: SpindleDefinition, elaborator: Elaborator[Shape], attem
     steps: list[tuple[BodyStatement, Scope]] = []
     enter = partial(elaborator.resolver.enter, spindle, arguments, scope, scope.path, spindle.name.span)
     with elaborator.budget.within(spindle.name.span, "strand"):
-        attempt(partial(enter, lambda statement, behind: steps.append((statement, behind))))
-    for statement, behind in steps:
+        attempt(partial(enter, lambda statement, after: steps.append((statement, after))))
+    for statement, after in steps:
         for name in elaborator.resolver.ordinals.assigned([statement]):
-            members = partial(_members, behind.locals.get(name), name not in outputs, elaborator.resolver)
+            members = partial(_members, after.locals.get(name), name not in outputs, elaborator.resolver)
             for member in attempt(members, statement) or ():
                 attempt(partial(elaborator.evaluate, member, scope.path, OWN, statement.span), statement)
 
 
 def _members(local: Local | None, several: bool, resolver: Resolver) -> Sequence[Member]:
-    """The strands that a local of a body is: a name that is no output may stand for several."""
+    """The strands of a local of a body: a name that is not an output may stand for several."""
     group = local if isinstance(local, StrandGroup) else None
     if several and isinstance(local, Closure):
         group = resolver.group(local.value, local.scope)
@@ -311,35 +311,31 @@ def _members(local: Local | None, several: bool, resolver: Resolver) -> Sequence
     return () if local is None or isinstance(local, StrandGroup) else (local,)
 
 
-def _all_slots(elaborator: Elaborator[Shape], owner: object) -> set[str]:
-    """The slots of an owner, and those that these need to advance."""
-    return {str(key) for key in reachable(elaborator.slots_of.get(owner, ()), elaborator.slots_of)}
-
-
-def _behind(elaborator: Elaborator[Shape], owner: object) -> list[object]:
-    """The other owners whose evaluation shows what the slots of this one need to advance: these slots, and where an
-    instance shares them among its outputs, the output that was evaluated first."""
-    return sorted(reachable([owner], elaborator.behind) - {owner}, key=str)
+def _dependencies(elaborator: Elaborator[Shape], owner: object) -> list[object]:
+    """The other owners whose evaluation shows what the slots of this one need to advance: the slots, and the output
+    that was evaluated first if several outputs of an instance share them."""
+    return sorted(reachable([owner], elaborator.dependencies) - {owner}, key=str)
 
 
 def _reads(elaborator: Elaborator[Shape], owner: object) -> tuple[Edge, ...]:
     strong = elaborator.references.get(owner, {})
     edges = {ref: Edge(ref) for ref in strong}
-    for behind in _behind(elaborator, owner):
-        for ref in elaborator.references.get(behind, {}):
+    for dependency in _dependencies(elaborator, owner):
+        for ref in elaborator.references.get(dependency, {}):
             edges.setdefault(ref, Edge(ref, weak=True))
     return tuple(edges.values())
 
 
 def _sources(elaborator: Elaborator[Shape], owner: object) -> dict[str, Span]:
     found = dict(elaborator.sources_of.get(owner, {}))
-    for behind in _behind(elaborator, owner):
-        found.update(elaborator.sources_of.get(behind, {}))
+    for dependency in _dependencies(elaborator, owner):
+        found.update(elaborator.sources_of.get(dependency, {}))
     return found
 
 
 def _fact(ref: StrandRef, elaborator: Elaborator[Shape], planar: set[str]) -> Fact:
-    keys = _all_slots(elaborator, ref)
+    # The slots of the strand, and those that these need to advance.
+    keys = {str(key) for key in reachable(elaborator.slots_of.get(ref, ()), elaborator.slots_of)}
     owners = [SOURCES[name].owner for name in _sources(elaborator, ref)]
     return Fact(
         slots=frozenset(keys),

@@ -1,4 +1,8 @@
-"""The domains that elaboration computes over, and the one of shapes: what a value depends on."""
+"""The domains that elaboration computes over.
+
+Elaboration gives names, spindles, remaps, loops and state their meaning once; a domain decides what the values are:
+shapes, which say what a value depends on (`ShapeDomain`, for the render graph), or expressions (`weft.ir.lower`).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from weft.ops import OPS
 from weft.sources import SourceSpec
 from weft.syntax.ast import Call
 
-# The settings of the environment: what `me<field> = number` may set, with defaults and ranges.
+# --- settings: what `me<field> = number` may set ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,32 +61,32 @@ SETTINGS: Mapping[str, SettingSpec] = MappingProxyType({row.name: row for row in
 DEFAULTS: Mapping[str, float] = MappingProxyType({row.name: row.default for row in _ROWS})
 
 # These change while a program runs (a window is resized, a picture is evaluated at another size), so kernels read them
-# as uniforms; the others are constants of a compile.
+# as uniforms. The others are constants of a compile.
 LIVE = ("width", "height")
 
 
 def fitted(settings: Mapping[str, float], room: tuple[int, int]) -> dict[str, float]:
-    """Settings with a picture that fits into `room` (width, height) and keeps its aspect; it is never made larger."""
+    """The settings with a picture that fits into `room` (width, height) and keeps its aspect. It is never enlarged."""
     width, height = settings["width"], settings["height"]
     scale = min(1.0, room[0] / width, room[1] / height)
     return {**settings, "width": max(1, round(width * scale)), "height": max(1, round(height * scale))}
 
 
-# The fields of `me`: how each derives from the base coordinates, and what a map of it moves.
+# --- the fields of `me`: how each derives from the base coordinates, and what a map of it moves ---
 
 V = TypeVar("V")
 
 BASES = ("x", "y", "abstime", "channel")
 
-# Counters step just behind the moment they count, so that a time that was rounded down still counts as its frame.
+# Counters step slightly early, so that a time that was rounded down still counts as its frame.
 _COUNTER_SLACK = 0.001
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coordinates(Generic[V]):
-    """Where a strand is evaluated: the base coordinates, and the axes that instances bring along (`c@k`), sorted.
+    """Where a strand is evaluated: the base coordinates, and the axes of instances (`c@k`), sorted.
 
-    Elaboration keeps a single object for coordinates of equal values, and compares nothing but identity."""
+    Elaboration keeps a single object for coordinates of equal values, and compares only identity."""
 
     x: V
     y: V
@@ -104,18 +108,18 @@ class Coordinates(Generic[V]):
         return (self.x, self.y, self.abstime, self.channel, *(value for _, value in self.axes))
 
     def axis(self, name: str) -> V | None:
-        """The value of an axis `instance@axis`, None where it was never mapped."""
+        """The value of an axis `instance@axis`; None if it was never mapped."""
         return next((value for axis, value in self.axes if axis == name), None)
 
     def moved(self, maps: Mapping[str, V]) -> Coordinates[V]:
-        """With other values for the bases and axes named."""
+        """The coordinates with other values for the bases and axes named."""
         x, y, abstime, channel = (maps.get(name, self.base(name)) for name in BASES)
         axes = dict(self.axes) | {name: value for name, value in maps.items() if name not in BASES}
         return Coordinates(x, y, abstime, channel, tuple(sorted(axes.items(), key=lambda item: item[0])))
 
 
 class Algebra(Protocol[V]):
-    """What deriving a field asks of a domain."""
+    """The operations of a domain that deriving a field needs."""
 
     def const(self, value: float) -> V: ...
     def op(self, name: str, *args: V) -> V: ...
@@ -164,8 +168,8 @@ class Environment(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A derived field. `inverse` gives the value of `base` at which the field is `target`, as far as it can be chosen:
-    fields of the time shift it by the difference."""
+    """A derived field. `inverse` gives a value of `base` at which the field is `target`; fields of the time shift the
+    time by the difference."""
 
     name: str
     base: str
@@ -213,8 +217,8 @@ def _counter(own: str, speed: str, wraps: bool) -> tuple[Callable[..., object], 
 def _musical(
     of_beats: Callable[[Environment[V], V], V], length: Callable[[Environment[V]], float]
 ) -> tuple[Callable[..., object], Callable[..., object]]:
-    """A field of the beats since the start, and the shift of the time that reaches another value of it; `length` is
-    how many seconds a difference of 1 in the field takes."""
+    """The value and the inverse of a field that derives from the beats since the start; `length` is the number of
+    seconds in which the field grows by 1."""
 
     def value(env: Environment[V], at: Coordinates[V]) -> V:
         return of_beats(env, env.ops("div", at.abstime, env.beat_seconds))
@@ -261,14 +265,14 @@ def _fields() -> Mapping[str, Field]:
 FIELDS = _fields()
 """The derived coordinates, which may be mapped."""
 
-# Not coordinates: a map of them would mean nothing.
+# Not coordinates: they cannot be mapped.
 FIXED_FIELDS = frozenset({"aspect", *SETTINGS})
 
 ALL_FIELDS = (*BASES, *FIELDS, *sorted(FIXED_FIELDS))
 
 
 class FieldDoc(NamedTuple):
-    """What there is to know of a field: one sentence, and an expression that shows it at work."""
+    """The documentation of a field: one sentence and an example."""
 
     doc: str
     example: str
@@ -289,11 +293,10 @@ ABOUT: Mapping[str, FieldDoc] = MappingProxyType(
         **{name: FieldDoc(setting.doc, setting.example) for name, setting in SETTINGS.items()},
     }
 )  # fmt: skip
-"""Every field, settings included, by the name behind `me@`."""
+"""Every field, settings included, by the name after `me@`."""
 
 
-# What elaboration computes with. Elaboration gives names, spindles, remaps, loops and state their meaning once; a
-# domain decides what the values are: what a strand depends on (`weft.graph.domain`), or expressions (`weft.ir.lower`).
+# --- domains ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,11 +320,12 @@ class LoopDraft(Protocol[V]):
     def carried(self) -> Sequence[V]: ...
 
     def close(self, nexts: Sequence[V]) -> bool:
-        """Takes the values that a step ends with. False: the body has to be evaluated again, with other values."""
+        """Takes the values that a step ends with. Returns False if the body has to be evaluated again, with other
+        values."""
 
     @property
     def results(self) -> Sequence[V]:
-        """What the carried values are behind the loop."""
+        """The carried values after the loop."""
 
 
 class Domain(Protocol[V]):
@@ -338,13 +342,13 @@ class Domain(Protocol[V]):
         """A value about which nothing is known."""
 
     def constant(self, value: V) -> float | None:
-        """The number that a value is at every coordinate, if it is one."""
+        """The number of a value that is the same at every coordinate; None for other values."""
 
     def call(self, value: V, name: str, local: bool) -> None:
-        """Notes what the patch calls a value: the name of a strand, or of a `local` of a spindle."""
+        """Notes the name of a value in the patch: that of a strand, or of a `local` of a spindle."""
 
     def is_unknown(self, value: V) -> bool:
-        """Whether a value might be a constant, for all that is known: it came from an argument never given."""
+        """Whether a value might be a constant, because it depends on an argument that was never given."""
 
     def loop_level(self, value: V) -> int:
         """The level of the innermost loop whose variables a value mentions, -1 for none."""
@@ -358,13 +362,13 @@ class Domain(Protocol[V]):
         """A plane of a source at a place; `axis` is the place along its own axis."""
 
     def external(self, ref: StrandRef, at: Coordinates[V], span: Span) -> V | None:
-        """A strand that is evaluated elsewhere and read across; None where it is evaluated here."""
+        """A strand that is evaluated elsewhere and read across; None if it is evaluated here."""
 
 
-# The domain in which the render graph is built: what a value depends on, and which number it is if it is constant.
+# --- the domain of shapes ---
 
-# What a value depends on, one bit each; `UNKNOWN` marks what came from an argument that was never given. They are plain
-# numbers, because flags take many times as long to combine, and every expression is made of some.
+# What a value depends on, one bit each; `UNKNOWN` marks an argument that was never given. They are plain numbers,
+# because combining flags takes many times as long, and every expression does it.
 NOTHING = 0
 X = 1
 Y = 2
@@ -377,7 +381,7 @@ PLANE = X | Y
 
 
 class Shape(NamedTuple):
-    """What is known of a value: the bits of what it depends on, and its number if it is the same everywhere."""
+    """What is known of a value: what it depends on, in bits, and its number if it is the same everywhere."""
 
     over: int
     number: float | None = None
@@ -388,7 +392,7 @@ OWN: Coordinates[Shape] = Coordinates(Shape(X), Shape(Y), Shape(TIME), Shape(CHA
 
 @dataclass(slots=True)
 class ShapeLoop:
-    """Starts from what the carried values depend on at first, and goes on until no step adds anything."""
+    """Starts from what the carried values depend on at first, and continues until a step adds nothing."""
 
     index: Shape
     carried: list[Shape]
@@ -406,7 +410,7 @@ class ShapeLoop:
 
 @dataclass(slots=True)
 class ShapeDomain:
-    """`planar` holds the state slots that keep something over x or y, as far as earlier rounds found out."""
+    """`planar` holds the state slots that are known, from earlier rounds, to keep values over x or y."""
 
     planar: set[str] = field(default_factory=set)
 
@@ -434,7 +438,7 @@ class ShapeDomain:
         return value.number
 
     def call(self, value: Shape, name: str, local: bool) -> None:
-        """Nobody asks."""
+        """Shapes have no use for names."""
 
     def is_unknown(self, value: Shape) -> bool:
         return bool(value.over & UNKNOWN)

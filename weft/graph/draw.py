@@ -1,4 +1,4 @@
-"""The render graph for people and programs: as text, as DOT, as JSON."""
+"""The render graph written out: as text, as diagrams for Mermaid and Graphviz, as JSON."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 from weft.graph.nodes import Edge, GraphNode, RenderGraph, Sink, Strand, Subgraph
 from weft.names import StrandRef
 
-# The render graph as JSON, without loss in both directions.
+# --- JSON, without loss in both directions ---
 
 Json: TypeAlias = Any
 
 
 def to_json(graph: RenderGraph) -> Json:
-    """What `from_json` reads. Strands are named as a patch names them: `instance@output`."""
+    """The graph as data that `from_json` reads. Strands are named as in a patch: `instance@output`."""
     return {
         "nodes": [_node_to_json(node) for node in graph.nodes],
         "sinks": [_sink_to_json(sink) for sink in graph.sinks],
@@ -133,10 +133,10 @@ def _ref(name: str) -> StrandRef:
     return StrandRef(instance, output)
 
 
-# The render graph for people: as text, and as diagrams for Mermaid and Graphviz.
+# --- text and diagrams ---
 #
-# What two contexts evaluate stands in the subgraph of each. An arrow leads from what is read to its reader; it is
-# dashed where the value crosses from one subgraph into another.
+# A strand that two contexts evaluate stands in the subgraph of each. An arrow leads from a strand to its reader; it is
+# dashed if the value crosses from one subgraph into another.
 
 _UNUSED = "not evaluated"
 _NEXT_TICK = "next tick"
@@ -153,7 +153,7 @@ class _Box:
 
 @dataclass(frozen=True, slots=True)
 class _SubgraphBox:
-    """A subgraph with all that it evaluates."""
+    """A subgraph with everything that it evaluates."""
 
     title: str
     boxes: tuple[_Box, ...]
@@ -168,7 +168,8 @@ class _Arrow:
 
 
 def to_text(graph: RenderGraph) -> str:
-    """The graph as lines: subgraphs in the order in which they run, with what each strand reads, and why it is tied."""
+    """The graph as lines: the subgraphs in the order in which they run, with what each strand reads and why it is tied
+    to its context."""
     strands = graph.strands()
     blocks = [_subgraph_text(subgraph, graph) for subgraph in graph.subgraphs]
     unused = [strands[ref] for ref in _unused(graph)]
@@ -272,7 +273,7 @@ def _arrows(
 
 
 def _ids(graph: RenderGraph) -> dict[tuple[str, str], str]:
-    """A plain name for every box: names of patches may be words of the diagram's language."""
+    """A plain id for every box: names of a patch may be keywords of the diagram's language."""
     places = [(s.name, str(name)) for s in graph.subgraphs for name in (*s.strands, *s.sinks)]
     places += [(_UNUSED, str(ref)) for ref in _unused(graph)]
     return {place: f"n{number}" for number, place in enumerate(places)}

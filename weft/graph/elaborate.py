@@ -1,4 +1,8 @@
-"""Elaboration: the meaning of every construct of the language, over any domain of values."""
+"""Elaboration: the meaning of every construct of the language, over any domain of values.
+
+Everything is a function of coordinates, so an expression is evaluated *at* coordinates, which are values of the domain
+themselves. A remap evaluates what is below it at other coordinates; nothing is rewritten.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +31,11 @@ from weft.sources import SOURCES
 from weft.syntax.ast import Access, Binary, Bundle, Call, Expression, If, Index, Map, Name, Number, Remap, Text, Unary
 from weft.trampoline import Task, run
 
-# What to say about names that do not exist, and about remaps that reach what cannot be moved in time.
-
 V = TypeVar("V")
 
-# More names than this are no help.
+# --- errors: unknown outputs, and remaps of the time ---
+
+# A hint does not list more names than this.
 _MOST_LISTED = 24
 
 
@@ -42,7 +46,7 @@ def check_field(owner: str, node: Access, known: Sequence[str]) -> None:
 
 
 def no_output(owner: str, node: Access, known: Sequence[str]) -> WeftError:
-    """What to say about an access to something that is not among the known outputs."""
+    """The error for an access to an output that does not exist."""
     listed = (*BASES, *FIELDS) if owner == "me" else known
     shown = f"it has {', '.join(listed)}" if len(listed) <= _MOST_LISTED else None
     what = f"there is no {owner}@{node.output}" if owner in RESERVED else f'{owner} has no output "{node.output}"'
@@ -50,12 +54,12 @@ def no_output(owner: str, node: Access, known: Sequence[str]) -> WeftError:
 
 
 def short(ref: StrandRef) -> str:
-    """A strand as it is usually typed."""
+    """A strand as it is usually written."""
     return str(ref).removesuffix("@val")
 
 
 def time_map(maps: Sequence[Map]) -> Span | None:
-    """Where a list of maps moves the time."""
+    """The place where a list of maps moves the time; None if it does not."""
     return next((m.target.span.to(m.value.span) for m in maps if _moves_time(m.target)), None)
 
 
@@ -69,13 +73,13 @@ def along_time(axes: Sequence[tuple[str, Expression]]) -> bool:
     return any(axis == "time" for axis, _ in axes)
 
 
-# Errors that lie in a map of the time, but are found in what it reaches.
+# Errors that a map of the time causes, but that are found in the strands that it reaches.
 _ABOUT_MAPS = frozenset({"map-reaches-state", "cannot-read-across"})
 
 
 def under_map(task: Task[V], moves_time: Span | None) -> Task[V]:
-    """What lies under a remap. If that cannot be read at another time, the map is what a performer has to change, so
-    that it is shown first."""
+    """The evaluation of what a remap reaches. If that cannot be read at another time, the error is shown at the map,
+    because that is what has to be changed."""
     if moves_time is None:
         return task
     return _under_time_map(task, moves_time)
@@ -93,14 +97,14 @@ def _under_time_map(task: Task[V], moved_at: Span) -> Task[V]:
     return value
 
 
-# Indexing: `bundle[i]`, where `i` is a constant or varies.
+# --- indexing: `bundle[i]`, where `i` is a constant or varies ---
 
-# What the choice of an element takes of the budget, besides its evaluation.
+# What choosing an element takes of the budget, besides its evaluation.
 _STEPS_OF_A_CHOICE = 6
 
 
 def indexed(e: Elaborating[V], node: Index, scope: Scope, at: Coordinates[V]) -> Task[V]:
-    """The element at an index: the only one asked for, or a choice among all."""
+    """The element at a constant index, or a choice among all elements."""
     index: V = yield e.value(node.index, scope, at)
     if e.resolver.is_open(node.base, scope):
         return e.domain.unknown()
@@ -134,15 +138,16 @@ def _element(
 ) -> Task[V]:  # fmt: skip
     if spreads is None:
         return e.member(group.members[place], at, node.span)
-    # What remembers does so for each place on its own.
+    # Each place has a state of its own.
     return e.value(node.base, replace(scope, path=f"{scope.path}[{place}]", spread=spreads[place]), at)
 
 
-# What names and accesses (`name@output`) stand for, as values and as the targets of maps.
+# --- names and accesses (`name@output`), as values and as the targets of maps ---
 
 
-def meant(e: Elaborating[V], node: Name | Access, scope: Scope, at: Coordinates[V]) -> Member:
-    """What a name or an access stands for, at coordinates. Raises WeftError if there is no such thing, or several."""
+def _resolve(e: Elaborating[V], node: Name | Access, scope: Scope, at: Coordinates[V]) -> Member:
+    """The strand that a name or an access stands for, at coordinates. Raises WeftError if it stands for nothing, or for
+    several strands."""
     if isinstance(node, Access):
         return _accessed(e, node, scope, at)
     found = e.resolver.strand(node, scope)
@@ -205,28 +210,26 @@ def map_target(resolver: Resolver, target: Access, scope: Scope) -> tuple[str, s
     return target.output, group.axes[target.output]
 
 
-# The meaning of expressions, over any domain of values: names, remaps, spreading, calls and instances.
-#
-# Everything is a function of coordinates, so an expression is evaluated *at* coordinates, which are values of the
-# domain themselves. A remap evaluates what is below it at other coordinates; nothing is rewritten.
+# --- expressions: names, remaps, spreading, calls and instances ---
 
-# How one plane of a slot advances: what evaluates the value that it keeps of a tick, and the loops that asked for it.
+# How one plane of a slot advances: the slot and the plane, the evaluation of the value that it keeps of a tick, and the
+# loops that asked for it.
 _Advance: TypeAlias = tuple[SlotRequest, int, Callable[[], Task[V]], tuple[Span, ...]]
-
 
 # What the evaluation of an expression or a member takes of the budget.
 _STEPS = 6
 
-# What a slot takes, besides how it advances.
+# What a slot takes of the budget, besides the evaluation of what it keeps.
 _STEPS_OF_A_SLOT = 30
 
 
 class Elaborator(Generic[V]):
     """Evaluates the strands of one patch over one domain.
 
-    Along the way it keeps, for each strand or sink under evaluation (its *owner*), what that refers to, and for each
-    state slot how it advances. `finish` evaluates the latter, for the slot as the owner. What is known by then is not
-    noted again, so that `behind` leads from each owner to its slots, and from a slot to who first asked for it.
+    Along the way it records what each *owner* refers to. An owner is the strand or sink under evaluation. It also
+    records how each state slot advances; `finish` evaluates that, with the slot as the owner. A value that is already
+    known is not evaluated again, so its references are recorded only for its first owner. `dependencies` therefore
+    leads from an owner to its slots, and from a slot to the first owner that asked for it.
     """
 
     def __init__(self, patch: Patch, domain: Domain[V], env: Environment[V], budget: Budget) -> None:
@@ -239,7 +242,7 @@ class Elaborator(Generic[V]):
         self.updates: dict[tuple[str, int], V] = {}
         self.references: dict[object, dict[StrandRef, Span]] = {}
         self.slots_of: dict[object, set[str]] = {}
-        self.behind: dict[object, set[object]] = {}
+        self.dependencies: dict[object, set[object]] = {}
         self.sources_of: dict[object, dict[str, Span]] = {}
         self._owners: list[object] = []
         self._open: set[StrandRef] = set()
@@ -259,23 +262,23 @@ class Elaborator(Generic[V]):
         return run(self._strand(ref, at, None))
 
     def expression(self, value: Expression, scope: Scope, owner: object, at: Coordinates[V]) -> V:
-        """An expression that belongs to a sink or another owner outside of the instances."""
+        """An expression that belongs to a sink or another owner that is not an instance."""
         with self._owned(owner), self.budget.within(value.span, "strand"):
             return run(self.value(value, scope, at))
 
     def evaluate(self, member: Member, owner: object, at: Coordinates[V], span: Span) -> V:
-        """What a body left in one of its names."""
+        """The value of a local of a body."""
         with self._owned(owner), self.budget.within(span, "strand"):
             return run(self.member(member, at, span))
 
     @property
     def has_pending(self) -> bool:
-        """Whether there are slots of which it is not known yet how they advance."""
+        """Whether there are slots whose advance has not been evaluated yet."""
         return bool(self._pending)
 
     def finish(self, found: Callable[[str, V], None] | None = None) -> None:
         """Evaluates how the slots advance, at their own coordinates, until no new ones turn up. `found` is called with
-        the key of a slot and what one of its planes keeps."""
+        the key of a slot and the value that one of its planes keeps."""
         while self._pending:
             slot, plane, task, loops = self._pending.pop(0)
             before = self.budget.spent
@@ -286,7 +289,7 @@ class Elaborator(Generic[V]):
                 found(slot.key, value)
 
     def restart(self, last_first: bool = False) -> None:
-        """Lets `finish` evaluate all slots anew, because the domain knows more than it did."""
+        """Lets `finish` evaluate all slots again, because the domain knows more than before."""
         self._strands.clear()
         self._locals.clear()
         self._loops.clear()
@@ -310,7 +313,7 @@ class Elaborator(Generic[V]):
             case Binary(symbol, left, right, span):
                 return self._operation(BINARY[symbol].name, (left, right), span, scope, at)
             case Name() | Access():
-                return self.member(meant(self, node, scope, at), at, node.span)
+                return self.member(_resolve(self, node, scope, at), at, node.span)
             case Call():
                 return self._call(node, scope, at)
             case Number(number, span):
@@ -334,23 +337,23 @@ class Elaborator(Generic[V]):
     ) -> Task[V]:
         values: list[V] = []
         for operand in operands:
-            known = self.at_once(operand, scope, at)
+            known = self._immediate(operand, scope, at)
             values.append((yield self.value(operand, scope, at)) if known is None else known)
         return self.domain.op(name, *values, span=span)
 
-    def at_once(self, node: Expression, scope: Scope, at: Coordinates[V]) -> V | None:
-        """The value of an expression, if it takes no evaluation: most operands are numbers, coordinates, or strands
-        whose values are known. Saves the round through the trampoline."""
+    def _immediate(self, node: Expression, scope: Scope, at: Coordinates[V]) -> V | None:
+        """The value of an expression if it is known without evaluation, which saves a round through the trampoline:
+        most operands are numbers, coordinates, or strands whose values are known."""
         match node:
             case Name() | Access():
-                return self._known(meant(self, node, scope, at), at, node.span)
+                return self._known(_resolve(self, node, scope, at), at, node.span)
             case Number(number, span):
                 return self.domain.const(number, span)
             case _:
                 return None
 
     def _known(self, member: Member, at: Coordinates[V], span: Span | None) -> V | None:
-        """The value of a member at coordinates, if it takes no evaluation."""
+        """The value of a member at coordinates, if it is known without evaluation."""
         match member:
             case StrandMember(ref):
                 return self._known_strand(ref, at, span)
@@ -370,7 +373,7 @@ class Elaborator(Generic[V]):
                 return None
 
     def member(self, member: Member, at: Coordinates[V], span: Span) -> Task[V]:
-        """A member of a group, or a local, at coordinates. `span` is where it is asked for."""
+        """A member of a group, or a local, at coordinates. `span` is the place that reads it."""
         self.budget.spend(_STEPS)
         match member:
             case StrandMember(ref):
@@ -426,7 +429,7 @@ class Elaborator(Generic[V]):
     # --- instances ------------------------------------------------------------------------------------------------
 
     def _known_strand(self, ref: StrandRef, at: Coordinates[V], span: Span | None) -> V | None:
-        """The value of a strand, if it was evaluated before. Notes that it is referred to. Raises PoisonedError."""
+        """The value of a strand, if it was evaluated before. Records the reference. Raises PoisonedError."""
         if self._owners and span is not None:
             self.references.setdefault(self._owners[-1], {}).setdefault(ref, span)
         if ref in self._poisoned:
@@ -466,7 +469,7 @@ class Elaborator(Generic[V]):
         related = [(self.references[a][b], f"{short(a)} reads {short(b)} here") for a, b in pairwise(steps)]
         raise error(
             "cycle", f"{short(ref)} depends on itself: {steps_of([short(step) for step in steps])}", first,
-            "prev(…) reads the value of one tick ago, and makes feedback of it", related[:-1],
+            "prev(…) reads the value of one tick ago, which makes feedback possible", related[:-1],
         )  # fmt: skip
 
     def _defined(self, ref: StrandRef, at: Coordinates[V]) -> Task[V]:
@@ -499,14 +502,13 @@ class Elaborator(Generic[V]):
     # --- calls ----------------------------------------------------------------------------------------------------
 
     def _call(self, node: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
-        name = node.callee.id if isinstance(node.callee, Name) else ""
         match self.resolver.called(node, scope):
             case None:
                 return self._positional_remap(node, scope, at)
             case "builtin":
-                return self._builtin(node, name, scope, at)
+                return self._builtin(node, scope, at)
             case "state":
-                return memory.remember(self, name, node, scope, at)
+                return memory.remember(self, node, scope, at)
             case _:
                 return self._called(node, scope, at)
 
@@ -516,15 +518,15 @@ class Elaborator(Generic[V]):
             value: V = yield self.member(self.resolver.pick(group, scope, node.span), at, node.span)
         return value
 
-    def _builtin(self, node: Call, name: str, scope: Scope, at: Coordinates[V]) -> Task[V]:
-        spec = BUILTINS[name]
-        matched = match_arguments(name, spec.params, node.args, node.span, spec.variadic)
+    def _builtin(self, node: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
+        spec = BUILTINS[node.name]
+        matched = match_arguments(node.name, spec.params, node.args, node.span, spec.variadic)
         values: list[V] = []
         for position, argument in enumerate(matched):
             if argument is None:
                 values.append(self.domain.const(spec.params[position].default or 0.0))
             else:
-                known = self.at_once(argument, scope, at)
+                known = self._immediate(argument, scope, at)
                 values.append((yield self.value(argument, scope, at)) if known is None else known)
         return self.domain.op(spec.name, *values, span=node.span)
 
@@ -542,10 +544,9 @@ class Elaborator(Generic[V]):
         return value
 
     def _source(self, call: Call, plane: int, at: Coordinates[V], owner: str | None) -> V:
-        name = call.callee.id if isinstance(call.callee, Name) else ""
-        spec = SOURCES[name]
+        spec = SOURCES[call.name]
         if self._owners:
-            self.sources_of.setdefault(self._owners[-1], {}).setdefault(name, call.span)
+            self.sources_of.setdefault(self._owners[-1], {}).setdefault(call.name, call.span)
         axis = at.axis(f"{owner}@k") if owner and "k" in spec.axes else None
         return self.domain.source(call, spec, plane, axis, at)
 
@@ -590,11 +591,12 @@ class Elaborator(Generic[V]):
     # --- state ----------------------------------------------------------------------------------------------------
 
     def remember(self, slot: SlotRequest, updates: Sequence[Callable[[], Task[V]]]) -> None:
-        """Asks for memory; `updates` evaluate what each plane keeps of a tick, at the slot's own coordinates."""
+        """Asks for memory; `updates` evaluate the value that each plane keeps of a tick, at the slot's own
+        coordinates."""
         if self._owners:
             self.slots_of.setdefault(self._owners[-1], set()).add(slot.key)
-            self.behind.setdefault(self._owners[-1], set()).add(slot.key)
-            self.behind.setdefault(slot.key, {self._owners[-1]})
+            self.dependencies.setdefault(self._owners[-1], set()).add(slot.key)
+            self.dependencies.setdefault(slot.key, {self._owners[-1]})
         if slot.key not in self.slots:
             self.budget.spend(_STEPS_OF_A_SLOT)
             self.slots[slot.key] = slot

@@ -1,4 +1,11 @@
-"""The evaluation of what remembers and of what repeats: state and loops."""
+"""The evaluation of state and loops.
+
+A slot advances at the coordinates of its own context. A remap does not reach into it: the coordinates at which it is
+read say where it is sampled. The value that it keeps is evaluated after everything else in the tick, so in a spindle it
+may mention names that are assigned further down (`Scope.for_memory`).
+
+Loops are unrolled if both ends are constants and the whole is short or has state; other loops stay loops.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +15,21 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-from weft.errors import Span, error
+from weft.errors import Span, WeftError, error
 from weft.graph.budget import Budget
 from weft.graph.domain import Coordinates, Domain, Environment, SlotRequest
-from weft.graph.resolve import STEP_SIZE, Resolver, assigned_value
+from weft.graph.resolve import STEP_SIZE, Resolver, assigned_value, unnamed_cache
 from weft.graph.scope import CacheMember, Closure, Fixed, Member, Scope, match_arguments
 from weft.ops import BUILTINS, ieee
 from weft.ops.state import STATE
 from weft.syntax.ast import Assignment, Bundle, Call, CallBinding, Expression, For, Name, Number
 from weft.trampoline import Task
 
-# What the parts of elaboration that have files of their own need of the elaborator.
-
 V = TypeVar("V")
 
 
 class Elaborating(Protocol[V]):
-    """The elaborator, as what is written beside it sees it."""
+    """What the parts of elaboration outside of `Elaborator` need of it."""
 
     @property
     def domain(self) -> Domain[V]: ...
@@ -45,27 +50,23 @@ class Elaborating(Protocol[V]):
     def remember(self, slot: SlotRequest, updates: Sequence[Callable[[], Task[V]]]) -> None: ...
 
 
-# The builtins that remember, in terms of slots: what each keeps of a tick, and what it reads of earlier ones.
-#
-# A slot advances at the coordinates of its own context. A remap does not reach into it: the coordinates at which it
-# is read say where it is sampled. What it keeps is evaluated when all else of the tick is known, so that in a spindle
-# it may mention what is assigned further down (`Scope.for_memory`).
+# --- stateful builtins, in terms of slots: what each keeps of a tick, and what it reads of earlier ticks ---
 
 # What a read between ticks takes of the budget.
 _STEPS_OF_READING = 30
 
-# A minute of frames at 60 a second, or ten of audio at 96 kHz: more is a mistake of the unit.
+# Ten minutes of audio at 96 kHz: more is probably a wrong unit.
 MAX_TICKS = 60_000_000
 
 
-def remember(e: Elaborating[V], name: str, call: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
+def remember(e: Elaborating[V], call: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
     """The value of a stateful call at coordinates."""
+    name = call.name
     spec = STATE[name]
     args = match_arguments(name, spec.params, call.args, call.span)
     given = [a for a in args if a is not None]
     if scope.varying:
-        raise error("state-in-varying-loop", "a loop whose ends vary cannot contain state", call.span,
-                    "give the loop constant ends, so that each step has a memory of its own")  # fmt: skip
+        raise _state_in_varying_loop(call.span)
     key = f"{scope.path}/{name}/{e.resolver.ordinals.of(call)}"
     match name:
         case "prev":
@@ -77,9 +78,13 @@ def remember(e: Elaborating[V], name: str, call: Call, scope: Scope, at: Coordin
         case "delay":
             result = yield _delay(e, key, call, given, scope, at)
         case _:
-            raise error("cache-needs-a-name", "a cache has to be bound, so that its axis has a name", call.span,
-                        "cache(img, 30)::c<r, g, b>, and c@r(c@k ~ 5) is five ticks ago")  # fmt: skip
+            raise unnamed_cache(call)
     return result
+
+
+def _state_in_varying_loop(span: Span) -> WeftError:
+    return error("state-in-varying-loop", "a loop whose ends vary cannot contain state", span,
+                 "give the loop constant ends, so that each step has a memory of its own")  # fmt: skip
 
 
 def _one(e: Elaborating[V]) -> V:
@@ -143,18 +148,18 @@ def _delay(
     age: V = yield e.value(ticks, scope, at)
     constant = e.domain.constant(age)
     now: V | None = None
-    # Ticks of which nothing is known may turn out to be enough where the spindle is called.
+    # Unknown ticks may turn out to be 1 or more where the spindle is called.
     aged = e.domain.is_unknown(age) or _at_least_one(e, ticks, scope) if constant is None else constant >= 1
     aged = aged and longest >= 1
     e.remember(slot, [lambda: e.value(signal, scope.for_memory() if aged else scope, e.env.own)])
     if not aged:
-        # Fresher than one tick ago is the signal itself, so that this delay cannot be part of a cycle.
+        # Less than one tick ago is the signal itself, so this delay cannot be part of a cycle.
         now = yield e.value(signal, scope, at)
     return _interpolated(e, slot, 0, age, longest, now, at, call.span)
 
 
 def _at_least_one(e: Elaborating[V], ticks: Expression, scope: Scope) -> bool:
-    """Whether ticks that vary say by themselves that they do not fall below 1: `max(1, …)` or `clamp(…, 1, …)`."""
+    """Whether varying ticks are visibly never below 1: `max(1, …)` or `clamp(…, 1, …)`."""
     if not (isinstance(ticks, Call) and isinstance(ticks.callee, Name)) or e.resolver.is_remap(ticks, scope):
         return False
     name = ticks.callee.id
@@ -173,8 +178,7 @@ def cached(e: Elaborating[V], member: CacheMember, at: Coordinates[V]) -> Task[V
     if count is None:
         raise TypeError("cache without a count passed its signature")
     if scope.varying:
-        raise error("state-in-varying-loop", "a loop whose ends vary cannot contain state", call.span,
-                    "give the loop constant ends, so that each step has a memory of its own")  # fmt: skip
+        raise _state_in_varying_loop(call.span)
     longest = yield _constant_ticks(e, count, scope, "n")
     depth = int(longest)
     owner = member.axis.rpartition("@")[0]
@@ -203,7 +207,8 @@ def _constant_ticks(e: Elaborating[V], node: Expression, scope: Scope, name: str
 def _interpolated(
     e: Elaborating[V], slot: SlotRequest, plane: int, age: V, most: float, now: V | None, at: Coordinates[V], span: Span
 ) -> V:
-    """A plane as it was `age` ticks ago, clamped to 0…most (to 1…most without a value of now), linear in between."""
+    """A plane as it was `age` ticks ago, interpolated linearly between ticks. `age` is clamped to 0…most, or to 1…most
+    without a current value."""
     e.budget.spend(_STEPS_OF_READING)
     op, const = e.domain.op, e.domain.const
     age = op("min", op("max", age, const(0.0 if now is not None else 1.0)), const(most))
@@ -220,22 +225,22 @@ def _interpolated(
     return op("mix", tap(whole), tap(op("add", whole, const(1.0))), op("sub", age, whole), span=span)
 
 
-# Loops: unrolled where both ends are constants and the whole is short or has state, real loops elsewhere.
+# --- loops ---
 
-# More steps than this are an error where the count is known, and where a varying loop stops.
+# More steps than this are an error if the number is known; a varying loop stops there.
 MAX_STEPS = 4096
 
-# Up to here, unrolled code is not larger than a performer's own repetition would be, and it folds and hoists. The limit
-# of the size is for loops within each other, and for long bodies: what they come to when all is written out.
+# Up to these limits a loop is unrolled: the code then folds and hoists, and is no larger than if it had been written
+# out by hand. The size is that of all unrolled operations, for nested loops and long bodies.
 UNROLLED_STEPS = 16
 UNROLLED_SIZE = 4096
 
-# What a step of a loop takes besides its statements, of the budget.
+# What a step of a loop takes of the budget, besides its statements.
 _STEPS_OF_A_STEP = 12
 
 
 def run_loop(e: Elaborating[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[dict[str, V]]:
-    """What a loop leaves in each name that it assigns."""
+    """The value of each name that a loop assigns, after the loop."""
     names = e.resolver.ordinals.carried(loop.body)
     first: V = yield e.value(loop.first, scope, at)
     last: V = yield e.value(loop.last, scope, at)
@@ -255,15 +260,14 @@ def run_loop(e: Elaborating[V], loop: For, scope: Scope, at: Coordinates[V]) -> 
             )
         return results
     if has_state and not e.domain.is_unknown(first) and not e.domain.is_unknown(last):
-        raise error("state-in-varying-loop", "a loop whose ends vary cannot contain state", _ends(loop),
-                    "give the loop constant ends, so that each step has a memory of its own")  # fmt: skip
+        raise _state_in_varying_loop(_ends(loop))
     with e.budget.within(loop.span, "loop"):
         results = yield _real(e, loop, scope, at, (first, last), dict(zip(names, inits, strict=True)))
     return results
 
 
 def _pays(e: Elaborating[V], loop: For, scope: Scope, steps: int) -> bool:
-    """Whether a loop of so many steps is worth being written out."""
+    """Whether it pays to unroll a loop of `steps` steps."""
     size = scope.copies * steps * (STEP_SIZE + e.resolver.ordinals.size(loop.body))
     return steps <= UNROLLED_STEPS and (size <= UNROLLED_SIZE or steps <= 1)
 
@@ -302,7 +306,7 @@ def _real(
     domain = e.domain
     values = [*ends, *carried.values(), *at.values()]
     level = 1 + max(scope.level, *(domain.loop_level(v) for v in values))
-    # Ends of which nothing is known may turn out constant where the spindle is called.
+    # Unknown ends may turn out to be constant where the spindle is called.
     varying = not any(domain.is_unknown(end) for end in ends)
     building = domain.loop(level, *ends, list(carried.values()), _ends(loop))
     while True:
@@ -327,13 +331,13 @@ def _fixed_values(scope: Scope, names: Mapping[str, V]) -> dict[str, V]:
     for name in names:
         local = scope.locals[name]
         if not isinstance(local, Fixed):
-            raise TypeError(f"{name} is carried by a loop but is no number")
+            raise TypeError(f"{name} is carried by a loop but is not a number")
         values[name] = local.value
     return values
 
 
 def _body(e: Elaborating[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[Scope]:
-    """Runs one step's statements: inside a loop, what is assigned is a number at once."""
+    """Runs the statements of one step. Inside a loop, an assignment evaluates its value at once."""
     for statement in loop.body:
         e.resolver.spend_on_binding(scope)
         match statement:

@@ -1,4 +1,4 @@
-"""From a program's statements to its names: who is bound where, and what must not be bound twice."""
+"""From a program's statements to its names: where each is bound, and which are bound twice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weft.ops import BUILTINS
 from weft.ops.state import STATE
 from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Assignment, Binding, BodyStatement, Call, CallBinding, Expression, Fade, For, Ident, Include, Name, OutputStatement,
+    Assignment, Binding, BodyStatement, Call, CallBinding, Expression, Fade, For, Ident, Include, OutputStatement,
     Parameter, Program, Quantize, Setting, SpindleDefinition, Text, Use
 )
 
@@ -26,7 +26,7 @@ S = TypeVar("S")
 
 
 def collect(program: Program, contexts: ContextTable, report: Report) -> Patch:
-    """The names of a program. What cannot be bound is reported and left out."""
+    """The names of a program. Names that cannot be bound are reported and left out."""
     names = _NameCollector(contexts, report)
     for statement in program.statements:
         if isinstance(statement, SpindleDefinition):
@@ -57,7 +57,7 @@ class _NameCollector:
         self.instances: dict[str, Instance] = {}
         self.spindles: dict[str, SpindleDefinition] = {}
         self.sinks: list[SinkStatement] = []
-        self._alike: dict[tuple[str, str | None], list[SinkStatement]] = {}
+        self._same_target: dict[tuple[str, str | None], list[SinkStatement]] = {}
         """The output statements of one kind and target."""
         self.settings: dict[str, Setting] = {}
         self.parameters: list[Parameter] = []
@@ -98,7 +98,7 @@ class _NameCollector:
         earlier = self.pragmas.get(type(statement))
         if earlier is not None:
             name = type(statement).__name__.lower()
-            raise _twice("duplicate-pragma", f"#{name} stands here twice", statement.span, earlier.span)
+            raise _twice("duplicate-pragma", f"#{name} appears twice", statement.span, earlier.span)
         self.pragmas[type(statement)] = statement
 
     def parameter(self, statement: Parameter) -> None:
@@ -132,21 +132,18 @@ class _NameCollector:
         elif isinstance(value, Call) and called == "cache":
             axes = ("k",)
             definitions = [FromCache(value, i, len(names)) for i in range(len(names))]
-            self._check_axis(outputs)
+            for output in outputs:
+                if output.name == "k":
+                    raise error("axis-name", '"k" is the axis of a cache and cannot name an output', output.span)
         else:
             path = f"{statement.name.name}@{names[0]}"
             definitions = [BundlePart(value, i, path) for i in range(len(names))]
         self._bind(statement.name, outputs, definitions, axes, statement.doc)
 
     def _called(self, value: Expression) -> str:
-        """The source or state that a call reaches: a spindle of the patch or a builtin of its name comes first."""
-        name = value.callee.id if isinstance(value, Call) and isinstance(value.callee, Name) else ""
+        """The name of the source or state that a call reaches; empty if a spindle or builtin has that name."""
+        name = value.name if isinstance(value, Call) else ""
         return "" if name in self.spindles or name in BUILTINS else name
-
-    def _check_axis(self, outputs: Iterable[Ident]) -> None:
-        for output in outputs:
-            if output.name == "k":
-                raise error("axis-name", '"k" is the axis of a cache and cannot name an output', output.span)
 
     def _bind(
         self, name: Ident, outputs: Iterable[Ident], definitions: Iterable[Definition], axes: tuple[str, ...] = (),
@@ -191,7 +188,7 @@ class _NameCollector:
             self.spindles[name] = statement
 
     def _overrides(self, statement: SpindleDefinition, earlier: SpindleDefinition) -> bool:
-        """A patch's own spindle takes the place of a library's; two of the patch clash."""
+        """Whether one of the two is from a library: a patch's own spindle replaces a library's."""
         mine, theirs = statement.span.source.library, earlier.span.source.library
         if mine == theirs:
             return False
@@ -240,12 +237,12 @@ class _NameCollector:
             known = self.contexts.statements
             callable_ = statement.name in self.spindles or statement.name in BUILTINS or statement.name in SOURCES
             hint = "give it a name: " + f"{statement.name}(…)::name<out>" if callable_ else None
-            raise error("unknown-statement", f'"{statement.name}" is no output statement; known are {", ".join(known)}',
-                        statement.head, did_you_mean(statement.name, known) or hint)  # fmt: skip
+            message = f'"{statement.name}" is not an output statement; the known ones are {", ".join(known)}'
+            raise error("unknown-statement", message, statement.head, did_you_mean(statement.name, known) or hint)
         target = self._target(statement) if spec.targets else None
         canonical = spec.statements[0]
         label = f"{canonical}:{target}" if target else canonical
-        same = self._alike.setdefault((spec.name, target), [])
+        same = self._same_target.setdefault((spec.name, target), [])
         if same and spec.merge == "single":
             where = f' to "{target}"' if target else ""
             raise _twice("duplicate-statement", f"there are two {canonical} statements{where}", statement.head,

@@ -12,7 +12,7 @@ from weft.names import StrandRef
 from weft.sources import SourceSpec
 from weft.syntax.ast import Call, Expression, OutputStatement, Parameter, SpindleDefinition
 
-# The render graph: strands with the contexts that evaluate them, and the subgraphs they are cut into.
+# --- the graph: strands with the contexts that evaluate them, and the subgraphs they are cut into ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Strand:
-    """One output of an instance. `contexts` are those that evaluate it; a strand that is `tied` to one context is
-    evaluated there alone, for the `reason` given, and others read it across. `place` is `file:line:column`."""
+    """One output of an instance. `contexts` are those that evaluate it. A strand that is `tied` to one context, for the
+    `reason` given, is evaluated only there, and others read it across. `place` is `file:line:column`."""
 
     ref: StrandRef
     place: str
@@ -48,7 +48,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """An output statement: what it consumes, place by place (`display.r`)."""
+    """An output statement; `parts` are the places of its context that it fills (`display.r`)."""
 
     label: str
     context: str
@@ -60,9 +60,9 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class Subgraph:
-    """What one kernel evaluates: connected strands and sinks of one context. `strands` lists all that it evaluates,
-    those tied to it among them (`tied`); `exposes` those that other subgraphs read; `depends_on` the subgraphs that run
-    before it, `reads` the strands of others that it reads across."""
+    """What one kernel evaluates: connected strands and sinks of one context. `strands` lists all strands that it
+    evaluates, `tied` those of them that are tied to it, `exposes` those that other subgraphs read, `reads` the strands
+    of others that it reads across, and `depends_on` the subgraphs that run before it."""
 
     name: str
     context: str
@@ -97,9 +97,7 @@ class RenderGraph:
         return next((s for s in self.subgraphs if ref in s.tied), None)
 
 
-# A patch by its names: which instances, spindles, settings and output statements a program has.
-#
-# Nothing is evaluated yet; definitions keep the syntax they were written in.
+# --- the patch: its instances, spindles, settings and output statements, as syntax; nothing is evaluated yet ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +119,8 @@ class Expanded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BundlePart:
-    """`value::name<a, b>`: what the value has at a position. `path` is where its state lives: one for all outputs
-    that are bound together."""
+    """`value::name<a, b>`: one position of the value. `path` names the place of its state, which all outputs that are
+    bound together share."""
 
     value: Expression
     index: int
@@ -170,7 +168,7 @@ class OutputDefinition:
 
 @dataclass(slots=True, eq=False)
 class Instance:
-    """A named group of strands. `axes` are the coordinates that it brings along (`k` of a cache)."""
+    """A named group of strands. `axes` are its own coordinates (`k` of a cache)."""
 
     name: str
     span: Span
@@ -181,8 +179,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SinkStatement:
-    """An output statement with the context that it belongs to; `label` tells it from the others (`display`,
-    `display:left`, `compute`, `compute.2`)."""
+    """An output statement with its context; `label` is unique (`display`, `display:left`, `compute`, `compute.2`)."""
 
     label: str
     spec: ContextSpec
@@ -192,8 +189,8 @@ class SinkStatement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Patch:
-    """The names of a program. `settings` holds every setting, defaults included; `fade` is in seconds and `quantize`
-    in beats, None where the patch does not say."""
+    """The names of a program. `settings` holds every setting, defaults included. `fade` is in seconds and `quantize` in
+    beats; they are None if the patch does not set them."""
 
     instances: Mapping[str, Instance]
     spindles: Mapping[str, SpindleDefinition]
@@ -204,13 +201,13 @@ class Patch:
     quantize: float | None = None
 
     def pictures(self, labels: Container[str] | None = None) -> tuple[SinkStatement, ...]:
-        """The output statements that draw pictures, of those with these labels if any are given. The first is the one
-        that a single window shows."""
+        """The output statements that draw pictures, or those of them with the given labels. A single window shows the
+        first."""
         found = [s for s in self.sinks if s.spec.targets and (labels is None or s.label in labels)]
         return tuple(sorted(found, key=lambda sink: sink.target is not None))
 
     def parameter_values(self) -> dict[str, float]:
-        """The start value of every output of a parameter, by the name kernels read it by: `name@output`."""
+        """The start value of every output of a parameter, by the name that kernels use: `name@output`."""
         return {
             f"{parameter.name.name}@{output.name}": value
             for parameter in self.parameters

@@ -1,4 +1,5 @@
-"""The cut: which context consumes which strands, and the subgraphs that each context computes as a whole."""
+"""Cuts the render graph into subgraphs: finds the contexts that evaluate each strand, and the connected parts that each
+context computes as a whole."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from weft.contexts import ContextTable
 from weft.graph.nodes import Edge, GraphNode, RenderGraph, Strand, Subgraph
 from weft.names import StrandRef
 
-# Order in directed graphs: strongly connected components, and what can run before what.
+# --- directed graphs ---
 
 N = TypeVar("N", bound=Hashable)
 
@@ -57,7 +58,7 @@ def _close(node: N, open_nodes: dict[N, None]) -> list[N]:
 
 
 def reachable(starts: Iterable[N], edges: Mapping[N, Iterable[N]]) -> set[N]:
-    """Everything that can be reached from the starts, these included."""
+    """Everything that can be reached from the starts, and the starts."""
     seen: set[N] = set()
     stack = list(starts)
     while stack:
@@ -68,15 +69,16 @@ def reachable(starts: Iterable[N], edges: Mapping[N, Iterable[N]]) -> set[N]:
     return seen
 
 
-# Context tagging: from the sinks upward, every strand learns which contexts evaluate it.
+# --- tagging: the contexts of every strand, from the sinks upward ---
 #
-# A strand goes wherever it is consumed, into several contexts if need be, unless it is tied to one: because it
+# A strand is evaluated wherever it is consumed, in several contexts if necessary, unless it is tied to one: because it
 # remembers, or because it reads a source that only one context owns.
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What ties a strand: the `slots` that it needs (over x or y: `planar`), or a source with an `owner`."""
+    """What ties a strand to one context: the `slots` that it needs (`planar` if over x or y), or the `owner` of a
+    source that it reads."""
 
     slots: frozenset[str] = frozenset()
     planar: bool = False
@@ -116,8 +118,7 @@ def _settle(
     facts: Mapping[StrandRef, Fact],
     contexts: ContextTable,
 ) -> None:
-    """Decides the contexts of strands that read one another or remember the same, whose other consumers are all
-    decided."""
+    """Decides the contexts of strands that read one another or share state. All their other consumers are decided."""
     consumers = set().union(*(wanted[ref] for ref in component))
     inside = set(component)
     waiting = [ref for ref in component if wanted[ref]]
@@ -135,7 +136,7 @@ def _settle(
 
 
 def _sharing(facts: Mapping[StrandRef, Fact]) -> Mapping[StrandRef, list[StrandRef]]:
-    """The strands that remember something together with each strand: outputs of one call. One context has it all."""
+    """The strands that share state with each strand, such as outputs of one call: one context evaluates them all."""
     users: dict[str, list[StrandRef]] = {}
     for ref, fact in facts.items():
         for slot in fact.slots:
@@ -149,7 +150,7 @@ def _sharing(facts: Mapping[StrandRef, Fact]) -> Mapping[StrandRef, list[StrandR
 
 
 def _home(fact: Fact, consumers: set[str], contexts: ContextTable) -> str | None:
-    """The context that a strand is tied to; None for one that goes wherever it is consumed."""
+    """The context that a strand is tied to; None if it is evaluated wherever it is consumed."""
     if not consumers or fact.reason is None:
         return None
     if fact.owner is not None:
@@ -174,11 +175,11 @@ def _tagged(
     return GraphNode(node.name, node.kind, tuple(strand(s) for s in node.strands))
 
 
-# Cutting a tagged graph into subgraphs: connected parts of one context that can run one after another.
+# --- the cut: connected parts of one context that can run one after another ---
 #
 # The units of the cut are the sinks and the tied strands; untied strands are evaluated wherever a unit needs them. Two
 # units of one context share a subgraph if they are connected within it, unless a path from one to the other leaves the
-# context and comes back: then the second has to wait for what is between.
+# context and comes back: then the second has to wait for the units between them.
 
 # A tied strand, or the label of a sink.
 Unit: TypeAlias = "StrandRef | str"
@@ -234,14 +235,15 @@ def _through(
     onward: Mapping[StrandRef, Iterable[StrandRef]],
     order: Mapping[StrandRef, int],
 ) -> list[StrandRef]:
-    """The strands that a unit reads, followed through untied ones up to the first tied one on each path: `onward` has
-    every strand, with those that lie behind it if it is untied, and `order` its place."""
+    """The strands that a unit reads, followed through untied ones up to the first tied one on each path. `onward` maps
+    every strand to those that it reads if it is untied, and `order` to its place in the text."""
     seen = reachable((s for s in starts if s in onward), onward)
     return sorted((ref for ref in seen if ref in onward and ref != unit), key=order.__getitem__)
 
 
 def _with_weak_order(units: _Units) -> _Units:
-    """Lets what decides the next tick be computed before its reader too, wherever that closes no circle."""
+    """Adds the weak edges to the order too, unless that closes a cycle: what decides the next tick is then computed
+    before its reader."""
     component = {}
     for number, members in enumerate(components(units.context, units.reads)):
         component.update(dict.fromkeys(members, number))
@@ -252,23 +254,24 @@ def _with_weak_order(units: _Units) -> _Units:
     return replace(units, before=before)
 
 
-def _together(units: _Units) -> list[list[Unit]]:
-    """Units of one context that depend on each other in a circle through state are one; listed after what they need."""
+def _with_cycles_joined(units: _Units) -> list[list[Unit]]:
+    """The units, with those of one context joined that depend on each other in a cycle through state; each after the
+    units that it needs."""
     same = {unit: [r for r in reads if units.context[r] == units.context[unit]] for unit, reads in units.reads.items()}
-    circles = components(units.context, same)
-    of_unit = {unit: i for i, circle in enumerate(circles) for unit in circle}
-    edges = {i: {of_unit[r] for unit in circle for r in units.before[unit]} - {i} for i, circle in enumerate(circles)}
-    return [circles[i] for members in components(range(len(circles)), edges) for i in members]
+    cycles = components(units.context, same)
+    of_unit = {unit: i for i, cycle in enumerate(cycles) for unit in cycle}
+    edges = {i: {of_unit[r] for unit in cycle for r in units.before[unit]} - {i} for i, cycle in enumerate(cycles)}
+    return [cycles[i] for members in components(range(len(cycles)), edges) for i in members]
 
 
 def _grouped(units: _Units) -> list[list[Unit]]:
-    """Puts every unit into the last group of its context that it can join without making a circle of groups."""
+    """Puts every unit into the last group of its context that it can join without making a cycle of groups."""
     groups: list[list[Unit]] = []
     needs: dict[int, set[int]] = {}
     of_unit: dict[Unit, int] = {}
-    for circle in _together(units):
-        context = units.context[circle[0]]
-        wanted = {of_unit[r] for unit in circle for r in units.before[unit] if r in of_unit}
+    for cycle in _with_cycles_joined(units):
+        context = units.context[cycle[0]]
+        wanted = {of_unit[r] for unit in cycle for r in units.before[unit] if r in of_unit}
         home = next(
             (
                 g
@@ -281,9 +284,9 @@ def _grouped(units: _Units) -> list[list[Unit]]:
             home = len(groups)
             groups.append([])
             needs[home] = set()
-        groups[home] += circle
+        groups[home] += cycle
         needs[home] |= wanted - {home}
-        of_unit.update(dict.fromkeys(circle, home))
+        of_unit.update(dict.fromkeys(cycle, home))
     return groups
 
 
@@ -333,8 +336,8 @@ def _subgraph(group: list[Unit], names: list[str], of_unit: Mapping[Unit, int], 
 
 
 def _ordered(subgraphs: list[Subgraph]) -> list[Subgraph]:
-    """In an order in which they can run. Where state leads in a circle through several contexts, no order serves every
-    reader: one of them does not wait, and reads what was finished last."""
+    """The subgraphs in an order in which they can run. If state leads in a cycle through several contexts, no order
+    serves every reader: one of them does not wait, and reads the last finished value."""
     by_name = {s.name: s for s in subgraphs}
     order = [name for part in components(by_name, {s.name: s.depends_on for s in subgraphs}) for name in part]
     place = {name: i for i, name in enumerate(order)}

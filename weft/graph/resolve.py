@@ -1,4 +1,5 @@
-"""Name resolution: what every name in a text refers to, and a number for every stateful call."""
+"""Name resolution: what every name in a text refers to, which expressions are several strands at once, and a number for
+every stateful call. Nothing is evaluated here."""
 
 from __future__ import annotations
 
@@ -23,12 +24,13 @@ from weft.ops.state import STATE
 from weft.sources import SOURCES
 from weft.syntax.ast import (
     Access, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Expression, For, If, Index, Name, Number,
-    Remap, SpindleDefinition, Unary, Walkable, children, walk
+    Remap, SpindleDefinition, Unary, Walkable, children, literal_number, walk
 )
 
-# Facts about the syntax of bodies that elaboration asks for again and again.
+# --- facts about the syntax of bodies ---
 
-# A compile asks for those of its patch once for the graph and once for each subgraph; several may run side by side.
+
+# A compile needs them once for the graph and once for each subgraph, and several compiles may run at the same time.
 @lru_cache(maxsize=4)
 def ordinals_of(patch: Patch) -> Ordinals:
     """The ordinals of a patch."""
@@ -36,8 +38,8 @@ def ordinals_of(patch: Patch) -> Ordinals:
 
 
 class Ordinals:
-    """Numbers the calls of each callee within each definition, in the order of the text: state is found again after
-    an edit by these numbers, so they must not depend on anything outside of the definition."""
+    """Numbers the calls of each callee within each definition, in the order of the text. State is found again after an
+    edit by these numbers, so they must not depend on anything outside of the definition."""
 
     def __init__(self, patch: Patch) -> None:
         self._patch = patch
@@ -51,8 +53,8 @@ class Ordinals:
             self._number(a.value for a in sink.statement.args)
 
     def number(self, spindle: SpindleDefinition) -> None:
-        """Numbers the calls in the body of a spindle, before any of them is asked for. A patch enters few of the
-        spindles that libraries have."""
+        """Numbers the calls in the body of a spindle when it is first entered: a patch enters few of a library's
+        spindles."""
         if spindle not in self._numbered:
             self._number(spindle.body)
             self._numbered.add(spindle)
@@ -67,7 +69,7 @@ class Ordinals:
                     seen[name] = number + 1
 
     def of(self, call: Call) -> int:
-        """How many calls of the same name stand before this one in its definition."""
+        """The number of calls of the same name before this one in its definition."""
         return self._numbers[call]
 
     def assigned(self, body: Iterable[BodyStatement]) -> list[str]:
@@ -82,7 +84,7 @@ class Ordinals:
         return list(names)
 
     def carried(self, body: tuple[BodyStatement, ...]) -> list[str]:
-        """The names whose numbers a loop carries from step to step; bundles and bound calls belong to one step."""
+        """The names whose values a loop carries from step to step; bundles and bound calls belong to one step."""
         known = self._carried.get(body)
         if known is not None:
             return known
@@ -99,16 +101,16 @@ class Ordinals:
         return self._carried[body]
 
     def has_state(self, body: tuple[BodyStatement, ...]) -> bool:
-        """Whether a body calls something that remembers, itself or through spindles."""
+        """Whether a body has state, in its own calls or in the spindles that it calls."""
         return self._facts_of(body).has_state
 
     def size(self, body: tuple[BodyStatement, ...]) -> int:
-        """About how many operations one run through a body takes, with the spindles that it calls and the steps of the
-        loops in it, as far as these have numbers for ends."""
+        """The approximate number of operations in one run through a body, with the spindles that it calls. A loop is
+        counted with its number of steps if its ends are literals, otherwise once."""
         return self._facts_of(body).size
 
     def is_recursive(self, spindle: SpindleDefinition) -> bool:
-        """Whether a spindle calls itself, through others or not, as far as names tell."""
+        """Whether a spindle calls itself, directly or through others, judged by names."""
         return self._facts_of(spindle.body).is_recursive
 
     def _facts_of(self, body: tuple[BodyStatement, ...]) -> _Facts:
@@ -121,9 +123,9 @@ class Ordinals:
                     bodies[found] = self._called(found)
                     waiting += bodies[found]
             # What a body calls comes before it.
-            for circle in components(bodies, bodies):
-                for each in (body for body in circle if body in bodies):
-                    self._facts[each] = self._measured(each, len(circle) > 1 or each in bodies[each])
+            for cycle in components(bodies, bodies):
+                for each in (body for body in cycle if body in bodies):
+                    self._facts[each] = self._measured(each, len(cycle) > 1 or each in bodies[each])
         return self._facts[body]
 
     def _called(self, body: tuple[BodyStatement, ...]) -> list[tuple[BodyStatement, ...]]:
@@ -134,16 +136,15 @@ class Ordinals:
 
     def _spindle(self, call: Call, body: tuple[BodyStatement, ...]) -> SpindleDefinition | None:
         """The spindle that a call in a body reaches, if it is one."""
-        name = call.callee.id if isinstance(call.callee, Name) else ""
-        spindle = self._patch.spindles.get(name)
-        # Inside a spindle that carries a builtin's name, that name means the builtin.
-        if spindle is not None and spindle.body is body and (name in BUILTINS or name in STATE):
+        spindle = self._patch.spindles.get(call.name)
+        # Inside a spindle that has the name of a builtin, that name means the builtin.
+        if spindle is not None and spindle.body is body and (call.name in BUILTINS or call.name in STATE):
             return None
         return spindle
 
     def _measured(self, body: tuple[BodyStatement, ...], is_recursive: bool) -> _Facts:
         size, has_state = 0, False
-        # Each with the number of times that it is run through.
+        # Each node with the number of times that it runs.
         waiting: list[tuple[Walkable, int]] = [(statement, 1) for statement in body]
         while waiting:
             node, times = waiting.pop()
@@ -170,7 +171,7 @@ class Ordinals:
 
 
 class _Facts(NamedTuple):
-    """What is known of a body, with all that it calls."""
+    """What is known of a body and everything that it calls."""
 
     size: int
     has_state: bool
@@ -178,25 +179,16 @@ class _Facts(NamedTuple):
 
 
 STEP_SIZE = 8
-"""What a step of a loop comes to besides its statements, in operations."""
+"""The operations that a step of a loop takes, besides its statements."""
 
 _HUGE = 10**9
 _OPERATIONS = (Binary, Unary, If, Index, Remap, Call, Assignment)
 
 
 def _literal_steps(loop: For) -> int:
-    """How many steps a loop has, if its ends are numbers as they stand there; else 1."""
-    first, last = _literal(loop.first), _literal(loop.last)
+    """The number of steps of a loop whose ends are literals; 1 for other loops."""
+    first, last = literal_number(loop.first), literal_number(loop.last)
     return 1 if first is None or last is None else int(min(ieee.steps(first, last), _HUGE))
-
-
-def _literal(node: Expression) -> float | None:
-    match node:
-        case Number(value=value):
-            return value
-        case Unary(op="-", operand=Number(value=value)):
-            return -value
-    return None
 
 
 def _defining(patch: Patch) -> Iterable[Expression]:
@@ -212,7 +204,7 @@ def _defining(patch: Patch) -> Iterable[Expression]:
     return found
 
 
-# What names stand for, and which expressions are several strands at once. Nothing is evaluated here.
+# --- names, groups and bodies ---
 
 RESERVED = {
     "me": "a coordinate is read as me@x",
@@ -222,29 +214,30 @@ RESERVED = {
 
 MAX_COPIES = 64
 
-# Comparisons of an unknown name with a known one, in one patch. It takes some 0.1 s.
+# The comparisons of unknown names with known ones in one patch. They take some 0.1 s.
 _MOST_COMPARED = 100_000
 
-# How deep calls of spindles nest in one another.
+# The deepest nesting of spindle calls.
 MAX_CALL_DEPTH = 256
 
-# Python calls for each of these levels, where the outputs of a call are bound in the body of the next.
+# Python calls for each of these levels, if the outputs of a call are bound in the body of the next.
 _FRAMES_PER_CALL = 12
 
-# An argument may be made of other arguments, and these of others.
+# The most expressions that are looked at to classify an argument: it may be made of other arguments, and so on.
 _MOST_LOOKED_AT = 32
 
-# Kinds of arguments, none of which is a text of the language.
+# Kinds of arguments; neither can occur in a text.
 _OPEN, _UNKNOWN = "\0open", "\0unknown"
 
-# What a body and each statement in it take of the budget, besides being evaluated; how many names are copied in a step.
+# What a body and each statement in it take of the budget, besides their evaluation, and the number of names that are
+# copied in a step.
 _STEPS_OF_A_BODY = 20
 _STEPS_OF_A_LOCAL = 6
 _NAMES_A_STEP = 8
 
 
 class Resolver:
-    """Names, groups and the bodies of spindle calls of one patch. Bodies are built once a call site and scope."""
+    """Names, groups and the bodies of spindle calls of one patch. A body is built once for each call and scope."""
 
     def __init__(self, patch: Patch, budget: Budget) -> None:
         self.patch = patch
@@ -260,7 +253,7 @@ class Resolver:
     # --- names ----------------------------------------------------------------------------------------------------
 
     def strand(self, name: Name, scope: Scope) -> Local | float:
-        """What a name that stands for a strand means: a local, an instance's group, or a constant."""
+        """The meaning of a name in the place of a strand: a local, an instance's group, or a constant."""
         local = scope.locals.get(name.id)
         if local is not None:
             return local
@@ -283,7 +276,7 @@ class Resolver:
         return error("unknown-strand", f'there is no strand "{name.id}"', name.span, self._near(name.id, known, scope))
 
     def _check_callee(self, callee: Expression, scope: Scope) -> None:
-        """Raises WeftError for a call of a name that means nothing at all."""
+        """Raises WeftError for a call of an unknown name."""
         strands = (scope.locals, scope.later, self.patch.instances, CONSTANTS)
         if not isinstance(callee, Name) or any(callee.id in names for names in strands):
             return
@@ -294,8 +287,8 @@ class Resolver:
                     self._near(callee.id, known, scope))  # fmt: skip
 
     def _near(self, name: str, known: Iterable[str], scope: Scope) -> str | None:
-        """A hint with the name that an unknown one was probably meant to be. A name is looked for once in each spindle,
-        and only until the patch has cost enough comparisons: the first of many mistakes are those that get a hint."""
+        """A hint with the name that was probably meant. Each unknown name is compared once in each spindle, and only
+        until the patch has used up its comparisons: of many mistakes, the first get a hint."""
         place = (name, id(scope.chain[-1]) if scope.chain else None)
         if place not in self._suggested and self._compared < _MOST_COMPARED:
             names = list(known)
@@ -311,9 +304,9 @@ class Resolver:
         return group
 
     def callable_named(self, name: str, scope: Scope) -> SpindleDefinition | str | None:
-        """What a call of this name reaches: a spindle, or `builtin`, `state`, `source`; None: none of these. Inside a
-        spindle that carries a builtin's name, that name means the builtin; so it does all over the library, which was
-        written without knowing the patch."""
+        """What a call of this name reaches: a spindle, or `builtin`, `state`, `source`; None if none of these. Inside a
+        spindle that has the name of a builtin, that name means the builtin. So it does everywhere in the library, which
+        was written without knowing the patch."""
         spindle = self.patch.spindles.get(name)
         inside = bool(scope.chain) and scope.chain[-1] is spindle
         if spindle is not None and not inside and (spindle.span.source.library or not _in_library(scope)):
@@ -322,7 +315,7 @@ class Resolver:
         return kind or spindle
 
     def called(self, call: Call, scope: Scope) -> SpindleDefinition | str | None:
-        """What a call without `~` reaches; None if it remaps a strand by position instead of calling something."""
+        """What a call without `~` reaches; None if it is a positional remap of a strand."""
         if not isinstance(call.callee, Name):
             return None
         name = call.callee.id
@@ -336,7 +329,7 @@ class Resolver:
 
     def group(self, expression: Expression, scope: Scope) -> StrandGroup | None:
         """The strands that an expression stands for, if it can stand for several: a name, a call, a bundle, or a remap
-        of these. Raises WeftError for names that are not known."""
+        of these. Raises WeftError for unknown names."""
         wrappers: list[tuple[Remap | Call, Scope]] = []
         group: StrandGroup | None = None
         while group is None:
@@ -377,7 +370,7 @@ class Resolver:
         return group
 
     def _call_group(self, call: Call, scope: Scope) -> StrandGroup | None:
-        name = _callee(call)
+        name = call.name
         match self.callable_named(name, scope):
             case SpindleDefinition() as spindle:
                 body = self.body(call, spindle, scope)
@@ -388,8 +381,7 @@ class Resolver:
             case "source":
                 return self.source_group(call, f"{scope.path}/{name}#{self.ordinals.of(call)}")
             case "state" if name == "cache":
-                raise error("cache-needs-a-name", "a cache has to be bound, so that its axis has a name", call.span,
-                            "cache(img, 30)::c<r, g, b>, and c@r(c@k ~ 5) is five ticks ago")  # fmt: skip
+                raise unnamed_cache(call)
             case _:
                 return None
 
@@ -418,12 +410,13 @@ class Resolver:
 
     def _arguments(self, call: Call, scope: Scope) -> list[tuple[Expression, Scope]]:
         """The arguments of a builtin's call, with the scopes that they are evaluated in."""
-        if self.called(call, scope) == "state" and STATE[_callee(call)].breaks_cycle:
+        if self.called(call, scope) == "state" and STATE[call.name].breaks_cycle:
             scope = scope.for_memory()
         return [(argument.value, scope) for argument in call.args]
 
     def pick(self, group: StrandGroup, scope: Scope, span: Span) -> Member:
-        """The one strand that a group means in a scalar place: its only one, or the one that is being spread over."""
+        """The one strand that a group means in a scalar place: its only one, or the one at the current place of a
+        spread."""
         if len(group) == 1:
             return group.members[0]
         spread = scope.spread
@@ -439,7 +432,7 @@ class Resolver:
                     + pick_hint(span, group))  # fmt: skip
 
     def index_range(self, expression: Expression, scope: Scope) -> tuple[StrandGroup, list[Spread] | None]:
-        """What an index picks from: a group, or the places that an expression can be spread over."""
+        """The strands that an index picks from: a group, or the places that an expression can be spread over."""
         group = self.group(expression, scope)
         if group is not None:
             return group, None
@@ -458,8 +451,8 @@ class Resolver:
         return ("x", "y", "time") if group is None else group.positional
 
     def is_open(self, expression: Expression, scope: Scope) -> bool:
-        """Whether nothing is known of an expression, not even how many strands it is: the argument of a spindle that
-        nothing calls, or a remap of it."""
+        """Whether nothing is known about an expression, not even its number of strands: it is the argument of a spindle
+        that is never called, or a remap of it."""
         while True:
             match expression:
                 case Remap():
@@ -477,8 +470,8 @@ class Resolver:
     # --- sources --------------------------------------------------------------------------------------------------
 
     def source_group(self, call: Call, axis_owner: str) -> StrandGroup:
-        """The outputs of a source call. Raises WeftError for arguments that are not what the source takes."""
-        spec = SOURCES[_callee(call)]
+        """The outputs of a source call. Raises WeftError for arguments that the source does not take."""
+        spec = SOURCES[call.name]
         outputs, axes = source_shape(call, spec)
         own = {a: f"{axis_owner}@{a}" for a in axes if a == "k"}
         positional = tuple(own.get(a, "time" if a == "abstime" else a) for a in axes)
@@ -494,25 +487,24 @@ class Resolver:
         if body is None:
             params = [Required(p.name) for p in spindle.parameters]
             values = match_arguments(spindle.name.name, params, call.args, call.span)
-            alike = self._alike(spindle, values, scope)
-            if alike in self._open_bodies:
-                body = self._bodies[key] = self._open_bodies[alike]
+            shared = self._sharing_key(spindle, values, scope)
+            if shared in self._open_bodies:
+                body = self._bodies[key] = self._open_bodies[shared]
                 return body
             closures = [Closure(value, scope) for value in values if value is not None]
             path = f"{scope.path}/{spindle.name.name}#{self.ordinals.of(call)}"
             with self._budget.within(call.span, "call"):
                 self._budget.spend(_STEPS_OF_A_BODY)
                 body = self._bodies[key] = self.enter(spindle, closures, scope, path, call.span)
-            if alike is not None:
-                self._open_bodies[alike] = body
+            if shared is not None:
+                self._open_bodies[shared] = body
         return body
 
-    def _alike(
+    def _sharing_key(
         self, spindle: SpindleDefinition, values: Iterable[Expression | None], scope: Scope
     ) -> Hashable | None:
-        """Equal for calls that find out the same of a spindle, as far as they know nothing of its arguments: such calls
-        are made where a spindle is checked without being called, and one body serves them all. None for other
-        calls."""
+        """A key that is equal for calls with unknown arguments that can share one body. Such calls are made when a
+        spindle is checked without being called. None for other calls."""
         kinds = tuple(self._kind_of(value, scope) for value in values if value is not None)
         if _OPEN not in kinds and _UNKNOWN not in kinds:
             return None
@@ -521,8 +513,8 @@ class Resolver:
         return spindle, kinds, scope.level, scope.varying, scope.copies
 
     def _kind_of(self, value: Expression, scope: Scope) -> str | None:
-        """What there is to know of an argument: that it is open, or a number made of such; or what it says, if that
-        means the same everywhere; None if it is anything else, or takes long to find out."""
+        """The kind of an argument: `_OPEN`, `_UNKNOWN` for a number made of open ones, or its text if that means the
+        same everywhere; None for anything else, or if it takes too long to find out."""
         if self.is_open(value, scope):
             return _OPEN
         while isinstance(value, Name) and isinstance(local := scope.locals.get(value.id), Closure):
@@ -555,8 +547,12 @@ class Resolver:
                     pass
                 case Access(base=Name(id="me" | "mouse" | "key")):
                     pass
-                case Binary() | Unary() | If():
-                    waiting += [(child, within) for child in _operands(node)]
+                case Unary(operand=operand):
+                    waiting.append((operand, within))
+                case Binary(left=left, right=right):
+                    waiting += [(left, within), (right, within)]
+                case If(condition=condition, then=then, otherwise=otherwise):
+                    waiting += [(condition, within), (then, within), (otherwise, within)]
                 case _:
                     return None
         return None
@@ -571,9 +567,9 @@ class Resolver:
         seen: Callable[[BodyStatement, Scope], None] | None = None,
     ) -> Scope:
         """Runs through a spindle's body with the given arguments, without evaluating anything. `seen` is called with
-        every statement and the scope behind it."""
+        every statement and the scope after it."""
         if len(scope.chain) >= MAX_CALL_DEPTH:
-            raise error("too-deep", f"calls of spindles are nested more than {MAX_CALL_DEPTH} deep here", span,
+            raise error("too-deep", f"spindle calls are nested more than {MAX_CALL_DEPTH} deep here", span,
                         "let one spindle call several others instead of each the next")  # fmt: skip
         if spindle in scope.chain:
             names = [s.name.name for s in scope.chain[scope.chain.index(spindle) :]] + [spindle.name.name]
@@ -603,12 +599,12 @@ class Resolver:
         return inner
 
     def spend_on_binding(self, scope: Scope) -> None:
-        """Spends what one more local takes: the names of a scope are copied."""
+        """Spends the steps of one more local: the names of the scope are copied."""
         names = len(scope.locals) + len(scope.later)
         self._budget.spend(_STEPS_OF_A_LOCAL + names // _NAMES_A_STEP)
 
     def step(self, statement: Assignment | CallBinding | For, scope: Scope) -> Scope:
-        """The scope behind one statement that stands outside of loops."""
+        """The scope after one statement outside of loops."""
         match statement:
             case Assignment():
                 return scope.bind(statement.name.name, Closure(assigned_value(statement), scope, statement.name.name))
@@ -623,8 +619,7 @@ class Resolver:
                 return after
 
     def _check_groups(self, loop: For, outside: Iterable[str]) -> None:
-        """Raises WeftError for a bundle or bound call in a loop whose name also stands for something beyond its
-        step."""
+        """Raises WeftError for a bundle or bound call in a loop whose name is also used outside of the step."""
         beyond = {*outside, *self.ordinals.carried(loop.body)}
         bound: set[str] = set()
         for statement in loop.body:
@@ -641,7 +636,7 @@ class Resolver:
                     pass
 
     def bound_call(self, statement: CallBinding, scope: Scope) -> StrandGroup:
-        """What `f(x)::n<a, b>` binds inside a body."""
+        """The strands that `f(x)::n<a, b>` binds inside a body."""
         names = [o.name for o in statement.outputs]
         if statement.count is not None:
             check_copies(statement, self.patch.spindles)
@@ -652,7 +647,7 @@ class Resolver:
             )  # fmt: skip
             return StrandGroup(tuple(names), copies)
         value = statement.value
-        if isinstance(value, Call) and _callee(value) == "cache" and not self.is_remap(value, scope):
+        if isinstance(value, Call) and value.name == "cache" and not self.is_remap(value, scope):
             group = self.cache_group(value, scope, f"{scope.path}/{statement.name.name}")
         else:
             found = self.group(value, scope)
@@ -678,14 +673,14 @@ class Resolver:
 
 
 def _looking_back(name: Name, scope: Scope) -> str:
-    """How to read what a name was a tick ago, unless it stands for several strands of one step of a loop."""
+    """A hint about reading a name's value of a tick ago, unless the name is a group in one step of a loop."""
     end = None if scope.body is None else scope.body.end
     return f"; prev({name.id}) reads what it was a tick ago" if end is None or name.id in end.locals else ""
 
 
 @contextmanager
 def _room_for(depth: int) -> Iterator[None]:
-    """Lets Python recurse through calls of spindles that are nested so deep."""
+    """Lets Python recurse through spindle calls that are nested `depth` levels deep."""
     limit = sys.getrecursionlimit()
     if depth > 1:
         sys.setrecursionlimit(limit + _FRAMES_PER_CALL)
@@ -695,22 +690,12 @@ def _room_for(depth: int) -> Iterator[None]:
         sys.setrecursionlimit(limit)
 
 
-# What is one number, or is spread over several strands as a whole.
+# Expressions that are one number, or are spread over several strands as a whole.
 _NUMBERS = (Number, Binary, Unary, If, Access)
 
 
-def _operands(node: Binary | Unary | If) -> tuple[Expression, ...]:
-    match node:
-        case Binary(left=left, right=right):
-            return left, right
-        case Unary(operand=operand):
-            return (operand,)
-        case If(condition=condition, then=then, otherwise=otherwise):
-            return condition, then, otherwise
-
-
 def _in_library(scope: Scope) -> bool:
-    """Whether an expression stands in the body of a spindle that ships with weft."""
+    """Whether an expression is in the body of a spindle that ships with weft."""
     return bool(scope.chain) and scope.chain[-1].span.source.library
 
 
@@ -722,9 +707,15 @@ def check_bound(statement: CallBinding, available: int) -> None:
 
 
 def too_many_outputs(available: int, name: str, span: Span) -> WeftError:
-    """What to say about the first output that nothing is left for."""
+    """The error for the first output for which no value is left."""
     many = f"{available} output{'s' * (available != 1)}"
     return error("too-many-outputs", f'this has {many}, so nothing is left for "{name}"', span)
+
+
+def unnamed_cache(call: Call) -> WeftError:
+    """The error for a cache that is not bound."""
+    return error("cache-needs-a-name", "a cache has to be bound, so that its axis has a name", call.span,
+                 "cache(img, 30)::c<r, g, b>, and c@r(c@k ~ 5) is five ticks ago")  # fmt: skip
 
 
 def check_copies(statement: CallBinding, spindles: Mapping[str, SpindleDefinition]) -> None:
@@ -733,10 +724,10 @@ def check_copies(statement: CallBinding, spindles: Mapping[str, SpindleDefinitio
     span = statement.count_span or statement.span
     if not 1 <= count <= MAX_COPIES:
         raise error("copies-out-of-range", f"a call can be made 1 to {MAX_COPIES} times", span)
-    spindle = spindles.get(_callee(statement.value)) if isinstance(statement.value, Call) else None
+    spindle = spindles.get(statement.value.name) if isinstance(statement.value, Call) else None
     if spindle is not None and len(spindle.outputs) > 1:
-        raise error("several-strands", f"{spindle.name.name} has {len(spindle.outputs)} outputs, and only what has one "
-                    "can be called several times at once", span, "bind each call on its own")  # fmt: skip
+        message = f"{spindle.name.name} has {len(spindle.outputs)} outputs, and only a spindle with one can be called "
+        raise error("several-strands", message + "several times at once", span, "bind each call on its own")
     if count != len(outputs):
         raise error("count-mismatch", f"{count} call{'s' * (count != 1)} for {len(outputs)} "
                     f"output{'s' * (len(outputs) != 1)}", span, "each call gives one output")  # fmt: skip
@@ -748,7 +739,3 @@ def assigned_value(statement: Assignment) -> Expression:
         return statement.value
     before = Name(statement.name.name, statement.name.span)
     return Binary(statement.op[0], before, statement.value, statement.span)
-
-
-def _callee(call: Call) -> str:
-    return call.callee.id if isinstance(call.callee, Name) else ""

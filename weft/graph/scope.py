@@ -12,7 +12,7 @@ from weft.names import StrandRef
 from weft.sources import MediaKind, SourceSpec
 from weft.syntax.ast import Argument, Call, Expression, For, Map, Remap, SpindleDefinition, Text
 
-# Matching the arguments of a call with parameters, for builtins, spindles and sources alike.
+# --- matching arguments with parameters, for builtins, spindles and sources ---
 
 
 class Parameterlike(Protocol):
@@ -25,14 +25,14 @@ class Parameterlike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """A parameter without a default, for those who have only names."""
+    """A parameter without a default, for callables whose parameters have only names."""
 
     name: str
     default: float | None = None
 
 
 def signature(name: str, params: Sequence[Parameterlike], variadic: bool = False) -> str:
-    """How a call is typed: `clamp(x, lo: 0, hi: 1)`."""
+    """How a call is written: `clamp(x, lo: 0, hi: 1)`."""
     shown = [p.name if p.default is None else f"{p.name}: {p.default:g}" for p in params]
     return f"{name}({', '.join(shown + ['…'] * variadic)})"
 
@@ -40,8 +40,8 @@ def signature(name: str, params: Sequence[Parameterlike], variadic: bool = False
 def match_arguments(
     name: str, params: Sequence[Parameterlike], args: Sequence[Argument], span: Span, variadic: bool = False
 ) -> list[Expression | None]:
-    """The argument of each parameter, in order; None where its default holds. Those of a variadic callable that go
-    beyond its parameters follow. Raises WeftError for what does not fit."""
+    """The argument of each parameter, in order, and then the further arguments of a variadic callable; None where the
+    default holds. Raises WeftError for arguments that do not fit."""
     if len(args) == len(params) and all(arg.label is None for arg in args):
         return [arg.value for arg in args]
     given: dict[str, Argument] = {}
@@ -59,7 +59,7 @@ def match_arguments(
             hint = did_you_mean(label, [p.name for p in params]) or signature(name, params, variadic)
             raise error("unknown-argument", f'{name} has no argument "{label}"', arg.label_span or arg.span, hint)
         if label in given and arg.label is not None and given[label].label is not None:
-            continue  # the parser has said so
+            continue  # the parser has reported it
         if label in given:
             raise error("duplicate-argument", f'{name} is given "{label}" twice', arg.span,
                         signature(name, params, variadic))  # fmt: skip
@@ -71,7 +71,7 @@ def match_arguments(
     return [given[p.name].value if p.name in given else None for p in params] + extra
 
 
-# Calls of sources: what they give, over which axes, and of which file.
+# --- calls of sources: their outputs, axes and files ---
 
 
 def source_shape(call: Call, spec: SourceSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -105,17 +105,17 @@ def source_text(call: Call, spec: SourceSpec) -> Text:
     raise TypeError(f"{spec.name} takes no string")
 
 
-# Where an expression is evaluated: the names it sees, and what these stand for.
+# --- scopes ---
 
 
 class PoisonedError(Exception):
-    """A strand that cannot be evaluated, for a reason that was reported where it lies."""
+    """A strand cannot be evaluated, for a reason that has been reported elsewhere."""
 
 
 @dataclass(slots=True, eq=False)
 class SpindleBody:
-    """The body of a spindle, for one call. `end` is the scope behind its last statement, None until that is reached;
-    `for_memory` has the scopes made so far that look ahead to it."""
+    """The body of a spindle, for one call. `end` is the scope after its last statement, None until that is reached;
+    `for_memory` caches the scopes that look ahead to it."""
 
     end: Scope | None = None
     for_memory: dict[Scope, Scope] = field(default_factory=dict)
@@ -125,10 +125,10 @@ class SpindleBody:
 class Scope:
     """The surroundings of an expression.
 
-    `path` names the place for state: `trail@v`, `scene/blur#0`. `later` holds the names a body assigns further down,
-    which are locals only for what is remembered. `level` is that of the innermost loop around it, -1 outside of loops.
-    `chain` lists the spindles being called, the innermost last, and `body` belongs to that one. `spread` is the place
-    among several that the expression is evaluated for. `copies` is how often the loops around it write it out.
+    `path` names the place for state: `trail@v`, `scene/blur#0`. `later` holds the names that the body assigns further
+    down, which only state may read. `level` is that of the innermost loop around it, -1 outside of loops. `chain` lists
+    the spindles being called, the innermost last, and `body` belongs to that one. `spread` is the place among several
+    for which the expression is evaluated. `copies` is the number of times that unrolled loops repeat it.
     """
 
     path: str
@@ -142,7 +142,7 @@ class Scope:
     copies: int = 1
 
     def bind(self, name: str, value: Local) -> Scope:
-        """With one more local, which shadows what had its name before."""
+        """The scope with one more local, which shadows an earlier one of that name."""
         known, later = {**self.locals, name: value}, self.later - {name}
         return Scope(
             self.path, known, later, self.level, self.varying, self.chain, self.spread, self.body, self.copies
@@ -156,8 +156,8 @@ class Scope:
         )
 
     def for_memory(self) -> Scope:
-        """The surroundings of what state takes at the end of a tick: the names that the body assigns further down mean
-        what they are at its end. Raises PoisonedError if the body never got there."""
+        """The scope of an expression that state evaluates at the end of a tick: names that the body assigns further
+        down have their values at its end. Raises PoisonedError if the body never got there."""
         body = self.body
         if body is None or not self.later:
             return self
@@ -193,7 +193,7 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopSite:
-    """A loop with the scope before it; it runs at whatever coordinates it is asked for."""
+    """A loop with the scope before it; it can run at any coordinates."""
 
     loop: For
     scope: Scope
@@ -201,7 +201,7 @@ class LoopSite:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopResult:
-    """What a loop outside of other loops leaves in one of the names it assigns: a strand again."""
+    """The strand that a name stands for after an outermost loop that assigns it."""
 
     site: LoopSite
     name: str
@@ -292,7 +292,7 @@ Member: TypeAlias = (
 )
 
 
-# Groups: what an instance, a remap or a call stands for, as the strands that it is.
+# --- groups: the strands of an instance, a remap or a call ---
 
 
 def instance_group(instance: Instance) -> StrandGroup:
@@ -311,7 +311,7 @@ def instance_group(instance: Instance) -> StrandGroup:
 
 
 def remapped(group: StrandGroup, wrapper: Remap | Call, scope: Scope) -> StrandGroup:
-    """The strands of a group with other coordinates, as a remap or a positional one written in `scope` gives them."""
+    """The strands of a group at other coordinates: those of a remap or positional remap written in `scope`."""
     match wrapper:
         case Remap(_, maps, _):
             members: tuple[Member, ...] = tuple(Remapped(m, maps, scope) for m in group.members)
@@ -342,12 +342,12 @@ def as_member(local: Local) -> Member:
 
 
 def strands(group: StrandGroup) -> str:
-    """A group in the words of a message."""
+    """A group as a message describes it."""
     return f"{len(group)} strands ({', '.join(name or '…' for name in group.names)})"
 
 
 def pick_hint(span: Span, group: StrandGroup) -> str:
-    """How to take one strand of the group that stands at a place."""
+    """A hint about taking one strand of the group at a place."""
     name = span.text if span.text.isidentifier() else None
     if name and group.names[0]:
         return f"take one of them: {name}@{group.names[0]}"

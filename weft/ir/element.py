@@ -1,6 +1,7 @@
-"""Expressions evaluated at a few elements, in plain Python: enough to say something about a program without running it.
+"""Evaluates expressions at a few elements, in plain Python: enough to analyse a program without running it.
 
-What is not known here, such as a picture or a strand of another subgraph, is None, and so is all that depends on it.
+Values that are not known here, such as a picture or a strand of another subgraph, are None, and so is everything that
+depends on them.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ Value: TypeAlias = float | int | None
 
 
 class AllowanceSpentError(Exception):
-    """The evaluation would take longer than it may."""
+    """The evaluation would exceed its allowance."""
 
 
 @dataclass
 class Allowance:
-    """How many operations may still be evaluated."""
+    """The number of operations that may still be evaluated."""
 
     left: int
 
     def spend(self, count: int) -> None:
-        """Raises AllowanceSpentError when there is nothing left."""
+        """Raises AllowanceSpentError if fewer than `count` are left."""
         self.left -= count
         if self.left < 0:
             raise AllowanceSpentError
@@ -36,8 +37,8 @@ class Allowance:
 
 @dataclass
 class Element:
-    """One element of a subgraph, with a memory of its own, tick by tick. `steps` and `nest` are the limits of a loop
-    and of a nest of loops; `stopped` collects the loops that met them."""
+    """One element of a subgraph, with its own memory, tick by tick. `steps` is the limit for the steps of a loop and
+    `nest` that for a nest of loops; `stopped` collects the loops that reach a limit."""
 
     lowered: Lowered
     allowance: Allowance
@@ -45,25 +46,25 @@ class Element:
     nest: int
     stopped: dict[Expr, None] = field(default_factory=dict)
     _past: dict[SlotPlane, list[Value]] = field(default_factory=dict)
-    """What each plane of a slot was, tick by tick; the last one first."""
+    """The earlier values of each plane of a slot, the latest first."""
     _given: dict[str, Mapping[str, float]] = field(default_factory=dict)
     _values: dict[Expr, Value] = field(default_factory=dict)
     _results: dict[Expr, list[Value]] = field(default_factory=dict)
-    """What each loop carried at its end."""
+    """The carried values of each loop at its end."""
     _bodies: dict[Expr, list[Expr]] = field(default_factory=dict)
     _depth: int = 0
-    """How many loops are running."""
+    """The number of loops that are running."""
     _left: int = 0
-    """How many steps the nest of loops may still make."""
+    """The number of steps that the nest of loops may still make."""
     _is_cut: bool = False
-    """Whether a loop of this nest was stopped: so are those around it, which need no word of their own."""
+    """Whether a loop of this nest was stopped. Those around it stop too and are not recorded."""
 
     def __post_init__(self) -> None:
         self._nodes = [node for node in topological(self.lowered.swept) if not node.free]
         self._slots = {slot.key: slot for slot in self.lowered.slots}
 
     def tick(self, coords: Mapping[str, float], uniforms: Mapping[str, float]) -> dict[str, Value]:
-        """What the outputs are in the next tick, by their labels. Raises AllowanceSpentError."""
+        """The outputs in the next tick, by their labels. Raises AllowanceSpentError."""
         self._given = {"coord": coords, "uniform": uniforms}
         self._run(self._nodes)
         for update in self.lowered.updates:
@@ -135,16 +136,13 @@ def _folded(row: OpSpec, args: list[Value]) -> Value:
     if None in args:
         return None
     if row.takes != "real":
-        args = [_truth(arg) if row.type_of_operand(at) == "truth" else arg for at, arg in enumerate(args)]
+        args = [float(arg != 0) if row.type_of_operand(at) == "truth" else arg for at, arg in enumerate(args)]
     return row.fold(*args)
 
 
-def _truth(value: Value) -> float:
-    return 1.0 if value != 0 else 0.0
-
-
 def _body(nexts: Sequence[Expr], level: int) -> list[Expr]:
-    """What has to be evaluated in each step of a loop of a level, operands first; without what loops in it evaluate."""
+    """The expressions that each step of a loop of this level evaluates, operands first, without those of inner
+    loops."""
     found: set[Expr] = set()
     todo = list(nexts)
     while todo:

@@ -1,4 +1,4 @@
-"""Interned expressions: the one node type of the intermediate representation.
+"""Interned expressions: the node type of the intermediate representation, and the IR of a subgraph made of them.
 
 Within one pool, equal structure is the same object, so common subexpressions cost nothing to find and equality is
 identity. An expression is an operation of `weft.ops`, or one of the structural operations below.
@@ -8,18 +8,18 @@ identity. An expression is an operation of `weft.ops`, or one of the structural 
 | `const`      |                                     | float            | a number                                     |
 | `bits`       |                                     | int              | an unsigned 32-bit number                    |
 | `coord`      |                                     | name             | a base coordinate: x y abstime channel since |
-|              |                                     |                  | or what is led from value to value: mouse@x  |
+|              |                                     |                  | or a smoothed control: mouse@x               |
 | `uniform`    |                                     | name             | a number that is the same in a whole tick    |
 | `state`      | (k,) or (k, x, y)                   | (slot, plane)    | a slot k ticks ago (from 1), here or sampled |
 | `picture`    | (x, y)                              | (picture, plane) | a picture sampled at a place                 |
 | `strand`     | the coordinates it is read at       | StrandRef        | a strand of another subgraph                 |
 | `loop`       | (first, last, n inits…, n nexts…)   | (level, n)       | a loop; only `loop_out` may use it           |
-| `loop_out`   | (loop,)                             | k                | the k-th carried value behind the loop       |
+| `loop_out`   | (loop,)                             | k                | the k-th carried value after the loop        |
 | `loop_index` |                                     | level            | the variable of the loop around it           |
 | `loop_value` |                                     | (level, k)       | the k-th carried value in this step          |
 
-A loop's level is larger than that of every loop whose variables its parts mention, so a body can be read without
-knowing where it stands, and two equal loops are one.
+A loop's level is larger than that of every loop whose variables its parts mention. A body therefore means the same
+wherever it stands, and two equal loops are one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class PicturePlane(NamedTuple):
 
 
 class LoopShape(NamedTuple):
-    """The level of a loop and how many values it carries from step to step."""
+    """The level of a loop and the number of values that it carries from step to step."""
 
     level: int
     carried: int
@@ -82,7 +82,7 @@ class Expr:
         return f"%{self.index} = {self.op}({', '.join([repr(self.attr)] * (self.attr is not None) + shown)})"
 
 
-# What an expression costs from lowering to code, in steps of elaboration.
+# What an expression takes of the budget, from lowering to code.
 STEPS = 12
 
 
@@ -101,10 +101,8 @@ class Pool:
         return len(self._nodes)
 
     def make(self, op: str, args: tuple[Expr, ...] = (), attr: Attribute = None, span: Span | None = None) -> Expr:
-        """The expression of this structure. The first span it is made with is kept beside it.
-
-        Raises WeftError when the budget is spent.
-        """
+        """The expression of this structure. Its span is the first one that it is made with. Raises WeftError when the
+        budget is spent."""
         key = (op, args, _bits(attr) if op == "const" else attr)
         node = self._nodes.get(key)
         if node is None:
@@ -115,36 +113,40 @@ class Pool:
                 self._spans[node] = span
         return node
 
+    def with_args(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
+        """The same operation on other operands."""
+        return node if args == node.args else self.make(node.op, args, node.attr, self.span(node))
+
     def lift_limit(self) -> None:
-        """Lets the pool grow at nobody's cost: passes make no more than a few times of what is there, which has been
-        paid for."""
+        """Lets the pool grow without using the budget: passes multiply the number of expressions, which are paid for,
+        only by a small factor."""
         self._steps = 0
 
     def const(self, value: float, span: Span | None = None) -> Expr:
         return self.make("const", (), float(value), span)
 
     def span(self, node: Expr) -> Span | None:
-        """Where in the text this expression was first asked for."""
+        """The place in the text for which this expression was first made."""
         return self._spans.get(node)
 
     def call(self, node: Expr, name: str, local: bool) -> None:
-        """Notes what the patch calls an expression. Of several names the first one of a strand counts, else the last
-        one of a `local`, which is the outermost."""
+        """Notes the name of an expression in the patch. Of several names, the first one of a strand counts; otherwise
+        the last one of a `local`, which is the outermost."""
         if node not in self._strands:
             self._names[node] = name
             if not local:
                 self._strands.add(node)
 
     def name(self, node: Expr) -> str | None:
-        """What the patch calls an expression, if it does."""
+        """The name of an expression in the patch; None if it has none."""
         return self._names.get(node)
 
     def named(self) -> Iterator[Expr]:
-        """Every expression that the patch has a name for."""
+        """Every expression that has a name in the patch."""
         return iter(self._names)
 
-    def hand_on(self, new: Mapping[Expr, Expr]) -> None:
-        """Gives the names of expressions to what has replaced them, if that has none of its own."""
+    def transfer_names(self, new: Mapping[Expr, Expr]) -> None:
+        """Gives the names of expressions to their replacements, unless these have names already."""
         for node, name in list(self._names.items()):
             made = new.get(node, node)
             if made not in self._names:
@@ -154,13 +156,14 @@ class Pool:
 
 
 def _bits(value: Attribute) -> bytes:
-    """Constants are told apart by their bits: 0.0 and -0.0 are equal but not the same, NaN is the same as itself."""
+    """The bits by which constants are distinguished: 0.0 and -0.0 are equal but not the same, NaN is the same as
+    itself."""
     if not isinstance(value, float):
         raise TypeError(f"a constant is a float, not {value!r}")
     return struct.pack("<d", value)
 
 
-# What binds the variables of a loop, or is one.
+# The operations that bind the variables of a loop, or are one.
 _LOOPS = ("loop", "loop_index", "loop_value")
 
 
@@ -186,7 +189,7 @@ def _free(op: str, args: tuple[Expr, ...], attr: Attribute) -> int:
 
 
 def topological(roots: Iterable[Expr], known: Container[Expr] = ()) -> list[Expr]:
-    """Every expression that the roots need, each once, operands first; nothing below those that are known."""
+    """Every expression that the roots need, each once, operands first; the operands of known ones are left out."""
     seen: set[Expr] = set()
     new = set(roots)
     while new:
@@ -202,14 +205,14 @@ def users(nodes: Iterable[Expr]) -> Iterator[tuple[Expr, Expr]]:
             yield arg, node
 
 
-# What lowering makes of one subgraph: expressions for its outputs, its exposed strands and its state.
+# --- the IR of a subgraph: expressions for its outputs, its exposed strands and its state ---
 
 
 @dataclass(frozen=True, slots=True)
 class StateSlot:
-    """Memory that outlives a tick. `key` is `context/instance path/kind/ordinal`; `depth` is how many ticks back it
-    can be read, `planes` how many values it keeps for each. An `image` keeps them for every element of a picture,
-    any other slot is one number a plane."""
+    """Memory that outlives a tick. `key` is `context/instance path/kind/ordinal`; it can be read up to `depth` ticks
+    back, and keeps `planes` values for each. An `image` keeps them for every element of a picture; any other slot is
+    one number a plane."""
 
     key: str
     kind: str
@@ -237,10 +240,13 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """The IR of one subgraph. `outputs` are evaluated over the whole sweep of the context; `exposed` are strands that
-    other subgraphs read at places of their own, and are functions of the coordinates alone, which they read as `coord`;
-    `updates` advance `slots`, which are sorted by key; `feeds` are what other contexts give to one that streams: they
-    are evaluated there, once a frame, and arrive as coordinates of the names they are labelled with."""
+    """The IR of one subgraph.
+
+    `outputs` are evaluated over the whole sweep of the context. `exposed` are strands that other subgraphs read at
+    places of their own; they are functions of the coordinates only, which they read as `coord`. `updates` advance
+    `slots`, which are sorted by key. `feeds` are the inputs of a context that streams: other contexts evaluate them
+    once a frame, and they arrive as coordinates with the names of their labels.
+    """
 
     name: str
     context: str
@@ -252,7 +258,7 @@ class Lowered:
 
     @property
     def swept(self) -> list[Expr]:
-        """What is evaluated at every tick."""
+        """The expressions that are evaluated at every tick."""
         return [o.value for o in self.outputs] + [u.value for u in self.updates]
 
     @property
@@ -263,11 +269,10 @@ class Lowered:
         return topological(self.roots)
 
 
-# Making expressions from rows of the table of operators: expansion, constants, and what can be left out.
+# --- making expressions from the table of operators: expansion and constant folding ---
 
-# The order of their operands is chosen by age, so that a · b and b · a are one expression.
+# Their operands are ordered by age, so that a · b and b · a are one expression.
 _COMMUTATIVE = frozenset({"add", "mul", "eq", "ne", "and", "or"})
-
 
 _NUMBERS = ("const", "bits")
 
@@ -277,12 +282,13 @@ _KEEP_NAN = frozenset({"add", "sub", "mul", "div", "mod"})
 
 @dataclass(slots=True)
 class Constants:
-    """The numbers that expressions are known to be, each computed once."""
+    """The values of constant expressions, each computed once."""
 
     _known: dict[Expr, float | None] = field(default_factory=dict)
 
     def of(self, value: Expr) -> float | None:
-        """The number that an expression is at every coordinate, None if it varies. Bits are whole numbers."""
+        """The value of an expression that is the same at every coordinate, None if it varies. Bits are whole
+        numbers."""
         if value not in self._known:
             for node in topological([value], self._known):
                 self._known[node] = self._fold(node)
@@ -300,7 +306,7 @@ class Constants:
 
 @dataclass(slots=True)
 class ExprBuilder:
-    """Makes expressions in a pool. What it makes stands for the text at `span`."""
+    """Makes expressions in a pool, for the text at `span`."""
 
     pool: Pool
     constants: Constants = field(default_factory=Constants)
@@ -338,8 +344,7 @@ class ExprBuilder:
         return self.constants.of(value)
 
     def simplified(self, name: str, args: tuple[Expr, ...]) -> Expr | None:
-        """Something simpler than a primitive row applied to operands that is the same for every operand; None if there
-        is nothing."""
+        """A simpler expression with the same value as a primitive row applied to operands; None if there is none."""
         for arg in args:
             if arg.op not in _NUMBERS:
                 return _unchanged(name, args)
@@ -349,11 +354,12 @@ class ExprBuilder:
 
 
 def expanded_size(name: str, operands: Sequence[float | None]) -> int:
-    """About how many expressions a row becomes when it is expanded; `operands` are the numbers that are known."""
+    """The approximate number of expressions that a row expands to; `operands` are the known numbers among its
+    operands."""
     row = OPS[name]
     if row.expand is None:
         return max(1, len(operands) - len(row.params) + 1)
-    # What is left at its default, or counts something, is what expansions take short cuts for.
+    # Expansions take short cuts for operands with defaults, such as small counts.
     counts = (
         n if n in _SMALL_COUNTS and k < len(row.params) and row.params[k].default is not None else None
         for k, n in enumerate(operands)
@@ -375,18 +381,18 @@ def _expanded_size(name: str, operands: tuple[float | None, ...]) -> int:
 
 
 def in_order(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """The operands of a row, in the one order in which they are written if it does not matter."""
+    """The operands of a row, in their canonical order if the row is commutative."""
     return args[::-1] if name in _COMMUTATIVE and args[0].index > args[1].index else args
 
 
 def _unchanged(name: str, args: tuple[Expr, ...]) -> Expr | None:
-    """The operand that an operation gives back as it is, for every value of it, infinities and NaN included. Only the
+    """The operand that an operation returns unchanged, whatever its value is, infinities and NaN included. Only the
     sign of a zero may differ, which the language does not promise."""
     if name in _KEEP_NAN:
-        # Compilers of shaders may drop an operation on a NaN that they know.
-        lost = next((arg for arg in args if arg.op == "const" and arg.attr != arg.attr), None)
-        if lost is not None:
-            return lost
+        # Shader compilers may drop an operation on a constant NaN.
+        nan = next((arg for arg in args if arg.op == "const" and arg.attr != arg.attr), None)
+        if nan is not None:
+            return nan
     match name:
         case "mul" if _is(args[1], 1.0):
             return args[0]

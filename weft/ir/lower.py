@@ -21,24 +21,23 @@ from weft.ir.rates import Rate, slots_over
 from weft.names import view_of
 from weft.ops import OPS
 from weft.sources import LEFT_OUT, NOT_READABLE, SourceSpec
-from weft.syntax.ast import Call, Text
+from weft.syntax.ast import Call
 
-# Where a context does not sweep a coordinate: the centre of a one-pixel picture, the left channel.
+# The values of coordinates that a context does not sweep: the centre of a one-pixel picture, the left channel.
 _STANDSTILL = {"x": 0.5, "y": 0.5, "channel": 0.0}
-
 
 # What a subgraph takes of the budget besides its expressions: kernels, and their machine code.
 _STEPS_OF_A_SUBGRAPH = 2000
 
 
 class Unavailable(WeftError):  # noqa: N818 - a warning, after which the rest goes on
-    """A subgraph that is right, but needs a source that this installation cannot open. Carries a warning."""
+    """A correct subgraph needs a source that this installation cannot open. Carries a warning."""
 
 
 def lower(patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, pool: Pool) -> Lowered:
     """The expressions of one subgraph.
 
-    Raises WeftError for what only shows at the coordinates of a context (a remap of the time that reaches state, a
+    Raises WeftError for errors that depend on the coordinates of a context (a remap of the time that reaches state, a
     program too large), and Unavailable for a source without a backend.
     """
     return _Lowering(patch, graph, subgraph, contexts, pool).lowered()
@@ -54,13 +53,14 @@ class _Lowering:
 
     def lowered(self) -> Lowered:
         spec = self.contexts[self.subgraph.context]
-        self.pool.budget.spend(_STEPS_OF_A_SUBGRAPH, self._place())
+        first = next((s.statement.span for s in self.patch.sinks if s.label in self.subgraph.sinks), None)
+        self.pool.budget.spend(_STEPS_OF_A_SUBGRAPH, first)
         swept = self._elaborator(spec, points=False)
         outputs = self._outputs(swept)
         for ref in self.subgraph.tied:
             swept.strand(ref, swept.env.own)
         if spec.streams:
-            # Who reads a stream reads what has been played, which can be no more than is kept of it.
+            # Readers of a stream read what has been played, so these strands have to be kept.
             outputs += tuple(Output(str(ref), swept.strand(ref, swept.env.own)) for ref in self.subgraph.exposes)
         swept.finish()
         exposed = self._exposed(spec, swept) if self.subgraph.exposes and not spec.streams else ()
@@ -74,10 +74,6 @@ class _Lowering:
             self._check_raster_state(swept, updates, outputs)
         return Lowered(self.subgraph.name, spec.name, outputs, exposed, slots, updates)
 
-    def _place(self) -> Span | None:
-        """Where the first of its output statements stands."""
-        return next((s.statement.span for s in self.patch.sinks if s.label in self.subgraph.sinks), None)
-
     def _exposed(self, spec: ContextSpec, swept: Elaborator[Expr]) -> tuple[tuple[StrandRef, Expr], ...]:
         """The strands that others read, as functions of the coordinates."""
         points = self._elaborator(spec, points=True)
@@ -85,18 +81,16 @@ class _Lowering:
         return tuple((ref, points.strand(ref, points.env.own)) for ref in self.subgraph.exposes)
 
     def _elaborator(self, spec: ContextSpec, points: bool) -> Elaborator[Expr]:
-        domain = ExprDomain(self.pool, spec, self._owners(), points)
+        strands = self.graph.strands()
+        owners = {ref: self.contexts[strands[ref].tied or ""] for ref in self.subgraph.reads}
+        domain = ExprDomain(self.pool, spec, owners, points)
         env = Environment(domain, self.patch.settings, spec.counters, domain.own)
         domain.own = env_own(domain, env, spec)
         env = Environment(domain, self.patch.settings, () if points else spec.counters, domain.own)
         return Elaborator(self.patch, domain, env, self.pool.budget)
 
-    def _owners(self) -> dict[StrandRef, ContextSpec]:
-        strands = self.graph.strands()
-        return {ref: self.contexts[strands[ref].tied or ""] for ref in self.subgraph.reads}
-
     def _outputs(self, elaborator: Elaborator[Expr]) -> tuple[Output, ...]:
-        """What the sinks consume. Where a context sums its sinks, they are one output each place."""
+        """The strands that the sinks consume, by their labels."""
         outputs: dict[str, Expr] = {}
         for sink in self.patch.sinks:
             if sink.label not in self.subgraph.sinks:
@@ -118,7 +112,7 @@ class _Lowering:
 
 
 def env_own(domain: ExprDomain, env: Environment[Expr], spec: ContextSpec) -> Coordinates[Expr]:
-    """The coordinates of a context where nothing is remapped."""
+    """The coordinates of a context without remaps."""
 
     def base(name: str) -> Expr:
         if spec.sweep_of(name) == "once":
@@ -160,8 +154,8 @@ class ExprLoop:
 
 @dataclass
 class ExprDomain:
-    """Values are interned expressions. `owners` has the contexts of strands that are read across; with `points`, state
-    is sampled wherever the coordinates say instead of read at the element that is being computed."""
+    """The domain of interned expressions. `owners` has the contexts of strands that are read across. With `points`,
+    state is sampled at the coordinates; otherwise it is read at the element that is being computed if possible."""
 
     pool: Pool
     spec: ContextSpec
@@ -209,10 +203,8 @@ class ExprDomain:
 
     def state(self, slot: SlotRequest, plane: int, ticks: Expr, at: Coordinates[Expr], span: Span) -> Expr:
         if at.abstime is not self.own.abstime:
-            raise error(
-                "map-reaches-state", f"a map of the time cannot reach into {slot.kind}, which only knows its own", span,
-                "delay(…) and cache(…) read earlier ticks",
-            )  # fmt: skip
+            message = f"a map of the time cannot reach into {slot.kind}, which knows only its own time"
+            raise error("map-reaches-state", message, span, "delay(…) and cache(…) read earlier ticks")
         attr = SlotPlane(f"{self.spec.name}/{slot.key}", plane)
         here = at.x is self.own.x and at.y is self.own.y and not self.points
         args = (ticks,) if here else (ticks, at.x, at.y)
@@ -226,7 +218,9 @@ class ExprDomain:
             raise Unavailable(
                 Diagnostic("warning", "source-not-available", f"{what} {NOT_READABLE}", call.span, LEFT_OUT)
             )  # fmt: skip
-        return self.pool.make("picture", (at.x, at.y), PicturePlane(_beside(text), plane), call.span)
+        # The path is relative to the file of the text.
+        path = os.path.join(os.path.dirname(text.span.source.name), text.value)
+        return self.pool.make("picture", (at.x, at.y), PicturePlane(path, plane), call.span)
 
     def external(self, ref: StrandRef, at: Coordinates[Expr], span: Span) -> Expr | None:
         owner = self.owners.get(ref)
@@ -240,18 +234,14 @@ class ExprDomain:
         return self.pool.make("strand", tuple(at.base(name) for name in owner.read_over), ref, span)
 
 
-def _beside(text: Text) -> str:
-    """The path of a file that is named relative to the text it is named in."""
-    return os.path.join(os.path.dirname(text.span.source.name), text.value)
-
-
-# What a context that streams is given from outside. It runs apart from all others, at a pace of its own, and can ask
-# nobody: mouse, keys, parameters and strands are sent to it once a frame, and led smoothly from value to value. A
-# strand that it reads all over a picture is sent as a picture.
+# --- the inputs of a context that streams ---
+#
+# It runs apart from all others, at its own pace, and cannot wait for them: mouse, keys, parameters and strands are sent
+# to it once a frame, and smoothed from value to value. A strand that it reads all over a picture is sent as a picture.
 
 
 class FeedCollector:
-    """Replaces what comes from outside by coordinates, and collects what others have to evaluate for that."""
+    """Replaces inputs by coordinates, and collects the expressions that other contexts have to evaluate for them."""
 
     def __init__(self, name: str, pool: Pool, rate: Mapping[Expr, Rate]) -> None:
         self._name = name
@@ -261,25 +251,26 @@ class FeedCollector:
 
     @property
     def feeds(self) -> tuple[Output, ...]:
-        """What is evaluated by those who can, once a frame."""
+        """The expressions that other contexts evaluate once a frame."""
         return tuple(Output(label, node) for node, label in self._labels.items())
 
-    def led(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
-        """An expression, whose operands have become `args`, as it is computed in the stream."""
+    def replaced(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
+        """An expression as the stream computes it; `args` are the replacements of its operands."""
         match node.op, node.attr:
             case "uniform", str(name) if is_smoothed(name):
                 return self._coordinate(name, node)
-            case "strand", StrandRef() as ref if _is_now(node):
+            case "strand", StrandRef() as ref if len(node.args) == 1 and _own_time(node.args[0]):
+                # A strand of the same stream, read at the sample that is being computed.
                 return self._coordinate(str(ref), node)
             case "strand", StrandRef() as ref:
                 return self._fed(node, args, ref)
-        return node if args == node.args else self._pool.make(node.op, args, node.attr, self._pool.span(node))
+        return self._pool.with_args(node, args)
 
     def _fed(self, node: Expr, args: tuple[Expr, ...], ref: StrandRef) -> Expr:
         in_stream = any(self._rate[arg] > Rate.FRAME for arg in node.args)
         if in_stream or any((part.op, part.attr) == ("coord", "channel") for part in topological(node.args)):
             return self._seen(node, args, ref)
-        # Where it is read does not depend on the stream, so the operands can stay as they were.
+        # The place where it is read does not depend on the stream, so the operands can stay as they were.
         label = self._labels.setdefault(node, f"{self._name}:{ref}/{len(self._labels)}")
         return self._coordinate(label, node)
 
@@ -290,17 +281,13 @@ class FeedCollector:
         """A strand that is read at another place for every sample, or channel."""
         span = self._pool.span(node)
         if len(args) == 1:
-            words = f"a map of the time cannot reach into {ref}, which only knows its own"
+            words = f"a map of the time cannot reach into {ref}, which knows only its own time"
             raise error("map-reaches-state", words, span, "delay(…) and cache(…) read earlier ticks")
         return self._pool.make("picture", args, PicturePlane(view_of(ref), 0), span)
 
 
-def _is_now(node: Expr) -> bool:
-    """Whether a strand of the same stream is read at the very sample that is computed."""
-    return [_own_time(arg) for arg in node.args] == [True]
-
-
 def _own_time(node: Expr) -> bool:
+    """Whether an expression is the time of the sample that is being computed."""
     if node.op == "add":
         return {(arg.op, arg.attr) for arg in node.args} == {("coord", "abstime"), ("coord", "since")}
     return (node.op, node.attr) == ("coord", "abstime")

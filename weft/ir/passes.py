@@ -18,14 +18,15 @@ from weft.ops.ieee import below_in_single
 
 @dataclass(frozen=True, slots=True)
 class PassContext:
-    """What a pass may know besides the IR: the pool its expressions live in, and the context they run in."""
+    """The surroundings of the IR that a pass may use: the pool of its expressions, and the context in which they
+    run."""
 
     pool: Pool
     spec: ContextSpec
 
 
 class Pass(NamedTuple):
-    """`always` passes are needed for meaning, the others only for speed: `-O0` leaves these out."""
+    """One pass. `always` marks those that the meaning needs; `-O0` leaves out the others, which only add speed."""
 
     name: str
     apply: Callable[[Lowered, PassContext], Lowered]
@@ -33,11 +34,11 @@ class Pass(NamedTuple):
 
 
 def rewrite(lowered: Lowered, pool: Pool, change: Callable[[Expr, tuple[Expr, ...]], Expr]) -> Lowered:
-    """The IR with each expression replaced by what `change` makes of it and of its operands' replacements."""
+    """The IR with each expression replaced by `change(expression, replacements of its operands)`."""
     new: dict[Expr, Expr] = {}
     for node in lowered.nodes():
         new[node] = change(node, tuple([new[a] for a in node.args]))
-    pool.hand_on(new)
+    pool.transfer_names(new)
     return replace(
         lowered,
         outputs=tuple(replace(o, value=new[o.value]) for o in lowered.outputs),
@@ -48,8 +49,8 @@ def rewrite(lowered: Lowered, pool: Pool, change: Callable[[Expr, tuple[Expr, ..
 
 
 def settle_state(lowered: Lowered, context: PassContext) -> Lowered:
-    """Decides which slots are images: those that keep something that varies over the picture. The others are numbers,
-    and have no place that they could be sampled at."""
+    """Decides which slots are images: those that keep a value that varies over the picture. The others are numbers,
+    which cannot be sampled at a place."""
     images = planar_slots(lowered.updates, context.spec) if context.spec.sweeps_plane else set()
     slots = {slot.key: replace(slot, image=slot.key in images) for slot in lowered.slots}
     if all(slot.image for slot in slots.values()):
@@ -58,16 +59,16 @@ def settle_state(lowered: Lowered, context: PassContext) -> Lowered:
     def settle(node: Expr, args: tuple[Expr, ...]) -> Expr:
         if isinstance(node.attr, SlotPlane) and not slots[node.attr.slot].image:
             args = args[:1]
-        return _remade(node, args, context.pool)
+        return context.pool.with_args(node, args)
 
     return replace(rewrite(lowered, context.pool, settle), slots=tuple(slots[s.key] for s in lowered.slots))
 
 
 def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
-    """Decides how triggers are compared: numbers as the doubles that they are, images as the singles that they are kept
-    as. Where a trigger varies over the picture, it is compared at the pixels alone: anywhere else it would be held
-    against what lies between pixels, and differ. A hold that is read there is one tick old; but between ticks it is as
-    the last one left it."""
+    """Decides how the triggers of holds are compared: numbers as doubles, images in the single precision in which they
+    are kept. A trigger that varies over the picture is compared only at the pixels: anywhere else it would be compared
+    with a value interpolated between pixels, and differ. A hold that is read there is one tick old; between ticks it is
+    as the last tick left it."""
     if all(node.op != "differs" for node in lowered.nodes()):
         return lowered
     pool, slots = context.pool, {slot.key: slot for slot in lowered.slots}
@@ -77,7 +78,7 @@ def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
     no = pool.make("const", (), 0.0)
 
     def is_between(node: Expr) -> bool:
-        """Whether it reads a hold whose trigger varies, at a place."""
+        """Whether it samples, at a place, a hold whose trigger varies."""
         return len(node.args) > 1 and isinstance(node.attr, SlotPlane) and node.attr.slot in over
 
     def settled(finished: bool) -> Callable[[Expr, tuple[Expr, ...]], Expr]:
@@ -89,7 +90,7 @@ def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
                     return pool.make("ne", args, None, pool.span(node))
             if finished and is_between(node):
                 args = (no, *args[1:])
-            return _remade(node, args, pool)
+            return pool.with_args(node, args)
 
         return settle
 
@@ -102,49 +103,51 @@ def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
 _TRIGGER = 1
 
 
-def lead(lowered: Lowered, context: PassContext) -> Lowered:
-    """In a context that streams, has what comes from outside arrive as coordinates."""
+def collect_feeds(lowered: Lowered, context: PassContext) -> Lowered:
+    """Replaces the inputs of a context that streams by coordinates."""
     if not context.spec.streams:
         return lowered
     slots = {slot.key: slot for slot in lowered.slots}
-    leading = FeedCollector(lowered.name, context.pool, rates(lowered.swept, context.spec, slots))
-    return replace(rewrite(lowered, context.pool, leading.led), feeds=leading.feeds)
+    collector = FeedCollector(lowered.name, context.pool, rates(lowered.swept, context.spec, slots))
+    return replace(rewrite(lowered, context.pool, collector.replaced), feeds=collector.feeds)
 
 
 def expand(lowered: Lowered, context: PassContext) -> Lowered:
-    """Rewrites every builtin that is made of simpler ones."""
+    """Rewrites every builtin that is composed of simpler ones."""
     builder = ExprBuilder(context.pool)
 
     def expanded(node: Expr, args: tuple[Expr, ...]) -> Expr:
         row = OPS.get(node.op)
         if row is None or (row.expand is None and len(args) == len(row.params)):
-            return _remade(node, args, context.pool)
+            return context.pool.with_args(node, args)
         return builder.at(context.pool.span(node)).op(node.op, *args)
 
     return rewrite(lowered, context.pool, expanded)
 
 
 def fold(lowered: Lowered, context: PassContext) -> Lowered:
-    """Computes what is constant, and leaves out operations that change nothing."""
+    """Computes constants, and leaves out operations that change nothing."""
     builder = ExprBuilder(context.pool)
 
     def folded(node: Expr, args: tuple[Expr, ...]) -> Expr:
         if node.op not in OPS:
-            return _remade(node, args, context.pool)
+            return context.pool.with_args(node, args)
         simpler = builder.at(context.pool.span(node)).simplified(node.op, args)
-        return simpler or _remade(node, in_order(node.op, args), context.pool)
+        return simpler or context.pool.with_args(node, in_order(node.op, args))
 
     return rewrite(lowered, context.pool, folded)
 
 
 def reduce_phases(lowered: Lowered, context: PassContext) -> Lowered:
-    """Keeps the arguments of periodic operations small: what they have from the frame alone is reduced to one turn."""
+    """Keeps the arguments of periodic operations small: the terms that vary only with the frame are reduced to one
+    turn."""
     change = phase_rewriting(lowered, context.pool, context.spec)
     return lowered if change is None else rewrite(lowered, context.pool, change)
 
 
 def turn_waves(lowered: Lowered, context: PassContext) -> Lowered:
-    """Counts the arguments of sines and cosines in half turns, and makes kindred ones of one sine and one cosine."""
+    """Counts the arguments of sines and cosines in half turns, and computes those that differ only by a steady phase
+    from one sine and one cosine."""
     nodes = lowered.nodes()
     arguments = {node.args[0] for node in nodes if node.op in ("sin", "cos")}
     if not arguments:
@@ -154,8 +157,8 @@ def turn_waves(lowered: Lowered, context: PassContext) -> Lowered:
 
 
 def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
-    """Keeps remainders below their period where they are handed to a section that runs more often, which may have
-    single precision: there, what is nearly all of a period would be rounded to all of it."""
+    """Keeps remainders below their period when they pass into a section that runs more often and may have single
+    precision: there, a remainder close to the period would be rounded to it."""
     if context.spec.streams and not context.spec.in_blocks:
         return lowered  # double precision throughout
     nodes = lowered.nodes()
@@ -177,32 +180,28 @@ def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
     builder = ExprBuilder(context.pool)
 
     def kept(node: Expr, args: tuple[Expr, ...]) -> Expr:
-        made = _remade(node, args, context.pool)
+        made = context.pool.with_args(node, args)
         if node not in handed:
             return made
-        rest, limit = Term(builder.at(context.pool.span(node)), made), _next_to(builder, args[1])
+        rest, limit = Term(builder.at(context.pool.span(node)), made), _just_below(builder, args[1])
         known: Expr = f.select(f.lt(f.abs(limit), f.abs(rest)), limit, rest).value
         return known
 
     return rewrite(lowered, context.pool, kept)
 
 
-def _next_to(builder: ExprBuilder, period: Expr) -> Term:
-    """The number next to a period in single precision, or one a little smaller."""
+def _just_below(builder: ExprBuilder, period: Expr) -> Term:
+    """The number before a period in single precision, or a slightly smaller one."""
     if period.op == "const" and isinstance(period.attr, float):
         return Term(builder, builder.const(below_in_single(period.attr)))
     return Term(builder, period) * (1 - 2.0**-22)
-
-
-def _remade(node: Expr, args: tuple[Expr, ...], pool: Pool) -> Expr:
-    return node if args == node.args else pool.make(node.op, args, node.attr, pool.span(node))
 
 
 PASSES: Sequence[Pass] = (
     Pass("settle_state", settle_state, always=True),
     Pass("expand", expand, always=True),
     Pass("settle_holds", settle_holds, always=True),
-    Pass("lead", lead, always=True),
+    Pass("collect_feeds", collect_feeds, always=True),
     Pass("fold", fold, always=False),
     Pass("phases", reduce_phases, always=False),
     Pass("waves", turn_waves, always=False),

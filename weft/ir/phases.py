@@ -14,17 +14,17 @@ from weft.ir.rates import Finiteness, Rate, Remainder, bound, period_of, rates, 
 from weft.ops import formula as f
 from weft.ops.formula import Term
 
-# Phases: takes what changes with the frame alone out of the arguments of periodic operations, and brings it down to
-# one turn in the frame section, which has double precision. docs/algorithms.md has the formulas, under "Phases".
+# --- phases (docs/algorithms.md, "Phases") ---
 #
-# What is left at the elements stays small however long a performance lasts. An argument that is taken apart is put
-# together again by rates, so that the terms of a column, of a row and of the frame are each summed in their own
+# The terms of a periodic operation's argument that change only with the frame are reduced to one turn in the frame
+# section, which has double precision. The rest of the argument stays small however long a performance lasts. The terms
+# are put together again by rates, so that those of a column, of a row and of the frame are each summed in their own
 # section.
 
-# 2π as a sum: the first part has so few digits that its product with any number of turns up to 2⁴⁵ is exact.
+# 2π as a sum: the first part has few digits, so that its product with any number of turns up to 2⁴⁵ is exact.
 _TURN, _TURN_REST = 201 / 32, 1.9353071795864769e-3
 
-# Single precision still tells a millionth apart below this: what stays so small needs no reduction.
+# Below this, single precision still resolves a millionth: smaller arguments need no reduction.
 _SMALL = 8.0
 
 _PERIODIC = frozenset({"sin", "cos", "floor", "mod"})
@@ -32,29 +32,29 @@ _CHANGING = _PERIODIC | {"sub", "bits_of", "bits_mul", "bits_add"}
 _LINEAR = frozenset({"add", "sub", "neg", "mul", "div", "floor"})
 
 Split: TypeAlias = "tuple[Expr | None, ...]"
-"""A sum, by the rates of its terms: one expression for each rate, None where there is no such term. What mentions
-variables of loops counts as an element's."""
+"""A sum, by the rates of its terms: one expression for each rate, or None. A term that mentions variables of loops
+counts as an element's."""
 
 _NOTHING: Split = (None,) * len(Rate)
 
 
 @dataclass(frozen=True, slots=True)
 class _SplitFloor:
-    """`⌊A + U⌋` as `whole + turns`, where `turns` changes with the frame alone, and is None if U is small as it is. In
-    a remainder, `argument` is what whole turns are taken from. It is NaN where U is not finite, and so is `whole`."""
+    """`⌊A + U⌋` as `whole + turns`, where `turns` changes only with the frame, and is None if U is already small. In a
+    remainder, whole turns are subtracted from `argument`. If U is not finite, `argument` and `whole` are NaN."""
 
     argument: Expr
     whole: Expr
     turns: Expr | None
     settled: Expr | None
-    """The floor as one number, where it is needed; None if it has to be computed as it was, since U may be infinite."""
+    """The floor as one number, if it is needed; None if it has to be computed as before, since U may be infinite."""
     finite: bool
-    """Whether A is finite for sure."""
+    """Whether A is certainly finite."""
 
 
 def phase_rewriting(lowered: Lowered, pool: Pool, spec: ContextSpec) -> Callable[[Expr, tuple[Expr, ...]], Expr] | None:
-    """How to rewrite each expression, given its new operands; None if there is nothing to do. Expressions have to come
-    in their order, operands first."""
+    """A function that rewrites each expression, given its new operands; None if there is nothing to do. Expressions
+    have to come operands first."""
     nodes = lowered.nodes()
     periodic = {node.args[0] for node in nodes if node.op in _PERIODIC}
     rate = rates(periodic, spec, {slot.key: slot for slot in lowered.slots}) if periodic else {}
@@ -78,8 +78,8 @@ def _shared(nodes: list[Expr]) -> set[Expr]:
 
 
 def _moving(rate: dict[Expr, Rate]) -> set[Expr]:
-    """The expressions in which something that varies with the frame alone is added to something else, and what splits
-    into such sums."""
+    """The sums of a term that varies only with the frame and another term, and the expressions that split into such
+    sums."""
     moving: set[Expr] = set()
     for node, own in rate.items():
         if node.op not in _LINEAR or (own <= Rate.FRAME and not node.free):
@@ -92,11 +92,10 @@ def _moving(rate: dict[Expr, Rate]) -> set[Expr]:
 
 @dataclass(slots=True)
 class _Phases:
-    """One run of the pass. `rate` has what is below the arguments of periodic operations, `moving` those in which a
-    term varies with the frame alone, `remainders` the differences that are remainders, and the operations `mod` whose
-    floors are there as well, `shared` what is used more than once. `taken` has the floors that remainders and bits are
-    made of: what else uses them has to see them change at the
-    same places."""
+    """One run of the pass. `rate` covers the arguments of periodic operations and everything below; `moving` are those
+    with a term that varies only with the frame; `remainders` are the differences that are remainders, and the
+    operations `mod` whose floors also exist; `shared` are the expressions with several users. `taken` are the floors in
+    remainders and bits: their other users have to see them change at the same places."""
 
     builder: ExprBuilder
     rate: dict[Expr, Rate]
@@ -125,13 +124,9 @@ class _Phases:
             self.builder.at(self.builder.pool.span(node))
             made = self._changed(node)
         if made is None:
-            made = node if args == node.args else self._remade(node, args)
+            made = _with_args(self.builder.pool, node, args)
         self._new[node] = made
         return made
-
-    def _remade(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
-        pool = self.builder.pool
-        return pool.make(node.op, in_order(node.op, args), node.attr, pool.span(node))
 
     def _changed(self, node: Expr) -> Expr | None:
         match node.op:
@@ -165,7 +160,7 @@ class _Phases:
         return self._joined(split, steady, constant)
 
     def _rest(self, argument: Expr, period: float) -> Expr | None:
-        """What is left of A + U, with what is left of U."""
+        """The remainder of A + U, from the remainder of U."""
         split = self._split(argument)
         if not _is_moving(split):
             return None
@@ -176,7 +171,7 @@ class _Phases:
         return self._made("mod", self._joined(split, steady, constant), size)
 
     def _cell(self, whole: Expr) -> _SplitFloor | None:
-        """What becomes of a floor, None if it stays as it is."""
+        """A floor taken apart, None if it stays as it is."""
         if whole not in self._cells:
             found = self._whole_of.get(whole) or Remainder(whole, whole.args[0], 1.0)
             split = self._split(found.argument) if found.argument in self.moving else _NOTHING
@@ -215,8 +210,8 @@ class _Phases:
         return self._made("sub", argument, cell.whole if found.period == 1 else self._made("mul", cell.whole, period))
 
     def _bits(self, node: Expr) -> Expr | None:
-        """Bits of a floor modulo 2³², and what sums and products with constants make of them: what varies with the
-        frame alone is a term of its own all the way."""
+        """The bits of a floor modulo 2³², and their sums and products with constants. The part that varies only with
+        the frame stays a term of its own."""
         terms = self._bit_terms(node)
         if terms is None:
             return None
@@ -238,7 +233,7 @@ class _Phases:
         return varying, self._made(node.op, turns, constant)
 
     def _cell_bits(self, cell: _SplitFloor) -> tuple[Expr, Expr | None]:
-        """The bits of both parts of a floor. Their sum is 0 where A or U is not finite."""
+        """The bits of both parts of a floor. Their sum is 0 if A or U is not finite."""
         bits = self._made("bits_of", cell.whole)
         if cell.turns is None:
             return bits, None
@@ -252,8 +247,8 @@ class _Phases:
     # --- sums -----------------------------------------------------------------------------------------------------
 
     def _steady(self, split: Split) -> tuple[Expr, Expr | None]:
-        """The terms that vary with the frame alone, and a constant that is small enough to be added when they are
-        reduced: one reduction then serves the channels of a colour."""
+        """The terms that vary only with the frame, and a constant that is small enough to be added after they are
+        reduced, so that one reduction serves all channels of a colour."""
         frame, constant = split[Rate.FRAME], split[Rate.CONSTANT]
         assert frame is not None
         if constant is None or bound(constant) <= _SMALL:
@@ -261,7 +256,7 @@ class _Phases:
         return self._total("add", frame, constant), None
 
     def _joined(self, split: Split, steady: Expr, constant: Expr | None) -> Expr:
-        """The sum of the terms of columns, rows and elements, and of the steady ones, each rate by itself first."""
+        """The sum of the terms of columns, rows and elements and of the steady ones; each rate is summed first."""
         column, row, element = split[Rate.COLUMN :]
         if constant is not None:
             steady = self._total("add", steady, constant)
@@ -271,7 +266,7 @@ class _Phases:
             column = self._total("add", column, steady)
         else:
             row = steady
-        # What no loop changes stays together, so that it can be summed before the loop.
+        # Terms that no loop changes stay together, so that they can be summed before the loop.
         terms = (column, row, element) if element is not None and element.free else (element, column, row)
         total, *others = [term for term in terms if term is not None]
         for term in others:
@@ -292,8 +287,8 @@ class _Phases:
         return self._splits[root]
 
     def _summands(self, node: Expr) -> tuple[Expr, ...]:
-        """The operands that are split to split an expression; none for what stays as it is, such as a column's terms
-        that nothing of the frame is added to."""
+        """The operands that have to be split to split an expression; none if it stays as it is, such as a column's
+        terms without a frame's."""
         if node in self.remainders or (not node.free and node not in self.moving and self.rate[node] < Rate.ELEMENT):
             return ()
         if node.op in ("add", "sub", "neg"):
@@ -310,45 +305,42 @@ class _Phases:
         if node.op == "floor":
             cell = self._cell(node)
             return self._leaf(node) if cell is None else self._leaf(node, cell.whole, cell.turns)
-        if not self._is_worth(node, summands):
+        if not self._pays(node, summands):
             return self._leaf(node)
         if len(summands) == 2:
             first, second = summands
             return tuple([self._sum(node.op, a, b) for a, b in zip(first, second, strict=True)])
         return tuple([None if a is None else self._scaled(node, a) for a in summands[0]])
 
-    def _is_worth(self, node: Expr, summands: list[Split]) -> bool:
-        """Whether to take a sum apart: for what varies with the frame alone, or for terms that need not be added at
-        every element, unless others add them there anyway."""
+    def _pays(self, node: Expr, summands: list[Split]) -> bool:
+        """Whether to take a sum apart: if it has a term of the frame, or terms that need not be added at every element
+        and that no other expression adds there anyway."""
         if not summands:
             return False
         there = [any(terms) for terms in zip(*summands, strict=True)]
         return sum(there) > 1 and (there[Rate.FRAME] or not there[Rate.ELEMENT] or node not in self.shared)
 
     def _leaf(self, node: Expr, value: Expr | None = None, turns: Expr | None = None) -> Split:
-        """An expression that is not taken apart, or `value` in its place and `turns` with it."""
+        """The split of an expression that is not taken apart, or of `value` and `turns` in its place."""
         terms = list(_NOTHING)
         terms[Rate.FRAME] = turns
         terms[Rate.ELEMENT if node.free else self.rate[node]] = self._new[node] if value is None else value
         return tuple(terms)
 
-    def _is_steady(self, node: Expr) -> bool:
-        return not node.free and self.rate[node] <= Rate.FRAME
-
     def _factor(self, node: Expr) -> Expr | None:
         """The steady factor of a product, or the steady divisor of a quotient."""
         if node.op == "mul":
-            return next((arg for arg in node.args if self._is_steady(arg)), None)
-        return node.args[1] if node.op == "div" and self._is_steady(node.args[1]) else None
+            return next((arg for arg in node.args if _is_steady(arg, self.rate)), None)
+        return node.args[1] if node.op == "div" and _is_steady(node.args[1], self.rate) else None
 
     def _sum(self, op: str, a: Expr | None, b: Expr | None) -> Expr | None:
-        """A sum or difference of what is there."""
+        """A sum or difference of two terms, either of which may be missing."""
         if a is not None and b is not None:
             return self._total(op, a, b)
         return self._made("neg", b) if b is not None and op == "sub" else a or b
 
     def _total(self, op: str, a: Expr, b: Expr) -> Expr:
-        """A sum or difference, without signs that are not needed."""
+        """A sum or difference, without unnecessary signs."""
         if b.op == "neg":
             return self._made("sub" if op == "add" else "add", a, b.args[0])
         if a.op == "neg" and op == "add":
@@ -356,7 +348,7 @@ class _Phases:
         return self._made(op, a, b)
 
     def _scaled(self, node: Expr, term: Expr) -> Expr:
-        """What a product, a quotient or a negation makes of one term."""
+        """A product, a quotient or a negation, applied to one term."""
         factor = self._factor(node)
         if factor is None:
             return term.args[0] if term.op == "neg" else self._made("neg", term)
@@ -368,8 +360,17 @@ class _Phases:
         return self.builder.folded(op, *args)
 
 
+def _with_args(pool: Pool, node: Expr, args: tuple[Expr, ...]) -> Expr:
+    return node if args == node.args else pool.with_args(node, in_order(node.op, args))
+
+
+def _is_steady(node: Expr, rate: Mapping[Expr, Rate]) -> bool:
+    """Whether an expression is the same in a whole frame."""
+    return not node.free and rate[node] <= Rate.FRAME
+
+
 def _is_moving(split: Split) -> bool:
-    """Whether some terms vary with the frame alone and others do not."""
+    """Whether some terms vary only with the frame and others do not."""
     return split[Rate.FRAME] is not None and any(split[Rate.COLUMN :])
 
 
@@ -379,22 +380,22 @@ def _value(term: Term) -> Expr:
     return value
 
 
-# Waves: sines and cosines that are taken at every column, row or element, made cheaper. docs/algorithms.md has the
-# formulas, under "Waves".
+# --- waves (docs/algorithms.md, "Waves"): cheaper sines and cosines at every column, row or element ---
 #
-# Their arguments are counted in half turns, which need no reduction by a rounded π; the factor 1/π joins the factors
-# that are there, or is applied where the terms of the argument are computed more rarely. And waves that differ by
-# steady phases alone, as the channels of a colour do, are made of one sine and one cosine.
+# Their arguments are counted in half turns, which need no reduction by a rounded π. The factor 1/π joins the existing
+# factors, or is applied to terms of the argument that are computed less often. Waves that differ only by steady phases,
+# like the channels of a colour, are computed from one sine and one cosine.
 
 _HALF_TURNS: Mapping[str, str] = {"sin": "sinpi", "cos": "cospi"}
 
-# One sine and one cosine, which share their reduction, and two products for each wave: worth it from so many on.
+# The number of waves from which it pays to compute one sine and one cosine, which share their reduction, and two
+# products for each wave.
 _FAMILY = 3
 
-# How deep sums are taken apart.
+# The depth to which sums are taken apart.
 _DEPTH = 8
 
-# What two roundings of a factor can make of 1.
+# Two roundings of a factor 1 differ from 1 by less than this.
 _ROUNDING = 1e-15
 
 Signed: TypeAlias = tuple[Expr, int]
@@ -402,7 +403,7 @@ Signed: TypeAlias = tuple[Expr, int]
 
 
 class _Phase(NamedTuple):
-    """A wave as another one, moved: `base` is the other one's argument, the terms are the phase between them."""
+    """A wave as another one with a phase: `base` is the argument of the other, and the terms are the phase."""
 
     base: Expr
     terms: tuple[Signed, ...]
@@ -411,8 +412,8 @@ class _Phase(NamedTuple):
 def wave_rewriting(
     nodes: list[Expr], pool: Pool, rate: Mapping[Expr, Rate]
 ) -> Callable[[Expr, tuple[Expr, ...]], Expr] | None:
-    """How to rewrite each expression, given its new operands; None if there is nothing to do. Expressions come in their
-    order, operands first; `rate` has that of the arguments of sines and cosines, and of all below."""
+    """A function that rewrites each expression, given its new operands; None if there is nothing to do. Expressions
+    come operands first; `rate` covers the arguments of sines and cosines and everything below."""
     waves = [n for n in nodes if n.op in _HALF_TURNS and rate[n.args[0]] > Rate.FRAME]
     if not waves:
         return None
@@ -425,7 +426,7 @@ def wave_rewriting(
 
 
 def _families(waves: list[Expr], rate: Mapping[Expr, Rate]) -> dict[Expr, _Phase]:
-    """The waves that are made of another one."""
+    """The phases of the waves that can be computed from another one."""
     kin = defaultdict[tuple[Signed, ...], dict[Expr, list[Signed]]](dict)
     for wave in waves:
         argument = wave.args[0]
@@ -465,10 +466,6 @@ def _difference(a: list[Signed], b: list[Signed]) -> list[Signed]:
     return left
 
 
-def _is_steady(node: Expr, rate: Mapping[Expr, Rate]) -> bool:
-    return not node.free and rate[node] <= Rate.FRAME
-
-
 @dataclass(slots=True)
 class _Waves:
     """One run of the pass."""
@@ -476,7 +473,7 @@ class _Waves:
     builder: ExprBuilder
     rate: Mapping[Expr, Rate]
     shared: set[Expr]
-    """What is used more than once."""
+    """The expressions with several users."""
     waves: set[Expr]
     phases: dict[Expr, _Phase]
     """By the arguments of the waves."""
@@ -488,10 +485,8 @@ class _Waves:
         if node in self.waves:
             self.builder.at(pool.span(node))
             made = self._wave(node.op, node.args[0])
-        elif args == node.args:
-            made = node
         else:
-            made = pool.make(node.op, in_order(node.op, args), node.attr, pool.span(node))
+            made = _with_args(pool, node, args)
         self._new[node] = made
         return made
 
@@ -508,15 +503,15 @@ class _Waves:
         return self._made(joined, *parts)
 
     def _total(self, terms: tuple[Signed, ...]) -> Expr:
-        """A sum of terms as they are by now."""
+        """The sum of the replacements of terms."""
         total = self.builder.const(0.0)
         for term, sign in terms:
             total = self._made("add" if sign > 0 else "sub", total, self._new[term])
         return total
 
     def _scaled(self, node: Expr, factor: float, depth: int) -> Expr:
-        """An expression as it is by now, times a number. In a sum whose terms are needed for nothing else, or are
-        computed more rarely, each term is."""
+        """The replacement of an expression, times a number. In a sum, each term is multiplied if the sum has no other
+        users, or is computed less often than the elements."""
         if node.op == "const" and isinstance(node.attr, float):
             return self.builder.const(node.attr * factor)
         rare = self.rate[node] < Rate.ELEMENT and not node.free
@@ -531,7 +526,8 @@ class _Waves:
         return self._times(self._new[node], factor)
 
     def _known_factor(self, node: Expr) -> tuple[float, Expr | None]:
-        """The number that a product has as a factor, or a quotient as its divisor, and what it is multiplied by."""
+        """The constant factor of a product, or of a quotient by a constant, and the other factor; 1 and None if there
+        is none."""
         first, second = node.args
         if second.op == "const" and isinstance(second.attr, float) and second.attr != 0:
             return second.attr if node.op == "mul" else 1 / second.attr, first
@@ -540,7 +536,7 @@ class _Waves:
         return 1.0, None
 
     def _times(self, node: Expr, factor: float) -> Expr:
-        # π times something, in half turns, is that itself.
+        # The factors π and 1/π cancel.
         if abs(factor - 1) < _ROUNDING:
             return node
         return self._made("mul", node, self.builder.const(factor))

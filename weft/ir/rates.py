@@ -1,4 +1,4 @@
-"""What is known of expressions before they run: how often each changes, and what values it can have."""
+"""Analyses of expressions: how often each one changes, and the values that it can have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.ir.expr import Expr, LoopShape, SlotPlane, StateSlot, Update, topologi
 from weft.ops import OPS
 from weft.ops.intervals import ANYWHERE, UNIT, Interval, number
 
-# How often each expression changes, and so how often it has to be computed.
+# --- how often each expression changes, and so how often it has to be computed ---
 
 COORDINATES = ("x", "y", "abstime", "channel", "since")
 
@@ -36,7 +36,7 @@ class Rate(IntEnum):
 
 
 class Varies(IntFlag):
-    """What a value varies over; what varies over a column and a row varies over every element."""
+    """What a value varies over. A value that varies over columns and rows varies over every element."""
 
     NOTHING = 0
     FRAME = 1
@@ -57,7 +57,7 @@ _OF_PLANE = _PLANE | Varies.ELEMENT
 
 
 def rate_of(varies: Varies) -> Rate:
-    """The rate at which something that varies over `varies` has to be computed."""
+    """The rate at which a value that varies over `varies` has to be computed."""
     if varies & Varies.ELEMENT or varies & _PLANE == _PLANE:
         return Rate.ELEMENT
     if varies & Varies.ROW:
@@ -71,12 +71,12 @@ _ALL = tuple(Varies(number) for number in range(16))
 _RATES = tuple(rate_of(varies) for varies in _ALL)
 _OVER_PLANE, _OVER_FRAME = int(_PLANE), int(Varies.FRAME)
 
-# What comes anew with each frame, whatever it is made of.
+# These change with each frame, whatever their operands are.
 _FRAME_OPS = frozenset({"uniform", "picture", "strand"})
 
 
 def planar_slots(updates: Iterable[Update], spec: ContextSpec) -> set[str]:
-    """The slots that keep something that varies over the picture, also by way of one another."""
+    """The slots that keep a value that varies over the picture, directly or through one another."""
     listed = list(updates)
     swept = {
         node
@@ -90,8 +90,7 @@ def planar_slots(updates: Iterable[Update], spec: ContextSpec) -> set[str]:
 def slots_over(
     sources: Iterable[Expr], updates: Iterable[Update], through: Callable[[Expr], bool] = lambda _: True
 ) -> set[str]:
-    """The slots that keep something made of `sources`, also by way of other slots, as far as they are read by
-    expressions that let it `through`."""
+    """The slots whose values depend on `sources`, directly or through reads of slots for which `through` holds."""
     listed = list(updates)
     nodes = topological(update.value for update in listed)
     leads_to: dict[Expr | str, list[Expr | str]] = {}
@@ -115,9 +114,9 @@ def rates(
 def _variation(
     roots: Iterable[Expr], spec: ContextSpec, slots: Mapping[str, StateSlot], points: bool
 ) -> dict[Expr, int]:
-    """What each expression below the roots varies over in a context, or over a list of `points`, each with coordinates
-    of its own. Variables of loops do not count: a body is computed where its loop is. They are plain numbers, since
-    flags take five times as long, and this is done for every expression."""
+    """What each expression below the roots varies over in a context, or over a list of `points`, each with its own
+    coordinates. Variables of loops do not count: a body is computed where its loop is. The results are plain numbers,
+    since flags take five times as long, and this is done for every expression."""
     number_state = int(Varies.FRAME if points else _SWEEPS[spec.ticks])
     varies: dict[Expr, int] = {}
     for node in topological(roots):
@@ -137,12 +136,12 @@ def _variation(
     return varies
 
 
-# What can be known of the values of expressions beforehand: whether they are finite, and how large they get.
+# --- what is known about the values of expressions: whether they are finite, and how large they get ---
 
-# Remainders of other periods are not looked for.
+# Remainders of other periods are ignored.
 _PERIODS = (2.0**-20, 2.0**20)
 
-# How far down it is looked for what keeps a value small.
+# The depth to which expressions are searched for bounds of their values.
 _DEPTH = 6
 
 
@@ -167,13 +166,14 @@ def remainder_of(node: Expr) -> Remainder | None:
 
 
 def period_of(node: Expr) -> float | None:
-    """The constant period of a `mod`, if it is one that is looked for."""
+    """The constant period of a `mod`, if it has one within `_PERIODS`."""
     period = _number(node.args[1])
     return period if _is_period(period) else None
 
 
 def remainders_among(nodes: Iterable[Expr]) -> dict[Expr, Remainder]:
-    """The differences among some expressions that are remainders, and the operations `mod` whose floor is there too."""
+    """The differences among some expressions that are remainders, and the operations `mod` whose floor is also among
+    them."""
     found: dict[Expr, Remainder] = {}
     floors: dict[tuple[str, Expr, float], Expr] = {}
     operations: list[tuple[Expr, Expr, float]] = []
@@ -215,7 +215,7 @@ def _number(node: Expr) -> float:
 
 
 def bound(node: Expr) -> float:
-    """What the size of a value never exceeds unless it is NaN, as far as a look at the topmost operations shows."""
+    """A bound of the size of a value unless it is NaN, judged by the topmost operations."""
     return _interval(node, _DEPTH).size
 
 
@@ -223,7 +223,7 @@ def _interval(node: Expr, depth: int) -> Interval:
     if node.op == "const":
         return number(_number(node))
     if node.op == "sub" and (found := remainder_of(node)) is not None and found.period == 1:
-        return UNIT  # with another period it is rounded, and may lie beyond
+        return UNIT  # with another period it is rounded, and may be slightly outside
     row = OPS.get(node.op)
     if row is None:
         return ANYWHERE
@@ -231,15 +231,15 @@ def _interval(node: Expr, depth: int) -> Interval:
 
 
 def long_loops(roots: Iterable[Expr], steps: int, nest: int) -> list[Expr]:
-    """The loops that may make more than so many steps, or more than `nest` together with the loops in them."""
+    """The loops that may make more than `steps` steps, or more than `nest` together with the loops in them."""
     found = []
     inside: dict[Expr, float] = {}
     for node in topological(roots):
         inside[node] = max((inside[arg] for arg in node.args), default=0.0)
         if node.op == "loop" and isinstance(node.attr, LoopShape):
             own = _most_steps(*node.args[:2])
-            within = max((inside[arg] for arg in node.args[2 + node.attr.carried :]), default=0.0)
-            together = own * (1 + within) if own else 0.0
+            inner = max((inside[arg] for arg in node.args[2 + node.attr.carried :]), default=0.0)
+            together = own * (1 + inner) if own else 0.0
             inside[node] = max(inside[node], together)
             if own > steps or together > nest:
                 found.append(node)
@@ -253,14 +253,14 @@ def _most_steps(first: Expr, last: Expr) -> float:
 
 @dataclass(slots=True)
 class Finiteness:
-    """Tells which expressions are finite for sure, leaving aside what is too large for any real. With `anywhere`,
-    coordinates may be any number."""
+    """Tells which expressions are certainly finite, apart from overflow. With `anywhere`, coordinates may be any
+    number."""
 
     anywhere: bool
     _known: dict[Expr, bool] = field(default_factory=dict)
 
     def of(self, value: Expr) -> bool:
-        """Whether an expression is finite for sure."""
+        """Whether an expression is certainly finite."""
         if value not in self._known:
             for node in topological([value], self._known):
                 self._known[node] = self._is_finite(node)

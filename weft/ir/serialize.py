@@ -1,10 +1,10 @@
-"""Lowered IR as JSON, without loss in both directions, and as text for people."""
+"""Lowered IR as JSON, without loss in both directions, and as readable text."""
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from weft.contexts import ContextSpec
@@ -26,8 +26,7 @@ _DECODERS: Mapping[str, Callable[..., Attribute]] = {
 
 
 def number_to_json(value: float) -> Json:
-    """A double as JSON, to the bit. JSON has no word for what is not finite: that is a string, for a NaN with its
-    bits."""
+    """A double as JSON, to the bit. JSON has no infinities and NaN: these are strings, a NaN with its bits."""
     if math.isfinite(value):
         return value
     if math.isinf(value):
@@ -51,8 +50,8 @@ def slot_from_json(data: Json) -> StateSlot:
 
 
 def to_json(lowered: Lowered) -> Json:
-    """What `from_json` reads. `nodes` is a flat list of `[op, operands, attribute]`, in which operands are places in
-    the list before their user; the rest refers to that list. The spans are not part of it."""
+    """The IR as data that `from_json` reads, without its spans. `nodes` is a flat list of `[op, operands, attribute]`,
+    where operands are indices of earlier nodes; the rest refers to that list."""
     nodes = lowered.nodes()
     place = {node: at for at, node in enumerate(nodes)}
     return {
@@ -100,7 +99,7 @@ def _attribute_from_json(op: str, data: Json) -> Attribute:
 
 
 def to_text(lowered: Lowered, spec: ContextSpec) -> str:
-    """The IR as `--dump-ir` prints it: each expression where it is first needed, with its rate."""
+    """The IR as `--dump-ir` prints it: each expression where it is first used, with its rate."""
     slots = {slot.key: slot for slot in lowered.slots}
     dump = _Dump(rates(lowered.roots, spec, slots))
     dump.lines.append(f"subgraph {lowered.name} · {lowered.context}")
@@ -120,7 +119,7 @@ class _Dump:
         self._listed: set[Expr] = set()
 
     def group(self, title: str, entries: list[tuple[str, Expr]]) -> None:
-        """Lists entries (a name and its value) behind the expressions that are new in them."""
+        """Lists entries (a name and its value) after the expressions that are new in them."""
         if not entries:
             return
         self.lines.append(f"{title}:")
@@ -131,12 +130,12 @@ class _Dump:
 
 
 def number_text(value: float) -> str:
-    """A number as people write it: 5, not 5.0; else every digit that matters."""
+    """A number as people write it: 5, not 5.0; otherwise with all significant digits."""
     return repr(value).removesuffix(".0")
 
 
 def operand_text(node: Expr) -> str:
-    """An operand: what has operands itself by its number, anything else in full."""
+    """An operand: by its number if it has operands itself, otherwise in full."""
     match node.op, node.attr:
         case "const", float(value):
             return number_text(value)
@@ -160,16 +159,12 @@ def _operation_text(node: Expr) -> str:
             steps = [f"{a} → {b}" for a, b in zip(args[2 : 2 + carried], args[2 + carried :], strict=True)]
             return f"loop{level} from {args[0]} to {args[1]} carrying {', '.join(steps)}"
         case SlotPlane(slot, plane) | PicturePlane(slot, plane):
-            return _join([node.op, f"{slot}[{plane}]", *args])
+            return " ".join([node.op, f"{slot}[{plane}]", *args])
         case StrandRef():
-            return _join([node.op, str(node.attr), *args])
+            return " ".join([node.op, str(node.attr), *args])
         case int(index):
-            return _join([node.op, *args, str(index)])
-    return _join([node.op, *args])
-
-
-def _join(words: Iterable[str]) -> str:
-    return " ".join(words)
+            return " ".join([node.op, *args, str(index)])
+    return " ".join([node.op, *args])
 
 
 def _update_text(update: Update, slot: StateSlot) -> str:

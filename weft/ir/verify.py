@@ -1,4 +1,4 @@
-"""Checks that lowered IR keeps its own rules, so that a mistake shows where it was made and not as a wrong picture."""
+"""Checks the invariants of lowered IR, so that a mistake is found where it was made and not as a wrong picture."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from weft.contexts import is_smoothed
-from weft.ir.expr import Attribute, Expr, LoopShape, LoopValue, Lowered, PicturePlane, SlotPlane, StateSlot, StrandRef
+from weft.ir.expr import Expr, LoopShape, LoopValue, Lowered, PicturePlane, SlotPlane, StateSlot, StrandRef
 from weft.ir.rates import COORDINATES
 from weft.ops import OPS
 from weft.ops.spec import ValueType
 
 
 class MalformedError(Exception):
-    """A structure that breaks its own rules. The mistake is in weft, not in the patch."""
+    """A structure breaks its own rules. The mistake is in weft, not in the patch."""
 
 
-# What a structural operation carries as its attribute, and how many operands it may have (None: any number).
+# The attribute of each structural operation, and the numbers of operands that it may have (None: any).
 _STRUCTURE: Mapping[str, tuple[type, tuple[int, ...] | None]] = {
     "const": (float, (0,)),
     "bits": (int, (0,)),
@@ -51,15 +51,14 @@ def verify(lowered: Lowered) -> None:
 
 
 def type_of(node: Expr) -> ValueType:
-    """What kind of value an expression gives."""
+    """The type of an expression's value."""
     if node.op == "bits":
         return "bits"
     return "real" if node.op in _STRUCTURE else OPS[node.op].gives
 
 
 def converts(given: ValueType, wanted: ValueType) -> bool:
-    """Whether a value may stand where another type is asked for: reals and truths stand for each other, bits for
-    nothing but themselves."""
+    """Whether a value may be used where another type is wanted: reals and truths are interchangeable, bits are not."""
     return (given == "bits") == (wanted == "bits")
 
 
@@ -109,13 +108,13 @@ def _check_operand(node: Expr, arg: Expr, wanted: ValueType) -> None:
 
 def _check_structural(node: Expr, slots: Mapping[str, StateSlot]) -> None:
     attribute, counts = _STRUCTURE[node.op]
-    _require(isinstance(node.attr, attribute), node, f"its attribute is no {attribute.__name__}")
+    _require(isinstance(node.attr, attribute), node, f"its attribute is not a {attribute.__name__}")
     _require(counts is None or len(node.args) in counts, node, f"takes {counts} operands")
     for arg in node.args:
         _check_operand(node, arg, "real")
     match node.op, node.attr:
         case "coord", str(name):
-            _require(name in COORDINATES or is_smoothed(name), node, f"{name!r} is no base coordinate")
+            _require(name in COORDINATES or is_smoothed(name), node, f"{name!r} is not a base coordinate")
         case "bits", int(value):
             _require(0 <= value < 1 << 32, node, "does not fit into 32 bits")
         case "picture", PicturePlane(_, plane):
@@ -125,12 +124,10 @@ def _check_structural(node: Expr, slots: Mapping[str, StateSlot]) -> None:
         case "loop", LoopShape(level, carried):
             _check_loop(node, level, carried)
         case "loop_out", int(index):
-            _require(node.args[0].op == "loop", node, "reads something that is no loop")
-            _require(_is_index(index, node.args[0].attr), node, "the loop carries fewer values")
-
-
-def _is_index(index: int, attr: Attribute) -> bool:
-    return isinstance(attr, LoopShape) and 0 <= index < attr.carried
+            loop = node.args[0]
+            _require(loop.op == "loop", node, "reads something that is not a loop")
+            carried = loop.attr.carried if isinstance(loop.attr, LoopShape) else 0
+            _require(0 <= index < carried, node, "the loop carries fewer values")
 
 
 def _check_state(node: Expr, slot: StateSlot | None, plane: int) -> None:

@@ -1,4 +1,4 @@
-"""Letters as pixels: one monospaced face, drawn by Pillow's FreeType from a font that comes along with weft."""
+"""Letters as pixels: one monospaced face, drawn by Pillow's FreeType from a font that ships with weft."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 Mask = NDArray[np.uint8]
-"""[height, width], 0 where there is no ink and 255 where there is nothing else."""
+"""[height, width], from 0 without ink to 255 for full ink."""
 
 _FONT = "DejaVuSansMono.ttf"
-# A box with a question mark; what the font lacks altogether it shows as an empty box by itself.
+# A box with a question mark. The font itself shows characters that it lacks as empty boxes.
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 
 
 class Face:
-    """The letters of one size. Each code point takes one cell, whatever it is, so that columns can be counted."""
+    """The letters of one size. Every code point takes one cell, so that columns can be counted."""
 
     def __init__(self, size: int) -> None:
         """`size` is the em in pixels, at least 1."""
         font = BytesIO(files("weft.media").joinpath("fonts", _FONT).read_bytes())
-        # The simple layout: letters stand by themselves here, so there is nothing to shape.
+        # The basic layout: letters are drawn one by one, so there is nothing to shape.
         self._font = ImageFont.truetype(font, size, layout_engine=ImageFont.Layout.BASIC)
         self.size = size
         self._ascent, self._descent = self._font.getmetrics()
@@ -41,7 +41,7 @@ class Face:
         return self._ascent + self._descent
 
     def draw(self, text: str) -> Mask:
-        """One line of text, `len(text)` cells wide. What cannot be printed and what the font lacks is a box."""
+        """One line of text, `len(text)` cells wide. Characters that are not printable or not in the font are boxes."""
         if not text:
             return np.zeros((self.height, 0), np.uint8)
         return np.concatenate([self._glyph(letter) for letter in text], axis=1)

@@ -1,6 +1,6 @@
 """Pictures from files: png, jpg, gif (its first frame), webp and bmp.
 
-Beside `lettering`, the one module that imports Pillow.
+Only this module and `lettering` import Pillow.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_PIXELS = 8192 * 8192
-"""The most pixels that a picture may have; as numbers for a patch, these fill a gigabyte."""
+"""The most pixels that a picture may have; as numbers for a patch, they fill a gigabyte."""
 
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
 _EXIF_ORIENTATION = 0x0112
-# How a picture is set upright, by the value of its EXIF orientation; the last four exchange width and height.
+# The operation that sets a picture upright, by its EXIF orientation; the last four exchange width and height.
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -39,7 +39,7 @@ _TURNS = {
 
 
 class PictureError(Exception):
-    """A picture cannot be read: `reason` in words that follow its name ("there is no such file"), and a hint."""
+    """A picture cannot be read. `reason` follows its name in messages ("there is no such file"); `hint` is optional."""
 
     def __init__(self, reason: str, hint: str | None = None) -> None:
         super().__init__(reason)
@@ -49,7 +49,7 @@ class PictureError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PictureInfo:
-    """What the header of a picture says: its size in pixels as it is shown, and its format, such as "png"."""
+    """The header of a picture: its size in pixels as it is shown, and its format, such as "png"."""
 
     width: int
     height: int
@@ -57,7 +57,7 @@ class PictureInfo:
 
 
 def probe_picture(path: Path) -> PictureInfo:
-    """Reads the header of a picture, and decodes nothing. (Of webp, Pillow takes in the whole file to find it.)
+    """Reads the header of a picture, and decodes nothing. (For webp, Pillow reads the whole file.)
 
     Raises `PictureError`. Any thread may call it.
     """
@@ -65,7 +65,7 @@ def probe_picture(path: Path) -> PictureInfo:
         width, height = image.size
         if _orientation(image) >= 5:
             width, height = height, width
-        # What several pictures in one file make of a jpg, its first picture does not show.
+        # Pillow calls a jpg file with several pictures MPO; its first picture is a plain jpg.
         name = "JPEG" if image.format == "MPO" else str(image.format)
         return PictureInfo(width, height, name.lower())
 
@@ -89,12 +89,12 @@ def load_picture(path: Path) -> NDArray[np.float32]:
 
 
 def _orientation(image: Image.Image) -> int:
-    """The EXIF orientation, 1 to 8, as far as it is known without decoding more than was decoded already."""
+    """The EXIF orientation, 1 to 8, if it is known without further decoding; otherwise 1."""
     exif = Image.Exif()
     try:
         exif.load(image.info.get("exif") or b"")
         found = int(exif.get(_EXIF_ORIENTATION, 1))
-    except Exception:  # what is damaged beside the picture must not keep it from being shown
+    except Exception:  # damaged metadata must not keep the picture from being shown
         return 1
     return found if found in _TURNS else 1
 
@@ -110,7 +110,7 @@ def _from_wide_gray(gray: NDArray[Any]) -> NDArray[np.float32]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
-    """The picture, opened by Pillow, with its size checked. What goes wrong in the block becomes a `PictureError`."""
+    """The picture, opened by Pillow, with its size checked. Any failure in the block becomes a `PictureError`."""
     _require_file(path)
     try:
         with _no_warnings(), Image.open(path, formats=_FORMATS) as image:
@@ -127,22 +127,20 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         raise PictureError(f"it has more than {MAX_PIXELS:,} pixels", _LIMIT) from None
     except MemoryError:
         raise PictureError("there is not enough memory for it", "make the picture smaller") from None
-    except (
-        Exception
-    ) as problem:  # damage makes decoders raise errors of every kind, KeyError and SyntaxError among them
+    except Exception as problem:  # decoders raise all kinds of errors for damage, even KeyError and SyntaxError
         raise PictureError(f"it is damaged or incomplete ({problem})") from problem
 
 
 @contextmanager
 def _no_warnings() -> Iterator[None]:
-    """Pillow would print what it thinks of a picture's size, and of damaged notes in one that is fine otherwise."""
+    """Silences Pillow's warnings about large pictures and damaged metadata."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def _require_file(path: Path) -> None:
-    """Anything but a file, such as a named pipe, might never give what is read from it."""
+    """Raises PictureError for anything but a plain file: reading a named pipe, for instance, might never end."""
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):  # the last for a name with a null byte
@@ -160,7 +158,7 @@ _LIMIT = f"at most {MAX_PIXELS:,} pixels are read (8192 × 8192)"
 
 
 def picture_problem(path: str) -> str | None:
-    """What is wrong with a picture file, as far as its header tells; None for one that is fine."""
+    """Why a picture file cannot be read, judged by its header; None if it can."""
     try:
         probe_picture(Path(path))
     except PictureError as problem:
@@ -168,12 +166,12 @@ def picture_problem(path: str) -> str | None:
     return None
 
 
-# The name of the text in a PNG that says what it was drawn from.
+# The key of the PNG text that says what a picture was drawn from.
 _ORIGIN = "weft"
 
 
 def origin_of(path: Path) -> str | None:
-    """What a picture was drawn from, as `save_picture` noted it. Raises `PictureError`."""
+    """The origin of a picture, as `save_picture` noted it. Raises `PictureError`."""
     with _opened(path) as image:
         found = image.info.get(_ORIGIN)
         return found if isinstance(found, str) else None

@@ -1,4 +1,4 @@
-"""Sounds as files. The one place that imports soundfile."""
+"""Sounds as files. Only this module imports soundfile."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy.typing as npt
 
 ENDINGS = (".wav", ".flac")
 
-# Finer than anybody hears, and read by every program.
+# Finer than anyone can hear, and read by every program.
 _FORMAT = "PCM_24"
 
 
 class SoundError(Exception):
-    """A sound that cannot be written. Says why, in words for people."""
+    """A sound cannot be written; the message says why."""
 
 
 def save(path: Path, ending: str, rate: float, blocks: Iterable[npt.NDArray[np.float32]]) -> None:
-    """Writes blocks [samples, channels] of one count of channels one after another, in the format that belongs to an
-    ending. Raises SoundError, or OSError where the file cannot be written."""
+    """Writes blocks [samples, channels], all with the same number of channels, one after another, in the format of an
+    ending. Raises SoundError, or OSError if the file cannot be written."""
     try:
         import soundfile
     except ImportError as problem:

@@ -1,7 +1,7 @@
 """The table of operators and builtins: one row holds all that any part of weft knows about one of them.
 
-To add a builtin, add a row to the file of its family. Nothing here imports numpy or a device library: a row's vector
-form is given numpy by whoever calls it.
+To add a builtin, add a row to the file of its family. Nothing here imports numpy or a device library: the caller passes
+numpy to a row's vector form.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ OPS = _table()
 """Every row, by its name."""
 
 BINARY = _index((symbol, row) for row in OPS.values() if len(row.params) == 2 for symbol in row.symbols)
-"""The rows of binary operators, by each way to type them."""
+"""The rows of binary operators, by each of their symbols."""
 
 UNARY = _index((symbol, row) for row in OPS.values() if len(row.params) == 1 for symbol in row.symbols)
-"""The rows of the operators that stand before their operand."""
+"""The rows of the prefix operators, by their symbols."""
 
 BUILTINS = _index((name, row) for row in OPS.values() for name in row.call_names)
 """The rows that a patch may call, by each name that it may use."""

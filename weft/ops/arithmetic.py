@@ -10,20 +10,19 @@ from weft.ops import double, formula as f, ieee, intervals, single
 from weft.ops.formula import Term
 from weft.ops.spec import OpSpec, params
 
-# Rows for arithmetic: the operators `+ - * / % ^`, and what needs nothing but them and a comparison.
-
-# Up to this exponent a chain of products is cheaper than a power, and its rounding still cannot be seen.
+# Up to this exponent a chain of products is cheaper than a power, and its rounding stays invisible.
 _LONGEST_CHAIN = 16
+
 
 def _vector_remainder(np: Any, out: Any, a: Any, b: Any) -> None:
     if np.ndim(b) == 0 and _is_power_of_two_from_1(float(b)):
         np.floor(np.multiply(a, 1 / b, out=out), out=out)
         np.subtract(a, np.multiply(out, b, out=out), out=out)
-        if np.fmin.reduce(out, axis=None, initial=0) < 0:  # less than nothing, divided by b, can be nothing
+        if np.fmin.reduce(out, axis=None, initial=0) < 0:  # the quotient of a tiny negative a was rounded to 0
             np.copyto(out, b, where=out < 0)
     elif out.dtype != np.float32 or not _remainder_of_singles(np, out, a, b):
         np.remainder(a, b, out=out)
-    # What is left of a small negative number may have been rounded to b.
+    # The remainder of a small negative number may have been rounded to b.
     limit = np.multiply(b, 1 - np.finfo(out.dtype).epsneg, dtype=out.dtype)
     if np.ndim(b) == 0:
         (np.minimum if b > 0 else np.maximum)(out, limit, out=out)
@@ -32,24 +31,24 @@ def _vector_remainder(np: Any, out: Any, a: Any, b: Any) -> None:
 
 
 def _is_power_of_two_from_1(x: float) -> bool:
-    """Whether quotients and products with it are exact."""
+    """Whether x is a power of two, by which quotients and products are exact, from 1 to 2¹⁰⁰."""
     return 1 <= x <= 2.0**100 and math.frexp(x)[0] == 0.5
 
 
-# From so many turns on, a product of them with a single need not be exact in double precision.
+# From this number of turns on, their product with a single need not be exact in double precision.
 _MOST_TURNS = 2.0**29
 
 
 def _remainder_of_singles(np: Any, out: Any, a: Any, b: Any) -> bool:
-    """Computes the remainder in double precision, where each step is exact; several times as fast as numpy's own. False
-    where that would not be exact: for too many turns, or operands that are not finite."""
+    """Computes the remainder in double precision, where each step is exact; several times as fast as numpy's own.
+    Returns False if it would not be exact: for too many turns, or operands that are not finite."""
     a, b = (np.asarray(x, np.float32).astype(np.float64) for x in (a, b))
     turns = np.asarray(np.floor(np.divide(a, b)))
     if not (np.min(turns, initial=0) > -_MOST_TURNS and np.max(turns, initial=0) < _MOST_TURNS):
         return False
     rest = np.subtract(a, np.multiply(turns, b, out=turns), out=turns)
     if b.ndim == 0 and b > 0 and np.min(rest, initial=0) >= 0:
-        pass  # as nearly always: no quotient was rounded up
+        pass  # the common case: no quotient was rounded up
     elif np.isnan(rest).any():
         return False
     else:
@@ -86,7 +85,7 @@ def _product(x: Term, count: int) -> Term:
 def _vector_power(np: Any, out: Any, base: Any, exponent: Any) -> None:
     np.power(base, exponent, out=out)
     if np.fmin.reduce(base, axis=None) == -math.inf:
-        # C's pow takes −∞ to fractional powers; here no negative base has one.
+        # C's pow has fractional powers of −∞; here no negative base has one.
         fractional = np.not_equal(exponent, np.floor(exponent))
         np.copyto(out, math.nan, where=np.logical_and(np.equal(base, -math.inf), fractional))
 
@@ -102,7 +101,7 @@ def _vector_maximum(np: Any, out: Any, a: Any, b: Any) -> None:
 
 
 def _take_second_zero(np: Any, out: Any, a: Any, b: Any) -> None:
-    """Of two zeros numpy gives either."""
+    """Makes the second of two zeros the result: numpy returns either."""
     if any(np.ndim(x) == 0 and x != 0 for x in (a, b)) or out.all():
         return
     np.copyto(out, b, where=np.equal(a, b))
@@ -136,7 +135,7 @@ ARITHMETIC = (
         symbols=("/",), level=7, example="me@x / 2", cost=4,
     ),
     OpSpec(
-        "mod", "operator", params("a", "b"), "what is left of a after whole turns of b, with the sign of b",
+        "mod", "operator", params("a", "b"), "the remainder of a divided by b, with the sign of b",
         fold=ieee.remainder, vector=_vector_remainder, native=single.remainder, clike="modulo",
         within=intervals.remainder,
         symbols=("%",), level=7, aliases=("mod",), example="me@beat % 4", cost=10,
@@ -152,7 +151,7 @@ ARITHMETIC = (
         symbols=("^",), level=9, right=True, aliases=("pow",), example="me@x ^ 2", cost=30,
     ),
     OpSpec(
-        "power", "internal", params("a", "b"), "`a ^ b` where no product or root will do",
+        "power", "internal", params("a", "b"), "`a ^ b` if it cannot be computed by products and roots",
         fold=ieee.power, vector=_vector_power, native=single.power, double=double.power, clike="power",
         example="power(a, b)", cost=30,
     ),
@@ -179,7 +178,7 @@ ARITHMETIC = (
 )  # fmt: skip
 
 
-# Rows that split numbers into whole parts and rests.
+# --- rounding ---
 
 
 def _ceil(x: float) -> float:
@@ -204,7 +203,7 @@ def _expand_trunc(x: Term) -> Term:
 
 
 def _expand_round(x: Term) -> Term:
-    """Looks at the exact rest, since `x + 0.5` would itself be rounded."""
+    """Uses the exact fraction, since `x + 0.5` would itself be rounded."""
     size = f.abs(x)
     whole = f.floor(size)
     nearest = f.select(f.ge(size - whole, 0.5), whole + 1, whole)
@@ -236,9 +235,9 @@ ROUNDING = (
 )  # fmt: skip
 
 
-# Rows for exponentials, logarithms, roots and hyperbolic functions.
+# --- exponentials, logarithms, roots and hyperbolic functions ---
 
-# Below this size of x, sinh and tanh follow their series: the difference of exponentials would cancel.
+# Below this size of x, sinh and tanh use their series: the difference of exponentials would cancel.
 _SERIES_LIMIT = 1 / 16
 
 
@@ -304,7 +303,7 @@ EXPONENTIAL = (
     ),
     OpSpec(
         "log10", "builtin", params("x"), "the logarithm of x to base 10; -infinity at 0, NaN below",
-        # By way of log2 the powers of ten come out whole.
+        # Computed from log2, the powers of ten come out whole.
         fold=ieee.log10, expand=lambda x: f.log2(x) * math.log10(2), example="log10(me@x + 1)", cost=11,
     ),
     OpSpec(

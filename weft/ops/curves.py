@@ -1,4 +1,4 @@
-"""Rows for angles, lengths and shaping: what bends one value into another."""
+"""Rows for angles, lengths and shaping. All angles are in radians."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 from weft.ops import double, formula as f, ieee, intervals, single
 from weft.ops.formula import Operand, Term
 from weft.ops.spec import OpSpec, params
-
-# Rows for angles. All are in radians.
 
 
 def _vector_sinpi(np: Any, out: Any, x: Any) -> None:
@@ -23,7 +21,7 @@ def _vector_cospi(np: Any, out: Any, x: Any) -> None:
 
 
 def _vector_angle(np: Any, out: Any, x: Any) -> None:
-    """πx. In double precision, where a sound counts turns over hours, less whole turns: what is left of x is exact."""
+    """πx; in double precision, where a sound counts turns over hours, without whole turns, which is exact."""
     if out.itemsize == 8:
         np.multiply(x, 0.5, out=out)
         np.rint(out, out=out)
@@ -81,11 +79,11 @@ TRIGONOMETRY = (
 )  # fmt: skip
 
 
-# Rows for lengths and for units of angles.
+# --- lengths, and units of angles ---
 
 
 def length(*xs: Term) -> Term:
-    """√(x₁² + x₂² + …), plainly: a square that overflows makes the length infinite."""
+    """√(x₁² + x₂² + …), without scaling: a square that overflows makes the length infinite."""
     first, *others = xs
     if not others:
         return f.abs(first)
@@ -109,7 +107,7 @@ GEOMETRY = (
         fold=_fold_length, expand=length, variadic=True, example="length(me@x - 0.5, me@y - 0.5, 0.1)", cost=9,
     ),
     OpSpec(
-        "distance", "builtin", params("x1", "y1", "x2", "y2"), "how far (x1, y1) is from (x2, y2)",
+        "distance", "builtin", params("x1", "y1", "x2", "y2"), "the distance from (x1, y1) to (x2, y2)",
         fold=lambda x1, y1, x2, y2: _fold_length(x2 - x1, y2 - y1),
         expand=lambda x1, y1, x2, y2: length(x2 - x1, y2 - y1),
         example="distance(me@x, me@y, mouse@x, mouse@y)", cost=11,
@@ -125,7 +123,7 @@ GEOMETRY = (
 )  # fmt: skip
 
 
-# Rows that bend values into ranges and into each other.
+# --- shaping: values bent into ranges and into each other ---
 
 
 def clamp(x: Operand, lo: Operand, hi: Operand) -> Term:

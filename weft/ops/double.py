@@ -1,5 +1,5 @@
 """Functions of real numbers in double precision, as instructions on lanes: those that sound needs at every sample, and
-those that mean something else than in C's library. docs/algorithms.md tells how they work."""
+those that differ from C's library. docs/algorithms.md explains them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _TURN = 2.0**32
 
 
 def sine_of_half_turns(lanes: Lanes[V], x: V) -> V:
-    """sin πx, within 5e-16; NaN where x is not finite. The rest of x is exact however large x is."""
+    """sin πx, within 5e-16; NaN if x is not finite. The reduction of x is exact however large x is."""
     return _sine_within(lanes, within_turn(lanes, x))
 
 
 def cosine_of_half_turns(lanes: Lanes[V], x: V) -> V:
-    """cos πx, within 5e-16; NaN where x is not finite."""
+    """cos πx, within 5e-16; NaN if x is not finite."""
     rest = lanes.abs(within_turn(lanes, x))
     return _sine_within(lanes, lanes.sub(lanes.real(0.5), rest))
 
 
 def within_turn(lanes: Lanes[V], x: V) -> V:
-    """What is left of x after whole turns of 2: −1…1."""
+    """x without whole turns of 2: −1…1."""
     turns = lanes.nearest(lanes.mul(x, lanes.real(0.5)))
     return lanes.fma(turns, lanes.real(-2), x)
 
@@ -48,9 +48,9 @@ def power(lanes: Lanes[V], a: V, b: V) -> V:
 
 
 def bits_of(lanes: Lanes[V], x: V) -> V:
-    """A whole x modulo 2³²; 0 where it is not finite. All steps are exact."""
+    """A whole x modulo 2³²; 0 if it is not finite. All steps are exact."""
     turns = lanes.floor(lanes.mul(x, lanes.real(1 / _TURN)))
     rest = lanes.fma(turns, lanes.real(-_TURN), x)
     signed = lanes.select(lanes.lt(rest, lanes.real(_TURN / 2)), rest, lanes.sub(rest, lanes.real(_TURN)))
-    # NaN, where x is not finite, is neither.
+    # If x is not finite, the rest is NaN.
     return lanes.whole(lanes.select(lanes.eq(rest, rest), signed, lanes.real(0)))

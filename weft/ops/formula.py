@@ -1,8 +1,8 @@
-"""An algebra in which the expansion of a row reads as the formula it is.
+"""An algebra in which the expansion of a row is written as a formula.
 
-A `Term` wraps a value of whoever builds: an expression of the IR, or a plain float. The operators of Python and the
-functions of this module apply rows to terms, so that `lambda a, b, t: a + (b - a) * t` is the expansion of `mix`
-for every builder. Plain numbers mix in freely, as long as there is one term to say who builds.
+A `Term` wraps a value of a builder: an expression of the IR, or a plain float. The operators of Python and the
+functions of this module apply rows to terms, so that `lambda a, b, t: a + (b - a) * t` is the expansion of `mix` for
+every builder. Plain numbers mix in freely, as long as one operand is a term, which has the builder.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ V = TypeVar("V")
 
 
 class TermBuilder(Protocol[V]):
-    """Whoever turns rows and operands into values of its own."""
+    """Turns rows and operands into its own values."""
 
     def const(self, value: float, /) -> V:
         """The value of a real constant."""
@@ -25,11 +25,11 @@ class TermBuilder(Protocol[V]):
         """The value of an unsigned 32-bit constant."""
 
     def op(self, name: str, /, *args: V) -> V:
-        """The row `name`, applied. The row may have an `expand` of its own, and an operand another type than the row
-        takes: a truth becomes a real by `to_real`, a real becomes a truth by `ne(x, 0)`."""
+        """The row `name`, applied. The row may have an `expand` of its own, and operands may have other types than the
+        row takes: a truth becomes a real by `to_real`, a real becomes a truth by `ne(x, 0)`."""
 
     def constant_of(self, value: V, /) -> float | None:
-        """The number that a real value is known to be, if it is known."""
+        """The number of a real value, if it is known."""
 
 
 class Term:
@@ -45,42 +45,42 @@ class Term:
         """A constant for the same builder."""
         return Term(self.builder, self.builder.const(float(value)))
 
-    def _before(self, name: str, other: Operand) -> Term:
+    def _apply(self, name: str, other: Operand) -> Term:
         """A row applied to this term and another operand."""
         return Term(self.builder, self.builder.op(name, self.value, _lift(self.builder, other)))
 
-    def _behind(self, name: str, other: Operand) -> Term:
+    def _apply_reflected(self, name: str, other: Operand) -> Term:
         return Term(self.builder, self.builder.op(name, _lift(self.builder, other), self.value))
 
     def __add__(self, other: Operand) -> Term:
-        return self._before("add", other)
+        return self._apply("add", other)
 
     def __radd__(self, other: Operand) -> Term:
-        return self._behind("add", other)
+        return self._apply_reflected("add", other)
 
     def __sub__(self, other: Operand) -> Term:
-        return self._before("sub", other)
+        return self._apply("sub", other)
 
     def __rsub__(self, other: Operand) -> Term:
-        return self._behind("sub", other)
+        return self._apply_reflected("sub", other)
 
     def __mul__(self, other: Operand) -> Term:
-        return self._before("mul", other)
+        return self._apply("mul", other)
 
     def __rmul__(self, other: Operand) -> Term:
-        return self._behind("mul", other)
+        return self._apply_reflected("mul", other)
 
     def __truediv__(self, other: Operand) -> Term:
-        return self._before("div", other)
+        return self._apply("div", other)
 
     def __rtruediv__(self, other: Operand) -> Term:
-        return self._behind("div", other)
+        return self._apply_reflected("div", other)
 
     def __mod__(self, other: Operand) -> Term:
-        return self._before("mod", other)
+        return self._apply("mod", other)
 
     def __rmod__(self, other: Operand) -> Term:
-        return self._behind("mod", other)
+        return self._apply_reflected("mod", other)
 
     def __neg__(self) -> Term:
         return _call("neg", self)
@@ -99,18 +99,18 @@ def expand(row: OpSpec, builder: TermBuilder[V], operands: Sequence[V]) -> V:
 
 
 def constant_of(x: Operand) -> float | None:
-    """The number that x is known to be, if it is known."""
+    """The number of x, if it is known."""
     return x.builder.constant_of(x.value) if isinstance(x, Term) else float(x)
 
 
 class FoldBuilder:
-    """The builder whose values are floats (bits are ints): it applies each row's `fold`. With it an expansion can be
-    held against the meaning of its row."""
+    """The builder whose values are floats (bits are ints): it applies each row's `fold`, so that an expansion can be
+    compared with the meaning of its row."""
 
     def __init__(self, rows: Mapping[str, OpSpec], reveal: bool = True) -> None:
         self._rows = rows
         self._reveal = reveal
-        """Whether values pass for known constants, which lets expansions take their short cuts."""
+        """Whether values count as known constants, which lets expansions take their short cuts."""
 
     def const(self, value: float, /) -> float:
         return value

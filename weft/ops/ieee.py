@@ -1,4 +1,4 @@
-"""Arithmetic on Python floats as IEEE-754 has it, where Python's own raises instead. What the rows fold with."""
+"""Arithmetic on Python floats as in IEEE-754, where Python itself raises exceptions. The rows fold with it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def divide(a: float, b: float) -> float:
 
 
 def floor(x: float) -> float:
-    # Whole as it is: infinite, NaN, or a zero, which keeps its sign.
+    # Infinities, NaN and zeros stay as they are; a zero keeps its sign.
     return float(math.floor(x)) if x and math.isfinite(x) else x
 
 
 def remainder(a: float, b: float) -> float:
-    """What is left of a after whole turns of b, exactly: from 0 up to b without b itself, or from b to 0 for a negative
-    b. A result that would be rounded to b is the number next to it. A zero has the sign of b."""
+    """The exact remainder of a divided by b: from 0 up to b without b itself, or from b to 0 for a negative b. A result
+    that would be rounded to b is the number next to it. A zero has the sign of b."""
     if b == 0 or not math.isfinite(a) or math.isnan(b):
         return NAN
     rest = a % b
@@ -43,19 +43,19 @@ def single(x: float) -> float:
 
 
 def below_in_single(x: float) -> float:
-    """The number of single precision that is next to x, rounded to it, in the direction of 0."""
+    """The number of single precision next to x, after rounding x to single precision, in the direction of 0."""
     word: int = struct.unpack("<I", struct.pack("<f", min(max(x, -_LARGEST_SINGLE), _LARGEST_SINGLE)))[0]
     found: float = struct.unpack("<f", struct.pack("<I", word - 1 if word & 0x7FFF_FFFF else word))[0]
     return found
 
 
 def minimum(a: float, b: float) -> float:
-    """The smaller; of a number and a NaN the number. Of two zeros the second one, whatever their signs."""
+    """The smaller number; of a number and a NaN, the number; of two zeros the second, whatever their signs."""
     return a if math.isnan(b) or a < b else b
 
 
 def maximum(a: float, b: float) -> float:
-    """The larger; of a number and a NaN the number. Of two zeros the second one, whatever their signs."""
+    """The larger number; of a number and a NaN, the number; of two zeros the second, whatever their signs."""
     return a if math.isnan(b) or a > b else b
 
 
@@ -151,8 +151,8 @@ def power(base: float, exponent: float) -> float:
 
 
 def steps(first: float, last: float) -> float:
-    """How many steps a loop from `first` to `last` makes: how many whole k there are with `first + k <= last`, as
-    rounded. Infinite where nobody could count them."""
+    """The number of steps of a loop from `first` to `last`: of all whole k from 0 with `first + k <= last`, as rounded.
+    Infinite if there are 2⁵² or more."""
     if not last >= first:
         return 0
     if last - first >= 2.0**52:

@@ -1,4 +1,4 @@
-"""Between which numbers the results of rows lie, for operands that lie somewhere; NaN and rounding aside."""
+"""Interval arithmetic: bounds for the results of rows, for operands within intervals; NaN and rounding aside."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 
 class Interval(NamedTuple):
-    """All numbers from `low` to `high`, both among them."""
+    """All numbers from `low` to `high`, both included."""
 
     low: float
     high: float
 
     @property
     def size(self) -> float:
-        """What the size of such a number does not exceed."""
+        """The largest size of such a number."""
         return max(abs(self.low), abs(self.high))
 
 
@@ -24,7 +24,7 @@ WAVE = Interval(-1.0, 1.0)
 
 
 def number(value: float) -> Interval:
-    """Where a number lies; of NaN nothing is said."""
+    """The interval of one number; `ANYWHERE` for NaN."""
     return ANYWHERE if math.isnan(value) else Interval(value, value)
 
 
@@ -46,7 +46,6 @@ def product(a: Interval, b: Interval) -> Interval:
 
 
 def remainder(a: Interval, b: Interval) -> Interval:
-    """Where the rest of a lies after whole turns of b."""
     if b.low > 0:
         return Interval(0.0, min(a.high, b.high) if a.low >= 0 else b.high)
     if b.high < 0:
@@ -64,7 +63,7 @@ def root(a: Interval) -> Interval:
 
 
 def either(*operands: Interval) -> Interval:
-    """Where the smallest, or the largest, of some lies: where one is NaN, it is another."""
+    """The interval of the smallest or the largest of some operands. It may be any of them, since others may be NaN."""
     return Interval(min(each.low for each in operands), max(each.high for each in operands))
 
 
@@ -81,6 +80,6 @@ def truth(*_operands: Interval) -> Interval:
 
 
 def _sum(a: float, b: float, unknown: float) -> float:
-    """An end of a sum; opposite infinities say nothing of it."""
+    """An end of a sum; `unknown` for opposite infinities."""
     made = a + b
     return unknown if math.isnan(made) else made

@@ -1,7 +1,7 @@
-"""What the native forms of rows are written against: arithmetic on vectors of numbers, in single or double precision.
+"""The interface for native forms of rows: arithmetic on vectors of numbers, in single or double precision.
 
 A native form is a function `(lanes, *operands) -> result`. It asks `lanes` for instructions and never looks into the
-values it is handed, so that one form serves every processor, and the tests can run it without one.
+values, so that one form serves every processor, and the tests can run it without one.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-# Coefficients of the polynomials behind sine, exponential, logarithm and arctangent, from the constant one upwards.
-#
-# They are what scripts/polynomials.py computes and prints; tests/ops/test_polynomials.py holds them against it.
+# Coefficients of the polynomials for sine, exponential, logarithm and arctangent, from the constant one upwards.
+# scripts/polynomials.py computes and prints them; tests/ops/test_polynomials.py compares them with its results.
 
 # sin x = x + x³·P(x²), |x| ≤ π/2
 SINE = (-0.16666657, 0.008333008, -0.00019805925, 2.598537e-06)
@@ -52,11 +51,11 @@ class Lanes(Protocol[V]):
 
     @property
     def fused(self) -> bool:
-        """Whether `fma` rounds once. Where it does not, it is a product and a sum."""
+        """Whether `fma` rounds once. If not, it is a product and a sum."""
 
     @property
     def digits(self) -> int:
-        """How many binary digits reals have: 24 or 53."""
+        """The number of binary digits of reals: 24 or 53."""
 
     def real(self, value: float, /) -> V:
         """A constant, rounded to the precision of reals."""
@@ -65,7 +64,7 @@ class Lanes(Protocol[V]):
         """A constant of 32 bits; negative ones as their complement."""
 
     def known(self, x: V, /) -> float | None:
-        """The number that a real is, if it is a constant, and not NaN."""
+        """The number of a real constant; None for other values and NaN."""
 
     # Reals.
 
@@ -81,7 +80,7 @@ class Lanes(Protocol[V]):
         """`a · b + c`."""
 
     def library(self, function: str, /, *args: V) -> V:
-        """A function of C's library, called for each lane. Only where reals are doubles."""
+        """A function of C's library, called for each lane. Only if reals are doubles."""
 
     def floor(self, x: V, /) -> V: ...
 
@@ -89,16 +88,16 @@ class Lanes(Protocol[V]):
         """The nearest whole number; of two the even one."""
 
     def lesser(self, a: V, b: V, /) -> V:
-        """`a if a < b else b`: b where either is NaN."""
+        """`a if a < b else b`: b if either is NaN."""
 
     def greater(self, a: V, b: V, /) -> V:
-        """`a if a > b else b`: b where either is NaN."""
+        """`a if a > b else b`: b if either is NaN."""
 
     # Truths.
 
     def eq(self, a: V, b: V, /) -> V: ...
     def ne(self, a: V, b: V, /) -> V:
-        """Also true where either is NaN."""
+        """Also true if either is NaN."""
 
     def lt(self, a: V, b: V, /) -> V: ...
     def le(self, a: V, b: V, /) -> V: ...
@@ -109,14 +108,14 @@ class Lanes(Protocol[V]):
     def select(self, c: V, a: V, b: V, /) -> V:
         """Reals or bits: a where the truth c holds, else b."""
 
-    # What is seldom needed.
+    # Control flow.
 
     def where(self, c: V, make: Callable[[], V], otherwise: V, /) -> V:
         """Reals: `make()` where the truth c holds, else `otherwise`. If c holds in no lane, what `make` emits is left
         out."""
 
     def repeat(self, x: V, goes_on: Callable[[V], V], step: Callable[[V], V], /) -> V:
-        """A real that becomes `step` of itself in all lanes, for as long as the truth `goes_on` of it holds in any."""
+        """A real to which `step` is applied in all lanes, as long as `goes_on` of it holds in any lane."""
 
     # Bits.
 
@@ -128,21 +127,21 @@ class Lanes(Protocol[V]):
     def bits_xor(self, a: V, b: V, /) -> V: ...
     def bits_shl(self, a: V, n: V, /) -> V: ...
     def bits_shr(self, a: V, n: V, /) -> V:
-        """Zeros come in from the left."""
+        """A shift that fills with zeros."""
 
-    # From one to another.
+    # Conversions.
 
     def single(self, x: V, /) -> V:
         """The nearest real of single precision."""
 
     def bits_in(self, x: V, /) -> V:
-        """The bits by which a real is represented. Only where reals are singles."""
+        """The bits that represent a real. Only if reals are singles."""
 
     def real_in(self, a: V, /) -> V:
-        """The real that bits represent. Only where reals are singles."""
+        """The real that bits represent. Only if reals are singles."""
 
     def whole(self, x: V, /) -> V:
-        """A real without its fraction as a signed number of 32 bits; any bits where x is NaN or does not fit."""
+        """A real without its fraction as a signed number of 32 bits; any bits if x is NaN or does not fit."""
 
     def real_of(self, a: V, /) -> V:
-        """Bits as a signed number, as a real: rounded to nearest."""
+        """Bits, read as a signed number, as the nearest real."""

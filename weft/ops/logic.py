@@ -1,4 +1,4 @@
-"""Rows for comparisons, for truths, and for the choice between two values."""
+"""Rows for comparisons, for truths, and for choosing between two values."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LOGIC = (
         gives="truth", symbols=("!=",), level=5, example="me@beat != 0",
     ),
     OpSpec(
-        "differs", "internal", params("a", "b"), "1 if a differs from b in single precision, as images have it",
+        "differs", "internal", params("a", "b"), "1 if a differs from b in single precision, that of images",
         fold=lambda a, b: float(ieee.single(a) != ieee.single(b)), vector=_vector_differs, native=single.differs,
         clike="!=", gives="truth", example="differs(a, b)",
     ),

@@ -1,4 +1,5 @@
-"""Rows for hashes and noise. docs/algorithms.md explains the algorithms and their figures."""
+"""Rows for whole numbers of 32 bits, hashes and noise. docs/algorithms.md explains the algorithms and their
+constants."""
 
 from __future__ import annotations
 
@@ -11,12 +12,11 @@ from weft.ops.curves import clamp, fade, mix
 from weft.ops.formula import Operand, Term
 from weft.ops.spec import OpSpec, params
 
-# Rows for whole numbers of 32 bits, and the hash that is made of them. Its figures are explained in
-# docs/algorithms.md.
+# --- bits and the hash ---
 
 MASK = 0xFFFF_FFFF
 
-# What the top 24 bits of a hash are counted in: the finest step that single precision holds all over 0…1.
+# The unit of the top 24 bits of a hash: the finest step that single precision has everywhere in 0…1.
 UNIT = 2.0**-24
 
 
@@ -28,7 +28,7 @@ class Axis:
     start: int
 
     def offset(self, step: int) -> int:
-        """What is added to the product for the lattice point `step` further on."""
+        """The number to add to the product for the lattice point `step` further on."""
         return (self.start + step * self.multiplier) & MASK
 
 
@@ -39,17 +39,17 @@ X = Axis(0xD1B5_4A33, 0x9E37_79B9)
 Y = Axis(0xABC9_8389, 0)
 Z = Axis(0x8CB9_2BA7, 0)
 
-# The finaliser's figures were searched for: of 6,000 pairs these, with these shifts, come nearest to changing each of
-# the top 24 bits in half of all cases when any one bit of the input changes (0.492 to 0.508).
+# The finaliser's constants were found by search: of 6,000 pairs, these multipliers with these shifts come nearest to
+# changing each of the top 24 bits in half of all cases when one bit of the input changes (0.492 to 0.508).
 _FIRST_SHIFT, _FIRST_MULTIPLIER = 16, 0x87EB_F2B7
 _SECOND_SHIFT, _SECOND_MULTIPLIER = 14, 0xA26F_4F4D
 
 
 def axis_part(whole: Term, axis: Axis, step: int = 0) -> Term:
-    """What one coordinate contributes to the hash of a lattice point, `step` further on along the axis.
+    """The contribution of one coordinate to the hash of a lattice point, `step` further on along the axis.
 
-    Everything that can be done for one coordinate alone is done here: where x varies along the row only, it is
-    computed once a column. That includes the finaliser's first shift, which distributes over the xor of the parts.
+    Everything that depends on one coordinate only is done here: if x varies only along the row, it is computed once a
+    column. That includes the finaliser's first shift, which distributes over the xor of the parts.
     """
     product = f.bits_mul(f.bits_of(whole), axis.multiplier)
     offset = axis.offset(step)
@@ -99,14 +99,14 @@ def _vector_bits_of(np: Any, out: Any, x: Any) -> None:
     if np.min(x) >= -(2.0**31) and np.max(x) < 2.0**31:
         np.copyto(out.view(np.int32), x, casting="unsafe")
         return
-    # All steps are exact in double precision: powers of two, and a rest that x has the digits for.
+    # All steps are exact in double precision: powers of two, and a remainder that x has the digits for.
     wide = np.asarray(x, np.float64)
     rest = wide - np.floor(wide * 2.0**-32) * 2.0**32
     np.copyto(out, np.where(np.isfinite(rest), rest, 0.0), casting="unsafe")
 
 
 def _vector_bits_top(np: Any, out: Any, n: Any) -> None:
-    # As signed numbers, which are converted faster; they have 24 bits.
+    # Signed numbers are converted faster, and 24 bits fit.
     np.copyto(out, np.right_shift(n, np.uint32(8)).view(np.int32), casting="unsafe")
 
 
@@ -149,15 +149,13 @@ HASHING = (
 )  # fmt: skip
 
 
-# The meaning of the noise rows, on plain numbers: what their expansions are held against.
-#
-# The figures of the algorithms are here too; docs/algorithms.md explains them.
+# --- the meaning of the noise rows, on plain numbers ---
 
 OCTAVES_MAX = 8
 
 # Every octave but the first is shifted by half a cell in x and y: since 2ⁿ · (k + ½) is never k′ + ½, no lattice lines
-# of two octaves coincide. In z a fraction would cost the plane z = 0 its short cut, so there the frequencies differ a
-# little from doublings, and the octaves are kept apart by whole planes.
+# of two octaves coincide. In z a fraction would cost the plane z = 0 its short cut, so the frequencies there differ
+# slightly from doublings, and the octaves are kept apart by whole planes.
 OCTAVE_SHIFT = 0.5
 LACUNARITY_Z = 2.125
 OCTAVE_PLANES = 31
@@ -165,11 +163,11 @@ OCTAVE_PLANES = 31
 # 1 / 76.881 is the greatest sum that the four corners of a simplex can reach with the best gradients.
 SIMPLEX_SCALE = 76.8
 
-# A point of a cell keeps this far from the cell's border: just enough that the nearest point of all is never outside
+# The distance that a point keeps from the border of its cell: just enough that the nearest point is never outside of
 # the 3 × 3 cells around, since then (1 − margin) · √2 < 1 + margin.
 CELL_MARGIN = 3 / 16
 
-# The second coordinate of a point turns this often while the first turns once, so that paths are no fixed ellipses.
+# The turns of the second coordinate of a point for each turn of the first, so that paths are not fixed ellipses.
 SECOND_DRIFT = 13 / 16
 
 
@@ -258,19 +256,18 @@ def _fold_wander(bits: int, turns: float) -> float:
     return swing * (1 - abs(swing)) * 4 * (0.5 - CELL_MARGIN)
 
 
-# Rows for noise. The algorithms, with the reasons for their figures, are told in docs/algorithms.md; what is here are
-# their expansions, and `weft.ops.noise` has their meaning on plain numbers.
+# --- the expansions of the noise rows ---
 
 
 @dataclass(frozen=True, slots=True)
 class _LatticeCell:
-    """Where a coordinate lies on its axis of the lattice."""
+    """The place of a coordinate on its axis of the lattice."""
 
     parts: tuple[Term | None, ...]
     """The contribution to the hash of the lattice point below, and of the one above unless the coordinate is known to
-    be whole; None where it contributes nothing."""
+    be whole; None for no contribution."""
     fade: Operand
-    """How much of the point above is blended in."""
+    """The share of the point above."""
 
     def blend(self, values: list[Term]) -> Term:
         return mix(values[0], values[1], self.fade) if len(values) > 1 else values[0]
@@ -294,7 +291,7 @@ def _combine(a: Term | None, b: Term | None) -> Term | None:
 def _value_noise(x: Term, y: Term, z: Term) -> Term:
     """Noise in units of 2⁻²⁴: the values at the corners of a cell, blended along x, then y, then z.
 
-    y and z are combined before x, since together they often vary more slowly than x does.
+    y and z are combined before x, since together they often vary more slowly than x.
     """
     along_x, along_y, along_z = _cell(x, X), _cell(y, Y), _cell(z, Z)
 
@@ -308,10 +305,6 @@ def _value_noise(x: Term, y: Term, z: Term) -> Term:
         return along_y.blend([along_x.blend([corner(part, edge) for part in along_x.parts]) for edge in edges])
 
     return along_z.blend([plane(part_z) for part_z in along_z.parts])
-
-
-def _expand_noise(x: Term, y: Term, z: Term) -> Term:
-    return _value_noise(x, y, z) * UNIT
 
 
 def _scaled(x: Term, factor: float, shift: float) -> Term:
@@ -357,7 +350,7 @@ def _expand_fbm(x: Term, y: Term, z: Term, octaves: Term) -> Term:
 def _expand_simplex(x: Term, y: Term, z: Term) -> Term:
     skew = (x + y + z) * (1 / 3)
     i, j, k = f.floor(x + skew), f.floor(y + skew), f.floor(z + skew)
-    # The same as x − i + (i + j + k) / 6, from remainders, which are exact however far away the cell is.
+    # The same as x − i + (i + j + k) / 6, but from remainders, which are exact however far away the cell is.
     rest_x, rest_y, rest_z = x + skew - i, y + skew - j, z + skew - k
     unskew = (rest_x + rest_y + rest_z) * (1 / 6)
     dx, dy, dz = rest_x - unskew, rest_y - unskew, rest_z - unskew
@@ -384,7 +377,7 @@ def _expand_simplex(x: Term, y: Term, z: Term) -> Term:
 
 
 def _simplex_corner(point: tuple[Term, Term, Term], distance: tuple[Term, Term, Term]) -> Term:
-    """What one corner gives: a ramp along its gradient, one of the twelve (±1, ±1, 0), faded out by the distance."""
+    """The share of one corner: a ramp along its gradient, one of the twelve (±1, ±1, 0), faded out by the distance."""
     parts = f.bits_xor(axis_part(point[0], X), f.bits_xor(axis_part(point[1], Y), axis_part(point[2], Z)))
     pick = f.bits_top(finish(parts)) * (3 * UNIT)
     dx, dy, dz = distance
@@ -407,7 +400,7 @@ def _expand_voronoi(x: Term, y: Term, z: Term) -> Term:
         part_y = axis_part(j, Y, step_y)
         for step_x in (-1, 0, 1):
             bits = finish(f.bits_xor(axis_part(i, X, step_x), part_y))
-            # Two phases from one hash: its upper half and, moved up, its lower half.
+            # Two phases from one hash: its upper half and its lower half.
             dx = _wander(f.bits_top(bits), drift_x) + (step_x + 0.5 - across)
             dy = _wander(f.bits_top(f.bits_mul(bits, 1 << 16)), drift_y) + (step_y + 0.5 - down)
             square = dx * dx + dy * dy
@@ -417,13 +410,13 @@ def _expand_voronoi(x: Term, y: Term, z: Term) -> Term:
 
 
 def _turns(z: Term) -> Term:
-    """The fraction of z: how far a point has come on its way round."""
+    """The fraction of z: the phase of the points on their paths."""
     known = f.constant_of(z)
     return z - f.floor(z) if known is None else z.const(fraction(known))
 
 
 def _wander(top: Term, drift: Term) -> Term:
-    """Where a point is, from the middle of its cell: a parabolic sine of its phase."""
+    """The offset of a point from the middle of its cell: a parabolic sine of its phase."""
     if f.constant_of(drift) == 0:
         swing = top * (2 * UNIT) - 1
     else:
@@ -435,7 +428,8 @@ def _wander(top: Term, drift: Term) -> Term:
 NOISE = (
     OpSpec(
         "noise", "builtin", params("x", y=0, z=0), "smooth noise from 0 to 1, with one random value a whole x, y, z",
-        fold=fold_noise, expand=_expand_noise, example="noise(me@x * 8, me@y * 8, me@time)", cost=110,
+        fold=fold_noise, expand=lambda x, y, z: _value_noise(x, y, z) * UNIT,
+        example="noise(me@x * 8, me@y * 8, me@time)", cost=110,
     ),
     OpSpec(
         "simplex", "builtin", params("x", y=0, z=0), "smooth noise from -1 to 1 without visible axes",

@@ -1,7 +1,7 @@
-"""Functions of real numbers in single precision, as instructions on lanes. docs/algorithms.md tells how they work.
+"""Functions of real numbers in single precision, as instructions on lanes. docs/algorithms.md explains them.
 
-No tables, no branches, no calls: each is a reduction of its operand to a small interval, a polynomial there, and the
-way back. The polynomials are in `weft.ops.lanes`.
+They use no tables, branches or calls: each reduces its operand to a small interval, evaluates a polynomial there, and
+undoes the reduction. The polynomials are in `weft.ops.lanes`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ V = TypeVar("V")
 # Added to a number of size up to 2²², it leaves the nearest whole number in the lowest bits of the sum.
 _SHIFTER = 1.5 * 2.0**23
 
-# Up to here the polynomials of sine and cosine hold: π/2, and what rounding in the reduction may add.
+# The polynomials of sine and cosine hold up to here: π/2, and an allowance for rounding in the reduction.
 _LARGEST_ANGLE = math.pi / 2 * 1.005
 
-# Such that the sum's lowest bits are the exponent's bits of half the power of two.
+# With it, the lowest bits of the sum are the exponent bits of half the power of two.
 _EXPONENT_SHIFTER = _SHIFTER + 126
 
 _LN_2 = math.log(2)
@@ -35,7 +35,7 @@ _BITS_OF_TWO_THIRDS = 0x3F2A_AAAB
 
 
 def _split(value: float, *digits: int) -> tuple[float, ...]:
-    """Numbers of so many binary digits, each next one smaller, that add up to the value."""
+    """Numbers with these counts of binary digits, each smaller than the one before, that add up to the value."""
     parts = []
     for count in digits:
         mantissa, exponent = math.frexp(value)
@@ -52,16 +52,16 @@ _LN_2_PARTS = _split(_LN_2, 15, 24)  # for whole numbers of up to 9 digits
 
 
 def sine(lanes: Lanes[V], x: V) -> V:
-    """Within 2e-7 where |x| is at most 10⁴; between −1 and 1 for every finite x, NaN for the others."""
+    """Within 2e-7 if |x| is at most 10⁴; between −1 and 1 for every finite x, NaN for others."""
     rest, sign = _half_turns(lanes, x)
-    # Of a huge x nothing is known but that its sine is within −1…1.
+    # The reduction of a huge x is inexact, but its sine must stay within −1…1.
     rest = _flip(lanes, _between(lanes, -_LARGEST_ANGLE, rest, _LARGEST_ANGLE), sign)
     square = lanes.mul(rest, rest)
     return lanes.fma(lanes.mul(rest, square), _polynomial(lanes, square, SINE), rest)
 
 
 def cosine(lanes: Lanes[V], x: V) -> V:
-    """Within 2.5e-7 where |x| is at most 10⁴; between −1 and 1 for every finite x, NaN for the others."""
+    """Within 2.5e-7 if |x| is at most 10⁴; between −1 and 1 for every finite x, NaN for others."""
     rest, sign = _half_turns(lanes, x)
     square = lanes.lesser(lanes.real(_LARGEST_ANGLE**2), lanes.mul(rest, rest))  # NaN passes: the second operand
     value = lanes.fma(square, _polynomial(lanes, square, COSINE), lanes.real(1))
@@ -69,22 +69,21 @@ def cosine(lanes: Lanes[V], x: V) -> V:
 
 
 def sine_of_half_turns(lanes: Lanes[V], x: V) -> V:
-    """sin πx, within 2e-7; NaN where x is not finite. The rest is exact however large x is, and 0 where all digits of x
-    are whole."""
+    """sin πx, within 2e-7; NaN if x is not finite. The reduction is exact however large x is; it is 0 for whole x."""
     rest, square, sign = _within_half_turn(lanes, x)
     return lanes.mul(_flip(lanes, rest, sign), _polynomial(lanes, square, SINE_OF_HALF_TURNS))
 
 
 def cosine_of_half_turns(lanes: Lanes[V], x: V) -> V:
-    """cos πx, within 3e-7; NaN where x is not finite."""
+    """cos πx, within 3e-7; NaN if x is not finite."""
     _, square, sign = _within_half_turn(lanes, x)
     value = lanes.fma(square, _polynomial(lanes, square, COSINE_OF_HALF_TURNS), lanes.real(1))
     return _flip(lanes, value, sign)
 
 
 def _within_half_turn(lanes: Lanes[V], x: V) -> tuple[V, V, V]:
-    """What is left of x after whole half turns, −½…½, and its square; and in the highest bit whether these were odd:
-    where there are too many to count them, nothing is left, and their number does not matter."""
+    """x without whole half turns, −½…½; its square; and in the highest bit whether the number of half turns is odd. If
+    there are too many to count them, the first is 0, and their number does not matter."""
     turns = lanes.nearest(x)
     rest = lanes.sub(x, turns)
     sign = lanes.bits_shl(lanes.whole(turns), lanes.bits(31))
@@ -92,7 +91,8 @@ def _within_half_turn(lanes: Lanes[V], x: V) -> tuple[V, V, V]:
 
 
 def _half_turns(lanes: Lanes[V], x: V) -> tuple[V, V]:
-    """x less whole multiples of π, within −π/2…π/2 unless x is huge; and in the highest bit whether these are odd."""
+    """x without multiples of π, within −π/2…π/2 unless x is huge; and in the highest bit whether their number is
+    odd."""
     shifted = lanes.fma(x, lanes.real(1 / math.pi), lanes.real(_SHIFTER))
     turns = lanes.sub(shifted, lanes.real(_SHIFTER))
     rest = x
@@ -102,12 +102,12 @@ def _half_turns(lanes: Lanes[V], x: V) -> tuple[V, V]:
 
 
 def _between(lanes: Lanes[V], low: float, x: V, high: float) -> V:
-    """x, kept between two constants. NaN passes: it is the second operand."""
+    """x, clamped to two constants. NaN passes: it is the second operand."""
     return lanes.greater(lanes.real(low), lanes.lesser(lanes.real(high), x))
 
 
 def _flip(lanes: Lanes[V], x: V, sign: V) -> V:
-    """x with the other sign where the highest bit is set: the only one that may be."""
+    """x with the other sign if the highest bit of `sign` is set; its other bits are 0."""
     return lanes.real_in(lanes.bits_xor(lanes.bits_in(x), sign))
 
 
@@ -142,8 +142,8 @@ def exponential_2(lanes: Lanes[V], x: V) -> V:
 def _scaled(lanes: Lanes[V], rest: V, coefficients: tuple[float, ...], shifted: V) -> V:
     """`(1 + rest·P(rest)) · 2ⁿ`, where `shifted` is n plus the shifter for exponents, and n is from −126 to 129.
 
-    It is computed as twice the value times half the power, since there is no 2¹²⁸ by which a value below 1 could be
-    multiplied. For n = −126 half the power is 0, for n = 129 it is infinite.
+    It is computed as twice the value times half the power, since single precision has no 2¹²⁸ to multiply a value
+    below 1 with. For n = −126 half the power is 0, for n = 129 it is infinite.
     """
     doubled = lanes.fma(rest, _polynomial(lanes, rest, tuple(2 * c for c in coefficients)), lanes.real(2))
     return lanes.mul(doubled, lanes.real_in(lanes.bits_shl(lanes.bits_in(shifted), lanes.bits(23))))
@@ -162,8 +162,8 @@ def logarithm_2(lanes: Lanes[V], x: V) -> V:
 
 
 def _logarithm_parts(lanes: Lanes[V], x: V) -> tuple[V, V]:
-    """n and ln m, where x = m · 2ⁿ with m from 2/3 to 4/3. Both are finite and mean nothing for other x than positive
-    finite ones."""
+    """n and ln m, where x = m · 2ⁿ with m from 2/3 to 4/3. If x is not positive and finite, both are finite and
+    meaningless."""
     is_small = lanes.lt(x, lanes.real(_SMALLEST_NORMAL))
     bits = lanes.bits_in(lanes.select(is_small, lanes.mul(x, lanes.real(2.0**23)), x))
     exponent = lanes.bits_and(lanes.bits_sub(bits, lanes.bits(_BITS_OF_TWO_THIRDS)), lanes.bits(_EXPONENT_BITS))
@@ -175,7 +175,7 @@ def _logarithm_parts(lanes: Lanes[V], x: V) -> tuple[V, V]:
 
 
 def _logarithm_of_any(lanes: Lanes[V], x: V, value: V) -> V:
-    """The value where x is positive and finite, otherwise what the logarithm is there."""
+    """The value if x is positive and finite, otherwise the logarithm of 0, infinity, or NaN."""
     infinity, zero = lanes.real(math.inf), lanes.real(0)
     value = lanes.select(lanes.lt(x, infinity), value, infinity)
     other = lanes.select(lanes.eq(x, zero), lanes.real(-math.inf), lanes.real(math.nan))
@@ -183,10 +183,11 @@ def _logarithm_of_any(lanes: Lanes[V], x: V, value: V) -> V:
 
 
 def power(lanes: Lanes[V], a: V, b: V) -> V:
-    """`a ^ b`: exact where |a| is a power of two and b is whole, else with an error of 3·2⁻²⁴ of the result for each
-    octave between it and 1, and once more; 0 below 2⁻¹²⁵."""
+    """`a ^ b`: exact if |a| is a power of two and b is whole; otherwise with a relative error of (n + 1)·3·2⁻²⁴, where
+    n is the number of octaves between the result and 1; 0 below 2⁻¹²⁵."""
     zero, one = lanes.real(0), lanes.real(1)
-    # Beyond these every power but that of 1 is 0 or infinite; these are even like all such numbers, and are 32 bits.
+    # Beyond these limits every power except that of 1 is 0 or infinite. Such numbers are even, like the limits, which
+    # fit into 32 bits.
     limited = _between(lanes, -2e9, b, 2e9)
     integer = lanes.whole(limited)
     is_whole = lanes.eq(lanes.real_of(integer), limited)
@@ -205,44 +206,44 @@ def _power_of_positive(lanes: Lanes[V], a: V, b: V) -> V:
     logarithm = lanes.select(lanes.lt(a, lanes.real(math.inf)), logarithm, a)  # a is infinite, or NaN
     logarithm = lanes.select(lanes.eq(a, lanes.real(0)), lanes.real(-math.inf), logarithm)
 
-    # The logarithm has too few digits for a large power. It settles by how many octaves to scale; what is then left
-    # comes from its two parts.
+    # The logarithm has too few digits for a large power. It decides by how many octaves to scale; the rest comes from
+    # its two parts.
     shifted = lanes.add(_between(lanes, -126, lanes.mul(b, logarithm), 129), lanes.real(_EXPONENT_SHIFTER))
     left = lanes.fma(b, octaves, lanes.sub(lanes.real(_EXPONENT_SHIFTER), shifted))
     left = lanes.fma(lanes.mul(b, rest), lanes.real(1 / _LN_2), left)
-    # Beyond the limits of the octaves it is anything. There the polynomial only has to be finite or positive.
+    # Beyond the limits of the octaves `left` is arbitrary. There the polynomial only has to be finite or positive.
     return _scaled(lanes, lanes.greater(lanes.real(-1), left), POWER_OF_2, shifted)
 
 
 def arctangent(lanes: Lanes[V], y: V, x: V) -> V:
     """The angle of (x, y), within 3.5 units in the last place."""
     width, height = lanes.abs(x), lanes.abs(y)
-    # Of a NaN and a number, each gives another one.
+    # For a NaN and a number, the two give different operands.
     larger, smaller = lanes.greater(width, height), lanes.lesser(height, width)
-    larger = lanes.greater(lanes.real(_SMALLEST), larger)  # 0 / 0 shall be 0
-    ratio = lanes.select(lanes.eq(smaller, larger), lanes.real(1), lanes.div(smaller, larger))  # and ∞ / ∞ shall be 1
+    larger = lanes.greater(lanes.real(_SMALLEST), larger)  # so that 0 / 0 is 0
+    ratio = lanes.select(lanes.eq(smaller, larger), lanes.real(1), lanes.div(smaller, larger))  # and ∞ / ∞ is 1
 
     square = lanes.mul(ratio, ratio)
     angle = lanes.fma(lanes.mul(ratio, square), _polynomial(lanes, square, ARCTANGENT), ratio)
     angle = lanes.select(lanes.lt(width, height), lanes.sub(lanes.real(math.pi / 2), angle), angle)
-    points_left = lanes.lt(lanes.real_of(lanes.bits_in(x)), lanes.real(0))  # also where x is −0
+    points_left = lanes.lt(lanes.real_of(lanes.bits_in(x)), lanes.real(0))  # also if x is −0
     angle = lanes.select(points_left, lanes.sub(lanes.real(math.pi), angle), angle)
     return _flip(lanes, angle, lanes.bits_and(lanes.bits_in(y), lanes.bits(_SIGN_BIT)))
 
 
 def minimum(lanes: Lanes[V], a: V, b: V) -> V:
-    """The smaller; of a number and a NaN the number; of two zeros the second one."""
+    """The smaller number; of a number and a NaN the number; of two zeros the second one."""
     return _extreme(lanes, lanes.lesser, math.inf, a, b)
 
 
 def maximum(lanes: Lanes[V], a: V, b: V) -> V:
-    """The larger; of a number and a NaN the number; of two zeros the second one."""
+    """The larger number; of a number and a NaN the number; of two zeros the second one."""
     return _extreme(lanes, lanes.greater, -math.inf, a, b)
 
 
 def _extreme(lanes: Lanes[V], better: Callable[[V, V], V], worst: float, a: V, b: V) -> V:
-    """`better` is the processor's, which gives its second operand where either is NaN, and of two that are equal. So
-    a constant stands there; but of equal numbers, zeros alone may differ, by their signs."""
+    """The minimum or maximum. `better` is the processor's, which returns its second operand if either is NaN, or if
+    both are equal; so a constant is put there. Of equal numbers only zeros differ, by their signs."""
     if lanes.known(b) is not None:
         return better(a, b)
     known = lanes.known(a)
@@ -252,14 +253,14 @@ def _extreme(lanes: Lanes[V], better: Callable[[V, V], V], worst: float, a: V, b
 
 
 def remainder(lanes: Lanes[V], a: V, b: V) -> V:
-    """What is left of a after whole turns of b, exactly, in either precision; see `weft.ops.ieee.remainder`.
+    """The exact remainder of a divided by b, in either precision; see `weft.ops.ieee.remainder`.
 
-    A product and a sum that are rounded once, of a number of turns that is nearly right, are exact. So is what is left
-    after too many turns to count them: that goes down until they can be counted.
+    If the number of turns is nearly right, `a − turns · b`, rounded once, is exact. If there are too many turns to
+    count them, they are taken off in exact steps until they can be counted.
     """
     known = lanes.known(b)
     if known == 1:
-        # The product keeps the sum from being rounded together with whatever a is made of.
+        # The product keeps the sum from being fused with the operations that make a.
         return _below(lanes, lanes.real(1), lanes.fma(lanes.floor(a), lanes.real(-1), a))
     if known is None or not _LEAST_PERIOD <= abs(known) <= _LARGEST_PERIOD:
         is_negative = lanes.lt(b, lanes.real(0))
@@ -269,11 +270,10 @@ def remainder(lanes: Lanes[V], a: V, b: V) -> V:
     return rest if known > 0 else lanes.neg(rest)
 
 
-# Constant periods that can be divided by with a product.
+# A division by constant periods in this range can be a product.
 _LEAST_PERIOD, _LARGEST_PERIOD = 2.0**-100, 2.0**100
 
-
-# How many turns are taken at a time where their number might be too large, by the digits of reals.
+# The turns that are taken at a time if their number might be too large, by the digits of reals.
 _MANY_TURNS: Mapping[int, float] = MappingProxyType({24: 2.0**100, 53: 2.0**800})
 
 
@@ -282,14 +282,14 @@ def _rest(lanes: Lanes[V], x: V, size: V, known: float | None) -> V:
     zero = lanes.real(0)
     if known is not None and known >= 1 and math.frexp(known)[0] == 0.5:
         turns = lanes.floor(lanes.mul(x, lanes.real(1 / known)))
-        # Exact fused or not. What x is made of must not be fused with it instead.
+        # Exact whether fused or not; it keeps the operations that make x from being fused with the sum.
         rest = lanes.fma(lanes.neg(turns), size, x)
         # A negative number may be so small that its quotient is 0.
         return _below(lanes, size, lanes.select(lanes.lt(rest, zero), size, rest))
     turns = lanes.nearest(lanes.div(x, size) if known is None else lanes.mul(x, lanes.real(1 / known)))
     rest = _less_turns(lanes, x, turns, size)
     if known is None:
-        # The size may be infinite; and the sum makes 0 of -0.
+        # The size may be infinite; the sum turns -0 into 0.
         rest = lanes.select(lanes.eq(turns, zero), lanes.add(x, zero), rest)
     too_many = lanes.le(lanes.real(2.0 ** (lanes.digits - 4)), lanes.abs(turns))
     rest = lanes.where(too_many, lambda: _rest_of_many(lanes, x, size), rest)
@@ -300,8 +300,8 @@ def _rest(lanes: Lanes[V], x: V, size: V, known: float | None) -> V:
 
 
 def _rest_of_many(lanes: Lanes[V], x: V, size: V) -> V:
-    """What is left after any number of turns, within one turn in either direction. Where their number would be too
-    large for a real, turns are taken many at a time."""
+    """The remainder after any number of turns, within one turn in either direction. If their number is too large for a
+    real, many turns are taken at a time."""
     many = _MANY_TURNS[lanes.digits]
 
     def step(rest: V) -> V:
@@ -317,7 +317,7 @@ def _rest_of_many(lanes: Lanes[V], x: V, size: V) -> V:
 
 
 def _less_turns(lanes: Lanes[V], x: V, turns: V, size: V) -> V:
-    """`x − turns · size`, exactly where that many turns nearly make up x."""
+    """`x − turns · size`; exact if `turns · size` is close to x."""
     if lanes.fused:
         return lanes.fma(lanes.neg(turns), size, x)
     product = lanes.mul(turns, size)
@@ -349,14 +349,14 @@ def truth_as_real(lanes: Lanes[V], c: V) -> V:
 
 
 def bits_of(lanes: Lanes[V], x: V) -> V:
-    """x modulo 2³²: what is left of it after whole turns of 2³², from −2³¹ up to 2³¹, which is exact.
+    """x modulo 2³²: the exact remainder after whole turns of 2³², from −2³¹ up to 2³¹.
 
-    The number just below 2³¹ is half a turn but for so little that adding a half would make it a whole one. Less 64 it
-    loses one digit more; no other number that matters is changed so.
+    The number just below 2³¹ is so close to half a turn that adding a half would round it up to a whole turn. Less 64,
+    it loses one more digit and is rounded down; the result for other numbers does not change.
     """
     turns = lanes.floor(lanes.fma(lanes.sub(x, lanes.real(64)), lanes.real(2.0**-32), lanes.real(0.5)))
     rest = lanes.fma(turns, lanes.real(-(2.0**32)), x)
-    # Left out are NaN, where x is not finite, and −2³², where turns had no digit for the half and was rounded up.
+    # Excluded are NaN, if x is not finite, and −2³², if `turns` had no digit for the half and was rounded up.
     usable = lanes.le(lanes.real(-(2.0**31)), rest)
     return lanes.whole(lanes.select(usable, rest, lanes.real(0)))
 

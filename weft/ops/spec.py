@@ -9,12 +9,12 @@ from typing import Any, Literal, TypeAlias
 
 from weft.ops.intervals import ANYWHERE, UNIT, Interval
 
-# What a value is. `real` is a float; `truth` is the 1 or 0 of a comparison (a real where one is asked for: 1.0 or
-# 0.0; a real becomes a truth by `x != 0`, so NaN is true); `bits` is an unsigned 32-bit integer, which only internal
-# ops handle: it exists so that hashing agrees bit for bit on every backend.
+# The type of a value. `real` is a float; `truth` is the 1 or 0 of a comparison (as a real it is 1.0 or 0.0; a real
+# becomes a truth by `x != 0`, so NaN is true); `bits` is an unsigned 32-bit integer, which only internal rows handle:
+# it exists so that hashing agrees bit for bit on every backend.
 ValueType: TypeAlias = Literal["real", "truth", "bits"]
 
-# Where a row can be written: as an operator, as a call, or not at all (only expansions of other rows use it).
+# How a patch writes a row: as an operator, as a call, or not at all (only expansions of other rows use it).
 OpKind: TypeAlias = Literal["operator", "builtin", "internal"]
 
 
@@ -48,50 +48,51 @@ class OpSpec:
     doc: str
     """One sentence, as `weft help` prints it."""
     fold: Callable[..., float]
-    """The meaning: takes and gives Python floats (truths as 1.0 or 0.0, bits as ints), never raises, follows IEEE-754.
-    Used for constant folding, by the reference VM, and as the oracle of every other form."""
+    """The meaning: takes and returns Python floats (truths as 1.0 or 0.0, bits as ints), never raises, and follows
+    IEEE-754. Used for constant folding, by the reference VM, and as the oracle of every other form."""
     vector: str | Callable[..., None] | None = None
     """For numpy: the name of a ufunc, or a function `(np, out, *args, *temps)` that leaves the result in `out`, which
-    is none of the args. Works for float32 and float64; args may be of any shape that broadcasts to out's. `bits` are
+    is not one of the args. Works for float32 and float64; args may have any shape that broadcasts to out's. `bits` are
     uint32 arrays, truths are bool arrays."""
     native: str | Callable[..., Any] | None = None
     """For machine code: the name of a method of `weft.ops.lanes.Lanes`, or a function `(lanes, *args) -> result`."""
     double: str | Callable[..., Any] | None = None
-    """For machine code in double precision, where `native` relies on single: the name of a function of C's library, or
-    a function `(lanes, *args) -> result`."""
+    """For machine code in double precision, if `native` relies on single precision: the name of a function of C's
+    library, or a function `(lanes, *args) -> result`."""
     clike: str | None = None
     """For languages like C: an operator (`+`, `!`, `?:`) or the name of a function, of the language or of the prelude
-    in `weft.codegen.clike.prelude`. A language may spell a row in another way."""
+    in `weft.codegen.clike.prelude`. A language may spell a row differently."""
     temps: int = 0
-    """How many scratch arrays of out's shape and of the real type the `vector` function takes behind its args."""
+    """The number of scratch arrays of out's shape and of the real type that the `vector` function takes after its
+    args."""
     expand: Callable[..., Any] | None = None
     """`(*terms) -> term`: the row in terms of other rows, written with `weft.ops.formula`."""
     takes: tuple[ValueType, ...] | ValueType = "real"
     """The type of each operand, or of all of them."""
     gives: ValueType = "real"
     symbols: tuple[str, ...] = ()
-    """For operators: how they are typed; the first is the usual one."""
+    """For operators: their spellings; the first is the usual one."""
     level: int = 0
-    """For operators: the precedence level in LANGUAGE.md's order; a larger one binds tighter."""
+    """For operators: the precedence level in the order of docs/language.md; a larger one binds tighter."""
     right: bool = False
     """For operators: groups from the right."""
     variadic: bool = False
-    """Takes any further operands of the last one's kind (`min max length`). `fold` and `expand` are given all of them;
-    a row without `expand` is grouped from the left into binary ones."""
+    """Takes any number of further operands like the last one (`min max length`). `fold` and `expand` get all of them; a
+    row without `expand` is grouped from the left into binary ones."""
     aliases: tuple[str, ...] = ()
-    """Further names by which a patch may call the row: `lerp` is `mix`. An operator can be called by these alone."""
+    """Further names by which a patch may call the row: `lerp` is `mix`. An operator can be called only by these."""
     example: str = ""
-    """An expression that shows the row at work."""
+    """An example expression."""
     within: Callable[..., Interval] | None = None
-    """Where the result lies for operands within intervals, NaN and rounding aside; see `lies`."""
+    """The interval of the result for operands within intervals, NaN and rounding aside; see `lies`."""
     keeps_finite: bool = False
-    """Gives finite numbers for finite ones, apart from what is too large for any real."""
+    """Whether the result is finite for finite operands, apart from overflow."""
     cost: int = 1
     """Rough cost of one evaluation, in additions; used by cost models only."""
 
     @property
     def required(self) -> int:
-        """How many operands must be given."""
+        """The number of operands that must be given."""
         return sum(p.default is None for p in self.params)
 
     @property
@@ -110,7 +111,7 @@ class OpSpec:
         return f"{self.symbols[0]}{' ' if self.symbols[0].isalpha() else ''}{names[0]}"
 
     def lies(self, *operands: Interval) -> Interval:
-        """Between which numbers the result lies for operands within these intervals, NaN and rounding aside."""
+        """The interval of the result for operands within these intervals, NaN and rounding aside."""
         if self.gives == "truth":
             return UNIT
         return self.within(*operands) if self.within is not None else ANYWHERE

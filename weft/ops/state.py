@@ -1,4 +1,4 @@
-"""The builtins that remember: their signatures and what each keeps. Their meaning is in `weft.graph.elaborate`."""
+"""The stateful builtins: their signatures and slots. Their meaning is in `weft.graph.memory`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from weft.ops.spec import Param
 
 @dataclass(frozen=True, slots=True)
 class StateSpec:
-    """One stateful builtin. `planes` is how many values a slot of this kind keeps for each tick it remembers;
-    `breaks_cycle` says whether its first operand may mention what is being defined."""
+    """One stateful builtin. A slot of this kind keeps `planes` values for each tick that it remembers; `breaks_cycle`
+    says whether its first operand may mention the strand that is being defined."""
 
     name: str
     params: tuple[Param, ...]

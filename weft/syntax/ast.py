@@ -1,4 +1,8 @@
-"""The syntax tree: its nodes, how to walk it, and how it is shown."""
+"""The syntax tree: what a patch says, with the span of every part, and nothing about what it means.
+
+All nodes are frozen. Passes over expressions must not recurse with the expression's depth: a sum of ten thousand terms
+is a tree ten thousand levels deep.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,6 @@ from itertools import groupby
 from typing import Literal, TypeAlias
 
 from weft.errors import Span
-
-# The syntax tree: what a patch says, with the span of every part, and nothing about what it means.
-#
-# All nodes are frozen. Passes over expressions must not recurse with the expression's depth: a sum of ten
-# thousand terms is a tree ten thousand levels deep.
 
 # --- expressions ---------------------------------------------------------------------------------------------
 
@@ -66,6 +65,11 @@ class Call:
     callee: Expression
     args: tuple[Argument, ...]
     span: Span
+
+    @property
+    def name(self) -> str:
+        """The name that is called; empty for any other callee."""
+        return self.callee.id if isinstance(self.callee, Name) else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -285,20 +289,30 @@ Statement: TypeAlias = Setting | Binding | CallBinding | SpindleDefinition | Out
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """The statements of one patch, in the order of the text. What an include brought in stands in the place of the
-    include; each statement's spans say which file it came from."""
+    """The statements of one patch, in the order of the text. An include is replaced by the statements of its file;
+    each statement's spans say which file it came from."""
 
     statements: tuple[Statement, ...]
 
 
-# Walks over syntax trees without recursion, so that no depth of nesting is too much.
+def literal_number(node: Expression) -> float | None:
+    """The number of a literal, which may have a sign; None for any other expression."""
+    match node:
+        case Number(value=value):
+            return value
+        case Unary(op="-", operand=Number(value=value)):
+            return -value
+    return None
+
+
+# --- walks, without recursion ----------------------------------------------------------------------------------
 
 Walkable: TypeAlias = Expression | BodyStatement
 
 
 def children(node: Walkable) -> tuple[Walkable, ...]:
-    """The expressions and statements directly below a node, in the order of the text. The targets of maps are not
-    among them: they say what is replaced and have no value of their own."""
+    """The expressions and statements directly below a node, in the order of the text. The targets of maps are left
+    out: they say what is replaced and have no value of their own."""
     match node:
         case Name() | Number() | Text():
             return ()
@@ -325,7 +339,7 @@ def children(node: Walkable) -> tuple[Walkable, ...]:
 
 
 def walk(node: Walkable) -> Iterator[Walkable]:
-    """The node and all that is below it, each before what is below it, in the order of the text."""
+    """The node and all its descendants, parents first, in the order of the text."""
     pending = [node]
     while pending:
         node = pending.pop()
@@ -351,14 +365,14 @@ def walk_statement(statement: Statement) -> Iterator[Walkable]:
         yield from walk(root)
 
 
-# The syntax tree as text, for `weft compile --dump-ast`: a line for each statement, with its place, and its parts in
-# nested parentheses.
+# --- the tree as text, for `weft compile --dump-ast` -----------------------------------------------------------
 
 _INDENT = "  "
 
 
 def dump(program: Program) -> str:
-    """The whole program. Each line starts with line and column of its statement; a comment names the file."""
+    """The whole program: a line for each statement, its parts in nested parentheses. Each line starts with the line and
+    column of its statement; a comment names the file."""
     lines: list[str] = []
     for source, statements in groupby(program.statements, lambda statement: statement.span.source):
         lines.append(f"// {source.name}")
@@ -381,7 +395,7 @@ def expression_text(root: Expression) -> str:
 
 
 def _pieces(node: Expression) -> list[Expression | str]:
-    """The text of one node, cut where its parts come in."""
+    """The text of one node, with its operands in their places."""
     match node:
         case Number(value=value):
             return [_number(value)]

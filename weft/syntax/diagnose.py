@@ -1,4 +1,4 @@
-"""What to say about text that the grammar does not accept."""
+"""Explains, in a live coder's words, text that the grammar does not accept."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from typing import Final, TypeAlias
 
 from weft.errors import Diagnostic, Span, did_you_mean
 from weft.syntax.scanner import (
-    BECOMES, BINDS, BUNDLE_FORM, CHOICE_FORM, END, GLUED, KEYWORDS, LOOP_FORM, NAME, NUMBER, OPERAND_ENDS, OPERATOR,
-    PRAGMA, REMAP_FORM, SETTING_FORM, SPINDLE_FORM, STATEMENT_FORM, TEXT, USE_FORM, Tokens, shorten
+    BECOMES, BINDS, BUNDLE_FORM, CHOICE_FORM, END, GLUED, KEYWORDS, LOOP_FORM, NAME, NUMBER, OPENING, OPERAND_ENDS,
+    OPERATOR, PRAGMA, REMAP_FORM, SETTING_FORM, SPINDLE_FORM, STATEMENT_FORM, TEXT, USE_FORM, Tokens, shorten
 )
 
-# A place where the grammar matched no further, and what can be seen from there.
+# --- the place where the grammar stopped matching ---
 
-# What a value must follow. A > may also close a bundle; there, `Failure.expected` decides.
+# What must be followed by a value. A > may also close a bundle; there, `ParseFailure.expected` decides.
 _BEFORE_OPERAND: Final = "-<NITE([,=a~:t" + OPERATOR
-# What a value can start with; so can - and <, but behind a value these are operators.
+# What a value can start with. So can - and <, but after a value these are operators.
 _STARTS_OPERAND: Final = NAME + NUMBER + TEXT + "MIN(["
-_OPENING: Final = {")": "(", "]": "[", "}": "{"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +33,8 @@ class OpenConstruct:
 
 @dataclass(frozen=True)
 class ParseFailure:
-    """Where the grammar gave up: `at` is the first token that does not fit into the statement from `start` on, and
-    `expected` the last rule that was tried there."""
+    """Where the grammar stopped: `at` is the first token that does not fit into the statement that begins at `start`,
+    and `expected` is the last rule that was tried there."""
 
     tokens: Tokens
     start: int
@@ -83,7 +82,7 @@ class ParseFailure:
 
     @property
     def needs_operand(self) -> bool:
-        """Whether a value must stand here."""
+        """Whether a value must follow here."""
         if self.inside == "list" or self.tokens.kinds[self.start] == "S":
             return False
         if self.before in (">", GLUED):
@@ -97,7 +96,7 @@ class ParseFailure:
 
     @cached_property
     def frames(self) -> list[OpenConstruct]:
-        """What is open at this place, the innermost last."""
+        """The constructs that are open at this place, the innermost last."""
         return _open_frames(self.tokens.kinds, self.start, self.at)
 
     @property
@@ -117,7 +116,7 @@ class ParseFailure:
         return Diagnostic("error", code, message, place, hint, related)
 
     def missing(self, what: str, code: str, hint: str | None = None) -> Diagnostic:
-        """Something that has to stand directly behind the last token that fits, or between it and the next."""
+        """Something that has to follow the last token that fits, or stand between it and the next."""
         kinds, first, last = self.tokens.kinds, self.at - 1, self.at
         if kinds[first - 1] == "@" and first - 2 >= self.start:
             first -= 2
@@ -134,24 +133,24 @@ class ParseFailure:
         message = f"`{self.text}` is a word of the language and cannot be a name"
         return self.error("keyword-as-name", message, self.place, f"choose another name, such as {self.text}_")
 
-    def _quoted(self, first: int, behind: int) -> str:
+    def _quoted(self, first: int, stop: int) -> str:
         """A few tokens as a message shows them."""
-        text = "".join(self.tokens.text(index) for index in range(first, behind))
+        text = "".join(self.tokens.text(index) for index in range(first, stop))
         return f"`{shorten(text)}`"
 
 
-# Says what is wrong if it recognises the mistake.
+# Returns the error if it recognises the mistake.
 Explanation: TypeAlias = Callable[[ParseFailure], Diagnostic | None]
 
 
-def _open_frames(kinds: str, start: int, behind: int) -> list[OpenConstruct]:
+def _open_frames(kinds: str, start: int, stop: int) -> list[OpenConstruct]:
     frames: list[OpenConstruct] = []
-    for index in range(start, behind):
+    for index in range(start, stop):
         kind = kinds[index]
         if kind in "([{":
             frames.append(OpenConstruct(kind, index))
-        elif kind in _OPENING:
-            _close(frames, _OPENING[kind])
+        elif kind in OPENING:
+            _close(frames, OPENING[kind])
         elif kind == "<":
             _open_angle(frames, kinds, start, index)
         elif kind in (">", GLUED):
@@ -171,7 +170,7 @@ def _close(frames: list[OpenConstruct], opening: str) -> None:
 
 
 def _open_angle(frames: list[OpenConstruct], kinds: str, start: int, index: int) -> None:
-    """A < is an operator behind a value, opens a list behind a name that is bound, and else a bundle."""
+    """A < is an operator after a value, opens a list after a name that is bound, and otherwise opens a bundle."""
     is_first_name = index == start + 1 or (index == start + 2 and kinds[start] in "LO")
     if is_first_name or kinds[index - 1] == BINDS or kinds[index - 2] == BINDS:
         frames.append(OpenConstruct("list", index))
@@ -185,10 +184,9 @@ def _close_angle(frames: list[OpenConstruct], kind: str) -> None:
         frames.pop()
 
 
-# Explains what is wrong within expressions: missing and misplaced values, operators and brackets.
+# --- mistakes in expressions: missing and misplaced values, operators and brackets ---
 
 _MISSING_WORD: Final = {"if": "then", "then": "else"}
-_CLOSERS: Final = (")", "]", "}")
 
 
 def _keyword_as_name(failure: ParseFailure) -> Diagnostic | None:
@@ -208,14 +206,14 @@ def _missing_expression(failure: ParseFailure) -> Diagnostic | None:
     if not failure.needs_operand:
         return None
     if failure.text == "<<" or (failure.found == "<" and failure.is_in_bundle):
-        return failure.error("nested-bundle", "a bundle cannot stand in a bundle", failure.place)
+        return failure.error("nested-bundle", "a bundle cannot contain a bundle", failure.place)
     if failure.found == "[":
         return failure.error("misplaced-bracket", "an expression cannot start with `[`", failure.place, BUNDLE_FORM)
     hint = None
     if failure.text == "+":
         hint = "a number has no sign +; leave it out"
     elif failure.found == PRAGMA:
-        hint = "a pragma cannot stand inside a statement"
+        hint = "a pragma cannot be inside a statement"
     elif failure.found == "=" and failure.before == "=":
         hint = "to compare, write == without a space"
     return failure.missing("an expression", "missing-expression", hint)
@@ -229,7 +227,7 @@ def _missing_then_or_else(failure: ParseFailure) -> Diagnostic | None:
     if failure.found == NAME:
         hint = did_you_mean(failure.text, [word])
         return failure.error(f"missing-{word}", f"`{word}` is missing here", failure.place, hint) if hint else None
-    ends_here = failure.is_cut_off or failure.found in (*_CLOSERS, ",", ":", "{", "T", "E", ">", GLUED)
+    ends_here = failure.is_cut_off or failure.found in (*OPENING, ",", ":", "{", "T", "E", ">", GLUED)
     return failure.missing(f"`{word}`", f"missing-{word}", CHOICE_FORM) if ends_here else None
 
 
@@ -272,7 +270,7 @@ def _missing_operator(failure: ParseFailure) -> Diagnostic | None:
 
 
 def _is_in_list(failure: ParseFailure) -> bool:
-    """Whether a comma could stand here as well."""
+    """Whether a comma would be allowed here as well."""
     if failure.inside == "(":
         before = failure.frames[-1].index - 1
         return before >= failure.start and failure.tokens.kinds[before] in OPERAND_ENDS
@@ -289,14 +287,14 @@ def _equals(failure: ParseFailure) -> Diagnostic | None:
     if failure.inside == "(" and failure.before == NAME and kinds[name - 1] in ("(", ","):
         hint = f"write {failure.text_before}: …"
         return failure.error("label-equals", "a label takes a colon", failure.place, hint)
-    message = f"`{failure.text}` cannot stand in an expression"
+    message = f"`{failure.text}` cannot be used in an expression"
     compare = "to compare, write ==" if failure.found == "=" else None
     return failure.error("misplaced-equals", message, failure.place, compare)
 
 
 def _unclosed_angle(failure: ParseFailure) -> Diagnostic | None:
     """`a = <1, 2`"""
-    if failure.inside != "<" or not (failure.is_cut_off or failure.found in _CLOSERS):
+    if failure.inside != "<" or not (failure.is_cut_off or failure.found in OPENING):
         return None
     related = (failure.tokens.span(failure.frames[-1].index), "this `<` is still open")
     place = failure.tokens.after(failure.at - 1)
@@ -309,7 +307,7 @@ def _comma(failure: ParseFailure) -> Diagnostic | None:
         return None
     if failure.inside == "[":
         return failure.error("stray-comma", "an index is one value", failure.place)
-    return failure.error("stray-comma", "only one value can stand here", failure.place, BUNDLE_FORM)
+    return failure.error("stray-comma", "only one value is allowed here", failure.place, BUNDLE_FORM)
 
 
 def _binds(failure: ParseFailure) -> Diagnostic | None:
@@ -317,7 +315,7 @@ def _binds(failure: ParseFailure) -> Diagnostic | None:
     if failure.found != BINDS:
         return None
     has_equals = "=" in failure.tokens.kinds[failure.start : failure.at]
-    message = "this has a name already: `=` gave it one" if has_equals else "`::` cannot stand here"
+    message = "this has a name already: `=` gave it one" if has_equals else "`::` is not allowed here"
     hint = "a call is bound by `=` or by `::`, not by both" if has_equals else None
     return failure.error("misplaced-binding", message, failure.place, hint)
 
@@ -330,8 +328,8 @@ def _colon(failure: ParseFailure) -> Diagnostic | None:
         return failure.error("bad-label", "a label is a single name", failure.place, "such as clamp(x, lo: 0)")
     if failure.before == ")" and failure.tokens.kinds[failure.at + 1] == NAME:
         return failure.error("single-colon", "a call is bound with `::`", failure.place)
-    hint = "a label stands in a call, such as clamp(x, lo: 0)"
-    return failure.error("misplaced-colon", "`:` cannot stand here", failure.place, hint)
+    hint = "labels are used in calls, such as clamp(x, lo: 0)"
+    return failure.error("misplaced-colon", "`:` is not allowed here", failure.place, hint)
 
 
 def _dot_or_at(failure: ParseFailure) -> Diagnostic | None:
@@ -349,7 +347,7 @@ def _tilde(failure: ParseFailure) -> Diagnostic | None:
     """`a = b ~ c`"""
     if failure.found != "~":
         return None
-    message = "`~` stands only in a remap, once for each map"
+    message = "`~` is used only in a remap, once for each map"
     return failure.error("misplaced-map", message, failure.place, f"as in {REMAP_FORM}")
 
 
@@ -361,7 +359,7 @@ def _stray_word(failure: ParseFailure) -> Diagnostic | None:
         return failure.error("stray-word", message, failure.place, CHOICE_FORM)
     if failure.found in ("i", "t"):
         hint = "as in for i in (0 to 7) { … }"
-        return failure.error("stray-word", f"`{failure.text}` stands only in loops", failure.place, hint)
+        return failure.error("stray-word", f"`{failure.text}` is used only in loops", failure.place, hint)
     return None
 
 
@@ -376,7 +374,7 @@ def _pragma(failure: ParseFailure) -> Diagnostic | None:
     """A pragma between brackets."""
     if failure.found != PRAGMA or not failure.frames:
         return None
-    return failure.error("misplaced-pragma", "a pragma cannot stand inside a statement", failure.place)
+    return failure.error("misplaced-pragma", "a pragma cannot be inside a statement", failure.place)
 
 
 _OF_EXPRESSIONS: Final[tuple[Explanation, ...]] = (
@@ -399,7 +397,7 @@ _OF_EXPRESSIONS: Final[tuple[Explanation, ...]] = (
 )
 
 
-# Explains what is wrong at the start of a statement: names, output lists, settings, spindles and loops.
+# --- mistakes at the start of a statement: names, output lists, settings, spindles and loops ---
 
 # How other languages announce variables and functions.
 _VARIABLE_WORDS: Final = ("var", "const", "auto", "val", "float", "int", "double", "vec2", "vec3", "vec4", "uniform")
@@ -411,7 +409,7 @@ _COUNT_HEAD: Final = re.compile(r"n<-*0[>g]?\Z")
 _TAKES_NAME: Final = ("name", "names", "results")
 
 
-# What a rule that did not match stands for, and the code of its absence.
+# What each rule stands for, and the code of the error that it is missing.
 _SPINDLE_PARTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "name": ("a name", "missing-name"),
@@ -470,7 +468,7 @@ def _is_head(failure: ParseFailure) -> bool:
 
 
 def _continued_line(failure: ParseFailure) -> Diagnostic | None:
-    """A line that starts with a bracket, behind what it cannot continue."""
+    """A line that starts with a bracket but cannot continue the line above."""
     if not failure.tokens.fresh[failure.at] or failure.found not in ("(", "[", "<") or failure.frames:
         return None
     if failure.needs_operand:
@@ -488,9 +486,9 @@ def _name_alone(failure: ParseFailure) -> Diagnostic | None:
         hint = f"write {name}(…)"
         return failure.error("missing-parentheses", f"`{name}` takes its arguments in parentheses", place, hint)
     if failure.found == ":":
-        return failure.error("single-colon", "a name gets its value by `=`", failure.place, f"write {name} = …")
+        return failure.error("single-colon", "a name gets its value with `=`", failure.place, f"write {name} = …")
     if failure.found == BINDS:
-        message = "`::` binds a call or a remap; a name gets its value by `=`"
+        message = "`::` binds a call or a remap; a name gets its value with `=`"
         return failure.error("misplaced-binding", message, failure.place, f"as in a<v> = {name}")
     if failure.found == "." and failure.tokens.kinds[failure.at + 1] == NAME:
         output = shorten(failure.tokens.text(failure.at + 1))
@@ -521,7 +519,7 @@ def _output_list(failure: ParseFailure) -> Diagnostic | None:
     if head.startswith("M") and (failure.before == "<" or failure.found == ","):
         return failure.error("bad-setting", "a setting has one name", failure.place, SETTING_FORM)
     if failure.found == ",":
-        return _behind_comma(failure, _output_list)
+        return _after_comma(failure, _output_list)
     if failure.before in ("<", ","):
         if failure.found == NUMBER:
             return failure.error("bad-output", "an output has a name, not a number", failure.place, "such as a<v> = …")
@@ -533,10 +531,10 @@ def _output_list(failure: ParseFailure) -> Diagnostic | None:
     return failure.error("unclosed-bracket", "`>` is missing here", place, None, related)
 
 
-def _behind_comma(failure: ParseFailure, explain: Explanation) -> Diagnostic | None:
+def _after_comma(failure: ParseFailure, explain: Explanation) -> Diagnostic | None:
     """Explains what follows a comma in a list of names; the grammar stops before a comma that no name follows."""
-    behind = replace(failure, at=failure.at + 1)
-    return _keyword_in_head(behind) or explain(behind)
+    after = replace(failure, at=failure.at + 1)
+    return _keyword_in_head(after) or explain(after)
 
 
 def _missing_equals(failure: ParseFailure) -> Diagnostic | None:
@@ -609,13 +607,13 @@ def _setting(failure: ParseFailure) -> Diagnostic | None:
 
 
 def _spindle(failure: ParseFailure) -> Diagnostic | None:
-    """Whatever is wrong in the head of a spindle."""
+    """Any mistake in the head of a spindle."""
     if failure.tokens.kinds[failure.start] != "S" or failure.at == failure.start:
         return None
     if failure.inside == "(":
         return _parameters(failure)
     if failure.expected == "binds" and failure.found in (":", "-", "o"):
-        message = "the outputs of a spindle stand behind `::`"
+        message = "the outputs of a spindle follow `::`"
         return failure.error("missing-binds", message, failure.place, SPINDLE_FORM)
     if failure.expected == "binds" and failure.found != "<":
         return failure.missing("the list of outputs", "missing-outputs", SPINDLE_FORM)
@@ -624,7 +622,7 @@ def _spindle(failure: ParseFailure) -> Diagnostic | None:
 
 def _parameters(failure: ParseFailure) -> Diagnostic | None:
     if failure.found == "," and failure.before == NAME:
-        return _behind_comma(failure, _parameters)
+        return _after_comma(failure, _parameters)
     if failure.before == NAME and failure.found in ("=", ":"):
         return failure.error("bad-parameter", "a parameter has no default", failure.place, SPINDLE_FORM)
     if failure.before == NAME and failure.found == NAME:
@@ -635,11 +633,11 @@ def _parameters(failure: ParseFailure) -> Diagnostic | None:
 
 
 def _loop(failure: ParseFailure) -> Diagnostic | None:
-    """Whatever is wrong in the head of a loop; its bounds are expressions like others."""
+    """Any mistake in the head of a loop, except in its bounds, which are ordinary expressions."""
     if failure.tokens.kinds[failure.start] != "F" or failure.needs_operand:
         return None
     if failure.expected == "to" and failure.found == ",":
-        return failure.error("missing-to", "between the bounds of a loop stands `to`", failure.place, LOOP_FORM)
+        return failure.error("missing-to", "the bounds of a loop are separated by `to`", failure.place, LOOP_FORM)
     return _missing_part(failure, _LOOP_PARTS, LOOP_FORM)
 
 
@@ -665,14 +663,12 @@ _OF_HEADS: Final[tuple[Explanation, ...]] = (
 )
 
 
-# Says what is wrong at the place where the grammar gave up, in a live coder's words.
-
 # The first that recognises the mistake explains it.
 _EXPLANATIONS: Final = (*_OF_HEADS, *_OF_EXPRESSIONS)
 
 
 def diagnose(failure: ParseFailure) -> Diagnostic:
-    """The error for a place where the grammar gave up."""
+    """The error for a place where the grammar stopped."""
     for explain in _EXPLANATIONS:
         if found := explain(failure):
             return found

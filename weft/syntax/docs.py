@@ -1,4 +1,4 @@
-"""What `///` above a spindle says of it, taken apart: `@param name text`, `@returns text`, `@example code`."""
+"""Doc comments: the `///` lines above a spindle, with `@param name text`, `@returns text` and `@example code`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.syntax.parser import parse
 
 @dataclass(frozen=True, slots=True)
 class SpindleDoc:
-    """A spindle as its doc comment tells it. `summary` is the text in front of the first tag; `parameter_texts` has the
+    """A spindle as its doc comment describes it. `summary` is the text before the first tag; `parameter_texts` has the
     text of each parameter that has one; an example is code, of one or more lines. What was not written is empty."""
 
     name: str
@@ -37,7 +37,7 @@ class SpindleDoc:
 
 
 def doc_of(spindle: SpindleDefinition) -> SpindleDoc:
-    """What the doc comment of a spindle says."""
+    """The parts of the doc comment of a spindle."""
     summary: list[str] = []
     parameters: dict[str, str] = {}
     returns: list[str] = []
@@ -65,24 +65,24 @@ def doc_of(spindle: SpindleDefinition) -> SpindleDoc:
 
 
 def spindle_docs(source: Source) -> tuple[SpindleDoc, ...]:
-    """The spindles that a text itself defines, in its order. Statements that are broken are left out."""
+    """The spindles that a text itself defines, in its order. Broken statements are left out."""
     program = parse(source, Report())
     return tuple(doc_of(s) for s in program.statements if isinstance(s, SpindleDefinition))
 
 
 def opening_line(text: str) -> str:
-    """What the first comment line of a patch or library says of it; empty if it does not begin with a comment."""
+    """The first comment line of a patch or library; empty if it does not begin with a comment."""
     first = text.lstrip("\ufeff\r\n\t ").split("\n", 1)[0]
     return first.lstrip("/").strip() if first.startswith("//") else ""
 
 
 def first_sentence(text: str) -> str:
-    """Up to the first full stop that a space or the end follows, without it."""
+    """The text before the first full stop that is followed by a space or the end."""
     return text.split(". ", 1)[0].removesuffix(".")
 
 
 def _sections(doc: str) -> Iterator[tuple[str, list[str]]]:
-    """The tags, each with the lines up to the next; what stands in front of the first has the tag ""."""
+    """The tags, each with the lines up to the next; the lines before the first tag have the tag ""."""
     tag, lines = "", list[str]()
     for line in doc.split("\n"):
         word, _, rest = line.partition(" ")

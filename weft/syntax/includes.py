@@ -1,4 +1,4 @@
-"""Reading a patch with all that it includes, as if it were one text."""
+"""Reads a patch with everything it includes, as if it were one text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_INCLUDES: Final = 64
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
-    """The absolute path without links. A link that a file takes the place of at this very moment is a file."""
+    """The absolute path without links; the plain absolute path where a link changes while it is resolved."""
     try:
         return os.path.realpath(path)
     except OSError:
@@ -74,13 +74,13 @@ class _Loader:
         if identity in self.seen:
             return []
         if not full.lower().endswith(ENDING):
-            # Nothing is read, or the errors of a text that is no patch would show what it says.
+            # Do not read it: the errors would quote a file that is not a patch.
             self._error("include-not-a-patch", f'"{path}" is not a patch', span,
                         f"the name of a file to include ends in {ENDING}")  # fmt: skip
             return []
         if len(self.chain) > MAX_INCLUDES:
             self._error("too-deep", f"files include each other more than {MAX_INCLUDES} deep here", span,
-                        "let one file include the others in a row")  # fmt: skip
+                        "let one file include all the others")  # fmt: skip
             return []
         self.files.append(full)
         try:
@@ -111,14 +111,14 @@ class _Loader:
 # Libraries do not change while weft runs, so each is read and parsed once, and not again at every save.
 @lru_cache(maxsize=32)
 def _library(name: str, text: str, statements: tuple[str, ...]) -> tuple[Program, tuple[Diagnostic, ...]]:
-    """The program of a library, and what is wrong with it."""
+    """The program of a library, and the errors in it."""
     report = Report()
     return parse(Source(name, text, library=True), report, statements), tuple(report.diagnostics)
 
 
 @lru_cache(maxsize=1)
 def libraries() -> Mapping[str, str]:
-    """The libraries that ship with weft, by the name `#use` takes, with their texts."""
+    """The texts of the libraries that ship with weft, by the name that `#use` takes."""
     folder = resources.files("weft").joinpath("std")
     if not folder.is_dir():
         return MappingProxyType({})
@@ -139,12 +139,12 @@ def load(
     return Loaded(Program(tuple(statements_found)), tuple(loader.files))
 
 
-# What a shell calls a stream that is open already: `weft check <(…)`.
+# How a shell names a stream that is already open: `weft check <(…)`.
 _STREAM = re.compile(r"/dev/(?:fd/(\d+)|stdin)")
 
 
 def open_source(path: str) -> Source:
-    """The source of a file, or of a stream that is open. Raises WeftError if it cannot be read."""
+    """The source of a file, or of an open stream. Raises WeftError if it cannot be read."""
     stream = _STREAM.fullmatch(path)
     try:
         return Source(path, read_stream(int(stream[1] or 0)) if stream else read_text(path))

@@ -1,4 +1,8 @@
-"""The layout of a text: where statements end, and which brackets and braces belong together."""
+"""The layout of a text: where statements end, and which brackets and braces belong together.
+
+A line that starts like a definition (`name =`, `name<a, b> =`, `let`, `spindle`, `display(`, …) cannot continue an
+expression, so a boundary is put before it. A broken statement thus ends where a reader would say that it ends.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +13,20 @@ from typing import Final
 
 from weft.errors import Diagnostic, Report, Span
 from weft.syntax.scanner import (
-    BINDS, BROKEN, BUNDLE_FORM, END, GLUED, NAME, OPERAND_ENDS, PRAGMA, STATEMENT_FORM, ScannedText, Tokens
+    BINDS, BROKEN, BUNDLE_FORM, CALL, END, GLUED, NAME, OPENING, OPERAND_ENDS, PRAGMA, STATEMENT_FORM, ScannedText,
+    Tokens
 )
 
-# Finds braces that a slip of the hand put where no block can begin or end.
+# --- stray braces: typed where no block can begin or end ---
 
 _HEAD: Final = re.compile(r"[SF][^;{}pSF]*\{")
 _INSIDE: Final = re.compile(r"[^;{}p]*\}")
-# What a { stands behind in a head, even if that is misspelt.
+# What a { follows in a head, even if the head is misspelt.
 _BEFORE_BLOCK: Final = (")", ">", "g")
 _LIKE_HEAD: Final = re.compile("[dn:]n")
 _BEFORE_STATEMENT: Final = (";", "{", "}", "p", "")
-# Behind a } that ends a block, a statement starts or nothing follows.
-_BEHIND_BLOCK: Final = "nSFLOMP;}Z"
+# What may follow a } that ends a block: a statement or nothing.
+_AFTER_BLOCK: Final = "nSFLOMP;}Z"
 
 
 def without_stray_braces(tokens: Tokens, report: Report) -> Tokens:
@@ -35,7 +40,7 @@ def without_stray_braces(tokens: Tokens, report: Report) -> Tokens:
 
 
 def _stray_openings(tokens: Tokens, report: Report) -> set[int]:
-    """Each { that is in no head, and the } that belongs to it, if it is on its line."""
+    """Each { that does not end a head, and the } that belongs to it, if it is on the same line."""
     kinds = tokens.kinds
     heads = {head.end() - 1 for head in _HEAD.finditer(kinds)}
     found: set[int] = set()
@@ -63,35 +68,35 @@ def _report_opening(tokens: Tokens, index: int, before: str, report: Report) -> 
 
 
 def _stray_closings(tokens: Tokens, known: set[int], report: Report) -> set[int]:
-    """Each } in the middle of a statement, as far as the text has too many of them."""
+    """Each } in the middle of a statement, up to the number by which the text has too many."""
     kinds = tokens.kinds
     braces = [brace.start() for brace in re.finditer("[{}]", kinds) if brace.start() not in known]
     surplus = sum(1 if kinds[index] == "}" else -1 for index in braces)
     found: set[int] = set()
     for index in braces:
-        is_amid = not tokens.fresh[index] and not tokens.fresh[index + 1] and kinds[index + 1] not in _BEHIND_BLOCK
+        is_amid = not tokens.fresh[index] and not tokens.fresh[index + 1] and kinds[index + 1] not in _AFTER_BLOCK
         if kinds[index] == "}" and is_amid and len(found) < surplus:
             found.add(index)
             report.error("stray-bracket", "this `}` has no `{` before it", tokens.span(index))
     return found
 
 
-# Matches brackets, measures how deep they nest, and reports what has no partner at the place where it is missing.
+# --- matching brackets ---
 
 MAX_DEPTH: Final = 256
 
-_CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
-_OPENING: Final = {closing: opening for opening, closing in _CLOSING.items()}
+_CLOSING: Final = {opening: closing for closing, opening in OPENING.items()}
 _ROUND_OR_SQUARE: Final = ("(", "[")
 _EVENT: Final = re.compile(f"[][(){{}};IES{PRAGMA}{BINDS}{END}]")
-# None of these stands between round or square brackets, which end before them at the latest.
+# None of these stands between round or square brackets: those end before them at the latest.
 _NEVER_INSIDE: Final = ";{}" + BINDS + END
-# What cannot stand in a spindle: where a } is missing, it is missing before this.
+# What is not allowed in a spindle: a missing } is missing before this.
 _NOT_IN_SPINDLE: Final = re.compile(r"n<n(?:,n)*[>g]=|M<n[>g]=")
 
 
 def match_brackets(tokens: Tokens, statements: Collection[str], report: Report) -> Tokens | None:
-    """The tokens with their brackets matched; None, with an error reported, if these nest too deep."""
+    """The tokens with their brackets matched; None, with an error reported, if they nest too deep. A bracket without
+    a partner is reported at the place where the partner is missing."""
     return _Matcher(tokens, statements, report).run()
 
 
@@ -116,8 +121,8 @@ class _Matcher:
         self._names = statements
         self._report = report
         self._partners: dict[int, int] = {}
-        self._lonely: set[int] = set()
-        self._last_lonely = -1
+        self._unmatched: set[int] = set()
+        self._last_unmatched = -1
         self._stack = [_OpenBracket(-1, "")]
         self._ifs = 0
         self._depth = 0
@@ -131,13 +136,13 @@ class _Matcher:
                 self._cut(index)
             if kind in _CLOSING:
                 self._stack.append(_OpenBracket(index, kind))
-            elif kind in _OPENING:
-                self._close(index, _OPENING[kind])
+            elif kind in OPENING:
+                self._close(index, OPENING[kind])
             else:
                 self._note(index, kind)
             if not self._is_within_depth(index):
                 return None
-        broken = sorted({*self._tokens.broken, *self._lonely})
+        broken = sorted({*self._tokens.broken, *self._unmatched})
         return replace(self._tokens, partners=self._partners, broken=broken, depth=self._depth)
 
     def _note(self, index: int, kind: str) -> None:
@@ -168,11 +173,11 @@ class _Matcher:
             self._end_blocks(boundary)
 
     def _end_blocks(self, index: int) -> None:
-        """Ends the open blocks before what cannot stand in them, as far as a `}` is missing in this text."""
+        """Ends the open blocks before something that is not allowed in them, as long as the text lacks a `}`."""
         innermost = self._stack[-1]
         while self._stack[-1].kind == "{" and self._braces_missing > 0:
             self._braces_missing -= 1
-            self._add_lonely(self._pop().index)
+            self._add_unmatched(self._pop().index)
         if self._stack[-1] is not innermost:
             self._report_unclosed(innermost, index)
 
@@ -190,11 +195,11 @@ class _Matcher:
         return top
 
     def _cut(self, index: int) -> None:
-        """Ends the round and square brackets that are open, because nothing of them can come any more."""
+        """Ends the open round and square brackets, because they cannot go on past this place."""
         if self._stack[-1].kind in _ROUND_OR_SQUARE:
             self._report_unclosed(self._stack[-1], index)
         while self._stack[-1].kind in _ROUND_OR_SQUARE:
-            self._add_lonely(self._pop().index)
+            self._add_unmatched(self._pop().index)
 
     def _close(self, index: int, wanted: str) -> None:
         top = self._stack[-1]
@@ -203,7 +208,7 @@ class _Matcher:
         elif top.kind in _ROUND_OR_SQUARE and self._is_open(wanted):
             self._report_unclosed(top, index)
             while self._stack[-1].kind != wanted:
-                self._add_lonely(self._pop().index)
+                self._add_unmatched(self._pop().index)
             self._partners[self._pop().index] = index
         elif top.kind in _ROUND_OR_SQUARE:
             self._report_mismatch(top, index)
@@ -219,14 +224,14 @@ class _Matcher:
                 return True
         return False
 
-    def _add_lonely(self, index: int) -> None:
-        self._lonely.add(index)
-        self._last_lonely = max(self._last_lonely, index)
+    def _add_unmatched(self, index: int) -> None:
+        self._unmatched.add(index)
+        self._last_unmatched = max(self._last_unmatched, index)
 
-    # --- errors; what was reported nearby explains what follows from it ---
+    # --- errors; a mistake that follows from a reported one nearby is not reported again ---
 
     def _report_unclosed(self, opened: _OpenBracket, index: int) -> None:
-        self._add_lonely(opened.index)
+        self._add_unmatched(opened.index)
         is_block = opened.kind == "{"
         if opened.is_explained or (not is_block and self._tokens.is_broken(opened.index, index)):
             return
@@ -236,7 +241,7 @@ class _Matcher:
         self._error("unclosed-bracket", message, self._tokens.after(last - 1), related)
 
     def _report_mismatch(self, opened: _OpenBracket, index: int) -> None:
-        self._add_lonely(index)
+        self._add_unmatched(index)
         if not opened.is_explained and not self._tokens.is_broken(opened.index, index):
             message = f"`{self._tokens.text(index)}` cannot close `{opened.kind}`"
             related = (self._tokens.span(opened.index), f"this `{opened.kind}` waits for `{_CLOSING[opened.kind]}`")
@@ -244,8 +249,8 @@ class _Matcher:
         opened.is_explained = True
 
     def _report_stray(self, index: int, wanted: str) -> None:
-        is_explained = self._tokens.is_broken(self._statement, index) or self._last_lonely >= self._statement
-        self._add_lonely(index)
+        is_explained = self._tokens.is_broken(self._statement, index) or self._last_unmatched >= self._statement
+        self._add_unmatched(index)
         if not is_explained:
             message = f"this `{self._tokens.text(index)}` has no `{wanted}` before it"
             self._error("stray-bracket", message, self._tokens.span(index))
@@ -254,22 +259,18 @@ class _Matcher:
         self._report.add([Diagnostic("error", code, message, place, related=related)])
 
 
-# The layout pass: finds where statements must begin, so that a broken one ends where a reader would say that it ends.
-#
-# A line that starts like a definition (`name =`, `name<a, b> =`, `let`, `spindle`, `display(`, …) cannot continue an
-# expression: a boundary is put before it.
+# --- statement boundaries ---
 
-# What can only be the start of a statement where it is the first on its line.
+# What can only start a statement if it is the first on its line.
 _START = re.compile(r"[nITENit](?:<n(?:,n)*[>g])?[=a]|n<-*[0n][>g]\(|M<n[>g]=|[SFOL]")
-# Two values side by side do not continue an expression; a name may also start a statement, which the grammar knows.
+# Two values side by side do not continue an expression. Names are left to the grammar: they may start a statement.
 _OPERAND_STARTS: Final = "0sIN"
-_CALL = re.compile(r"n(?:@n)?\(")
-# Behind these, `name =` is a label that should have a colon.
+# After these, `name =` is a label that should have a colon.
 _BEFORE_ARGUMENT: Final = "(,"
 _SPINDLE_HEAD = re.compile(r"Sn\((?:n(?:,n)*)?\)d(?:n|<n(?:,n)*[>g])")
 _LOOP_HEAD = re.compile(r"Fni\(")
 _HEAD_WORD = re.compile("[SF]")
-_BEHIND_HEAD: Final = "{};SFOLPp"
+_AFTER_HEAD: Final = "{};SFOLPp"
 # Nothing continues `…::name<a, b>`.
 _WHOLE_BINDING = re.compile(r"dn<n(?:,n)*[>g]\Z")
 _LONGEST_LIST: Final = 200
@@ -318,41 +319,41 @@ class _LineLayout:
             return True
         if start := _START.match(kinds, index):
             return start[0] != "n=" or before not in _BEFORE_ARGUMENT
-        if (call := _CALL.match(kinds, index)) and before != "S":
+        if (call := CALL.match(kinds, index)) and before != "S":
             is_bound = kinds.startswith(BINDS, self._closing.get(call.end() - 1, index) + 1)
             return is_bound or self._scan.text(index) in self._names
         return depth == 0 and kinds[index] in _OPERAND_STARTS and before in OPERAND_ENDS
 
     def missing_braces(self, boundaries: Container[int], report: Report) -> dict[int, str]:
-        """A `{` behind each head of a spindle or loop that has none, if this text has too few of them."""
+        """A `{` after each head of a spindle or loop that has none, if the text has too few of them."""
         found: dict[int, str] = {}
         heads = _HEAD_WORD.finditer(self._kinds) if self._kinds.count("{") < self._kinds.count("}") else ()
         for start in (head.start() for head in heads):
-            behind = self._head_end(start, boundaries)
-            if self._kinds.startswith("{", behind):
+            stop = self._head_end(start, boundaries)
+            if self._kinds.startswith("{", stop):
                 continue
-            found[behind] = "{"
-            if self._is_good_head(start, behind):  # else there is something else to say about it
-                end = self._scan.ends[behind - 1]
+            found[stop] = "{"
+            if self._is_good_head(start, stop):  # otherwise the head has another error
+                end = self._scan.ends[stop - 1]
                 report.error("missing-block", "`{` is missing here", Span(self._scan.source, end, end))
         return found
 
     def _head_end(self, start: int, boundaries: Container[int]) -> int:
-        """The first token behind a head, wherever it starts a statement or a block."""
-        behind = start + 1
-        while behind < len(self._kinds) and self._kinds[behind] not in _BEHIND_HEAD and behind not in boundaries:
-            behind += 1
-        return behind
+        """The first token after a head that starts a statement or a block."""
+        stop = start + 1
+        while stop < len(self._kinds) and self._kinds[stop] not in _AFTER_HEAD and stop not in boundaries:
+            stop += 1
+        return stop
 
-    def _is_good_head(self, start: int, behind: int) -> bool:
-        if _SPINDLE_HEAD.fullmatch(self._kinds, start, behind):
+    def _is_good_head(self, start: int, stop: int) -> bool:
+        if _SPINDLE_HEAD.fullmatch(self._kinds, start, stop):
             return True
         loop = _LOOP_HEAD.match(self._kinds, start)
-        return loop is not None and self._closing.get(loop.end() - 1) == behind - 1
+        return loop is not None and self._closing.get(loop.end() - 1) == stop - 1
 
 
 def _closing_brackets(kinds: str) -> dict[int, int]:
-    """The round brackets as they match if nothing is wrong with the text."""
+    """The partners of the round brackets in a text without mistakes."""
     partners: dict[int, int] = {}
     stack: list[int] = []
     for bracket in _ROUND.finditer(kinds):
@@ -364,22 +365,22 @@ def _closing_brackets(kinds: str) -> dict[int, int]:
 
 
 def _with_inserted(scan: ScannedText, inserted: dict[int, str]) -> Tokens:
-    """The tokens with others of no width before some of them, and the end of the text behind them."""
+    """The tokens of the scan, with the inserted ones, which have no width, and the end of the text."""
     kinds: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
     fresh: list[bool] = []
     first = 0
-    for behind, kind in [*sorted(inserted.items()), (len(scan.kinds), END)]:
-        kinds += scan.kinds[first:behind]
-        starts += scan.starts[first:behind]
-        ends += scan.ends[first:behind]
-        fresh += scan.fresh[first:behind]
+    for stop, kind in [*sorted(inserted.items()), (len(scan.kinds), END)]:
+        kinds += scan.kinds[first:stop]
+        starts += scan.starts[first:stop]
+        ends += scan.ends[first:stop]
+        fresh += scan.fresh[first:stop]
         place = ends[-1] if ends else 0
         kinds.append(kind)
         starts.append(place)
         ends.append(place)
         fresh.append(False)
-        first = behind
+        first = stop
     broken = [index for index, start in enumerate(starts) if start in scan.broken]
     return Tokens(scan.source, "".join(kinds), starts, ends, fresh, {}, broken, scan.repairs, scan.docs, depth=0)

@@ -1,4 +1,9 @@
-"""The parser: the grammar of the language as a PEG over kinds of tokens, and the AST made from what it finds."""
+"""The parser: the grammar of the language, as a PEG over kinds of tokens, and the syntax tree made from its matches.
+
+The parser takes one item after another and continues after a broken one. The matcher recurses with nesting, which the
+layout limits to `MAX_DEPTH`, by up to `FRAMES_PER_LEVEL` Python calls a level. From Python 3.11 on these take no C
+stack; on 3.10 a thread that parses needs a stack of 16 MB.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +26,10 @@ from weft.syntax.ast import BodyStatement, For, OutputStatement, Program, Spindl
 from weft.syntax.diagnose import ParseFailure, diagnose
 from weft.syntax.layout import arrange
 from weft.syntax.pragmas import read_pragma
-from weft.syntax.scanner import BINARY, END, GLUED, NAME, OPERAND_ENDS, PRAGMA, PRAGMA_END, Tokens, scan
+from weft.syntax.scanner import BINARY, CALL, END, GLUED, NAME, OPERAND_ENDS, PRAGMA, PRAGMA_END, Tokens, scan
 from weft.syntax.statements import LoopHead, SpindleHead, StatementBuilder
 
-# The grammar, as a PEG over the string of token kinds (see `tokens`): one character a token.
+# The grammar, as a PEG over the string of token kinds (see `scanner`): one character a token.
 #
 #     n name   0 number   s string   a += -= *= /=   d ::   P…p pragma   S spindle   L let   O out   M me
 #     F for   i in   t to   I if   T then   E else   N not   g a > right before > or =
@@ -32,8 +37,8 @@ from weft.syntax.statements import LoopHead, SpindleHead, StatementBuilder
 #
 # Rules stay flat: an expression is a row of operands with operators between them, and precedence is resolved
 # afterwards from the table of operators. The recursion of the matcher therefore grows with brackets and `if`s alone.
-# Blocks are opened and closed by items of their own; the parser keeps the stack of them, so that it can go on behind a
-# broken statement.
+# Blocks are opened and closed by items of their own; the parser keeps the stack of them, so that it can continue after
+# a broken statement.
 
 _STATEMENTS: Final = r"""
 item        = binding / call / setting / pragma / spindle / loop
@@ -53,15 +58,15 @@ spindle     = ~r"S" name open names? close binds results begin
 results     = outputs / name
 loop        = ~r"F" name in open expr to expr close begin
 
-# What a statement must be followed by; so an expression that breaks off is an error where it does.
+# What must follow a statement, so that an expression that breaks off is an error at that place.
 ends        = ~r"(?=[;}PnLOMSFZ])"
 
 outputs     = less names greater
 names       = ~r"n(?:,n)*"
 """
 
-# Every operand begins with its signs, if it has any. A `run` is a row of operands without brackets, which is what
-# most expressions consist of: one match instead of dozens.
+# Every operand begins with its signs, if it has any. A `run` is a row of operands without brackets, as most
+# expressions are: one match instead of dozens.
 _OPERANDS: Final = r"""
 chain       = base postfix*
 inner_chain = inner_base postfix*
@@ -85,8 +90,8 @@ loosely     = less expr_loose (comma expr_loose)* greater
 strictly    = less expr_strict (comma expr_strict)* greater
 """
 
-# Three readings of an expression: `loose` is directly inside a bundle, where no bundle can start and a bare < or > is
-# no operator; `strict` also leaves >= and >> alone, for a bundle that is closed by their first character.
+# An expression is read in three ways. `loose` is directly inside a bundle, where no bundle can start and a bare < or >
+# is not an operator; `strict` also leaves >= and >> alone, for a bundle that is closed by their first character.
 _EXPRESSION: Final = r"""
 expr{x}     = piece{x} rest{x}*
 rest{x}     = operator{x} piece{x}
@@ -158,7 +163,7 @@ def grammar() -> Grammar:
     return Grammar("\n".join([*rules, _TOKENS]))
 
 
-# What a patch is written with besides calls and operators: one row for each form, as `weft help` tells it.
+# --- the forms of the language besides calls and operators, for `weft help` ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +181,12 @@ class FormSpec:
 _ROWS = (
     FormSpec("=", ("let", "strand", "instance"), "name<a, b> = e",
              "an instance with the outputs a and b, read as name@a and name@b; without <…> it has one, and name is read"
-             " as it is; `let` may stand before it",
+             " as it is; `let` may precede it",
              "wave<v> = sin(me@x * 20)\nhalf = 0.5\ndisplay(wave@v * half)"),
     FormSpec("@", ("output",), "name@output", "one output of an instance",
              "spot<x, y> = <0.3, 0.6>\ndisplay(distance(me@x, me@y, spot@x, spot@y))"),
     FormSpec("~", ("remap", "map"), "strand(me@x ~ e, me@y ~ e)",
-             "the strand with other coordinates put in: all that it is made of is seen there",
+             "the strand at other coordinates, with everything that it is made of",
              "wave<v> = sin(me@x * 20)\ndisplay(wave@v(me@x ~ me@x + 0.1 * sin(me@y * 9)))"),
     FormSpec("if", ("then", "else"), "if c then a else b",
              "a where c is true (not 0), else b; what the other side computes never leaks",
@@ -204,7 +209,7 @@ _ROWS = (
              "spindle disc(cx, cy, radius) :: v {\n  d = distance(me@x, me@y, cx, cy)\n"
              "  out v = smoothstep(radius, radius * 0.9, d)\n}\ndisplay(disc(0.5, 0.5, 0.2))"),
     FormSpec("for", ("in", "to"), "for i in (a to b) { … }",
-             "in a spindle: does what is inside for i = a, a + 1, … up to b, which is included",
+             "in a spindle: repeats the block for i = a, a + 1, … up to and including b",
              "spindle waves(x) :: v {\n  v = 0\n  for i in (1 to 4) {\n    v += sin(x * i * 9) / i\n  }\n}\n"
              "display(waves(me@x))"),
     FormSpec("+=", ("-=", "*=", "/="), "name += e",
@@ -224,12 +229,12 @@ _ROWS = (
 FORMS: Mapping[str, FormSpec] = MappingProxyType({row.name: row for row in _ROWS})
 
 
-# Puts the items of a text together: what stands in which block, and what may not stand there.
+# --- from items to a program ---
 
 
 @dataclass
 class _OpenBlock:
-    """A spindle or loop that is open. One in the wrong place is read for its errors and then dropped."""
+    """An open spindle or loop. One in the wrong place is read for its errors and then dropped."""
 
     head: SpindleHead | LoopHead
     start: int
@@ -239,7 +244,7 @@ class _OpenBlock:
 
 
 class Assembly:
-    """Takes the items of one text in their order and makes a program of them."""
+    """Takes the items of one text in order and makes a program of them: it knows what may stand in which block."""
 
     def __init__(self, tokens: Tokens, statements: Collection[str], report: Report) -> None:
         self._tokens = tokens
@@ -263,7 +268,7 @@ class Assembly:
             self._add_to_program(item)
 
     def close(self, brace: int) -> None:
-        """Ends the block that a } belongs to, and all in it; nothing if that is no block."""
+        """Ends the block that a } belongs to, and the blocks in it; does nothing if the } belongs to none."""
         openings = [block.brace for block in self._blocks]
         opening = next((o for o in openings if self._tokens.partners.get(o) == brace), None)
         while opening is not None and self._blocks and self._blocks[-1].brace >= opening:
@@ -289,7 +294,7 @@ class Assembly:
         return Program(tuple(self._statements))
 
     def _belongs_outside(self, item: Node) -> bool:
-        """Whether an item cannot stand in a block."""
+        """Whether an item is not allowed in a block."""
         if item.expr_name == "binding":
             outputs = item.children[2]
             return bool(outputs.children)
@@ -318,10 +323,10 @@ class Assembly:
             statement = self._build.call(item)
         elif item.expr_name == "setting":
             place = self._tokens.span(item.start, item.start + 3)
-            self._report.error("misplaced-setting", "a setting cannot stand in a spindle", place)
+            self._report.error("misplaced-setting", "a setting is not allowed in a spindle", place)
         else:
             place = self._tokens.span(item.start)
-            self._report.error("misplaced-pragma", "a pragma cannot stand in a spindle", place)
+            self._report.error("misplaced-pragma", "a pragma is not allowed in a spindle", place)
         if isinstance(statement, OutputStatement):
             self._report_output(statement)
         elif statement:
@@ -329,15 +334,15 @@ class Assembly:
 
     def _report_output(self, statement: OutputStatement) -> None:
         if statement.name in self._names:
-            message = f"`{statement.name}` cannot stand in a spindle"
-            hint = "let the spindle give a value out, and put that out in the patch"
+            message = f"`{statement.name}` is not allowed in a spindle"
+            hint = "give the spindle an output, and use that in the patch"
             self._report.error("misplaced-output", message, statement.head, hint)
         else:
             hint = f"give it a name: a = {statement.name}(…)"
             self._report.error("not-a-statement", "this value is not used", statement.span, hint)
 
     def _leave_unclosed_blocks(self, item: Node) -> None:
-        """Ends blocks that have no `}`, which was reported, before something that cannot stand in them."""
+        """Ends the blocks whose `}` is missing, which was reported, before something that is not allowed in them."""
         while self._blocks and self._blocks[0].brace not in self._tokens.partners:
             self._end_block(item.start - 1)
 
@@ -345,41 +350,37 @@ class Assembly:
         is_nested = bool(self._blocks)
         if is_nested:
             place = self._tokens.span(item.start)
-            self._report.error("nested-spindle", "a spindle cannot stand in another spindle or in a loop", place)
+            self._report.error("nested-spindle", "a spindle cannot be defined in another spindle or in a loop", place)
         self._blocks.append(_OpenBlock(self._build.spindle(item), item.start, item.end - 1, is_nested))
 
     def _open_loop(self, item: Node) -> None:
         is_outside = not self._blocks
         if is_outside:
             place = self._tokens.span(item.start)
-            self._report.error("misplaced-loop", "a loop stands only in a spindle", place)
+            self._report.error("misplaced-loop", "a loop is allowed only in a spindle", place)
         self._blocks.append(_OpenBlock(self._build.loop(item), item.start, item.end - 1, is_outside))
 
 
-# From text to syntax tree: the parser takes one item after another, and goes on behind a broken one.
-#
-# The matcher recurses with nesting, which `brackets` limits to `MAX_DEPTH`, by up to `FRAMES_PER_LEVEL` Python calls a
-# level. From Python 3.11 on these take no C stack; on 3.10 a thread that parses needs a stack of 16 MB.
+# --- from text to items ---
 
 OUTPUT_STATEMENTS: Final = frozenset(ContextTable().statements)
 MAX_ERRORS: Final = 50
 FRAMES_PER_LEVEL: Final = 60
-# Python's own limit leaves room for this much; ordinary patches nest less.
+# Python's own limit leaves room for this depth; ordinary patches nest less.
 _SHALLOW: Final = 12
 
-# What is a statement of its own even behind an expression on the same line.
+# What is a statement of its own even after an expression on the same line.
 _OWN_STATEMENT = re.compile(r"n(?:<n(?:,n)*[>g])?[=a]|[SFLOP]|M(?:<|@n=)")
 # What a line ends with if a name on the next line does not continue it.
 _ENDS: Final = OPERAND_ENDS + "}>" + GLUED + PRAGMA_END
-_CALL = re.compile(r"n(?:@n)?\(")
 
 
 def parse(source: Source, report: Report, statements: Collection[str] = OUTPUT_STATEMENTS) -> Program:
-    """The program of one text, without what it includes. Errors go to the report, and the statements that they are in
-    are left out. `statements` are the names of the output statements."""
+    """The program of one text, without what it includes. Errors go to the report, and statements with errors are left
+    out. `statements` are the names of the output statements."""
     first = _FirstErrors()
     program = _parse(source, first, statements)
-    report.add(first.told())
+    report.add(first.limited())
     return program
 
 
@@ -393,10 +394,10 @@ def _parse(source: Source, report: _FirstErrors, statements: Collection[str]) ->
 
 
 class _FirstErrors(Report):
-    """Keeps what a person can still read of what is found in one text."""
+    """Keeps at most `MAX_ERRORS` diagnostics of one text."""
 
     has_more: bool = False
-    """Whether something was left out, or the text was read no further."""
+    """Whether a diagnostic was left out, or the rest of the text was not read."""
 
     @property
     def is_full(self) -> bool:
@@ -408,12 +409,12 @@ class _FirstErrors(Report):
         else:
             super().add(found)
 
-    def told(self) -> list[Diagnostic]:
-        """What was kept; if there is more, the last one says so."""
+    def limited(self) -> list[Diagnostic]:
+        """The diagnostics that were kept; if there are more, the last one says so."""
         if not self.has_more:
             return self.diagnostics
         *first, last = self
-        hint = f"correct those above first: only {MAX_ERRORS} of a text are reported at once"
+        hint = f"fix those above first: at most {MAX_ERRORS} are reported at once"
         return [*first, Diagnostic("error", "too-many-errors", "there are more errors from here on", last.span, hint)]
 
 
@@ -429,27 +430,27 @@ def _room_for(depth: int) -> Iterator[None]:
         sys.setrecursionlimit(limit)
 
 
-# What no item goes beyond. A head goes as far as its brace.
+# The last token of an item, at the latest. A head ends with its brace.
 _LAST_OF_ITEM = re.compile(r"[;{}Z]")
 _LAST_OF_PRAGMA = re.compile(r"p")
 
 
 def _end_of_item(kinds: str, start: int) -> int:
-    """Where the item that starts here has ended at the latest."""
+    """The position after the item that starts here, at the latest."""
     last = (_LAST_OF_PRAGMA if kinds[start] == PRAGMA else _LAST_OF_ITEM).search(kinds, start)
     return last.end() if last else len(kinds)
 
 
 @lru_cache(maxsize=1024)
 def _matched(kinds: str) -> Node:
-    """The form of the item that these kinds begin with. From save to save most items stay the same in kind, if not in
-    place, and matching is half of what parsing takes. Raises ParseError."""
+    """The match of the item at the start of these kinds. Raises ParseError. Cached, because matching takes half the
+    time of parsing, and from save to save most items keep their kinds, if not their place."""
     item: Node = grammar()["item"].match(kinds).children[0]
     return item
 
 
 def _moved(node: Node, by: int, kinds: str) -> Node:
-    """The same match so many tokens further back in a text."""
+    """The same match, `by` tokens later in a text."""
     children = [_moved(child, by, kinds) for child in node.children]
     return Node(node.expr, kinds, node.start + by, node.end + by, children)
 
@@ -467,7 +468,7 @@ class _Parser:
         self._value_from: int | None = None
         """Where the statement before this place starts, if it ends in an expression."""
         self._rest_of_error: int | None = None
-        """Where something may start that only goes on what an error was reported for."""
+        """Where the rest of something that was reported may start."""
 
     def program(self) -> Program:
         kinds = self._tokens.kinds
@@ -501,7 +502,7 @@ class _Parser:
         self._value_from = start if item.expr_name in ("binding", "setting") else None
 
     def _is_loose_call(self, item: Node) -> bool:
-        """Whether the item is a call that is not bound, and no output statement."""
+        """Whether the item is a call that is neither bound nor an output statement."""
         if item.expr_name != "call" or self._tokens.text(item.start) in self._names:
             return False
         bound = item.children[3]
@@ -514,7 +515,7 @@ class _Parser:
     # --- errors ---
 
     def _fail(self, at: int, expected: str) -> None:
-        """Reports that the grammar got no further than `at`, and goes on behind the broken statement."""
+        """Reports that the grammar matched only up to `at`, and continues after the broken statement."""
         start = self._at
         failure = ParseFailure(self._tokens, start, at, expected, self._names)
         if self._value_from is not None and self._follows_value() and self._is_rest_of_value():
@@ -528,10 +529,10 @@ class _Parser:
             self._rest_of_error = self._tokens.kinds.index(PRAGMA_END, self._at) + 1
 
     def _is_rest_of_value(self) -> bool:
-        """Whether what starts here can be no statement of its own."""
+        """Whether what starts here cannot be a statement of its own."""
         if _OWN_STATEMENT.match(self._tokens.kinds, self._at):
             return False
-        is_call = _CALL.match(self._tokens.kinds, self._at)
+        is_call = CALL.match(self._tokens.kinds, self._at)
         return not (is_call and self._tokens.text(self._at) in self._names)
 
     def _next_start(self, at: int) -> int:

@@ -16,7 +16,7 @@ from weft.syntax.statements import has_duplicates
 
 @dataclass(frozen=True, slots=True)
 class _PragmaParts:
-    """What a pragma line holds, by kind, each in the order of the text."""
+    """The parts of a pragma line by kind, each in the order of the text."""
 
     span: Span
     names: tuple[ast.Ident, ...]
@@ -32,7 +32,7 @@ class _PragmaParts:
         return self.names[1:]
 
 
-# Gives None where it has reported an error.
+# Returns None if it has reported an error.
 _Build = Callable[[_PragmaParts, Report], ast.Pragma | None]
 
 
@@ -124,18 +124,19 @@ def _label(parts: _PragmaParts, index: int = 0) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class PragmaSpec:
-    """One pragma: what may follow its name, as kinds, and how that is shown to people; one sentence of documentation,
-    and a line that shows it at work; what is missing of it in this version."""
+    """One pragma, with one sentence of documentation and an example."""
 
     kinds: str
+    """The tokens that may follow its name: a pattern of token kinds."""
     shown: str
     doc: str
     example: str
     build: _Build
     lacks: str = ""
+    """What this version does not support yet."""
 
 
-_STILL: Final = "nothing moves it while a patch plays: it has its start value, to be changed in the text"
+_STILL: Final = "it keeps its start value while a patch plays; change it in the text"
 
 PRAGMAS: Final[Mapping[str, PragmaSpec]] = MappingProxyType(
     {
@@ -162,16 +163,16 @@ PRAGMAS: Final[Mapping[str, PragmaSpec]] = MappingProxyType(
             "-?0", "#fade 0.5", "seconds in which a save fades in, picture and sound together",
             "#fade 0.5", _fade),
         "quantize": PragmaSpec(
-            "-?0", "#quantize 1", "a save takes effect on the next beat, or the next of so many beats",
+            "-?0", "#quantize 1", "a save takes effect on the next multiple of this number of beats",
             "#quantize 4", _quantize),
     }
 )  # fmt: skip
-"""The pragmas, by the word behind `#`."""
+"""The pragmas, by the word after `#`."""
 
 
-def read_pragma(tokens: Tokens, first: int, behind: int, report: Report) -> ast.Pragma | None:
-    """The pragma of the tokens `first … behind - 1`; None, with an error reported, if it is none."""
-    if tokens.is_broken(first, behind):
+def read_pragma(tokens: Tokens, first: int, stop: int, report: Report) -> ast.Pragma | None:
+    """The pragma of the tokens `first … stop - 1`; None, with an error reported, if it is not valid."""
+    if tokens.is_broken(first, stop):
         return None
     word = tokens.text(first)
     form = PRAGMAS.get(word[1:])
@@ -180,17 +181,17 @@ def read_pragma(tokens: Tokens, first: int, behind: int, report: Report) -> ast.
         hint = hint or "the pragmas are " + " ".join(f"#{name}" for name in PRAGMAS)
         report.error("unknown-pragma", f"there is no pragma {shorten(word)}", tokens.span(first), hint)
         return None
-    if not re.fullmatch(form.kinds + ";*p", tokens.kinds[first + 1 : behind]):
-        place = tokens.span(min(first + 1, behind - 2), behind - 2)
+    if not re.fullmatch(form.kinds + ";*p", tokens.kinds[first + 1 : stop]):
+        place = tokens.span(min(first + 1, stop - 2), stop - 2)
         report.error("malformed-pragma", f"this is not how {word} is written", place, f"write {form.shown}")
         return None
-    parts = _parts(tokens, first, behind - 1)
+    parts = _parts(tokens, first, stop - 1)
     return form.build(parts, report)
 
 
-def _parts(tokens: Tokens, first: int, behind: int) -> _PragmaParts:
+def _parts(tokens: Tokens, first: int, stop: int) -> _PragmaParts:
     names, numbers, texts = [], [], []
-    for index in range(first, behind):
+    for index in range(first, stop):
         kind, span = tokens.kinds[index], tokens.span(index)
         if kind == NAME:
             names.append(ast.Ident(span.text, span))
@@ -200,4 +201,4 @@ def _parts(tokens: Tokens, first: int, behind: int) -> _PragmaParts:
             numbers.append((-float(span.text), tokens.span(index - 1, index)))
         elif kind == NUMBER:
             numbers.append((float(span.text), span))
-    return _PragmaParts(tokens.span(first, behind - 1), tuple(names), tuple(numbers), tuple(texts))
+    return _PragmaParts(tokens.span(first, stop - 1), tuple(names), tuple(numbers), tuple(texts))

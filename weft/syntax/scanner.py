@@ -1,4 +1,10 @@
-"""The scanner: from a text to tokens, how operators are spelled, and an error for every character that starts none."""
+"""The scanner: reads the text of a patch, cuts it into tokens, and reports characters and words that are not part of
+the language.
+
+The tokens of a text are one string of kinds, one character a token. The grammar is written over that string: white
+space, comments, keywords and the spelling of numbers are settled before it is consulted, and one regular expression
+can take a whole run of tokens.
+"""
 
 from __future__ import annotations
 
@@ -18,33 +24,36 @@ from weft.ops import OPS
 from weft.ops.spec import OpSpec
 
 # Hints that several messages share: how constructs are written.
-BUNDLE_FORM: Final = "several values stand in a bundle: <a, b>"
+BUNDLE_FORM: Final = "several values go in a bundle: <a, b>"
 CHOICE_FORM: Final = "a choice is written: if condition then a else b"
 LOOP_FORM: Final = "a loop is written: for i in (0 to 7) { … }"
 REMAP_FORM: Final = "img@r(me@x ~ me@x + 0.1)"
 SETTING_FORM: Final = "a setting is written: me<bpm> = 120"
 SPINDLE_FORM: Final = "a spindle is written: spindle name(a, b) :: <out> { … }"
 STATEMENT_FORM: Final = "a statement starts with a name, as in a = … or display(…)"
-USE_FORM: Final = "give it a name (a = …) or put it out (display(…))"
+USE_FORM: Final = "give it a name (a = …) or output it (display(…))"
 
-# The text of a patch, as a file has it, before anybody understands a word of it.
+LONGEST_HINT: Final = 60
+"""Characters of a text that a hint may repeat."""
+
+# --- reading files ---
 
 ENDING: Final = ".weft"
 """What the name of a patch ends in."""
 
 MAX_CHARACTERS: Final = 250_000
-# What the longest text takes, if all its characters are as long as UTF-8 has them.
+# A character takes at most four bytes in UTF-8.
 MAX_BYTES: Final = 4 * MAX_CHARACTERS
 
 
 class UnreadableError(Exception):
-    """A file that cannot be read as a patch; the message says why, to be put behind its name."""
+    """A file that cannot be read as a patch; the message says why, to be shown after its name."""
 
 
 def read_text(path: str) -> str:
-    """The text of a patch. Raises UnreadableError if the file is missing, too large, no plain file or no text."""
+    """The text of a patch. Raises UnreadableError if the file is missing, too large, not a plain file or not text."""
     try:
-        # Opening a named pipe would otherwise wait until somebody writes to it.
+        # Opening a named pipe would otherwise wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:
             problem = why_not_plain(os.fstat(descriptor).st_mode)
@@ -60,7 +69,7 @@ def read_text(path: str) -> str:
 
 
 def read_stream(descriptor: int) -> str:
-    """The text that a program pipes in, up to its end. Raises UnreadableError if it is too large or no text."""
+    """The text that a program pipes in, up to its end. Raises UnreadableError if it is too large or not text."""
     try:
         with open(descriptor, "rb", closefd=False) as file:
             return decode(file.read(MAX_BYTES + 1))
@@ -72,14 +81,14 @@ _FOLDER: Final = "it is a folder"
 
 
 def why_not_plain(mode: int) -> str | None:
-    """Why nothing can be read from what has this mode; None for a plain file."""
+    """Why a file with this mode cannot be read; None for a plain file."""
     if stat.S_ISDIR(mode):
         return _FOLDER
     return None if stat.S_ISREG(mode) else "it is not a file with contents"
 
 
 def decode(data: bytes) -> str:
-    """The text that bytes are. Raises UnreadableError if they are too many, or no UTF-8 text."""
+    """The text in `data`. Raises UnreadableError if it is too long, or not UTF-8 text."""
     if len(data) > MAX_BYTES:
         raise UnreadableError(f"it is larger than {MAX_BYTES // 1_000_000} MB, which no patch is")
     try:
@@ -91,7 +100,7 @@ def decode(data: bytes) -> str:
     return text
 
 
-# Characters that look like something on a keyboard but are not: what a chat or a text processor makes of code.
+# --- lookalikes: the characters that a chat or a word processor makes of those on a keyboard ---
 
 # Everything that people mistake for the straight double quote.
 QUOTES: Final = "'`´“”„‟«»‘’‚‛"
@@ -110,13 +119,13 @@ _MEANT: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def lookalike_of(text: str) -> str | None:
-    """What to type instead, in ASCII; None if that is not clear."""
+    """The text to type instead, in ASCII; None if that is not clear."""
     letters = [c if c.isascii() else _MEANT.get(c) or _plain(c) for c in text]
     return "".join(letters) if all(letters) else None
 
 
 def _plain(character: str) -> str:
-    """The character without accents, width and style, if ASCII is left then."""
+    """The character without accents, width and style, if that is ASCII."""
     decomposed = unicodedata.normalize("NFKD", character)
     letters = "".join(c for c in decomposed if not unicodedata.combining(c))
     return letters if len(letters) == 1 and letters.isascii() and letters.isprintable() else ""
@@ -131,9 +140,9 @@ def describe_character(character: str) -> str:
     return f"`{character}`" if character.isascii() else f"`{character}` ({number})"
 
 
-# The operators as the syntax sees them: symbols, precedence and grouping, read from the table in `weft.ops`.
+# --- operators: symbols, precedence and grouping, read from the table in `weft.ops` ---
 
-# Two of the language's levels have rules of their own: `if` is no row of the table, and comparisons do not chain.
+# Two levels have rules of their own: `if` is not in the table of operators, and comparisons do not chain.
 IF_LEVEL = 1
 COMPARISON_LEVEL = 5
 
@@ -162,29 +171,28 @@ BINARY = _operators(OPS.values(), operands=2)
 PREFIX = _operators(OPS.values(), operands=1)
 
 
-# Tokens: the text of a patch as a string with one character a token, and where each token stands.
-#
-# The grammar is written over that string of kinds. White space, comments, keywords and the spelling of numbers are
-# settled before it is consulted, a position in the string is a token, and one regular expression can take a whole
-# run of tokens.
+# --- tokens ---
 
 # The kinds. Punctuation that is not listed stands for itself: ( ) [ ] { } , ; : = < > - @ ~ and the dot.
 NAME: Final = "n"
 NUMBER: Final = "0"
 TEXT: Final = "s"
-OPERATOR: Final = "o"  # a binary operator, other than the ones that have further meanings: - < >
-GLUED: Final = "g"  # a > directly before a > or =; whether they are one operator, only the grammar can tell
+OPERATOR: Final = "o"  # a binary operator, except those that have further meanings: - < >
+GLUED: Final = "g"  # a > directly before a > or =; only the grammar can tell whether they are one operator
 BECOMES: Final = "a"  # += -= *= /=
 BINDS: Final = "d"  # ::
-PRAGMA: Final = "P"  # # and the word behind it
+PRAGMA: Final = "P"  # # and the word after it
 PRAGMA_END: Final = "p"
-BROKEN: Final = "x"  # what no rule takes; it has been reported
+BROKEN: Final = "x"  # matches no rule; it has been reported
 END: Final = "Z"
 
 KEYWORDS: Final[Mapping[str, str]] = {
     "spindle": "S", "if": "I", "then": "T", "else": "E", "or": OPERATOR, "and": OPERATOR, "not": "N",
     "for": "F", "in": "i", "to": "t", "out": "O", "let": "L", "me": "M",
 }  # fmt: skip
+
+OPENING: Final[Mapping[str, str]] = {")": "(", "]": "[", "}": "{"}
+CALL: Final = re.compile(r"n(?:@n)?\(")
 
 # What an operand can end with. A > may also be an operator; `diagnose` knows which.
 OPERAND_ENDS: Final = "n0s)]"
@@ -197,7 +205,7 @@ def shorten(text: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """The tokens of one text. A statement boundary that the layout shows is a `;` of no width."""
+    """The tokens of one text. A statement boundary that follows from the layout is a `;` of no width."""
 
     source: Source
     kinds: str
@@ -206,9 +214,9 @@ class Tokens:
     fresh: Sequence[bool]
     """Whether a token is the first on its line."""
     partners: Mapping[int, int]
-    """The closing bracket of each opening one that has one; angle brackets are not among them."""
+    """The closing bracket of each opening one that has one; angle brackets are left out."""
     broken: Sequence[int]
-    """Tokens that an error was reported for, in order."""
+    """The tokens for which an error was reported, in order."""
     repairs: Mapping[int, str]
     """What a mistyped operator is read as, by its offset."""
     docs: Mapping[int, str]
@@ -227,16 +235,16 @@ class Tokens:
         return Span(self.source, self.starts[first], self.ends[first if last is None else last])
 
     def after(self, index: int) -> Span:
-        """The place directly behind a token, where something is missing."""
+        """The place directly after a token, where something is missing."""
         return Span(self.source, self.ends[index], self.ends[index])
 
-    def is_broken(self, first: int, behind: int) -> bool:
-        """Whether an error was reported for one of the tokens `first … behind - 1`."""
+    def is_broken(self, first: int, stop: int) -> bool:
+        """Whether an error was reported for one of the tokens `first … stop - 1`."""
         found = bisect_left(self.broken, first)
-        return found < len(self.broken) and self.broken[found] < behind
+        return found < len(self.broken) and self.broken[found] < stop
 
 
-# The scanner: cuts a text into tokens in one pass and reports what is wrong with single characters and words.
+# --- the scanner: one pass over the text ---
 
 # Operators of other languages, and how they are written here.
 FOREIGN: Final[Mapping[str, str]] = MappingProxyType(
@@ -244,7 +252,7 @@ FOREIGN: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 # `-` and `<` are also a sign and a bracket, so they stand for themselves; what begins with `>` is cut into single
-# characters, because the one that closes a list or a bundle is a token of its own whatever follows.
+# characters, because a > that closes a list or a bundle is a token of its own whatever follows it.
 _SYMBOLS: Final[Mapping[str, str]] = MappingProxyType(
     {
         **{symbol: OPERATOR for symbol in BINARY if not symbol[0].isalpha() and symbol[0] != ">"},
@@ -263,7 +271,6 @@ def _any_of(*symbols: str) -> str:
 
 _BLANK = " \\t\\r\\f\\v\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _DIGITS = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_QUOTES = QUOTES
 # Each named group is a method of `_Scanner`.
 _TOKEN = re.compile(
     rf"""[{_BLANK}]*(?:
@@ -278,23 +285,21 @@ _TOKEN = re.compile(
     |(?P<symbol>{_any_of(*_SYMBOLS, *FOREIGN, _COMMENT_END)})
     |(?P<greater>>)
     |(?P<pragma>\#\w*)
-    |(?P<misquoted>[{_QUOTES}][^\n"{_QUOTES}]*["{_QUOTES}])
+    |(?P<misquoted>[{QUOTES}][^\n"{QUOTES}]*["{QUOTES}])
     |(?P<other>\S)
     |(?P<end>\Z)
     )""",
     re.VERBOSE,
 )
 _NUMBER = re.compile(_DIGITS)
-# A hint does not repeat more text than this.
-_LONGEST_HINT: Final = 60
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPES: Final = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
 _COLOUR = re.compile(r"#(?:[0-9a-fA-F]{3}){1,2}")
 _UNKNOWN: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "?": ("there is no `?` in weft", CHOICE_FORM),
-        "\\": ("a backslash stands only in strings", "statements go on over the line end by themselves"),
-        "'": ("this quote is not closed", 'a string stands in straight double quotes: "hello"'),
+        "\\": ("a backslash is used only in strings", "statements continue on the next line by themselves"),
+        "'": ("this quote is not closed", 'a string is written in straight double quotes: "hello"'),
     }
 )
 _NOT_TEXT = re.compile("[\0-\x08\x0e-\x1f\x7f\ufffd\ud800-\udfff]")
@@ -307,8 +312,8 @@ def text_value(literal: str) -> str:
 
 @dataclass
 class ScannedText:
-    """What the scanner found. The lists run in parallel, one entry a token, the rest is keyed by offset; `Tokens`
-    says what each holds."""
+    """What the scanner found: parallel lists with one entry a token, and the rest by offset. `Tokens` documents the
+    fields."""
 
     source: Source
     kinds: list[str] = field(default_factory=list)
@@ -324,7 +329,7 @@ class ScannedText:
 
 
 def scan(source: Source, report: Report) -> ScannedText | None:
-    """The tokens of a text; None, with an error reported, if it is no text or too long."""
+    """The tokens of a text; None, with an error reported, if it is not text or too long."""
     length = len(source.text)
     if length > MAX_CHARACTERS:
         message = f"this file has {length:,} characters; weft reads at most {MAX_CHARACTERS:,}"
@@ -421,7 +426,7 @@ class _Scanner:
 
     def _report_letter(self, word: str, start: int) -> None:
         place = start + next(i for i, c in enumerate(word) if not c.isascii())
-        message = f"`{self._text[place]}` cannot stand in a name; names take a to z, A to Z, 0 to 9 and _"
+        message = f"`{self._text[place]}` cannot be part of a name; names take a to z, A to Z, 0 to 9 and _"
         instead = lookalike_of(word)
         self._error("unknown-letter", message, place, place + 1, f"write {instead}" if instead else None)
 
@@ -442,7 +447,7 @@ class _Scanner:
         elif not number.startswith("0"):
             hint = f"a product is written {number} * {lookalike_of(rest) or rest}"
         message = f"the number {shorten(number)} runs into `{shorten(rest)}`"
-        self._error("glued-number", message, start, end, hint if end - start < _LONGEST_HINT else None)
+        self._error("glued-number", message, start, end, hint if end - start < LONGEST_HINT else None)
         self._found.repairs[start] = number
         self._add(NUMBER, start, end, is_broken=True)
 
@@ -460,15 +465,15 @@ class _Scanner:
         self._open_string_end = end
         self._add(TEXT, start, end, is_broken=True)
         if is_rest:
-            return  # of a string that goes over two lines: the first line has the error
+            return  # the end of a string over two lines: the first line has the error
         text = self._text[start:end].rstrip()
-        curly = next((c for c in text[1:] if c in _QUOTES and not c.isascii()), None)
+        curly = next((c for c in text[1:] if c in QUOTES and not c.isascii()), None)
         hint = f'{curly} does not close a string: type a straight "' if curly else 'close it with " on the same line'
         self._error("unclosed-string", "this string never ends", start, start + len(text), hint)
 
     def _misquoted(self, start: int, end: int) -> None:
-        hint = f'write "{self._text[start + 1 : end - 1]}"' if end - start < _LONGEST_HINT else None
-        self._error("wrong-quotes", "a string stands in straight double quotes", start, end, hint)
+        hint = f'write "{self._text[start + 1 : end - 1]}"' if end - start < LONGEST_HINT else None
+        self._error("wrong-quotes", "a string is written in straight double quotes", start, end, hint)
         self._add(TEXT, start, end, is_broken=True)
 
     # --- symbols ---
@@ -503,10 +508,10 @@ class _Scanner:
         word = self._text[start:end]
         if _COLOUR.fullmatch(word):
             hint = f'write "{word}"' if self._in_pragma else f'a colour is a parameter: #color c<r, g, b> = "{word}"'
-            self._error("bare-colour", "a colour stands in double quotes", start, end, hint)
+            self._error("bare-colour", "a colour is written in double quotes", start, end, hint)
         else:
             hint = f"put {shorten(word)} on a line of its own"
-            self._error("misplaced-pragma", "a `#` stands only at the start of a line", start, end, hint)
+            self._error("misplaced-pragma", "a `#` is allowed only at the start of a line", start, end, hint)
         self._add(BROKEN, start, end, is_broken=True)
 
     def _other(self, start: int, end: int) -> None:
@@ -524,7 +529,7 @@ class _Scanner:
         self._add(BROKEN, start, end, is_broken=True)
 
     def _repair(self, meant: str, start: int, end: int) -> None:
-        """Goes on as if `meant` stood here, so that nothing else is said about this place."""
+        """Continues as if `meant` stood here, so that this place has one error only."""
         kind = _SYMBOLS.get(meant) or KEYWORDS.get(meant)
         if kind is None:
             kind = ">" if meant == ">" else OPERATOR if meant in BINARY else BROKEN

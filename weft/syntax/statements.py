@@ -1,4 +1,4 @@
-"""From parse nodes to the AST: expressions by precedence, and statements."""
+"""From parse nodes to the syntax tree: expressions by precedence, and statements."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ from parsimonious.nodes import Node
 from weft.errors import Diagnostic, Report, Span
 from weft.syntax.ast import (
     Access, Argument, Assignment, Binary, Binding, Bundle, Call, CallBinding, Expression, Ident, If, Index, Map, Name,
-    Number, OutputStatement, Remap, Setting, Text, Unary
+    Number, OutputStatement, Remap, Setting, Text, Unary, literal_number
 )
 from weft.syntax.scanner import (
-    BINARY, COMPARISON_LEVEL, GLUED, IF_LEVEL, NUMBER, PREFIX, REMAP_FORM, STATEMENT_FORM, TEXT, USE_FORM, Tokens,
-    shorten, text_value
+    BINARY, COMPARISON_LEVEL, GLUED, IF_LEVEL, LONGEST_HINT, NUMBER, PREFIX, REMAP_FORM, STATEMENT_FORM, TEXT, USE_FORM,
+    Tokens, shorten, text_value
 )
 
-# Operator precedence: turns a row of operands and operators into a tree, with two stacks and no recursion.
-
-# Longer texts are not worth repeating in a hint.
-_LONGEST_HINT: Final = 60
+# --- operator precedence ---
 
 
 class Operand(NamedTuple):
@@ -43,11 +40,11 @@ class _PendingOperator(NamedTuple):
     """Condition and then-part of an `if`."""
     follows_comparison: bool = False
     chain: tuple[Span, Span] | None = None
-    """The comparison that this one wrongly goes on, and the operand between them."""
+    """The comparison that this one wrongly continues, and the operand between them."""
 
 
 class OperandRow:
-    """One row of operands and operators, fed from left to right."""
+    """Turns a row of operands and operators, fed from left to right, into a tree: two stacks and no recursion."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -58,7 +55,7 @@ class OperandRow:
         self._operands.append(operand)
 
     def sign(self, symbol: str, span: Span) -> None:
-        """A `-` or `not` in front of an operand. `-` may stand behind any operator (`2^-3`)."""
+        """A `-` or `not` before an operand. `-` may follow any operator (`2^-3`)."""
         level = PREFIX[symbol].level
         if level < COMPARISON_LEVEL and self._pending and self._pending[-1].level > level:
             message = f"`{symbol}` cannot follow `{self._pending[-1].symbol}`, which binds tighter"
@@ -70,7 +67,7 @@ class OperandRow:
         self._pending.append(_PendingOperator("if", IF_LEVEL, span, is_prefix=True, choice=(condition, then)))
 
     def operator(self, symbol: str, span: Span) -> None:
-        """A binary operator behind an operand."""
+        """A binary operator after an operand."""
         binary = BINARY[symbol]
         loosest_to_reduce = binary.level + binary.right
         follows, chain = False, None
@@ -111,14 +108,14 @@ class OperandRow:
 
     def _report_chain(self, second: _PendingOperator, first: Span, middle: Span, last: Span) -> None:
         hint = f"{first.text} and {middle.text} {second.symbol} {last.text}"
-        if len(hint) > _LONGEST_HINT or "\n" in hint:
+        if len(hint) > LONGEST_HINT or "\n" in hint:
             hint = "a < b and b < c"
         self._report.error("chained-comparison", "comparisons do not chain", second.span, f"write {hint}")
 
 
-# Builds expressions of the syntax tree from matches of the grammar. Recursion follows brackets and `if`s alone.
+# --- expressions; the recursion follows brackets and `if`s only ---
 
-# The coordinates that people name without their `me@`.
+# The coordinates that people often write without `me@`.
 _COORDINATES: Final = ("x", "y", "time")
 
 
@@ -144,7 +141,7 @@ class ExpressionBuilder:
         self._report = report
 
     def expression(self, node: Node) -> Expression:
-        """What an `expr` match says."""
+        """The expression of an `expr` match."""
         return self._row(node).value
 
     def chain(self, first: int, postfixes: Sequence[Node]) -> Expression:
@@ -152,7 +149,7 @@ class ExpressionBuilder:
         return self._with_postfixes(self._reference(first, first + 1), postfixes).value
 
     def output_arguments(self, node: Node) -> tuple[Argument, ...]:
-        """The arguments of an output statement. Labels name what is put out, so they may stand anywhere."""
+        """The arguments of an output statement. Labels name the outputs, so they may stand anywhere."""
         given = list(self._given(node))
         if mapped := next((g for g in given if g.mapped), None):
             message = "an output statement takes no maps; map the strand instead"
@@ -196,17 +193,17 @@ class ExpressionBuilder:
             index += 1
         return index
 
-    def _operator(self, first: int, behind: int, row: OperandRow) -> None:
-        span = self._tokens.span(first, behind - 1)
-        row.operator(self._tokens.text(first) if behind == first + 1 else span.text, span)
+    def _operator(self, first: int, stop: int, row: OperandRow) -> None:
+        span = self._tokens.span(first, stop - 1)
+        row.operator(self._tokens.text(first) if stop == first + 1 else span.text, span)
 
-    def _run(self, index: int, behind: int, row: OperandRow) -> None:
+    def _run(self, index: int, stop: int, row: OperandRow) -> None:
         """A row of operands without brackets, straight from the tokens."""
         kinds = self._tokens.kinds
         while True:
             index = self._signs(index, row)
             index = self._simple(index, row)
-            if index == behind:
+            if index == stop:
                 return
             operator = index
             while kinds[index] == GLUED:
@@ -221,16 +218,16 @@ class ExpressionBuilder:
             text = self._tokens.text(index)
             row.operand(Operand(Number(float(text), span) if kind == NUMBER else Text(text_value(text), span), span))
             return index + 1
-        behind = index + 3 if self._tokens.kinds[index + 1] == "@" else index + 1
-        row.operand(self._reference(index, behind))
-        return behind
+        stop = index + 3 if self._tokens.kinds[index + 1] == "@" else index + 1
+        row.operand(self._reference(index, stop))
+        return stop
 
-    def _reference(self, first: int, behind: int) -> Operand:
+    def _reference(self, first: int, stop: int) -> Operand:
         """`name` or `name@output`."""
         name = Name(self._tokens.text(first), self._tokens.span(first))
-        if behind == first + 1:
+        if stop == first + 1:
             return Operand(name, name.span)
-        return self._access(Operand(name, name.span), behind - 1)
+        return self._access(Operand(name, name.span), stop - 1)
 
     def _access(self, base: Operand, output: int) -> Operand:
         output_span = self._tokens.span(output)
@@ -271,7 +268,7 @@ class ExpressionBuilder:
         items = [self._row(item) for item in _separated(first, others)]
         for item in items:
             if isinstance(item.value, Bundle):
-                self._error("nested-bundle", "a bundle cannot stand in a bundle", item.span)
+                self._error("nested-bundle", "a bundle cannot contain a bundle", item.span)
         span = self._tokens.span(node.start, node.end - 1)
         return Operand(Bundle(tuple(item.value for item in items), span), span)
 
@@ -302,9 +299,9 @@ class ExpressionBuilder:
         mapped = None if tilde < 0 else self._plain_row(tilde + 1, node.end)
         return self._given_as(node.start if is_labelled else None, value, mapped)
 
-    def _plain_row(self, first: int, behind: int) -> Operand:
+    def _plain_row(self, first: int, stop: int) -> Operand:
         row = OperandRow(self._report)
-        self._run(first, behind, row)
+        self._run(first, stop, row)
         return row.finish()
 
     def _full_argument(self, node: Node) -> _GivenArgument:
@@ -328,9 +325,8 @@ class ExpressionBuilder:
             labels.setdefault(argument.label, argument.label_span)
 
     def _check_order(self, given: list[_GivenArgument]) -> None:
-        """Where labels are names of parameters, what stands behind one has no place of its own."""
-        behind = dropwhile(lambda argument: argument.label is None, given)
-        for argument in behind:
+        """Labels name parameters, so a positional argument cannot follow a labelled one."""
+        for argument in dropwhile(lambda argument: argument.label is None, given):
             if argument.label is None:
                 message = "an argument without a label cannot follow one that has a label"
                 hint = "label it as well, or move it to the front"
@@ -345,17 +341,15 @@ class ExpressionBuilder:
             elif argument.label_span:
                 self._error("labelled-map", "a map takes no label", argument.label_span)
             elif not (isinstance(argument.value.value, Access) and isinstance(argument.value.value.base, Name)):
-                message = "on the left of `~` stands a coordinate, such as me@x"
-                self._error("bad-map-target", message, argument.value.span, _target_hint(argument.value.value))
+                message = "the left side of `~` is a coordinate, such as me@x"
+                target = argument.value.value
+                suggestion = f"write me@{target.id}" if isinstance(target, Name) and target.id in _COORDINATES else None
+                self._error("bad-map-target", message, argument.value.span, suggestion)
             else:
                 yield Map(argument.value.value, argument.mapped.value, argument.span)
 
     def _error(self, code: str, message: str, span: Span, hint: str | None = None, *related: tuple[Span, str]) -> None:
         self._report.add([Diagnostic("error", code, message, span, hint, related)])
-
-
-def _target_hint(target: Expression) -> str | None:
-    return f"write me@{target.id}" if isinstance(target, Name) and target.id in _COORDINATES else None
 
 
 def _as_arguments(given: list[_GivenArgument]) -> tuple[Argument, ...]:
@@ -369,7 +363,7 @@ def _separated(first: Node, others: Node) -> Iterator[Node]:
         yield item
 
 
-# Builds statements of the syntax tree from matches of the grammar, and checks what each form demands by itself.
+# --- statements, and the rules that each form has by itself ---
 
 MAX_COUNT: Final = 64
 
@@ -398,15 +392,15 @@ def has_duplicates(names: Sequence[Ident], what: Literal["output", "parameter"],
     seen: dict[str, Ident] = {}
     for name in names:
         if first := seen.get(name.name):
-            related = ((first.span, "it stands here first"),)
-            message = f"the {what} `{shorten(name.name)}` stands twice in this list"
+            related = ((first.span, "the first one is here"),)
+            message = f"the {what} `{shorten(name.name)}` appears twice in this list"
             report.add([Diagnostic("error", f"duplicate-{what}", message, name.span, related=related)])
         seen.setdefault(name.name, name)
     return len(seen) < len(names)
 
 
 class StatementBuilder:
-    """Builds the statements of one text. Where a method gives None, it has reported an error."""
+    """Builds the statements of one text. A method that returns None has reported an error."""
 
     def __init__(self, tokens: Tokens, report: Report) -> None:
         self._tokens = tokens
@@ -419,7 +413,7 @@ class StatementBuilder:
         op = self._tokens.text(becomes.start)
         if self._tokens.kinds[node.start] == "O":
             place = self._tokens.span(node.start)
-            self._report.error("misplaced-out", "`out` stands only in a spindle", place, "leave it out")
+            self._report.error("misplaced-out", "`out` is used only in a spindle", place, "leave it out")
             return None
         if op != "=":
             message = f"`{op}` works only in a spindle; out here a name has one value"
@@ -450,7 +444,7 @@ class StatementBuilder:
         """`me<field> = number`."""
         *_, value, _ = node.children
         place = self._tokens.span(value.start, value.end - 1)
-        number = _signed_literal(self._expressions.expression(value))
+        number = literal_number(self._expressions.expression(value))
         if number is None:
             message = "a setting takes a plain number"
             self._report.error("setting-not-a-number", message, place, "such as me<bpm> = 120")
@@ -511,7 +505,7 @@ class StatementBuilder:
         """The 3 of `f<3>(x)::name<a, b, c>`."""
         forms = [postfix.children[0].expr_name for postfix in postfixes.children]
         if forms != ["arguments"]:
-            message = "a multi-call takes one list of arguments and nothing behind it"
+            message = "a multi-call takes one list of arguments and nothing after it"
             self._report.error("bad-multi-call", message, place)
             return None
         value = float(self._tokens.text(first)) if self._tokens.kinds[first] == NUMBER else 0.0
@@ -522,11 +516,11 @@ class StatementBuilder:
         return int(value)
 
     def _report_loose_chain(self, node: Node, forms: list[Node]) -> None:
-        behind = next((f for f in forms[1:] if self._tokens.fresh[f.start]), None)
-        if behind:
-            bracket = self._tokens.text(behind.start)
+        continuation = next((f for f in forms[1:] if self._tokens.fresh[f.start]), None)
+        if continuation:
+            bracket = self._tokens.text(continuation.start)
             message = f"a line that starts with `{bracket}` continues the line above"
-            self._report.error("continued-line", message, self._tokens.span(behind.start), STATEMENT_FORM)
+            self._report.error("continued-line", message, self._tokens.span(continuation.start), STATEMENT_FORM)
         else:
             self._report.error("not-a-statement", "this value is not used", self._span(node), USE_FORM)
 
@@ -537,9 +531,9 @@ class StatementBuilder:
         has_duplicates(names, "output", self._report)
         return names
 
-    def _names(self, first: int, behind: int) -> tuple[Ident, ...]:
+    def _names(self, first: int, stop: int) -> tuple[Ident, ...]:
         """The names of a list with commas."""
-        return tuple(self._ident(index) for index in range(first, behind, 2))
+        return tuple(self._ident(index) for index in range(first, stop, 2))
 
     def _ident(self, index: int) -> Ident:
         return Ident(self._tokens.text(index), self._tokens.span(index))
@@ -549,9 +543,3 @@ class StatementBuilder:
 
     def _doc(self, node: Node) -> str | None:
         return self._tokens.docs.get(self._tokens.starts[node.start])
-
-
-def _signed_literal(value: Expression) -> float | None:
-    if isinstance(value, Unary) and value.op == "-" and isinstance(value.operand, Number):
-        return -value.operand.value
-    return value.value if isinstance(value, Number) else None
