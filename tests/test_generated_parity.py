@@ -64,14 +64,13 @@ FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 2000)
 COUNTS = {"native": COUNT, "second tier": ASKED or 300, "vector": ASKED or 500}
 
 
-def marks_of(group: str, start: int) -> list[pytest.MarkDecorator]:
-    """The executors of a chunk stand together and run in one process, which has its programs only once. All chunks but
-    the first take long."""
-    return [pytest.mark.xdist_group(f"{group} from {start}"), *[pytest.mark.long] * (start > FIRST)]
+def marks_of(start: int) -> list[pytest.MarkDecorator]:
+    """All chunks but the first take long."""
+    return [pytest.mark.long] * (start > FIRST)
 
 
 CHUNKS = [
-    pytest.param(name, start, id=f"{name}-{start}", marks=marks_of("programs", start))
+    pytest.param(name, start, id=f"{name}-{start}", marks=marks_of(start))
     for start in range(FIRST, FIRST + COUNT, CHUNK)
     for name in EXECUTORS
     if start - FIRST < COUNTS[name]
@@ -81,7 +80,7 @@ CHUNKS = [
 SOUND_CHUNK, SOUND_COUNT = 60, ASKED // 4 or 660
 SOUND_COUNTS = {"native": SOUND_COUNT, "second tier": ASKED // 4 or 20, "vector": ASKED // 4 or 120}
 SOUND_CHUNKS = [
-    pytest.param(name, start, id=f"{name}-sounds from {start}", marks=marks_of("sounds", start))
+    pytest.param(name, start, id=f"{name}-sounds from {start}", marks=marks_of(start))
     for start in range(FIRST, FIRST + SOUND_COUNT, SOUND_CHUNK)
     for name in SOUND_COUNTS
     if start - FIRST < SOUND_COUNTS[name]
