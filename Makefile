@@ -16,8 +16,7 @@ run: $(VENV)/.ready ## play PATCH=… (default: patches/plasma.weft)
 	@scripts/setup system run || true
 	$(VENV)/bin/weft run $(ARGS) $(PATCH)
 
-# One worker more than two cores: one of them waits for the loudspeaker much of the time.
-PYTEST := scripts/headless --if-needed $(VENV)/bin/pytest -n 3 --dist loadgroup
+PYTEST := scripts/headless --if-needed $(VENV)/bin/pytest -n 2 --dist loadgroup
 
 # Tests that are named in ARGS run, long or not; and -m in ARGS takes the place of this one.
 test: $(VENV)/.ready ## run the tests but those that take long, without a display where there is none
