@@ -5,20 +5,27 @@ PATCH ?= patches/plasma.weft
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint type bench gallery soak listen clean
+.PHONY: help run test test-all lint type bench gallery soak listen clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo 'ARGS="…" goes to weft (run, bench) or pytest (test); PYTHON=… names the Python to build on.'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo 'ARGS="…" goes to weft (run, bench) or pytest (test, test-all); PYTHON=… names the Python to build on.'
 
 # Without these packages there is no window, but all else runs; setup says what is missing.
 run: $(VENV)/.ready ## play PATCH=… (default: patches/plasma.weft)
 	@scripts/setup system run || true
 	$(VENV)/bin/weft run $(ARGS) $(PATCH)
 
-test: $(VENV)/.ready ## run the tests, without a display where there is none
+PYTEST := scripts/headless --if-needed $(VENV)/bin/pytest -n 2 --dist loadgroup
+
+# Tests that are named in ARGS run, long or not; and -m in ARGS takes the place of this one.
+test: $(VENV)/.ready ## run the tests but those that take long, without a display where there is none
 	@scripts/setup system run test
-	scripts/headless --if-needed $(VENV)/bin/pytest -n 2 --dist loadgroup $(ARGS)
+	$(PYTEST) $(if $(findstring tests/,$(ARGS)),,-m 'not long') $(ARGS)
+
+test-all: $(VENV)/.ready ## run all tests, as continuous integration does
+	@scripts/setup system run test
+	$(PYTEST) $(ARGS)
 
 lint: $(VENV)/.ready ## check style and common mistakes
 	$(VENV)/bin/ruff check

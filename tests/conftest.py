@@ -1,5 +1,6 @@
 """How hypothesis works here: without time limits, which a loaded machine would break, and in CI with the same examples
-every time, so that a run says something about the change and not about the dice. And signals as tests expect them."""
+every time, so that a run says something about the change and not about the dice. Signals as tests expect them. And what
+one worker runs, one after another."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ import os
 import signal
 import sys
 import threading
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("weft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -24,3 +27,13 @@ if sys.platform != "win32" and threading.current_thread() is threading.main_thre
     ):
         if signal.getsignal(_number) is signal.SIG_IGN:
             signal.signal(_number, _handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Groups as `tests.support.together` has them."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from tests.support.together import Together  # only where pytest-xdist is
+
+    return Together(config, log)

@@ -58,9 +58,14 @@ FIRST, COUNT = (1_000_000, ASKED) if ASKED else (0, 2000)
 # The vector machine changes rarely, and the tiers have much in common: as a rule these are tried with fewer programs.
 COUNTS = {"native": COUNT, "second tier": ASKED or 300, "vector": ASKED or 500}
 
-# The executors of a chunk stand together and run in one process, which has its programs only once.
+
+def marks_of(start: int) -> list[pytest.MarkDecorator]:
+    """All chunks but the first take long."""
+    return [pytest.mark.long] * (start > FIRST)
+
+
 CHUNKS = [
-    pytest.param(name, start, id=f"{name}-{start}", marks=pytest.mark.xdist_group(f"programs from {start}"))
+    pytest.param(name, start, id=f"{name}-{start}", marks=marks_of(start))
     for start in range(FIRST, FIRST + COUNT, CHUNK)
     for name in EXECUTORS
     if start - FIRST < COUNTS[name]
@@ -70,7 +75,7 @@ CHUNKS = [
 SOUND_CHUNK, SOUND_COUNT = 60, ASKED // 4 or 660
 SOUND_COUNTS = {"native": SOUND_COUNT, "second tier": ASKED // 4 or 20, "vector": ASKED // 4 or 120}
 SOUND_CHUNKS = [
-    pytest.param(name, start, id=f"{name}-sounds from {start}", marks=pytest.mark.xdist_group(f"sounds from {start}"))
+    pytest.param(name, start, id=f"{name}-sounds from {start}", marks=marks_of(start))
     for start in range(FIRST, FIRST + SOUND_COUNT, SOUND_CHUNK)
     for name in SOUND_COUNTS
     if start - FIRST < SOUND_COUNTS[name]

@@ -1,4 +1,5 @@
-"""Running weft as its users do: as a process."""
+"""Running weft as its users do: as a process. On Linux, most of these are forks of one that has imported weft already;
+`test_main.py` has a new process import each command."""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forks import forks
 from tests.support.gl import no_graphics
 from weft.backends.gl.backend import GlVisual
+from weft.cli import COMMANDS
 
 # Processes with this folder on their path have code generators that fail.
 BROKEN = Path(__file__).parents[1] / "support" / "broken"
@@ -39,20 +42,37 @@ compute(count@v)
 """
 
 
+# Commands that a fork may run: those that neither play nor measure.
+FORKED = ("check", "compile", "eval", "graph", "help", "render")
+
+
+def started(args, folder, environment):
+    """Runs a command line by a new process."""
+    command = [sys.executable, "-m", "weft", *args]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
 class Weft:
     """Calls `weft` in a folder of its own."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, forks=None):
         self.folder = folder
+        self._forks = forks
 
     def __call__(self, *args, code=0, **environment):
         """Runs a command line, and demands its exit code."""
+        if not self._forks or not self._forks.suit({**os.environ, **environment}) or not {*args[:1]} & {*FORKED}:
+            return self.anew(*args, code=code, **environment)
+        return self._run(self._forks.run, args, code, environment)
+
+    def anew(self, *args, code=0, **environment):
+        """The same, for certain by a process that imports weft."""
+        return self._run(started, args, code, environment)
+
+    def _run(self, run, args, code, environment):
         env = {**os.environ, **environment}
         env.pop("WEFT_BACKEND", None)
-        done = subprocess.run(
-            [sys.executable, "-m", "weft", *map(str, args)],
-            cwd=self.folder, env=env, capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+        done = run(list(map(str, args)), self.folder, env)
         assert done.returncode == code, done.stderr + done.stdout
         assert "Traceback" not in done.stderr
         return done
@@ -79,9 +99,19 @@ def opengl():
         no_graphics(device.reason)
 
 
+@pytest.fixture(scope="session")
+def forked():
+    """Forks of a process that has imported weft. Frameworks of macOS do not outlive a fork."""
+    if sys.platform != "linux":
+        yield None
+        return
+    with forks([COMMANDS[name].module for name in FORKED]) as found:
+        yield found
+
+
 @pytest.fixture
-def weft(tmp_path):
-    made = Weft(tmp_path)
+def weft(tmp_path, forked):
+    made = Weft(tmp_path, forked)
     made.file("plain.weft", PLAIN)
     made.file("rich.weft", RICH)
     made.file("broken.weft", "a<v> = nosuch(1)\nb<v> = 1 +\ndisplay(a@v)\n")

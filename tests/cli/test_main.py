@@ -32,7 +32,7 @@ def test_version(weft):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_has_help(weft, name):
-    assert "--help" in weft(name, "--help").stdout
+    assert "--help" in weft.anew(name, "--help").stdout
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.kernels import MACHINES, run
+from tests.support.long import all_but
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.graph.budget import MOST_STEPS
@@ -109,7 +110,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", all_but(8, REFUSED))
 def test_what_asks_for_too_much_is_refused_at_its_place(name: str) -> None:
     text, code, place = REFUSED[name]
     with pytest.raises(WeftError) as caught:

@@ -172,6 +172,7 @@ def test_slots_keep_their_keys_when_others_come_and_go():
 # --- sizes --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_ten_thousand_terms():
     terms = " + ".join(f"me@x * {k}" for k in range(10_000))
     text = f"display({terms})"
@@ -181,6 +182,7 @@ def test_ten_thousand_terms():
     assert [run(compiled, machine) for machine in MACHINES] == [0.5 * sum(range(10_000))] * len(MACHINES)
 
 
+@pytest.mark.long
 def test_ten_thousand_else_ifs():
     chain = " else ".join(f"if x<{k} then 1" for k in range(1, 10_000))
     text = f"x = me@x * 10 display({chain} else 0)"

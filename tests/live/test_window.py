@@ -28,8 +28,6 @@ ring<v> = smoothstep(0.02, 0, abs(hypot(me@x - 0.5, (me@y - 0.5) / me@aspect) - 
 display(ring@v, cell@v(me@x ~ me@x * 0.5) * 0.5, me@y)
 """
 
-pytestmark = pytest.mark.xdist_group("display")
-
 
 @pytest.fixture(scope="module", autouse=True)
 def display() -> Iterator[None]:

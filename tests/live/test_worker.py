@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.performance import PATIENCE, Performance
+from tests.support.long import all_but
 from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment
 from weft.runtime.compiling.process import CompileProcess
 from weft.runtime.compiling.worker import Patience
@@ -227,6 +228,7 @@ def test_a_slow_text_does_not_keep_the_end_waiting(patch: Path) -> None:
         assert not any(e["event"] == "swap" for e in performance.events)
 
 
+@pytest.mark.long
 def test_slow_texts_are_seen_even_if_each_is_saved_before_the_last_is_finished(patch: Path) -> None:
     with Performance(patch, "--headless") as performance:
         performance.wait_for("started")
@@ -341,7 +343,7 @@ def test_a_compiler_that_dies_is_replaced(patch: Path) -> None:
         assert performance.wait_for("swap", 2)["recompiled"] == ["visual/display"]
 
 
-@pytest.mark.parametrize("text", ["", SLOW])
+@pytest.mark.parametrize("text", all_but(1, ["", SLOW]))
 def test_a_compiler_that_stands_still_is_replaced(patch: Path, text: str) -> None:
     with Performance(patch, "--headless") as performance:
         performance.wait_for("started")
@@ -393,7 +395,7 @@ def test_a_compiler_that_runs_out_of_memory_says_so(patch: Path) -> None:
         performance.wait_for("swap", 2)
 
 
-@pytest.mark.parametrize("text", ["", SLOW])
+@pytest.mark.parametrize("text", all_but(1, ["", SLOW]))
 def test_nothing_is_left_of_a_performance_that_was_killed(patch: Path, text: str) -> None:
     with Performance(patch, "--headless") as performance:
         performance.wait_for("started")

@@ -6,6 +6,8 @@ import gc
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment, mistakes
 from weft.runtime.compiling.worker import REMEMBERED
 from weft.runtime.events import EventLog
@@ -66,6 +68,7 @@ class Player(NoScreen):
         self._saved += 1
 
 
+@pytest.mark.long
 def test_a_session_keeps_no_more_after_many_saves_than_after_some(tmp_path: Path) -> None:
     path = tmp_path / "patch.weft"
     path.write_text(text(0).replace("0.9", "0.8"))

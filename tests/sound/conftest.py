@@ -83,11 +83,3 @@ def _playing(options: SoundOptions) -> Iterator[Player]:
     player = Player(options)
     yield player
     player.sound.close()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One after another: sound processes ask to be served before all others, and two at once would be in each other's
-    way as they never are on a stage."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("loudspeaker"))

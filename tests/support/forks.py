@@ -1,0 +1,95 @@
+"""Processes of weft that need not import it anew, which takes most of the time of a short command: forks of one that
+has."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+
+# For each request, a fork becomes `weft` with these arguments, as far as one can see from outside. It leaves the loop
+# to end as any process does, with all that is done then.
+_SERVER = """
+import importlib, json, os, signal, socket, sys
+
+for module in sys.argv[2:]:
+    importlib.import_module(module)
+requests = socket.socket(fileno=int(sys.argv[1]))
+while True:
+    request, (out, errors), _, _ = socket.recv_fds(requests, 1 << 20, 2)
+    child = os.fork() if request else None
+    if not child:
+        break
+    os.close(out)
+    os.close(errors)
+    requests.sendall(b"%d\\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+if request:
+    requests.close()
+    os.dup2(out, 1)
+    os.dup2(errors, 2)
+    asked = json.loads(request)
+    os.chdir(asked["folder"])
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    sys.argv = ["weft", *asked["arguments"]]
+    from weft.__main__ import main
+    sys.exit(main())
+"""
+
+# What Python itself reads when it starts, and only then.
+_OF_PYTHON = ("PYTHON", "LC_", "LANG", "LD_")
+
+# A command that takes longer has failed, in seconds.
+_PATIENCE = 60.0
+
+
+class Forks:
+    """Runs command lines by forks of a process that has imported their modules."""
+
+    def __init__(self, requests: socket.socket) -> None:
+        self._requests = requests
+        self._of_python = _of_python(os.environ)
+
+    def suit(self, environment: Mapping[str, str]) -> bool:
+        """Whether a fork is what a new process with this environment would be."""
+        return _of_python(environment) == self._of_python
+
+    def run(
+        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs `weft` with these arguments in a folder. Raises TimeoutError if it does not end."""
+        asked = {"arguments": list(arguments), "folder": str(folder), "environment": dict(environment)}
+        with TemporaryFile() as out, TemporaryFile() as errors:
+            socket.send_fds(self._requests, [json.dumps(asked).encode()], [out.fileno(), errors.fileno()])
+            code = int(self._requests.recv(16))
+            out.seek(0)
+            errors.seek(0)
+            return subprocess.CompletedProcess(["weft", *arguments], code, _text(out.read()), _text(errors.read()))
+
+
+@contextmanager
+def forks(modules: Sequence[str]) -> Iterator[Forks]:
+    """Forks of a process that has imported these modules."""
+    ours, theirs = socket.socketpair()
+    ours.settimeout(_PATIENCE)
+    command = [sys.executable, "-c", _SERVER, str(theirs.fileno()), *modules]
+    with ours, subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL) as server:
+        theirs.close()
+        try:
+            yield Forks(ours)
+        finally:
+            server.kill()
+
+
+def _of_python(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(_OF_PYTHON)}
+
+
+def _text(data: bytes) -> str:
+    return data.decode().replace("\r\n", "\n")
