@@ -22,10 +22,10 @@ class Costs:
     """What work and ways cost, in seconds. An operation is a value of a kernel, for one element. What
     stands here is believed of devices that have not been measured (`known_costs.py`)."""
 
-    cpu_operation: float = 1e-10
-    """On one core, as machine code: some 240 million pixels a second of the plasma in patches/bench, of 40 operations,
+    cpu_operation: float = 2.4e-10
+    """On one core, as machine code: some 240 million pixels a second of the plasma in patches/bench, of 17 operations,
     on a core with AVX2 (docs/performance.md)."""
-    gpu_operation: float = 5e-12
+    gpu_operation: float = 1.2e-11
     """A tenth of what an NVIDIA H200 takes, which draws that plasma at 1280×720 in 0.07 ms: a small card is meant."""
     launch: float = 5e-5
     """Until a draw has been given to the driver and begun: 19 µs there with the wait for its end, 50 µs on machines

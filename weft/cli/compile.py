@@ -220,12 +220,12 @@ def _write(compiled: _CompiledPatch, names: list[str], folder: Path, stem: str) 
 
 
 def _summary(file: str, compiled: _CompiledPatch) -> list[str]:
-    """What was compiled: the subgraphs, how many instructions run at each rate, and what it took."""
+    """What was compiled: the subgraphs, how many values each rate computes, and what it took."""
     build = compiled.build
     lines = [f"{file}: {_count(len(compiled.units), 'subgraph')}"]
     for unit in compiled.units:
-        sections = ", ".join(f"{s.rate.title} {len(s)}" for s in unit.kernel.sections if len(s))
-        lines.append(f"  {unit.subgraph.name} · {unit.subgraph.context} · instructions: {sections or 'none'}")
+        sections = ", ".join(f"{s.rate.title} {len(s)}" for s in unit.kernel.sections if s)
+        lines.append(f"  {unit.subgraph.name} · {unit.subgraph.context} · values: {sections or 'none'}")
         lines.append(f"    hash {unit.hash}")
     lines += [f"  {s.name} · {s.context} · left out" for s in build.left_out]
     lines.append(f"text → tree {build.parse_ms:.1f} ms, → graph {build.graph_ms:.1f} ms, "

@@ -425,10 +425,11 @@ class _SectionWriter:
         self._region = region
         self._builder = SectionBuilder()
         self._leaves: dict[Expr, Node] = {}
-        self._made: dict[Place, dict[int, Node]] = {}
-        """The values of what is done, by their numbers among those of a loop (0 for what is no loop)."""
+        self._made: dict[Place | tuple[Place, int], Node] = {}
+        """What is done; the values of a loop by their numbers."""
         self._begun: set[Place] = set()
         """Loops whose bodies are being built, or have been."""
+        self._ended: set[Place] = set()
         self._carried: dict[int, tuple[int, ...]] = {}
         """Which values the loops that are being built carry, by their levels."""
         self._notes: dict[Node, Note] = {}
@@ -436,61 +437,69 @@ class _SectionWriter:
     def section(self, crossing: list[Place], updates: list[_Update], outputs: list[Expr]) -> Section:
         """The section that computes all these."""
         self._compute(crossing)
-        stores = [Store(update.slot, self._real_root(update.value)) for update in updates]
+        stores = [Store(update.slot, self._builder.converted(self._root(update.value), "real")) for update in updates]
         self._program.used_slots.update(store.place.slot for store in stores)
-        shown = [self._root(value) for value in outputs]
-        read = {self._program.allocate(place, out): self._made[place][out] for place in crossing for out in place.outs}
-        return Section(
-            self._region.rate, tuple(self._builder.nodes), tuple(shown), tuple(stores), read, self._notes
-        )
-
-    def _real_root(self, value: Expr) -> Node:
-        return self._builder.converted(self._root(value), "real")
+        shown = tuple([self._root(value) for value in outputs])
+        read = {
+            self._program.allocate(place, out): self._made[place if place.body is None else (place, out)]
+            for place in crossing
+            for out in place.outs
+        }
+        return Section(self._region.rate, tuple(self._builder.nodes), shown, tuple(stores), read, self._notes)
 
     def _root(self, value: Expr) -> Node:
-        self._compute(self._needed((value,), self._region))
-        return self._operand(value, self._region)
+        missing: list[Place] = []
+        found = self._operands((value,), self._region, missing)
+        if missing:
+            self._compute(missing)
+            found = self._operands((value,), self._region, missing)
+        return found[0]
 
-    def _compute(self, places: list[Place]) -> None:
+    def _compute(self, places: Iterable[Place]) -> None:
         """Builds values, and before each what it is made of, in the order of its operands."""
-        made, region = self._made, self._region
-        todo = [(place, False) for place in reversed(places)]
+        made = self._made
+        todo = list(places)[::-1]
         while todo:
-            place, ready = todo.pop()
-            if place in made or place.region.rate != region.rate:
-                continue
+            place = todo.pop()
             if place.body is not None:
-                self._loop(place, place.body, ready, todo)
-            elif ready:
-                made[place] = {0: self._noted(place, 0, self._operation(place))}
-            else:
-                needed = self._needed(place.node.args, place.region)
-                if needed:
-                    todo.append((place, True))
-                    todo += [(each, False) for each in reversed(needed)]
+                self._loop(place, place.body, todo)
+            elif place not in made:
+                missing: list[Place] = []
+                operands = self._operands(place.node.args, place.region, missing)
+                if missing:
+                    todo.append(place)
+                    todo += missing[::-1]
                 else:
-                    made[place] = {0: self._noted(place, 0, self._operation(place))}
+                    made[place] = self._noted(place, 0, self._operation(place.node, operands))
 
-    def _loop(self, place: Place, body: Region, ready: bool, todo: list[tuple[Place, bool]]) -> None:
+    def _loop(self, place: Place, body: Region, todo: list[Place]) -> None:
+        if place in self._ended:
+            return
         bounds, starts, nexts = loop_parts(place.node)
-        if not ready:
-            before = sorted(body.needs, key=lambda needed: needed.node.index)
-            before += self._needed((*bounds, *(starts[k] for k in place.kept)), place.region)
-            todo.append((place, True))
-            todo += [(each, False) for each in reversed(before)]
-        elif place not in self._begun:
-            self._begun.add(place)
-            args = [self._operand(arg, place.region) for arg in (*bounds, *(starts[k] for k in place.kept))]
-            self._builder.begin_loop(body.level, args)
-            self._carried[body.level] = place.kept
-            todo.append((place, True))
-            todo += [(each, False) for each in reversed(self._needed([nexts[k] for k in place.kept], body))]
-        else:
-            following = [self._operand(nexts[k], body) for k in place.kept]
-            loop = self._builder.end_loop(following)
-            self._made[place] = {
-                out: self._noted(place, out, self._builder.result(loop, place.kept.index(out))) for out in place.outs
-            }
+        missing: list[Place] = []
+        if place not in self._begun:
+            before = [each for each in body.needs if not self._is_done(each)]
+            missing += sorted(before, key=lambda needed: needed.node.index)
+            args = self._operands((*bounds, *(starts[k] for k in place.kept)), place.region, missing)
+            if not missing:
+                self._begun.add(place)
+                self._builder.begin_loop(body.level, args)
+                self._carried[body.level] = place.kept
+            todo.append(place)
+            todo += missing[::-1]
+            return
+        following = self._operands([nexts[k] for k in place.kept], body, missing)
+        if missing:
+            todo.append(place)
+            todo += missing[::-1]
+            return
+        loop = self._builder.end_loop(following)
+        self._ended.add(place)
+        for out in place.outs:
+            self._made[place, out] = self._noted(place, out, self._builder.result(loop, place.kept.index(out)))
+
+    def _is_done(self, place: Place) -> bool:
+        return place in self._made or place in self._ended
 
     def _noted(self, place: Place, out: int, made: Node) -> Node:
         note = self._program.namer.note(place.node, out)
@@ -498,25 +507,50 @@ class _SectionWriter:
             self._notes[made] = note
         return made
 
-    def _needed(self, nodes: Iterable[Expr], region: Region) -> list[Place]:
-        """What has to be computed before some expressions are used."""
-        value = self._placement.value
-        return [
-            value(node.args[0] if node.op == "loop_out" else node, region) for node in nodes if node.op not in LEAVES
-        ]
+    def _operands(self, nodes: Iterable[Expr], region: Region, missing: list[Place]) -> list[Node]:
+        """The values that stand for some expressions where `region` uses them. Those that have to be computed before
+        are left out, and added to `missing`."""
+        made, leaves = self._made, self._leaves
+        found = []
+        for node in nodes:
+            op = node.op
+            if op in LEAVES:
+                found.append(leaves.get(node) or self._leaf(node))
+                continue
+            out = 0
+            if op == "loop_out" and isinstance(node.attr, int):
+                out = node.attr
+                place = self._placement.value(node.args[0], region)
+                value = made.get((place, out))
+            else:
+                place = self._placement.value(node, region)
+                value = made.get(place)
+            if value is not None:
+                found.append(value)
+            elif place.region.rate == self._region.rate:
+                missing.append(place)
+            else:
+                found.append(self._local(place, out))
+        return found
 
-    def _operation(self, place: Place) -> Node:
+    def _local(self, place: Place, out: int) -> Node:
+        """A value of a rarer section."""
+        key = place if place.body is None else (place, out)
+        number = self._program.crossing[place, out]
+        made = self._made[key] = self._builder.local(number, place.region.rate, type_of(place.node))
+        return made
+
+    def _operation(self, node: Expr, args: list[Node]) -> Node:
         """Appends what computes an expression from its operands."""
-        node, builder, program = place.node, self._builder, self._program
+        builder, program = self._builder, self._program
         op, attr = node.op, node.attr
-        args = [self._operand(arg, place.region) for arg in node.args]
         match attr:
             case None:
                 return builder.add(op, args)
             case SlotPlane(slot, _):
                 program.used_slots.add(slot)
                 if program.points and len(args) == 1 and program.slots[slot].image:
-                    args += [self._coord("x"), self._coord("y")]
+                    args = [*args, self._coord("x"), self._coord("y")]
                 return builder.add("sample" if len(args) > 1 else "state", args, attr)
             case PicturePlane(picture, _):
                 program.pictures.add(picture)
@@ -525,19 +559,6 @@ class _SectionWriter:
             case _:
                 raise MalformedError(f"{node}: nothing computes this")
         return builder.add(op, args, attr)
-
-    def _operand(self, node: Expr, region: Region) -> Node:
-        """The value that stands for an expression where `region` uses it; it has been computed."""
-        if node.op in LEAVES:
-            return self._leaf(node)
-        out = 0
-        if node.op == "loop_out" and isinstance(node.attr, int):
-            out, node = node.attr, node.args[0]
-        place = self._placement.value(node, region)
-        if place.region.rate == self._region.rate:
-            return self._made[place][out]
-        number = self._program.crossing[place, out]
-        return self._builder.local(number, place.region.rate, type_of(node))
 
     def _leaf(self, node: Expr) -> Node:
         match node.op, node.attr:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import copysign
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -222,6 +223,8 @@ def kind_of(op: str, attr: Any) -> ValueType:
 
 # Building.
 
+_KIND = attrgetter("kind")
+
 
 @dataclass(slots=True)
 class _OpenLoop:
@@ -285,11 +288,9 @@ class SectionBuilder:
             made = Node(op, self.reals(args), "real", attr)
         else:
             wanted, gives = signature
-            operands = tuple([
-                node if node.kind == kind else self.converted(node, kind)
-                for node, kind in zip(args, wanted, strict=True)
-            ])  # fmt: skip
-            made = Node(op, operands, gives, attr)
+            if tuple(map(_KIND, args)) != wanted:
+                args = [self.converted(node, kind) for node, kind in zip(args, wanted, strict=True)]
+            made = Node(op, tuple(args), gives, attr)
         self.nodes.append(made)
         return made
 

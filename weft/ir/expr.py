@@ -18,6 +18,19 @@ identity. An expression is an operation of `weft.ops`, or one of the structural 
 | `loop_index` |                                     | level            | the variable of the loop around it           |
 | `loop_value` |                                     | (level, k)       | the k-th carried value in this step          |
 
+The values of a kernel (`weft.codegen.values`) are the same operations, except for what is settled by then:
+
+| op           | args                                | attr             | is                                           |
+| ------------ | ----------------------------------- | ---------------- | -------------------------------------------- |
+| `scalar`     |                                     | Scalar           | a uniform, a coordinate or a local: a number |
+| `line`       |                                     | Line             | one that changes by column, row or element   |
+| `state`      | (k,)                                | (slot, plane)    | a slot k ticks ago, here                     |
+| `sample`     | (k, x, y)                           | (slot, plane)    | an image slot k ticks ago, sampled           |
+| `loop`       | (first, last, n inits…)             | LoopBody         | a loop, with its steps in the body           |
+| `wave`       | (slope, offset)                     | row's name       | in machine code: the row of `slope · time +  |
+|              |                                     |                  | offset`                                      |
+| `asked`      |                                     | ExternalRead     | in shaders: a strand that was prefetched     |
+
 A loop's level is larger than that of every loop whose variables its parts mention. A body therefore means the same
 wherever it stands, and two equal loops are one.
 """

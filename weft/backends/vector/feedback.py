@@ -22,6 +22,7 @@ from weft.codegen.kernel import NEST_STEPS, Kernel
 from weft.codegen.native.graph import Graph
 from weft.codegen.native.partition import states
 from weft.codegen.values import Line, LoopBody, Node, Scalar, operands
+from weft.graph.partition import components
 from weft.ir.expr import PicturePlane, SlotPlane
 from weft.ops import OPS, ieee
 from weft.ops.spec import OpSpec, ValueType
@@ -294,14 +295,12 @@ def parts_of(kernel: Kernel, graph: Graph, block: int) -> list[FeedbackPart]:
         if not _is_far(kernel, node, block):
             yield from (stored[place] for place in states([node]))
 
-    def needs(node: Node) -> Iterator[Node]:
-        yield from (each for each in (*operands(node), *remembered(node)) if each in places)
-
+    needs = {node: [each for each in (*operands(node), *remembered(node)) if each in places] for node in places}
     ranks: dict[Node, int] = {}
     parts: list[list[Node]] = []
     roots = [node for node in (*graph.outputs, *stored.values()) if node in places]
-    for component in _components(roots, needs):
-        rank = max((ranks[each] for node in component for each in needs(node) if each in ranks), default=0)
+    for component in components(roots, needs):
+        rank = max((ranks[each] for node in component for each in needs[node] if each in ranks), default=0)
         rank += rank % 2 != _is_loop(component, needs)
         ranks.update(dict.fromkeys(component, rank))
         parts += [[] for _ in range(rank + 1 - len(parts))]
@@ -318,49 +317,8 @@ def _is_far(kernel: Kernel, node: Node, block: int) -> bool:
     return ticks_back(node.args[0].attr, kernel.slot(node.attr.slot).depth) >= block
 
 
-def _is_loop(component: list[Node], needs: Callable[[Node], Iterable[Node]]) -> bool:
-    return len(component) > 1 or component[0] in needs(component[0])
-
-
-def _components(roots: Iterable[Node], needs: Callable[[Node], Iterable[Node]]) -> Iterator[list[Node]]:
-    """The nodes that roots need, in groups of those that need each other; each group behind those that it needs. It is
-    Tarjan's algorithm."""
-    numbers: dict[Node, int] = {}
-    lowest: dict[Node, int] = {}
-    """The lowest number of a node that can be reached, of those in no group yet."""
-    pending: dict[Node, None] = {}
-    todo: list[tuple[Node, Iterator[Node]]] = []
-
-    def begin(node: Node) -> None:
-        numbers[node] = lowest[node] = len(numbers)
-        pending[node] = None
-        todo.append((node, iter(needs(node))))
-
-    for root in roots:
-        if root not in numbers:
-            begin(root)
-        while todo:
-            node, rest = todo[-1]
-            other = next(rest, None)
-            if other is None:
-                todo.pop()
-                if todo:
-                    above = todo[-1][0]
-                    lowest[above] = min(lowest[above], lowest[node])
-                if lowest[node] == numbers[node]:
-                    yield _taken(pending, node)
-            elif other not in numbers:
-                begin(other)
-            elif other in pending:
-                lowest[node] = min(lowest[node], numbers[other])
-
-
-def _taken(pending: dict[Node, None], first: Node) -> list[Node]:
-    """Takes out a node and all behind it."""
-    taken: list[Node] = []
-    while first in pending:
-        taken.append(pending.popitem()[0])
-    return taken
+def _is_loop(component: list[Node], needs: Mapping[Node, list[Node]]) -> bool:
+    return len(component) > 1 or component[0] in needs[component[0]]
 
 
 # Loops of feedback, sample by sample: as Python functions, which are written for their kernel.
