@@ -200,7 +200,7 @@ def test_llvm_is_asked_once_for_what_it_does_not_take():
 
     def refuse():
         asked.append(1)
-        raise llvm.Failure("no")
+        raise llvm.LlvmFailure("no")
 
     executable = SeriesExecutable(made, {}, refuse, lambda: ReferenceExecutor().load(made))
     for first in (0, 9):
