@@ -315,7 +315,7 @@ def test_what_is_remarkable_about_a_picture_is_told_once_at_the_end(small, out):
         " 4 |   for i in (1 to n) { v += i }\n   |             ^^^^^^\n     hint: the rest of its steps is left out"),
         (f"odd.weft:6:1: warning: g of display is not a number at {share}{where} [not-a-number]\n"
         " 6 | display(long(me@x * 20000) * 0.001, sqrt(me@x - 2), 1)\n   | ^^^^^^^\n"
-        "     hint: look for 0/0, or a root or logarithm of what is below 0"),
+        "     hint: look for 0/0, or a root or logarithm of a negative number"),
         "3 warnings\n",
     ]
 

@@ -45,7 +45,7 @@ COMMANDS: Mapping[str, _Command] = MappingProxyType(
         "bench": _Command("weft.cli.bench", "Measure every backend on this machine."),
         "graph": _Command("weft.cli.graph", "Show the render graph of a patch."),
         "devices": _Command("weft.cli.devices", "List the backends, their devices, and what a patch would use."),
-        "completion": _Command("weft.cli.completion", "Print the script with which a shell completes commands and names."),
+        "completion": _Command("weft.cli.completion", "Print a script that lets a shell complete names."),
     }
 )
 

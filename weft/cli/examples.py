@@ -45,7 +45,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 @click.command("examples")
 @click.argument("name", required=False, shell_complete=_complete)
 @click.option("--copy", is_flag=False, flag_value="", metavar="[FILE]",
-              help="Copy it instead, with every file that it reads; without FILE, here and under its own name.")  # fmt: skip
+              help="Copy it and the files that it reads instead; without FILE, here, under its own name.")  # fmt: skip
 @click.option("--path", "show_path", is_flag=True, help="Print the path of its file instead.")
 @click.pass_context
 def command(ctx: click.Context, name: str | None, copy: str | None, show_path: bool) -> int:
