@@ -167,7 +167,7 @@ _MACHINE_CODE = ("llvm", "asm")
 
 def _dump_options(command: Callable[..., None]) -> Callable[..., None]:
     """Adds `--dump-NAME` for every stage; `dumps` lists those given."""
-    for name, stage in reversed(_STAGES.items()):
+    for name, stage in reversed([*_STAGES.items()]):
         words = f"Show the {stage.title}."
         command = click.option(f"--dump-{name}", "dumps", flag_value=name, multiple=True, help=words)(command)
     return command

@@ -198,7 +198,7 @@ class BackendAssignment:
         return candidate is not None and self._lose(candidate, reason)
 
     def lose_named(self, context: str, shown: str, reason: str) -> None:
-        """Marks the backend with this name, as `--backend` takes it, as lost: another process reports that it failed."""
+        """Marks the backend of this name, as in `--backend`, as lost: another process reports its failure."""
         for candidate in self.left(context):
             if candidate.choice.shown == shown:
                 self._lose(candidate, reason)

@@ -286,7 +286,7 @@ class DeviceEvaluation:
                     hint="--backend native does")  # fmt: skip
 
     def _advanced(self, shape: tuple[int, int], moment: Moment, ticks: int) -> tuple[Compiled, Env]:
-        """The strand on the device after `ticks` ticks that end before the moment, and the environment of the moment."""
+        """The strand on the device after `ticks` ticks that end before the moment, and its environment then."""
         env = _PatchEnv(
             width=shape[1],
             height=shape[0],

@@ -396,7 +396,7 @@ class Reporter:
             tier=loaded.tier,
         )
         words = f"updated in {latency:.0f} ms"
-        count = len(loaded.changed) + len(loaded.kept)
-        changed = "back to an earlier version" if outcome.from_cache else f"{len(loaded.changed)} of {count} subgraphs new"
+        new, count = len(loaded.changed), len(loaded.changed) + len(loaded.kept)
+        changed = "back to an earlier version" if outcome.from_cache else f"{new} of {count} subgraphs new"
         self.notices.note(words)
         self.say(f"{words} · {changed}")

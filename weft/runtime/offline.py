@@ -212,7 +212,8 @@ class Offline:
     @property
     def remembers(self) -> bool:
         """Whether a frame depends on those before it."""
-        units = self._program.compiled.units if self._reads_sound else [part.unit for part in self._program.runner.parts]
+        program = self._program
+        units = program.compiled.units if self._reads_sound else [part.unit for part in program.runner.parts]
         return any(unit.kernel.slots for unit in units)
 
     @property
