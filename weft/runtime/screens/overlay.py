@@ -330,7 +330,7 @@ class Annotator:
 def draw(panel: Panel, face: Face) -> Picture:
     """The panel's pixels [height, width, RGBA], colours multiplied by alpha."""
     grid = grid_of(face)
-    canvas = np.full((panel.place.height, panel.place.width), _ramp("text")[0], np.uint32)
+    canvas = np.full((panel.place.height, panel.place.width), _RAMPS["text"][0], np.uint32)
     for line, top in zip(panel.lines, grid.tops(panel.lines), strict=False):
         _draw_line(canvas, line, top, grid, face)
     pixels = canvas.view(np.uint8).reshape(*canvas.shape, 4)
@@ -342,21 +342,16 @@ def _draw_line(canvas: NDArray[np.uint32], line: TextLine, top: int, grid: Grid,
     left = grid.pad_x
     for run in line.runs:
         mask = face.draw(run.text)
-        canvas[top : top + face.height, left : left + mask.shape[1]] = _ramp(run.ink)[mask]
+        canvas[top : top + face.height, left : left + mask.shape[1]] = _RAMPS[run.ink][mask]
         left += mask.shape[1]
     if line.mark:
         start = grid.pad_x + line.mark.start * grid.column
         end = start + line.mark.length * grid.column
-        canvas[top + face.height : top + face.height + mark_height(face), start:end] = _ramp(line.mark.ink)[255]
+        canvas[top + face.height : top + face.height + mark_height(face), start:end] = _RAMPS[line.mark.ink][255]
     if line.edge:
         thickness = max(2, grid.column // 4)
         at = (grid.pad_x - thickness) // 2
-        canvas[top : top + grid.height_of(line), at : at + thickness] = _ramp(line.edge)[255]
-
-
-def _ramp(ink: Ink) -> NDArray[np.uint32]:
-    """The pixel for each of the 256 coverages, from only the background to only ink."""
-    return _RAMPS[ink]
+        canvas[top : top + grid.height_of(line), at : at + thickness] = _RAMPS[line.edge][255]
 
 
 def _make_ramp(ink: tuple[int, int, int]) -> NDArray[np.uint32]:
@@ -368,6 +363,7 @@ def _make_ramp(ink: tuple[int, int, int]) -> NDArray[np.uint32]:
 
 
 _RAMPS = {ink: _make_ramp(colour) for ink, colour in _INKS.items()}
+"""The pixels for the 256 coverages, from only the background to only ink."""
 
 
 def _round_corners(pixels: Picture, radius: int) -> None:

@@ -183,7 +183,7 @@ class Painter:
         _fill(place, frame)
 
     def read_back(self, frame: tuple[int, int]) -> Picture:
-        """Draws the same to a framebuffer and returns it: the contents of a window's buffers are undefined after a swap."""
+        """Draws the same aside and returns it: after a swap, a window's own buffers are undefined."""
         width, height = frame
         pixels = np.zeros((height, width, 4), np.uint8)
         if not pixels.size:
