@@ -39,11 +39,11 @@ class SoundEvent:
     """An event of the sound process for the player: one line of `words`.
 
     `playing`: sound begins on the device with that name. `lost`: there is no device, or not any more; opening one is
-    tried again. `back`: there is one again. `failure`: a program cannot be played; the previous one goes on, if there is
-    one. `died`: the process has ended. `restarted`: it plays again. `ready`: the first messages are handled, and opening
-    a device was tried; it is not reported to people. `moved`: the backend `origin` that computed sounds has failed, for
-    the reason in `words`, and its fallback goes on; `code` is the context. `placed`: a subgraph runs elsewhere than
-    intended. `loop`: a loop of the kernel that `words` names reached its limit of steps.
+    tried again. `back`: there is one again. `failure`: a program cannot be played; the previous one, if there is one,
+    goes on. `died`: the process has ended. `restarted`: it plays again. `ready`: the first messages are handled, and
+    opening a device was tried; it is not reported to people. `moved`: the backend `origin` that computed sounds has
+    failed, for the reason in `words`, and its fallback goes on; `code` is the context. `placed`: a subgraph runs
+    elsewhere than intended. `loop`: a loop of the kernel that `words` names reached its limit of steps.
     """
 
     kind: Kind

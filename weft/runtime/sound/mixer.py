@@ -83,9 +83,9 @@ def write(ring: npt.NDArray[np.float32], first: int, values: npt.NDArray[np.floa
 # --- cross-fades --------------------------------------------------------------------------------------------------
 #
 # Gains follow a quarter of a circle: the cosine for what leaves and the sine for what enters, so that two unrelated
-# sounds keep their total power. Similar sounds would be louder in the middle, up to twice the power; their similarity is
-# measured during the fade and compensated. What leaves is everything that was audible when the fade began, at the gains
-# of that moment, including voices that are wanted again.
+# sounds keep their total power. Similar sounds would be louder in the middle, up to twice the power; their similarity
+# is measured during the fade and compensated. What leaves is everything that was audible when the fade began, at the
+# gains of that moment, including voices that are wanted again.
 
 # The samples after which an earlier measurement of two sounds counts half.
 _HALF_LIFE = 2048
@@ -271,8 +271,8 @@ class Rescue:
         """By the identity of a subgraph that cannot run any more: its part, and its stand-in."""
 
     def values(self, loader: ProgramLoader, loaded: LoadedProgram, part: RunningSubgraph, env: Env) -> Reals:
-        """The outputs of a subgraph in a block, [channels, outputs, samples]. Raises DeviceLostError if its device fails
-        and nothing is left that could replace it."""
+        """The outputs of a subgraph in a block, [channels, outputs, samples]. Raises DeviceLostError if its device
+        fails and nothing is left that could replace it."""
         _, acting = self._in_place.get(id(part.compiled), (part, part))
         if not loader.assignment.is_lost(acting.backend):
             try:
