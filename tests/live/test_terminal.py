@@ -160,7 +160,7 @@ def test_keys_steer_the_tool_or_belong_to_the_patch(patch: Path) -> None:
         tty.type(" ")
         tty.until(lambda: "paused" in tty.text)
         tty.type(" ")
-        tty.until(lambda: "goes on" in tty.text)
+        tty.until(lambda: "resumed" in tty.text)
         tty.type("s")
         tty.until((patch.parent / "patch-001.png").exists)
 

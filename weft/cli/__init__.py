@@ -34,7 +34,7 @@ class _Command(NamedTuple):
 
 COMMANDS: Mapping[str, _Command] = MappingProxyType(
     {
-        "run": _Command("weft.cli.run", "Play a patch in a window, and play on with every save.", ahead=SERVER),
+        "run": _Command("weft.cli.run", "Play a patch in a window, and update it with every save.", ahead=SERVER),
         "new": _Command("weft.cli.new", "Write a patch to begin with."),
         "examples": _Command("weft.cli.examples", "List the patches that come with weft, play one, or copy it."),
         "help": _Command("weft.cli.help", "Say what a name means, and show an example."),

@@ -156,7 +156,7 @@ def _cost_table(costs: Sequence[MeasuredCosts]) -> Table:
     table = Table(box=None, pad_edge=False)
     for title in ("device", "cost of"):
         table.add_column(title, no_wrap=True)
-    for title in ("ns, measured", "ns, as the choice has it"):
+    for title in ("ns, measured", "ns, as assumed"):
         table.add_column(title, justify="right", no_wrap=True)
     for each in costs:
         for name, measured, believed in each.lines():

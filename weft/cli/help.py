@@ -322,7 +322,7 @@ def _overview() -> Iterator[str]:
             yield from _wrapped("  ".join(names), f"{heading:{headings}}  ", " " * (headings + 2))
     yield ""
     yield f"* {NOT_READABLE}"
-    yield "Signs stand in quotes:    weft help '<<'"
+    yield "Put signs in quotes:      weft help '<<'"
     yield "The options of a command: weft help run"
 
 

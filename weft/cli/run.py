@@ -102,7 +102,7 @@ class _RunOptions:
         for problem in load_registry().problems:
             show([problem])
         path = self.file or shipped_patches() / FIRST_PATCH
-        with _waiting_for("drivers, to learn what can draw and play here"):
+        with _waiting_for("drivers, to find out what can draw and play here"):
             setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), self._settings()).decided()
         for line in passed(setup.choices or {}):
             say(line)

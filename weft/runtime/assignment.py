@@ -34,9 +34,9 @@ class Change:
 
     def __str__(self) -> str:
         if self.subgraph is not None and self.target == self.origin:
-            return f"{self.subgraph} stays with the code that it has: {self.reason}"
+            return f"{self.subgraph} keeps its present code: {self.reason}"
         if self.target is None:
-            return f"{self.context} stands still, nothing is left to go on with: {self.reason}"
+            return f"{self.context} stops, since no backend is left: {self.reason}"
         if self.subgraph is None:
             return f"{self.context} goes on with {self.target}: {self.reason}"
         return f"{self.subgraph} runs on {self.target}, not {self.origin}: {self.reason}"
@@ -241,7 +241,7 @@ def reason_of(failure: Exception) -> str:
     """Why a backend does not run a subgraph that it failed to make ready."""
     if isinstance(failure, WeftError):
         return failure.diagnostics[0].message
-    return f"it could not be made ready there ({type(failure).__name__}: {failure}), which is a bug in that backend"
+    return f"it could not be loaded there ({type(failure).__name__}: {failure}), which is a bug in that backend"
 
 
 def _chained(choices: list[Choice]) -> Choice:

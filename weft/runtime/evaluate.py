@@ -282,7 +282,7 @@ class DeviceEvaluation:
 
     def sound(self, count: int, channel: float, moment: Moment, ticks: int) -> npt.NDArray[Any]:
         """Raises WeftError: no such device plays sound."""
-        raise error("not-for-this-device", f"{self._backend.name} draws pictures, and computes no samples",
+        raise error("not-for-this-device", f"{self._backend.name} draws pictures, and cannot compute samples",
                     hint="--backend native does")  # fmt: skip
 
     def _advanced(self, shape: tuple[int, int], moment: Moment, ticks: int) -> tuple[Compiled, Env]:
@@ -308,5 +308,5 @@ class DeviceEvaluation:
         """One tick of the strand: [height, width]."""
         planes = self._backend.try_out(compiled, env, self._nothing_else, raw=True)
         if planes is None:
-            raise error("not-for-this-device", f"{self._backend.name} computes no single strands")
+            raise error("not-for-this-device", f"{self._backend.name} cannot compute single strands")
         return np.asarray(as_array(planes)[0])

@@ -94,7 +94,7 @@ def not_numbers_for_a_while(label: str, share: float, time: float, what: str, pl
 def clipped(share: float, peak: float, time: float, place: Span | None) -> Diagnostic:
     """The warning about a sound that is too loud for a share of its samples, at `time` first."""
     decibels = 20 * math.log10(peak)
-    hint = f"multiplied by {math.floor(100 / peak) / 100:g}, it would fit"
+    hint = f"it would fit if multiplied by {math.floor(100 / peak) / 100:g}"
     words = (
         f"this sound is too loud at {_percent(share)} of its samples, which are clipped: first at {_seconds(time)}, "
         f"and by {decibels:.1f} dB at most"

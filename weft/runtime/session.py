@@ -72,13 +72,13 @@ class Commands:
         else:
             self.clock.pause()
         self.reporter.notices.set_paused(self.clock.paused)
-        self.reporter.mention("paused" if self.clock.paused else "goes on")
+        self.reporter.mention("paused" if self.clock.paused else "resumed")
 
     def _restart(self) -> None:
         self.clock.restart()
         if self.sound is not None:
             self.sound.restart()
-        self.reporter.mention("the clock starts again")
+        self.reporter.mention("the clock restarts")
 
 
 @dataclass
@@ -524,7 +524,7 @@ class Session:
         self._pending = None
         if went_back or problems != self._failure:
             self._report(text, problems)
-            self.say("the version before goes on" if went_back else otherwise)
+            self.say("the previous version goes on" if went_back else otherwise)
         self._failure = () if went_back else problems
         # The next picture is presented, even if it is in the same memory as the last one.
         self._picture = None
@@ -568,7 +568,7 @@ class Session:
         if withdrawn is not None:
             self._refuse(replace(withdrawn, loaded=None, diagnostics=problems))
         elif self._transitions.is_sounding(event.number):
-            self._fail(problems, otherwise="the sound before goes on, if there was one")
+            self._fail(problems, otherwise="the previous sound goes on, if there was one")
         else:
             self._report(self._saves.last.hash, problems)
 

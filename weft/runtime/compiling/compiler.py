@@ -225,7 +225,7 @@ class _SoundTrial:
         if means.max() <= _STEADY:
             return ()
         words = f"this sound stays off zero: by {means.max():.2g} on average, in its first second"
-        return (Diagnostic("warning", "steady-sound", words, None, "subtract what is constant in it"),)
+        return (Diagnostic("warning", "steady-sound", words, None, "subtract its constant part"),)
 
 
 def small(size: tuple[int, int], side: int) -> tuple[int, int]:
@@ -251,7 +251,7 @@ def _too_slow(
     expected = first.seconds + a_pixel * max(0, pixels - first.pixels)
     if expected < slowest:
         return ()
-    words = f"a frame would take about {expected:.0f} seconds, and nothing could be done meanwhile"
+    words = f"a frame would take about {expected:.0f} seconds, so it could not be played"
     return (Diagnostic("error", "too-slow", words, None, "make the picture smaller, or loops shorter"),)
 
 

@@ -45,7 +45,7 @@ class SlotAllocator:
         has not been taken for the longest time is reused. Raises WeftError with the code for more names than places."""
         wanted = dict.fromkeys(names)
         if len(wanted) > self._count:
-            raise error(self._code, self._words.format(self._count), hint="read one for several")
+            raise error(self._code, self._words.format(self._count), hint="read one instead of several")
         others = {name: place for name, place in self._taken.items() if name not in wanted}
         free = sorted(set(range(self._count)) - {*self._taken.values()}, reverse=True)
         places: dict[str, int] = {}
@@ -66,7 +66,7 @@ def places_of_rings(count: int) -> SlotAllocator:
 
 def places_of_views(count: int) -> SlotAllocator:
     """Places for the strands that sounds sample over a picture."""
-    return SlotAllocator(count, "too-many-seen", "sounds can read no more than {} strands all over a picture")
+    return SlotAllocator(count, "too-many-seen", "sounds can read no more than {} strands over a whole picture")
 
 
 MOST_CONTROLS = 1024
