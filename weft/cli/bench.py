@@ -22,7 +22,7 @@ from weft.backends.native import NativeExecutor
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, contexts_of, refused
 from weft.cli.console import Missing, output, say
-from weft.cli.patch import SIZE, NumberRange, compile_file, shipped_patches
+from weft.cli.patch import SIZE, NumberRange, compile_file, setting_overrides, shipped_patches
 from weft.codegen.native.target import ISAS, TIERS, Isa
 from weft.errors import WeftError, did_you_mean, error, visible
 from weft.runtime.build import Build
@@ -210,7 +210,7 @@ class _Wanted:
     """What to measure: executors of the CPU, and other devices. `settings` override those of the patches."""
 
     registry: Registry
-    settings: Mapping[str, float] | None
+    settings: Mapping[str, float]
     ways: tuple[ExecutorConfig, ...]
     cards: tuple[Choice, ...]
 
@@ -236,7 +236,7 @@ def command(
 ) -> None:
     """Measure FILEs (by default those in patches/bench) on every backend, with one thread and with several, and the
     cost of moving values between devices."""
-    settings = {"width": float(size[0]), "height": float(size[1])} if size else None
+    settings = setting_overrides(size)
     registry, names = load_registry(), _names(backends)
     ways = (*_ways([name for name in _EXECUTORS if name in names or not names], threads or cores()),
             *_ways_of_isas(_names(isas)))  # fmt: skip
@@ -264,7 +264,7 @@ def _keep(costs: Sequence[MeasuredCosts]) -> None:
         say(f"from now on, these costs decide what is worth running on a graphics card: {path}")
 
 
-def _compiled(file: str, settings: Mapping[str, float] | None) -> Build:
+def _compiled(file: str, settings: Mapping[str, float]) -> Build:
     """FILE, compiled; the fastest of several builds, since the first one also prepares the grammar."""
     builds = [compile_file(file, settings=settings) for _ in range(_COMPILES)]
     return min(builds, key=text_to_bytecode)

@@ -51,14 +51,6 @@ def _bytecode(compiled: _CompiledPatch) -> str:
     return "\n".join(disassemble(kernel, shape) for unit in compiled.units for kernel in unit.kernels)
 
 
-def _llvm(compiled: _CompiledPatch) -> str:
-    return "\n".join(listing.llvm for listing in _listings(compiled))
-
-
-def _asm(compiled: _CompiledPatch) -> str:
-    return "\n".join(listing.assembly() for listing in _listings(compiled))
-
-
 def _listings(compiled: _CompiledPatch) -> Iterator[Listing]:
     """The machine code of each subgraph's kernel. Raises Missing if this machine cannot make any."""
     problem = executor_problem(NativeExecutor.name)
@@ -152,8 +144,10 @@ _STAGES: Mapping[str, _Stage] = MappingProxyType(
         "graph": _Stage(lambda compiled: graph_text(compiled.build.graph), "render graph"),
         "ir": _Stage(_ir, "intermediate representation"),
         "bytecode": _Stage(_bytecode, "bytecode"),
-        "llvm": _Stage(_llvm, "LLVM code"),
-        "asm": _Stage(_asm, "assembly of this processor"),
+        "llvm": _Stage(lambda compiled: "\n".join(each.llvm for each in _listings(compiled)), "LLVM code"),
+        "asm": _Stage(
+            lambda compiled: "\n".join(each.assembly() for each in _listings(compiled)), "assembly of this processor"
+        ),
         "msl": _Stage(_msl, "Metal kernels"),
         "glsl": _Stage(_glsl, "GLSL shaders"),
     }
@@ -191,7 +185,8 @@ def command(file: str, dumps: tuple[str, ...], context: str | None, level: str, 
     if folder is not None:
         _write(compiled, wanted or _available(), folder, Path(file).stem)
     elif wanted:
-        output("\n".join(_headed(name, compiled, len(wanted) > 1) for name in wanted), end="")
+        heads = len(wanted) > 1
+        output("\n".join(f"// {name}\n" * heads + _STAGES[name].text(compiled) for name in wanted), end="")
     else:
         output("\n".join(_summary(file, compiled)))
 
@@ -207,10 +202,6 @@ def _check_context(context: str | None) -> None:
     if context is not None and context not in known:
         hint = did_you_mean(context, known) or f"there are {', '.join(known)}"
         raise click.UsageError(f'there is no context "{context}" ({hint})')
-
-
-def _headed(name: str, compiled: _CompiledPatch, with_head: bool) -> str:
-    return f"// {name}\n" * with_head + _STAGES[name].text(compiled)
 
 
 def _write(compiled: _CompiledPatch, names: list[str], folder: Path, stem: str) -> None:

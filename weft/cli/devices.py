@@ -93,7 +93,7 @@ class _Room:
 @click.argument("file", type=click.Path(), required=False)
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON on stdout.")
 def command(file: str | None, as_json: bool) -> None:
-    """List every backend with its devices, what would run each context (of FILE, if it is given), and the sound devices."""
+    """List every backend with its devices, what would run each context (of FILE, if given), and the sound devices."""
     registry = load_registry()
     show(registry.problems)
     choices = choose(registry, [spec.name for spec in registry.contexts], None, os.environ.get("WEFT_BACKEND"))

@@ -62,6 +62,15 @@ class NumberRange(click.FloatRange):
 FILE = click.argument("file", type=click.Path())
 
 
+def setting_overrides(
+    size: tuple[int, int] | None = None, fps: float | None = None, rate: float | None = None
+) -> dict[str, float]:
+    """The settings that options override."""
+    width, height = size or (None, None)
+    options = {"width": width, "height": height, "fps": fps, "rate": rate}
+    return {name: float(value) for name, value in options.items() if value is not None}
+
+
 def probe(path: str) -> str | None:
     """The problem of a picture file, from its header; None if there is none."""
     from weft.media.pictures import picture_problem  # Pillow: only for patches with pictures

@@ -21,7 +21,7 @@ from weft.backends.hardware import cores
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, passed
 from weft.cli.console import Missing, replacing_file, say, show
-from weft.cli.patch import FILE, SIZE, NumberRange, compile_file
+from weft.cli.patch import FILE, SIZE, NumberRange, compile_file, setting_overrides
 from weft.media import sounds
 from weft.media.pictures import PictureError, origin_of, save_picture
 from weft.runtime.build import Build
@@ -80,7 +80,7 @@ def command(
     ending = _check_out(out, span, context)
     if overwrite and not _NUMBER.search(out):
         raise click.UsageError("--overwrite is for sequences: a single file is always written again")
-    settings = _settings(size, fps, rate)
+    settings = setting_overrides(size, fps, rate)
     offline, build = _offline(file, settings, backend, threads, unclamped=ending == ".npy")
     rate_of_frames = build.patch.settings["fps"]
     if ending in sounds.ENDINGS:
@@ -131,17 +131,6 @@ def _check_out(out: str, span: _RenderSpan, context: str | None) -> str:
     if not Path(out).parent.is_dir():
         raise Missing(f"there is no folder {Path(out).parent}")
     return ending
-
-
-def _settings(size: tuple[int, int] | None, fps: float | None, rate: int | None) -> dict[str, float]:
-    settings: dict[str, float] = {}
-    if size is not None:
-        settings["width"], settings["height"] = map(float, size)
-    if fps is not None:
-        settings["fps"] = fps
-    if rate is not None:
-        settings["rate"] = float(rate)
-    return settings
 
 
 def _offline(

@@ -20,7 +20,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import passed
 from weft.child import Child
 from weft.cli.console import INTERRUPTED, call, exit_code_of, say, show
-from weft.cli.patch import SIZE, NumberRange, comes_with_weft, shipped_patches
+from weft.cli.patch import SIZE, NumberRange, comes_with_weft, setting_overrides, shipped_patches
 from weft.errors import Diagnostic, WeftError, error, event_fields, visible
 from weft.keys import TOOL_KEYS
 from weft.runtime.compiling.compiler import Compiler
@@ -103,7 +103,8 @@ class _RunOptions:
             show([problem])
         path = self.file or shipped_patches() / FIRST_PATCH
         with _waiting_for("drivers, to find out what can draw and play here"):
-            setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), self._settings()).decided()
+            overrides = setting_overrides(self.size, self.fps)
+            setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), overrides).decided()
         for line in passed(setup.choices or {}):
             say(line)
         with EventLog(self.events, warn=_ignoring_closed(say)) as events:
@@ -139,14 +140,6 @@ class _RunOptions:
             if found.problem is not None:
                 raise error("no-sound-device", f"there is no sound: {found.problem}")
             chosen(found.outputs, self.audio_device)
-
-    def _settings(self) -> dict[str, float]:
-        settings: dict[str, float] = {}
-        if self.size:
-            settings["width"], settings["height"] = map(float, self.size)
-        if self.fps:
-            settings["fps"] = self.fps
-        return settings
 
     def _play(self, session: Session, ahead: Child | None) -> int:
         with ExitStack() as stack:

@@ -95,7 +95,7 @@ class BackendAssignment:
     def choices(self) -> dict[str, Choice]:
         """What runs each context now, followed by its remaining fallbacks."""
         left = {name: [c.choice for c in found if not c.is_lost] for name, found in self._candidates.items()}
-        return {name: _chained(choices) for name, choices in left.items() if choices}
+        return {name: replace(found[0], rest=tuple(found[1:])) for name, found in left.items() if found}
 
     def backend(self, context: str) -> Backend | None:
         """The backend that runs a context, None if nothing can."""
@@ -242,7 +242,3 @@ def reason_of(failure: Exception) -> str:
     if isinstance(failure, WeftError):
         return failure.diagnostics[0].message
     return f"it could not be loaded there ({type(failure).__name__}: {failure}), which is a bug in that backend"
-
-
-def _chained(choices: list[Choice]) -> Choice:
-    return replace(choices[0], rest=tuple(choices[1:]))

@@ -168,7 +168,7 @@ def _without_follow_ups(found: Report, syntax: Report) -> list[Diagnostic]:
         if d.code not in _UNKNOWN:
             return False
         if d.span.source not in bound:
-            bound[d.span.source] = _seems_bound(d.span.source)
+            bound[d.span.source] = frozenset(_BOUND.findall(d.span.source.text))
         return d.span.text.partition("@")[0].partition("(")[0].strip() in bound[d.span.source]
 
     return [d for d in found if not follows(d)]
@@ -178,13 +178,8 @@ def _line(span: Span) -> tuple[str, int]:
     return span.source.name, span.source.position(span.start)[0]
 
 
-# A name where it may be bound: at the start of a statement, or after `::`.
+# A name that seems to be bound: at the start of a statement, or after `::`.
 _BOUND = re.compile(r"(?:(?:^|[{;])[ \t]*(?:let\s+|out\s+|spindle\s+|#\w+\s+)?|::\s*)(\w+)", re.MULTILINE)
-
-
-def _seems_bound(source: Source) -> frozenset[str]:
-    """The names that a text seems to bind somewhere."""
-    return frozenset(_BOUND.findall(source.text))
 
 
 def _check_settings(settings: Mapping[str, float], report: Report) -> None:

@@ -218,7 +218,7 @@ def open_terminal() -> int:
     if not _is_terminal(1):
         raise error("no-terminal", "the picture cannot be shown: stdout is not a terminal", hint=hint)
     if os.environ.get("TERM", "") in ("", "dumb"):
-        raise error("no-terminal", "the picture cannot be shown: TERM names a terminal that only prints lines", hint=hint)
+        raise error("no-terminal", "the picture cannot be shown: TERM names a terminal for plain lines", hint=hint)
     reason = ""
     for path in (_name_of(1), "/dev/tty"):
         try:
