@@ -119,7 +119,7 @@ def test_what_is_measured_of_a_card_stands_beside_what_is_believed_and_takes_its
         [measured for measured, _ in first.values()], rel=1e-3
     )
     text = weft("bench", "plain.weft", "--seconds", "0", "--backends", "gl", "--size", "8x8").stdout
-    assert "as the choice has it" in text
+    assert "ns, as assumed" in text
 
 
 @pytest.mark.usefixtures("opengl")

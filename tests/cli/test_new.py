@@ -55,7 +55,7 @@ def test_a_link_that_leads_nowhere_is_not_written_through(weft):
 @pytest.mark.parametrize(
     ("typed", "words"),
     [("nosuch/hello", "there is no folder nosuch"), ("plain.weft/hello", "plain.weft"),
-     ("sub", "sub is no name of a file"), ("sub/", "such as sub/hello.weft"), ("", "no name of a file"),
+     ("sub", "sub is not the name of a file"), ("sub/", "such as sub/hello.weft"), ("", "not the name of a file"),
      ("a" * 300, "File name too long")],
 )  # fmt: skip
 def test_what_cannot_be_written(weft, typed, words):

@@ -106,7 +106,7 @@ def test_frames_of_something_else_are_drawn_anew(mixed, name):
         change(mixed)
     done = mixed("render", "mix.weft", "-o", "f%d.png", "--to", "0.5", *options)
     count = 6 if name == "fps" else 5
-    words = f"weft: 3 of {count} frames are drawn anew: the patch, its pictures or the settings have changed"
+    words = f"weft: 3 of {count} frames are drawn again: the patch, its pictures or the settings have changed"
     assert words in done.stderr
     assert "are kept" not in done.stderr
     mixed("render", "mix.weft", "-o", "g%d.png", "--to", "0.5", *options)
@@ -131,7 +131,7 @@ def test_one_stale_frame_among_others(mixed):
     (mixed.folder / "f3.png").unlink()
     done = mixed("render", "mix.weft", "-o", "f%d.png", "--to", "0.4")
     assert "2 of 4 frames are there already and are kept" in done.stderr
-    assert "1 of 4 frames are drawn anew" in done.stderr
+    assert "1 of 4 frames are drawn again" in done.stderr
     assert [(mixed.folder / f"f{number}.png").read_bytes() for number in range(4)] == whole
 
 
@@ -315,7 +315,7 @@ def test_what_is_remarkable_about_a_picture_is_told_once_at_the_end(small, out):
         " 4 |   for i in (1 to n) { v += i }\n   |             ^^^^^^\n     hint: the rest of its steps is left out"),
         (f"odd.weft:6:1: warning: g of display is not a number at {share}{where} [not-a-number]\n"
         " 6 | display(long(me@x * 20000) * 0.001, sqrt(me@x - 2), 1)\n   | ^^^^^^^\n"
-        "     hint: look for 0/0, or a root or logarithm of what is below 0"),
+        "     hint: look for 0/0, or a root or logarithm of a negative number"),
         "3 warnings\n",
     ]
 

@@ -98,7 +98,7 @@ def test_opengl_takes_over_from_a_card(graphics: Graphics, patch: Path) -> None:
     ("broken", "told"),
     [
         ("native", ["visual/display runs on vector, not native: ", "audio/audio runs on vector, not native: "]),
-        ("better", ["audio/audio stays with the code that it has: "]),
+        ("better", ["audio/audio keeps its present code: "]),
     ],
 )
 def test_what_cannot_become_machine_code_plays_on_the_next_machine(

@@ -101,7 +101,7 @@ def test_a_patch_that_starts_broken_plays_once_it_is_mended(patch: Path) -> None
     patch.write_text("display(me@x")
     with Performance(patch, "--headless") as performance:
         performance.wait_for("error")
-        performance.wait_for_words("mend the file and save it")
+        performance.wait_for_words("fix the file and save it")
         performance.save(COUNTING)
         performance.wait_for("swap")
         performance.wait_for("compute")

@@ -121,7 +121,7 @@ def test_it_plays_in_the_terminal_also_where_there_is_no_display(patch: Path, op
         tty.until(lambda: tty.events("compute")[-1]["values"] == [40, round(40 * 180 / 320)])
         patch.write_text(BLUE.replace("0, 0, 1", "1, 0, 0"))
         tty.until(middle_is(tty, "ff0000"))
-        tty.until(lambda: "swapped in" in tty.text)
+        tty.until(lambda: "updated in" in tty.text)
         tty.type("\x1b")
         assert tty.ended() == 0
 
@@ -160,7 +160,7 @@ def test_keys_steer_the_tool_or_belong_to_the_patch(patch: Path) -> None:
         tty.type(" ")
         tty.until(lambda: "paused" in tty.text)
         tty.type(" ")
-        tty.until(lambda: "goes on" in tty.text)
+        tty.until(lambda: "resumed" in tty.text)
         tty.type("s")
         tty.until((patch.parent / "patch-001.png").exists)
 

@@ -189,7 +189,7 @@ def test_at_the_start_it_is_said_what_else_is_waited_for(
 ) -> None:
     monkeypatch.setenv("WEFT_STUBBORN_DRIVER", "1")
     with Performance(patch, *stubborn) as performance:
-        performance.wait_for_words("weft: waiting for drivers, to learn what can draw and play here\n")
+        performance.wait_for_words("weft: waiting for drivers, to find out what can draw and play here\n")
         performance.process.send_signal(signal.SIGINT)
         assert performance.ended() == 130
 

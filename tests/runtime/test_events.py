@@ -117,7 +117,7 @@ def test_a_reader_that_stops_reading_keeps_nobody_waiting() -> None:
     log.close()
     os.close(reading)
     os.close(writing)
-    assert warnings == [f"no more events are written to /dev/fd/{writing}: nobody reads them"]
+    assert warnings == [f"no more events are written to /dev/fd/{writing}: nothing reads them"]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")

@@ -312,7 +312,7 @@ def test_the_last_picture_stands_and_all_else_goes_on() -> None:
     assert counted(loader, 8) == [(min(number, 3) * 4, float(number)) for number in range(1, 9)]
     (change,) = loader.assignment.changes()
     assert (change.context, change.origin, change.target) == ("visual", "card_visual", None)
-    assert str(change) == "visual stands still, nothing is left to go on with: somebody pulled the plug"
+    assert str(change) == "visual stops, since no backend is left: somebody pulled the plug"
 
 
 def test_a_text_that_comes_when_nothing_is_left_goes_without() -> None:
@@ -341,7 +341,7 @@ def test_a_backend_that_fails_to_make_a_subgraph_ready_is_passed_over(
         assert (running(loader, loaded), told) == ("card_visual", [])
         return
     assert running(loader, loaded) == "native"
-    words = "it could not be made ready there (KeyError: 'loop'), which is a bug in that backend"
+    words = "it could not be loaded there (KeyError: 'loop'), which is a bug in that backend"
     assert told == [f"visual/display runs on native, not card_visual: {words}"]
     assert play(loader, loaded, range(3)) == counted(staged("native"), 3)
 

@@ -76,7 +76,7 @@ def test_a_session_keeps_no_more_after_many_saves_than_after_some(tmp_path: Path
     player = Player(path, rounds=REMEMBERED * 5 // 4 + 10)
 
     def say(line: str) -> None:
-        player.answered += line.startswith(("swapped in", "the last good version"))
+        player.answered += line.startswith(("updated in", "the last good version"))
 
     session = Session(path, Compiler.of(Setup(str(path))), EventLog(None), Inputs(), lambda diagnostics: None, say)
     player.session = session

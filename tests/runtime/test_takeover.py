@@ -52,14 +52,14 @@ def test_the_command_line_has_its_way_over_the_patch() -> None:
     made = compiled("#quantize 4\n#fade 2\ndisplay(1)\n")
     assert TransitionPolicy(quantize=1).moment(made, 0.6, 60) == 1
     assert TransitionPolicy(quantize=0).moment(made, 0.6, 60) is None
-    assert TransitionPolicy(fade=0.5).fade_of(made) == TransitionPolicy(fade=0.5).asked_fade(made) == 0.5
+    assert TransitionPolicy(fade=0.5).fade_of(made) == TransitionPolicy(fade=0.5).requested_fade(made) == 0.5
     assert TransitionPolicy(fade=0).fade_of(made) == 0
 
 
 def test_sounds_fade_a_little_where_nobody_asks() -> None:
     made = compiled("display(1)\n")
     assert TransitionPolicy().fade_of(made) == pytest.approx(0.03)
-    assert TransitionPolicy().asked_fade(made) is None
+    assert TransitionPolicy().requested_fade(made) is None
     assert TransitionPolicy().fade_of(compiled("#fade 2\ndisplay(1)\n")) == 2
 
 

@@ -117,7 +117,7 @@ def test_a_sound_that_fails_gives_way_to_the_one_before(
             performance.wait_for("swap")
             problem = performance.wait_for("error")
             told = len(performance.events)
-            performance.wait_for_words("the version before goes on")
+            performance.wait_for_words("the previous version goes on")
             eventually(lambda: [e for e in performance.events[told:] if e["event"] == "compute"], "a picture")
             eventually(lambda: performance.events[-1]["event"] == "compute", "a picture")
             last = performance.events[-1]

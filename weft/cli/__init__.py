@@ -24,18 +24,17 @@ if TYPE_CHECKING:
 
 
 class _Command(NamedTuple):
-    """A command: the module whose `command` it is, and what the list of commands says about it."""
+    """The module that holds a command, and its line in the list of commands."""
 
     module: str
     summary: str
     ahead: str | None = None
-    """What is started for it as a child before it is imported, which takes a while; handed over as the object of its
-    context."""
+    """The child process to start before the module is imported, which takes a while; the context's object."""
 
 
 COMMANDS: Mapping[str, _Command] = MappingProxyType(
     {
-        "run": _Command("weft.cli.run", "Play a patch in a window, and play on with every save.", ahead=SERVER),
+        "run": _Command("weft.cli.run", "Play a patch in a window, and update it with every save.", ahead=SERVER),
         "new": _Command("weft.cli.new", "Write a patch to begin with."),
         "examples": _Command("weft.cli.examples", "List the patches that come with weft, play one, or copy it."),
         "help": _Command("weft.cli.help", "Say what a name means, and show an example."),
@@ -46,13 +45,13 @@ COMMANDS: Mapping[str, _Command] = MappingProxyType(
         "bench": _Command("weft.cli.bench", "Measure every backend on this machine."),
         "graph": _Command("weft.cli.graph", "Show the render graph of a patch."),
         "devices": _Command("weft.cli.devices", "List the backends, their devices, and what a patch would use."),
-        "completion": _Command("weft.cli.completion", "Print what makes a shell complete weft's commands and names."),
+        "completion": _Command("weft.cli.completion", "Print a script that lets a shell complete names."),
     }
 )
 
 
 class _LazyGroup(click.Group):
-    """Knows its commands by the table, and imports only the one that is called."""
+    """Takes its commands from the table, and imports only the one that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -66,9 +65,13 @@ class _LazyGroup(click.Group):
         command = importlib.import_module(entry.module).command
         assert isinstance(command, click.Command)
         if signal.getsignal(signal.SIGINT) is interrupted:
-            # From now on, there is something to leave in order.
+            # From now on, there is something to clean up.
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        return _completing(command) if ctx.resilient_parsing else command
+        if not ctx.resilient_parsing:
+            return command
+        from weft.cli.completion import completing  # only where a shell asks
+
+        return completing(command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -92,18 +95,12 @@ class _LazyGroup(click.Group):
 
 
 def _start_ahead(ctx: click.Context, entry: str) -> None:
-    from weft.child import Child  # only where one is wanted
+    from weft.child import Child  # only for a command that needs one
 
-    with suppress(OSError):  # it is tried again when it is needed
+    with suppress(OSError):  # the command tries again when it needs the process
         root = ctx.find_root()
         root.obj = Child(entry)
         root.call_on_close(root.obj.end)
-
-
-def _completing(command: click.Command) -> click.Command:
-    from weft.cli.completion import completing  # only where a shell asks
-
-    return completing(command)
 
 
 @click.group(cls=_LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -116,20 +113,23 @@ def commands(ctx: click.Context) -> None:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Runs a command line (that of the process if none is given), and gives its exit code."""
+    """Runs a command line (that of the process if none is given), and returns its exit code."""
     _open_streams()
     try:
-        return _ended(args)
+        return _run_and_report(args)
     except BrokenPipeError:
-        return _reader_left()
+        # The program that read stdout has ended (`weft … | head`), as it may.
+        _discard(sys.stdout)
+        return 0
     except OSError:
-        # Not even stderr takes what was to be said.
+        # Not even stderr can be written.
         _discard(sys.stdout, sys.stderr)
         return MISSING
 
 
-def _ended(args: Sequence[str] | None) -> int:
-    """Runs a command line, says what went wrong, and gives the exit code. Raises OSError where nothing can be said."""
+def _run_and_report(args: Sequence[str] | None) -> int:
+    """Runs a command line, reports its failure, and returns the exit code. Raises OSError if stderr cannot be
+    written."""
     try:
         return _run(args)
     except click.ClickException as failure:
@@ -149,10 +149,11 @@ def _ended(args: Sequence[str] | None) -> int:
         raise
     except Exception as failure:
         if is_out_of_memory(failure):
-            show((told := out_of_memory("this could not be done", failure),))
-            return exit_code_of((told,))
+            diagnostics = (out_of_memory("this could not be done", failure),)
+            show(diagnostics)
+            return exit_code_of(diagnostics)
         if isinstance(failure, OSError) and failure.filename is None:
-            # Files are told of by name where they are written: this is a stream.
+            # The failure of a file has its name: this is a stream.
             _discard(sys.stdout)
             say(f"the output cannot be written: {failure.strerror}")
             return MISSING
@@ -168,23 +169,17 @@ def _run(args: Sequence[str] | None) -> int:
 
         prepare()
     result = commands.main(args=args, prog_name="weft", standalone_mode=False)
-    sys.stdout.flush()  # here, where what goes wrong is still caught
+    sys.stdout.flush()  # here, where a failure is still caught
     return result if isinstance(result, int) else 0
 
 
 def _open_streams() -> None:
-    """A shell may close what a program takes for open (`weft … >&-`): what is written there goes nowhere."""
+    """Replaces streams that the shell has closed (`weft … >&-`): what is written to them is discarded."""
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 -- up to the end of the process
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
-def _reader_left() -> int:
-    """The program that read stdout ended (`weft … | head`), as it may."""
-    _discard(sys.stdout)
-    return 0
-
-
 def _discard(*streams: TextIO) -> None:
-    """What streams still hold goes nowhere: Python would fail on it at exit."""
+    """Discards what streams still hold: Python would fail on it at exit."""
     for stream in streams:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

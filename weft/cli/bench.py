@@ -1,4 +1,4 @@
-"""`weft bench`: what patches cost on every backend of this machine."""
+"""`weft bench`: what patches cost on every backend of this machine, as tables or as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from weft.backends.native.llvm import runs_here
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, contexts_of, read_costs, refused, write_costs
 from weft.cli.console import Missing, output, say
-from weft.cli.patch import SIZE, NumberRange, compile_file, shipped_patches
+from weft.cli.patch import SIZE, NumberRange, compile_file, setting_overrides, shipped_patches
 from weft.codegen.native.target import ISAS, TIERS, Isa
 from weft.errors import WeftError, did_you_mean, error, visible
 from weft.runtime.build import Build
@@ -30,14 +30,12 @@ from weft.runtime.measure import (
     transfers
 )
 
-# The results of `weft bench`, for programs and for people.
-
 _BAR = 20
 
 
 @dataclass(frozen=True)
 class BenchRow:
-    """One line of the results; `compile_ms` leads from the text to a kernel that is loaded."""
+    """One line of the results; `compile_ms` is the time from the text to a loaded kernel."""
 
     patch: str
     compile_ms: float
@@ -83,7 +81,7 @@ def text_to_bytecode(build: Build) -> float:
 def json_of(
     rows: Sequence[BenchRow], routes: Sequence[Transfer], cards: Sequence[Choice], costs: Sequence[MeasuredCosts]
 ) -> dict[str, Any]:
-    """All of it, for programs."""
+    """All results, for programs."""
     devices = [
         {"backend": card.shown, "name": device.name, "driver": device.driver, "software": device.software}
         for card in cards
@@ -112,7 +110,7 @@ def print_tables(
     cards: Sequence[Choice],
     costs: Sequence[MeasuredCosts],
 ) -> None:
-    """All of it, for people."""
+    """All results, for people."""
     facts = machine()
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(f"{facts['processor']} · {facts['simd']} · {facts['cores']} cores · Python {facts['python']}")
@@ -134,7 +132,7 @@ def _rounded(value: float) -> float:
 
 
 def _route_table(routes: Sequence[Transfer]) -> Table:
-    """What values cost on their way, beside what is said of machines whose processor and card share their memory."""
+    """What moving values costs here, and what it is claimed to cost where processor and card share their memory."""
     table = Table(box=None, pad_edge=False)
     for title in ("from", "to", "by"):
         table.add_column(title, no_wrap=True)
@@ -153,11 +151,11 @@ def _microseconds(took: float | None) -> str:
 
 
 def _cost_table(costs: Sequence[MeasuredCosts]) -> Table:
-    """What a choice goes by, beside what was measured."""
+    """The measured costs, and those that the choice of a backend assumes."""
     table = Table(box=None, pad_edge=False)
     for title in ("device", "cost of"):
         table.add_column(title, no_wrap=True)
-    for title in ("ns, measured", "ns, as the choice has it"):
+    for title in ("ns, measured", "ns, as assumed"):
         table.add_column(title, justify="right", no_wrap=True)
     for each in costs:
         for name, measured, believed in each.lines():
@@ -192,7 +190,7 @@ def _speed(row: BenchRow) -> str:
 
 
 def _bar(share: float) -> str:
-    """A bar that is full where the whole budget is used up."""
+    """A bar that is full when the whole budget is used."""
     filled = min(_BAR, round(share * _BAR))
     words = f"{share:.1%}" if share < 10 else f"{share:,.0f} × "
     return f"{'█' * filled}{'·' * (_BAR - filled)} {words.rstrip()}"
@@ -202,16 +200,16 @@ def _bar(share: float) -> str:
 _EXECUTORS = tuple(EXECUTORS)[::-1]
 _COMPILES = 3
 
-# What was measured for fewer seconds than this is not kept: choices should not go by chance.
+# Measurements shorter than this, in seconds, are not kept: chance should not choose.
 _LONG_ENOUGH = 0.2
 
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What is measured: ways to execute on the CPU, and other devices. `settings` override those of the patches."""
+    """What to measure: executors of the CPU, and other devices. `settings` override those of the patches."""
 
     registry: Registry
-    settings: Mapping[str, float] | None
+    settings: Mapping[str, float]
     ways: tuple[ExecutorConfig, ...]
     cards: tuple[Choice, ...]
 
@@ -219,11 +217,11 @@ class _Wanted:
 @click.command("bench")
 @click.argument("patches", nargs=-1, type=click.Path(), metavar="[FILE]…")
 @click.option("--backends", metavar="NAMES", default="", help=f"Which to measure: {', '.join(_EXECUTORS)}, or those of "
-              "graphics cards, such as gl; default: all that there are.")
+              "graphics cards, such as gl; default: all.")
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
 @click.option("--seconds", type=NumberRange(0), default=1.0, show_default=True, help="For each measurement.")
-@click.option("--threads", type=click.IntRange(1), metavar="N", help="At most so many threads; default: all cores.")
-@click.option("--isa", "isas", metavar="NAMES", default="", help="Machine code also for these families of processors: "
+@click.option("--threads", type=click.IntRange(1), metavar="N", help="At most N threads; default: all cores.")
+@click.option("--isa", "isas", metavar="NAMES", default="", help="Machine code for these families of processors too: "
               f"{', '.join(ISAS)}.")
 @click.option("--json", "as_json", is_flag=True, help="The results as JSON on stdout.")
 def command(
@@ -235,9 +233,9 @@ def command(
     isas: str,
     as_json: bool,
 ) -> None:
-    """Measure FILEs (by default those in patches/bench) on every backend, with one thread and with several, and what a
-    value costs on its way from one device to another."""
-    settings = {"width": float(size[0]), "height": float(size[1])} if size else None
+    """Measure FILEs (by default those in patches/bench) on every backend, with one thread and with several, and the
+    cost of moving values between devices."""
+    settings = setting_overrides(size)
     registry, names = load_registry(), _names(backends)
     ways = (*_ways([name for name in _EXECUTORS if name in names or not names], threads or cores()),
             *_ways_of_isas(_names(isas)))  # fmt: skip
@@ -255,18 +253,18 @@ def command(
 
 
 def _keep(costs: Sequence[MeasuredCosts]) -> None:
-    """Has choices go by what was measured, from now on."""
+    """Stores what was measured, for later choices of a backend."""
     try:
         paths = {write_costs(each.card.backend.name, each.card.device, each.measured) for each in costs}
     except OSError as failure:
-        say(f"what was measured cannot be kept: {failure}")
+        say(f"the measured costs cannot be kept: {failure}")
         return
     for path in paths:
-        say(f"what is worth the way to a graphics card is chosen by these figures from now on, in {path}")
+        say(f"from now on, these costs decide what is worth running on a graphics card: {path}")
 
 
-def _compiled(file: str, settings: Mapping[str, float] | None) -> Build:
-    """FILE, compiled; of several times the fastest, since the first one also prepares the grammar."""
+def _compiled(file: str, settings: Mapping[str, float]) -> Build:
+    """FILE, compiled; the fastest of several builds, since the first one also prepares the grammar."""
     builds = [compile_file(file, settings=settings) for _ in range(_COMPILES)]
     return min(builds, key=text_to_bytecode)
 
@@ -283,8 +281,8 @@ def _names(listed: str) -> list[str]:
 
 
 def _cards(registry: Registry, names: Sequence[str]) -> tuple[Choice, ...]:
-    """The devices besides the CPU of these names; all that there are where there are none. Raises WeftError for a name
-    that means nothing here."""
+    """The devices of these names, without the CPU; all devices if there are no names. Raises WeftError for an unknown
+    name, and for a device that is not available."""
     others = [name for name in names if name not in EXECUTORS]
     if names and not others:
         return ()
@@ -304,8 +302,8 @@ def _cards(registry: Registry, names: Sequence[str]) -> tuple[Choice, ...]:
 
 
 def _families(problems: Mapping[str, str]) -> dict[str, str]:
-    """What is wrong with backends, by the first word of their names: the same device of several contexts is told of
-    once."""
+    """The problems of backends by the first word of their names, so that a device that serves several contexts is
+    reported once."""
     found: dict[str, str] = {}
     for name, problem in problems.items():
         found.setdefault(name.partition("_")[0], problem)
@@ -313,12 +311,12 @@ def _families(problems: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_called(backend: str, name: str) -> bool:
-    """Whether a name means a backend, or the family that it is of."""
+    """Whether a name is that of a backend, or of its family."""
     return name == backend or backend.startswith(f"{name}_")
 
 
 def _ways(executors: Sequence[str], threads: int) -> Iterator[ExecutorConfig]:
-    """The ways to execute on the CPU that are measured: with one thread and with several, machine code at each tier."""
+    """The executors of the CPU to measure: with one thread and with several, machine code at each tier."""
     for name in executors:
         problem = executor_problem(name)
         if problem is not None:
@@ -335,7 +333,7 @@ def _ways_of_isas(isas: Sequence[str]) -> Iterator[ExecutorConfig]:
 
 
 def _isa(name: str) -> Isa:
-    """A family of processors that this machine can stand for."""
+    """A family of processors whose code this machine runs. Raises UsageError or Missing for others."""
     if name not in ISAS:
         raise click.UsageError(f'there is no code for "{name}" ({did_you_mean(name, ISAS) or ", ".join(ISAS)})')
     problem = executor_problem(NativeExecutor.name)
@@ -351,7 +349,7 @@ def _measured(file: str, build: Build, wanted: _Wanted, seconds: float) -> Itera
     for context in contexts(build):
         for way in wanted.ways:
             if _is_for(way, build, context):
-                _tell(f"{name} · {context} · {way.text}")
+                _show_progress(f"{name} · {context} · {way.text}")
                 cost = measure(build, context, way, seconds)
                 if cost is not None:
                     for line in cost.refused:
@@ -359,7 +357,7 @@ def _measured(file: str, build: Build, wanted: _Wanted, seconds: float) -> Itera
                     yield BenchRow(name, compile_ms + cost.load_ms, cost)
         for card in wanted.cards:
             if card.context == context:
-                _tell(f"{name} · {context} · {card.shown}")
+                _show_progress(f"{name} · {context} · {card.shown}")
                 cost = _on_card(file, _compiled_for(card, file, build, wanted), card, seconds)
                 if cost is not None:
                     yield BenchRow(name, compile_ms + cost.load_ms, cost)
@@ -380,7 +378,7 @@ def _compiled_for(card: Choice, file: str, build: Build, wanted: _Wanted) -> Bui
 
 
 def _on_card(file: str, build: Build, card: Choice, seconds: float) -> Cost | None:
-    """None also for what the card cannot take, which is said."""
+    """None also for a patch that the card cannot run, which is reported."""
     try:
         return measure_card(build, card, seconds)
     except WeftError as failure:
@@ -388,6 +386,6 @@ def _on_card(file: str, build: Build, card: Choice, seconds: float) -> Cost | No
         return None
 
 
-def _tell(line: str) -> None:
+def _show_progress(line: str) -> None:
     if sys.stderr.isatty():
         click.echo(visible(line), err=True)

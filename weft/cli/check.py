@@ -14,7 +14,7 @@ from weft.plugins import context_table
 from weft.runtime.forecast import check
 from weft.syntax.includes import open_source, stdin_source
 
-# What stands for the standard input where a file is named.
+# As the name of a file: the standard input.
 _STDIN = "-"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import click
 
@@ -28,18 +29,10 @@ from weft.syntax.ast import dump
 
 @dataclass(frozen=True, slots=True)
 class _CompiledPatch:
-    """A patch with the subgraphs that are asked for."""
+    """A patch, and the subgraphs to show."""
 
     build: Build
     units: tuple[Unit, ...]
-
-
-def _ast(compiled: _CompiledPatch) -> str:
-    return dump(compiled.build.program)
-
-
-def _graph(compiled: _CompiledPatch) -> str:
-    return graph_text(compiled.build.graph)
 
 
 def _ir(compiled: _CompiledPatch) -> str:
@@ -57,16 +50,8 @@ def _bytecode(compiled: _CompiledPatch) -> str:
     return "\n".join(disassemble(kernel, shape) for unit in compiled.units for kernel in unit.kernels)
 
 
-def _llvm(compiled: _CompiledPatch) -> str:
-    return "\n".join(listing.llvm for listing in _listings(compiled))
-
-
-def _asm(compiled: _CompiledPatch) -> str:
-    return "\n".join(listing.assembly() for listing in _listings(compiled))
-
-
 def _listings(compiled: _CompiledPatch) -> Iterator[Listing]:
-    """What becomes of each subgraph's kernel as machine code."""
+    """The machine code of each subgraph's kernel. Raises Missing if this machine cannot make any."""
     problem = executor_problem(NativeExecutor.name)
     if problem is not None:
         raise Missing(f"there is no machine code: {problem}")
@@ -79,7 +64,7 @@ def _listings(compiled: _CompiledPatch) -> Iterator[Listing]:
 
 
 def _glsl(compiled: _CompiledPatch) -> str:
-    """All shaders as one text, which compiles as it stands."""
+    """All shaders as one text that compiles unchanged."""
     found = _shaders(compiled, glsl.over_picture, glsl.points)
     if len(found.shaders) > 1:
         macros = glsl.macro_names(found.kernels)
@@ -96,7 +81,7 @@ def _glsl(compiled: _CompiledPatch) -> str:
 
 
 def _glsl_files(compiled: _CompiledPatch) -> Mapping[str, str]:
-    """Each of several shaders as a text of its own, in the version that it needs, by the name of its kernel."""
+    """Each of several shaders as its own text, in the version that it needs, by the name of its kernel."""
     found = _shaders(compiled, glsl.over_picture, glsl.points)
     if len(found.shaders) < 2:
         return {}
@@ -105,7 +90,7 @@ def _glsl_files(compiled: _CompiledPatch) -> Mapping[str, str]:
 
 
 def _msl(compiled: _CompiledPatch) -> str:
-    """All kernels as one file, which compiles as it stands."""
+    """All kernels as one file that compiles unchanged."""
     found = _shaders(compiled, msl.pixels, msl.points)
     texts = [shader.text for shader in found.shaders.values()]
     if len(texts) > 1:
@@ -121,8 +106,7 @@ def _msl(compiled: _CompiledPatch) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Shaders:
-    """The kernels that become programs for graphics cards, the programs by the kernels' names, and a comment for each
-    of the others."""
+    """The kernels that have become shaders, the shaders by the kernels' names, and a comment for each other kernel."""
 
     kernels: tuple[Kernel, ...]
     shaders: Mapping[str, Shader]
@@ -132,7 +116,6 @@ class _Shaders:
 def _shaders(
     compiled: _CompiledPatch, over_pixels: Callable[[Kernel, bool], Shader], over_points: Callable[[Kernel], Shader]
 ) -> _Shaders:
-    """All kernels as programs for graphics cards."""
     kernels: list[Kernel] = []
     shaders: dict[str, Shader] = {}
     remarks: list[str] = []
@@ -149,22 +132,37 @@ def _shaders(
     return _Shaders(tuple(kernels), shaders, tuple(remarks))
 
 
-_STAGES: Mapping[str, Callable[[_CompiledPatch], str]] = MappingProxyType({
-    "ast": _ast, "graph": _graph, "ir": _ir, "bytecode": _bytecode, "llvm": _llvm, "asm": _asm, "msl": _msl,
-    "glsl": _glsl,
-})  # fmt: skip
+class _Stage(NamedTuple):
+    text: Callable[[_CompiledPatch], str]
+    title: str
 
-# As a comment, a reason is one line.
+
+_STAGES: Mapping[str, _Stage] = MappingProxyType(
+    {
+        "ast": _Stage(lambda compiled: dump(compiled.build.program), "syntax tree"),
+        "graph": _Stage(lambda compiled: graph_text(compiled.build.graph), "render graph"),
+        "ir": _Stage(_ir, "intermediate representation"),
+        "bytecode": _Stage(_bytecode, "bytecode"),
+        "llvm": _Stage(lambda compiled: "\n".join(each.llvm for each in _listings(compiled)), "LLVM code"),
+        "asm": _Stage(
+            lambda compiled: "\n".join(each.assembly() for each in _listings(compiled)), "assembly of this processor"
+        ),
+        "msl": _Stage(_msl, "Metal kernels"),
+        "glsl": _Stage(_glsl, "GLSL shaders"),
+    }
+)
+
+# The most characters of a reason: it is a comment on one line.
 _LONGEST_REASON = 1000
 
 _MACHINE_CODE = ("llvm", "asm")
 
 
 def _dump_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds `--dump-NAME` for every stage; `dumps` is the list of those given."""
-    for name in reversed(list(_STAGES)):
-        option = click.option(f"--dump-{name}", "dumps", flag_value=name, multiple=True, help=f"Show the {name}.")
-        command = option(command)
+    """Adds `--dump-NAME` for every stage; `dumps` lists those given."""
+    for name, stage in reversed([*_STAGES.items()]):
+        words = f"Show the {stage.title}."
+        command = click.option(f"--dump-{name}", "dumps", flag_value=name, multiple=True, help=words)(command)
     return command
 
 
@@ -172,9 +170,9 @@ def _dump_options(command: Callable[..., None]) -> Callable[..., None]:
 @FILE
 @_dump_options
 @click.option("--context", metavar="NAME", help="Only the subgraphs of this context.")
-@click.option("-O", "level", type=click.Choice(["0", "1"]), default="1", help="0: leave out what is only for speed.")
+@click.option("-O", "level", type=click.Choice(["0", "1"]), default="1", help="0: leave out optimisations.")
 @click.option("-o", "folder", type=click.Path(path_type=Path), metavar="DIR",
-              help="Write files instead: of all stages, if none is named.")
+              help="Write files instead; of all stages, if none is named.")
 def command(file: str, dumps: tuple[str, ...], context: str | None, level: str, folder: Path | None) -> None:
     """Compile FILE, and show any stage of it."""
     _check_context(context)
@@ -186,13 +184,14 @@ def command(file: str, dumps: tuple[str, ...], context: str | None, level: str, 
     if folder is not None:
         _write(compiled, wanted or _available(), folder, Path(file).stem)
     elif wanted:
-        output("\n".join(_headed(name, compiled, len(wanted) > 1) for name in wanted), end="")
+        heads = len(wanted) > 1
+        output("\n".join(f"// {name}\n" * heads + _STAGES[name].text(compiled) for name in wanted), end="")
     else:
         output("\n".join(_summary(file, compiled)))
 
 
 def _available() -> list[str]:
-    """The stages that this machine has."""
+    """The stages that this machine can show."""
     has_machine_code = executor_problem(NativeExecutor.name) is None
     return [name for name in _STAGES if has_machine_code or name not in _MACHINE_CODE]
 
@@ -204,14 +203,10 @@ def _check_context(context: str | None) -> None:
         raise click.UsageError(f'there is no context "{context}" ({hint})')
 
 
-def _headed(name: str, compiled: _CompiledPatch, with_head: bool) -> str:
-    return f"// {name}\n" * with_head + _STAGES[name](compiled)
-
-
 def _write(compiled: _CompiledPatch, names: list[str], folder: Path, stem: str) -> None:
     make_folder(folder)
     for name in names:
-        texts = {f"{stem}.{name}": _STAGES[name](compiled)}
+        texts = {f"{stem}.{name}": _STAGES[name].text(compiled)}
         if name == "glsl":
             texts |= {f"{stem}.{kernel}.{name}": text for kernel, text in _glsl_files(compiled).items()}
         for file_name, text in texts.items():
@@ -220,7 +215,7 @@ def _write(compiled: _CompiledPatch, names: list[str], folder: Path, stem: str) 
 
 
 def _summary(file: str, compiled: _CompiledPatch) -> list[str]:
-    """What was compiled: the subgraphs, how many values each rate computes, and what it took."""
+    """What was compiled: the subgraphs, the number of values at each rate, and the time it took."""
     build = compiled.build
     lines = [f"{file}: {_count(len(compiled.units), 'subgraph')}"]
     for unit in compiled.units:

@@ -1,6 +1,6 @@
-"""`weft completion`, and what the shells are told while somebody types: commands, options, patches and names.
+"""`weft completion`, and what the shells offer while a command is typed: commands, options, patches and names.
 
-The shells ask by click's own mechanism, the variable _WEFT_COMPLETE.
+The shells ask through click's own mechanism, the variable _WEFT_COMPLETE.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.syntax.scanner import ENDING
 
 VARIABLE = "_WEFT_COMPLETE"
 
-# bash splits words at some signs, such as @ and =, and replaces the last piece alone, which it calls $2.
+# bash splits words at signs such as @ and =, and replaces only the last piece, which it calls $2.
 _BASH = r"""
 %(complete_func)s() {
     local response type value IFS=$'\n'
@@ -41,7 +41,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 
 class _Bash(BashComplete):
-    """As click does it, but for words that bash splits, and folders behind the files."""
+    """click's completion, corrected for words that bash splits, with folders after the files."""
 
     source_template = _BASH.lstrip()
 
@@ -53,7 +53,7 @@ class _Bash(BashComplete):
 
     def format_completion(self, item: CompletionItem[str]) -> str:
         _, word = self.get_completion_args()
-        # Of --backend=ve, click completes the ve.
+        # For --backend=ve, click completes only the ve.
         option, equals, value = word.partition("=") if word.startswith("-") and "=" in word else ("", "", word)
         piece = os.environ.get("COMP_PIECE", "")
         if piece == word:
@@ -92,22 +92,22 @@ def prepare() -> None:
 
 def completing(command: click.Command) -> click.Command:
     """The command, with completion for the values of its parameters."""
-    fuller = copy.copy(command)
-    fuller.params = [_fuller(param) for param in command.params]
-    return fuller
+    completed = copy.copy(command)
+    completed.params = [_completing_param(param) for param in command.params]
+    return completed
 
 
-def _fuller(param: click.Parameter) -> click.Parameter:
+def _completing_param(param: click.Parameter) -> click.Parameter:
     values = _VALUES.get(param.name or "")
     if values is None:
         return param
-    fuller = copy.copy(param)
-    fuller.type = _Completed(values)
-    return fuller
+    completed = copy.copy(param)
+    completed.type = _Completed(values)
+    return completed
 
 
 class _Completed(click.types.UnprocessedParamType):
-    """A type that leaves values as they are, and lists others."""
+    """A type that accepts any value, and lists those that complete it."""
 
     def __init__(self, values: Callable[[str], Iterator[CompletionItem[str]]]) -> None:
         self._values = values
@@ -119,7 +119,7 @@ class _Completed(click.types.UnprocessedParamType):
 
 
 def _patches(incomplete: str) -> Iterator[CompletionItem[str]]:
-    """The patches of the folder that is being typed, and word to the shell that folders will do."""
+    """The patches of the folder that is being typed; the shell is to offer folders too."""
     folder, start = os.path.split(incomplete)
     try:
         names = sorted(os.listdir(os.path.expanduser(folder) or os.curdir))
@@ -161,4 +161,4 @@ _VALUES: Mapping[str, Callable[[str], Iterator[CompletionItem[str]]]] = MappingP
         "context": _contexts,
     }
 )
-"""What can be typed for a parameter of this name, whatever the command."""
+"""What completes a parameter of this name, in any command."""

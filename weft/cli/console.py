@@ -1,4 +1,4 @@
-"""What commands say to people, the codes with which they end, and files that are written whole or not at all."""
+"""What commands print for people, their exit codes, and files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ import click
 
 from weft.errors import Diagnostic, foremost, visible, visible_lines
 
-# How the user calls weft, so that what a message tells to type next works as it stands.
-
 
 def call(*args: str | os.PathLike[str]) -> str:
-    """A command line of weft for the user's shell: `weft run hello.weft`."""
+    """A command line of weft that the user can type as it is: `weft run hello.weft`."""
     return " ".join([_program(), *(shlex.quote(str(arg)) for arg in args)])
 
 
@@ -35,16 +33,14 @@ def _program() -> str:
     return shlex.quote(typed)
 
 
-# What the commands say to people, and the codes with which they end.
-
-# What scripts rely on; see INTERFACES. An error of weft itself is none of the user's, and has a code of its own.
+# The exit codes, which scripts rely on; see INTERFACES. An error of weft itself has a code of its own.
 ERRORS = 1
 USAGE = 2
 MISSING = 3
 INTERNAL = 70
 INTERRUPTED = 130
 
-# Diagnostics that speak of FILE itself or of a device, not of what the patch says.
+# Diagnostics about FILE itself or a device, not about the contents of the patch.
 _MISSING_CODES = frozenset(
     {
         "unreadable-file",
@@ -62,7 +58,7 @@ _MISSING_CODES = frozenset(
     }
 )
 
-# Words on the command line that mean nothing here.
+# Diagnostics about words of the command line.
 _USAGE_CODES = frozenset({"unknown-backend", "unknown-context", "unknown-name", "too-far"})
 
 _COLOURS = {"error": "red", "warning": "yellow"}
@@ -73,29 +69,29 @@ class Missing(Exception):  # noqa: N818 -- named for its exit code
 
 
 def say(message: str) -> None:
-    """One line for people."""
+    """Prints one line for people."""
     click.echo(f"weft: {visible(message)}", err=True)
 
 
 def output(text: str, end: str = "\n") -> None:
-    """What a command was called for, on stdout: as it is for a program, and for a terminal with escapes in the place of
-    what cannot be seen. Raises OSError where it cannot be written."""
+    """Prints the result of a command on stdout: unchanged for a program, and for a terminal with escapes for invisible
+    characters. Raises OSError if it cannot be written."""
     shown = visible_lines(text) if sys.stdout.isatty() else text
-    # A file's name may have bytes that are no text.
+    # The name of a file may hold bytes that are not text.
     click.echo((shown + end).encode(errors="surrogateescape"), nl=False)
 
 
 def show(diagnostics: Iterable[Diagnostic]) -> None:
-    """Diagnostics for people, the foremost if they are many, with a line that counts them; nothing if there are none.
-    """
+    """Prints diagnostics for people, the foremost if they are many, and a line that counts them; nothing if there are
+    none."""
     found = list(diagnostics)
     if not found:
         return
     if len(found) == 1 and found[0].span is None and found[0].severity == "error":
-        # It is about the command, a file or a device, and has no line to show.
+        # It is about the command, a file or a device: there is no line of a patch to show.
         say(found[0].message + (f" ({found[0].hint})" if found[0].hint else ""))
         return
-    colour = _colourful()
+    colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     shown, left_out = foremost(found)
     click.echo("\n\n".join(_painted(d) if colour else d.render() for d in shown), err=True, color=colour)
     only = f"; {len(shown)} of them are shown, and weft check --json lists all" if left_out else ""
@@ -119,10 +115,6 @@ def exit_code_of(diagnostics: Iterable[Diagnostic]) -> int:
     return MISSING if errors <= _MISSING_CODES else ERRORS
 
 
-def _colourful() -> bool:
-    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-
-
 def _painted(diagnostic: Diagnostic) -> str:
     """The text of a diagnostic, with its severity and the carets in the colour of the severity."""
     colour = _COLOURS[diagnostic.severity]
@@ -136,42 +128,38 @@ def _painted(diagnostic: Diagnostic) -> str:
     return "\n".join(lines)
 
 
-# Files that are there as a whole or not at all.
-
 
 @contextmanager
 def replacing_file(path: Path) -> Iterator[Path]:
-    """A file beside `path` to write to, which takes its place when the block ends, and is gone if the block fails.
-
-    Raises Missing if the folder cannot be written to.
-    """
+    """A temporary file in the folder of `path`. It replaces `path` when the block ends, and is deleted if the block
+    fails. Raises Missing if the folder cannot be written to."""
     try:
-        # Of the same ending, which says to a writer what to write.
+        # With the same ending, which tells a writer the format.
         descriptor, name = tempfile.mkstemp(prefix=f".{path.stem[:40]}-", suffix=path.suffix, dir=path.parent)
         os.close(descriptor)
     except OSError as problem:
         raise Missing(f"{path} cannot be written: {problem.strerror}") from problem
-    beside = Path(name)
+    temporary = Path(name)
     try:
-        yield beside
-        # As a file made the usual way would have it; a temporary one is closed to others.
-        os.chmod(beside, 0o666 & ~_umask())
-        os.replace(beside, path)
+        yield temporary
+        # The permissions of an ordinary file; those of a temporary one are closed to others.
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
     except OSError as problem:
         raise Missing(f"{path} cannot be written: {problem.strerror}") from problem
     finally:
         with suppress(FileNotFoundError):
-            beside.unlink()
+            temporary.unlink()
 
 
 def write_file(path: Path, data: bytes) -> None:
     """Writes a file as a whole. Raises Missing if that cannot be done."""
-    with replacing_file(path) as beside:
-        beside.write_bytes(data)
+    with replacing_file(path) as temporary:
+        temporary.write_bytes(data)
 
 
 def make_folder(path: Path) -> None:
-    """A folder, with those above it. Raises Missing if it cannot be made."""
+    """Makes a folder, and those above it. Raises Missing if that cannot be done."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:

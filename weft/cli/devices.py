@@ -47,7 +47,7 @@ class _Placed:
 
 @dataclass(frozen=True)
 class _ContextPlan:
-    """What would run a context, None if nothing can, with the `problem`; for a patch, with its subgraphs."""
+    """What would run a context; None if nothing can, with the `problem`. For a patch, also its subgraphs."""
 
     context: str
     choice: Choice | None
@@ -79,7 +79,7 @@ class _ContextPlan:
 
 @dataclass(frozen=True)
 class _Room:
-    """What a patch needs of the memory of a device, the largest first, and how much is free there; 0: not known."""
+    """What a patch needs in a device's memory, the largest first, and the bytes that are free there; 0: not known."""
 
     device: str
     needs: tuple[Need, ...]
@@ -93,7 +93,7 @@ class _Room:
 @click.argument("file", type=click.Path(), required=False)
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON on stdout.")
 def command(file: str | None, as_json: bool) -> None:
-    """List every backend with its devices, what would run each context (of FILE, if it is given), and what sounds."""
+    """List every backend with its devices, what would run each context (of FILE, if given), and the sound devices."""
     registry = load_registry()
     show(registry.problems)
     choices = choose(registry, [spec.name for spec in registry.contexts], None, os.environ.get("WEFT_BACKEND"))
@@ -115,7 +115,7 @@ def command(file: str | None, as_json: bool) -> None:
 
 
 def _plans(registry: Registry, loader: ProgramLoader, build: Build | None) -> Iterator[_ContextPlan]:
-    """What would run the contexts; those that a patch uses, if there is one."""
+    """What would run each context; with a patch, only the contexts that it uses."""
     placed = _placed(loader, build) if build is not None else {}
     used = {unit.subgraph.context for unit in build.units} if build is not None else None
     for spec in registry.contexts:

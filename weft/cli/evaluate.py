@@ -1,4 +1,4 @@
-"""`weft eval`: the values of a strand."""
+"""`weft eval`: the values of a strand, and the places that `--at` gives."""
 
 from __future__ import annotations
 
@@ -32,9 +32,8 @@ from weft.runtime.findings import loop_stopped
 from weft.runtime.offline import initial_inputs
 from weft.syntax.includes import open_source
 
-# What `--at` says: coordinates, from which the others follow, values from outside, and axes of caches.
-
-# Coarse before fine: each shifts the time by the difference, so that a beat is found within the measure given.
+# The order in which `--at` applies coordinates, coarse before fine: each shifts the time by the difference, so that a
+# beat is found within the given measure.
 _ORDER = ("x", "y", "px", "py", "channel", "abstime", "time", "absframe", "frame", "abssample", "sample",
           "measure", "beat", "measurephase", "beatphase")  # fmt: skip
 
@@ -60,7 +59,7 @@ class QueryPlace:
 
 
 def read_place(text: str, patch: Patch) -> QueryPlace:
-    """The place that a text like `x=0.5,time=1,mouse@x=0.3,h@k=2` gives; what it leaves open has its usual value.
+    """The place that a text like `x=0.5,time=1,mouse@x=0.3,h@k=2` gives; the rest has its usual value.
 
     Raises click.UsageError for a name that the patch does not know, and for coordinates that exclude each other.
     """
@@ -99,7 +98,7 @@ def _numbers(text: str) -> dict[str, float]:
 
 
 def _kinds(patch: Patch) -> dict[str, _Kind]:
-    """Every name that may be given, with what it is."""
+    """Every name that may be given, and its kind."""
     axes = [f"{i.name}@{axis}" for i in patch.instances.values() for axis in i.axes]
     return {
         **dict.fromkeys(axes, "axis"),
@@ -131,7 +130,7 @@ class _Floats:
         return self._settings[name]
 
     def call(self, value: float, name: str, local: bool) -> None:
-        """Numbers bear no names."""
+        """Does nothing: numbers have no names."""
 
 
 def _environment(settings: Mapping[str, float], own: Coordinates[float]) -> Environment[float]:
@@ -139,7 +138,7 @@ def _environment(settings: Mapping[str, float], own: Coordinates[float]) -> Envi
 
 
 def _coordinates(given: Mapping[str, float], settings: Mapping[str, float]) -> Coordinates[float]:
-    """The base coordinates at which everything that is given holds."""
+    """The base coordinates at which all given coordinates hold. Raises UsageError if there are none."""
     at = Coordinates(0.5, 0.5, 0.0, 0.0)
     for name in sorted(given, key=_ORDER.index):
         env = _environment(settings, at)
@@ -160,14 +159,14 @@ def _agrees(found: float, wanted: float) -> bool:
     return found == wanted or not math.isfinite(wanted) or abs(found - wanted) <= _TOLERANCE * max(1.0, abs(wanted))
 
 
-# More elements than the reference machine gets through in about a second.
+# The elements that the reference machine evaluates in about a second.
 _PATIENCE = 50_000
 _MOST = 1 << 26
 
 
 @dataclass(frozen=True)
 class _Query:
-    """What is asked for: values at places, over a grid (width, height), or as samples."""
+    """The values to compute: at places, over a grid (width, height), or as samples."""
 
     strand: str
     places: Sequence[str]
@@ -194,11 +193,11 @@ class _QueryResult:
 @click.option("--at", "places", multiple=True, metavar="NAME=V,…",
               help="Coordinates, parameters, mouse@…, key@… and cache axes; repeat it for more places.")
 @click.option("--grid", type=SIZE, metavar="WxH", help="Over a picture of this size.")
-@click.option("--samples", type=click.IntRange(1, _MOST), help="So many samples of sound from the time of --at on.")
-@click.option("--ticks", type=click.IntRange(0), default=0, help="Advance state so many ticks before.")
-@click.option("--backend", metavar="NAME", help="vm, vector, native, or any that draws, such as gl; by default vm, but "
-              "vector where that is slow.")
-@click.option("--trace", is_flag=True, help="Every instruction and the stack behind it (vm only).")
+@click.option("--samples", type=click.IntRange(1, _MOST), help="Samples of sound, from the time of --at.")
+@click.option("--ticks", type=click.IntRange(0), default=0, help="Advance state by this many ticks first.")
+@click.option("--backend", metavar="NAME", help="vm, vector, native, or any that draws, such as gl; default: vm, or "
+              "vector where vm would be slow.")
+@click.option("--trace", is_flag=True, help="Every instruction and the stack after it (vm only).")
 @click.option("--json", "as_json", is_flag=True, help="The values as JSON on stdout.")
 def command(
     file: str,
@@ -227,11 +226,11 @@ def command(
 
 
 def _check(query: _Query) -> None:
-    """Raises for options that exclude each other, and for backends that this version lacks."""
+    """Raises UsageError for options that exclude each other, and Missing for a backend that is not available."""
     if query.backend is not None and query.backend in EXECUTORS:
         problem = executor_problem(query.backend)
         if problem is not None:
-            raise Missing(f"{query.backend} cannot be had: {problem}")
+            raise Missing(f"{query.backend} is not available: {problem}")
     if query.grid and query.samples:
         raise click.UsageError("--grid and --samples exclude each other")
     if (query.grid or query.samples) and len(query.places) > 1:
@@ -243,7 +242,7 @@ def _check(query: _Query) -> None:
 
 
 class _QueryRunner:
-    """Answers one query."""
+    """Computes the values of one query."""
 
     def __init__(self, source: Source, query: _Query) -> None:
         self._source = source
@@ -252,7 +251,7 @@ class _QueryRunner:
         self._backend = query.backend or "vm"
         self._device = _device(query.backend)
         self._executors: list[Executor] = []
-        self._told_of_loops = False
+        self._reported_loops = False
         self._evaluations: dict[tuple[tuple[str, float], ...], Evaluation | DeviceEvaluation] = {}
 
     def answer(self) -> _QueryResult:
@@ -288,8 +287,8 @@ class _QueryRunner:
     def _evaluation(
         self, patch: Patch, ref: StrandRef, place: QueryPlace, elements: Callable[[bool], int]
     ) -> Evaluation | DeviceEvaluation:
-        """The strand, compiled for the axes of a place. `elements` says how many a tick has, given whether the strand
-        remembers pictures."""
+        """The strand, compiled for the axes of a place. `elements` gives the number of elements in a tick, for a strand
+        that remembers pictures or one that does not."""
         axes = tuple(place.axes.items())
         if axes not in self._evaluations:
             unit = self._compiled(patch, ref, place)
@@ -307,14 +306,14 @@ class _QueryRunner:
         return Evaluation(unit, patch.settings, self._executor(), last, self._loop_stopped(unit))
 
     def _loop_stopped(self, unit: Unit) -> Callable[[], None]:
-        """What tells that a loop of the strand met its limit, once for a query."""
+        """Reports that a loop of the strand reached its limit, once for a query."""
 
-        def tell() -> None:
-            if not self._told_of_loops:
-                self._told_of_loops = True
+        def report() -> None:
+            if not self._reported_loops:
+                self._reported_loops = True
                 show([loop_stopped(self._query.strand, unit.loops)])
 
-        return tell
+        return report
 
     def _compiled(self, patch: Patch, ref: StrandRef, place: QueryPlace) -> Unit:
         consumer = "audio" if self._query.samples else "display"
@@ -331,7 +330,7 @@ class _QueryRunner:
 
     @property
     def refusals(self) -> list[str]:
-        """What was evaluated elsewhere than it should have been, and why."""
+        """What ran on another executor than the chosen one, and why."""
         lines = (str(refusal) for executor in self._executors for refusal in executor.refusals.take())
         return list(dict.fromkeys(lines))
 
@@ -343,7 +342,8 @@ class _QueryRunner:
 
 
 def _device(name: str | None) -> Choice | None:
-    """What evaluates where it is none of the executors. Raises WeftError if it cannot be had, or does not draw."""
+    """The device of a backend that is not an executor of the CPU. Raises WeftError if it is not available or does not
+    draw."""
     if name is None or name in EXECUTORS:
         return None
     return choose(load_registry(), [VISUAL.name], f"{VISUAL.name}={name}")[VISUAL.name]
@@ -361,7 +361,7 @@ def _moment(place: QueryPlace) -> Moment:
 
 
 def _table(answer: _QueryResult) -> str:
-    """A value a line; a grid has a line for each of its rows."""
+    """One value a line; for a grid, one row a line."""
     width = answer.shape[-1] if len(answer.shape) > 1 else 1
     texts = [f"{value:.9g}" for value in answer.values]
     return "\n".join(" ".join(texts[at : at + width]) for at in range(0, len(texts), width))

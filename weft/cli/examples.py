@@ -22,12 +22,12 @@ from weft.syntax.docs import first_sentence, opening_line
 from weft.syntax.includes import open_source
 from weft.syntax.scanner import ENDING
 
-# What these folders hold is there to be measured and to be included, not to be looked at.
+# Folders of patches that are measured or included, not played.
 _NOT_TO_PLAY = ("bench", "lib")
 
 
 def shipped() -> Mapping[str, Path]:
-    """The patches to play, by name, in the order of the names. Raises Missing if none are installed."""
+    """The patches to play by name, in alphabetical order. Raises Missing if none are installed."""
     folder = shipped_patches()
     paths = [path.relative_to(folder) for path in folder.rglob("*" + ENDING)]
     return {p.with_suffix("").as_posix(): folder / p for p in sorted(paths) if p.parts[0] not in _NOT_TO_PLAY}
@@ -45,8 +45,8 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 @click.command("examples")
 @click.argument("name", required=False, shell_complete=_complete)
 @click.option("--copy", is_flag=False, flag_value="", metavar="[FILE]",
-              help="Copy it instead, with all that it reads; without FILE, here and under its own name.")  # fmt: skip
-@click.option("--path", "show_path", is_flag=True, help="Say where its file lies instead.")
+              help="Copy it and the files that it reads instead; without FILE, here, under its own name.")  # fmt: skip
+@click.option("--path", "show_path", is_flag=True, help="Print the path of its file instead.")
 @click.pass_context
 def command(ctx: click.Context, name: str | None, copy: str | None, show_path: bool) -> int:
     """Play the example NAME; without NAME, list the patches that come with weft."""
@@ -72,7 +72,7 @@ def command(ctx: click.Context, name: str | None, copy: str | None, show_path: b
 
 def _listed(patches: Mapping[str, Path]) -> Iterator[str]:
     column = max(map(len, patches), default=0)
-    line = width() if sys.stdout.isatty() else sys.maxsize  # a program that reads this finds a patch a line
+    line = width() if sys.stdout.isatty() else sys.maxsize  # a program that reads this finds one patch a line
     for name, path in patches.items():
         yield from textwrap.wrap(
             visible(headline(path)), line, initial_indent=f"{name:{column}}  ", subsequent_indent=" " * (column + 2)
@@ -93,13 +93,13 @@ def _play(ctx: click.Context, path: Path) -> int:
 
 
 def _shortest(path: Path) -> str:
-    """The path from here if it lies below, else the whole one."""
+    """The path relative to the current folder if that contains it, else the absolute one."""
     here = os.path.relpath(path)
     return str(path) if here.startswith(os.pardir) else here
 
 
 def _copy(path: Path, target: Path) -> None:
-    """Copies a patch and the files that it reads, which then lie about it as they do here. Raises Missing if that would
+    """Copies a patch and the files that it reads, which keep their places relative to it. Raises Missing if that would
     overwrite a file."""
     from weft.runtime.build import analyse  # the compiler, which a list does not need
 
@@ -112,11 +112,11 @@ def _copy(path: Path, target: Path) -> None:
             contents[place] = data
         elif not place.is_file() or place.read_bytes() != data:
             raise Missing(f"{place} is there already, and is another file (copy into a folder of its own)")
-    for place in reversed(contents):  # the patch last: it is never there without what it reads
+    for place in reversed(contents):  # the patch last: it never exists without what it reads
         make_folder(place.parent)
         write_file(place, contents[place])
     read = [str(place) for place in contents if place != target]
-    beside = f", with {', '.join(read)}" if read else ""
-    output(visible_lines(f"{target} is copied{beside}. Now play it:\n\n    {call('run', target)}\n"))
+    others = f", with {', '.join(read)}" if read else ""
+    output(visible_lines(f"{target} is copied{others}. Now play it:\n\n    {call('run', target)}\n"))
 
 

@@ -1,4 +1,7 @@
-"""`weft help`: what a name of the language means, how it is written, and an example."""
+"""`weft help`: what a name of the language means, how it is written, and an example.
+
+The topics are collected from the tables of the language: nothing is described here a second time.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +27,14 @@ from weft.plugins import context_table
 from weft.sources import LEFT_OUT, NOT_READABLE, SOURCES, SourceParam, SourceSpec
 from weft.syntax.parser import FORMS
 
-# What `weft help` can tell of, collected from the tables of the language: nothing is described here a second time.
-
 Facts = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One thing to tell of. `name` is how lists show it, `words` are further names under which it is found, `shown` is
-    how it is written; each of the `examples` is an expression or statements; `facts` are lines with a heading; `lacks`
-    says what is missing of it in this version."""
+    """One entry of the help. Lists show its `name`; `words` are other names by which it is found; `shown` is how it is
+    written. Each of the `examples` is an expression or some statements; `facts` are lines with a heading; `lacks` says
+    what this version does not support."""
 
     kind: str
     name: str
@@ -62,23 +63,23 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "library spindle": "Library spindles",
     }
 )
-"""The kinds of topics, in the order of the overview, each with the heading that it has there."""
+"""The kinds of topics in the order of the overview, each with its heading there."""
 
 
 def find(name: str) -> list[Topic]:
-    """The topics of a name; none if there is no such name. What is in a table is found without reading a library."""
+    """The topics of a name, none if it is unknown. A name in a table is found without reading the libraries."""
     return _named(name, _tabled()) or _named(name, _found_late())
 
 
 def all_topics() -> list[Topic]:
-    """Everything there is to tell of, kind by kind."""
+    """All topics, kind by kind."""
     topics = [*_tabled(), *_found_late()]
     order = list(KINDS)
     return sorted(topics, key=lambda topic: order.index(topic.kind))
 
 
 def all_names(topics: list[Topic]) -> list[str]:
-    """Every name under which something is found, the usual ones first."""
+    """Every name by which a topic is found, the usual ones first."""
     return list(dict.fromkeys([topic.name for topic in topics] + [word for topic in topics for word in topic.words]))
 
 
@@ -104,7 +105,7 @@ def _tabled() -> Iterator[Topic]:
 
 
 def _found_late() -> Iterator[Topic]:
-    """What takes longer to find: contexts that packages bring along, and the libraries."""
+    """The topics that take longer to find: contexts that packages add, and the libraries."""
     own = {VISUAL.name, AUDIO.name, COMPUTE.name}
     yield from (_of_context(spec) for spec in context_table() if spec.name not in own)
     yield from _libraries()
@@ -175,7 +176,7 @@ def _inputs() -> Iterator[Topic]:
 
 
 def _pragmas() -> Iterator[Topic]:
-    from weft.syntax.pragmas import PRAGMAS  # the parser is behind it
+    from weft.syntax.pragmas import PRAGMAS  # imports the parser
 
     for name, row in PRAGMAS.items():
         yield Topic("pragma", f"#{name}", (row.shown,), row.doc, (row.example,), (name,), lacks=row.lacks)
@@ -208,18 +209,18 @@ def _call(name: str, params: object) -> str:
     return f"{name}({', '.join(map(str, params))})"
 
 
-# Longer lines are hard to read, however wide the terminal is.
+# Longer lines are hard to read even on a wide terminal.
 _WIDEST = 100
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-    """Names as they would be typed: signs are left out, which a shell takes for its own."""
+    """Names that can be typed, without those whose signs mean something to a shell."""
     topics = all_topics()
     known = {name: topic.meaning for topic in topics for name in (*topic.words, topic.name)}
     known |= {name: entry.summary for name, entry in COMMANDS.items()}
     usable = sorted(name for name in known if name.startswith(incomplete) and name.replace("@", "").isidentifier())
     usable += sorted(name for name in known if name.startswith(incomplete) and name.startswith("std."))
-    hidden = "" if "@" in incomplete else "@"  # me@x is found as x, and there are a hundred keys
+    hidden = "" if "@" in incomplete else "@"  # x finds me@x, and there are a hundred keys
     return [CompletionItem(name, help=known[name]) for name in usable if not hidden or hidden not in name]
 
 
@@ -243,7 +244,7 @@ def command(ctx: click.Context, name: str | None) -> None:
         parts.append(_of_command(ctx, name))
     if not parts:
         hint = did_you_mean(name, [*all_names(all_topics()), *COMMANDS]) or "weft help lists all names"
-        raise error("unknown-name", f'there is no "{name}" to tell of', hint=hint)
+        raise error("unknown-name", f'nothing is called "{name}"', hint=hint)
     _print("\n\n".join(parts))
 
 
@@ -252,7 +253,7 @@ def _print(text: str) -> None:
 
 
 def _as_typed(name: str) -> str:
-    """What was typed before the shell made a folder of it: `~` outside quotes is the home folder."""
+    """The name as it was typed: of `~` outside quotes, the shell makes the home folder."""
     return "~" if name == os.path.expanduser("~") else name.strip()
 
 
@@ -286,7 +287,7 @@ def _entry(topic: Topic) -> Iterator[str]:
 
 
 def _seen(topic: Topic) -> Topic:
-    """The topic as a terminal may show it, whatever a package wrote into it."""
+    """The topic with escapes for what a terminal should not show, which a package may have written into it."""
     return replace(
         topic,
         name=visible(topic.name),
@@ -321,7 +322,7 @@ def _overview() -> Iterator[str]:
             yield from _wrapped("  ".join(names), f"{heading:{headings}}  ", " " * (headings + 2))
     yield ""
     yield f"* {NOT_READABLE}"
-    yield "Signs stand in quotes:    weft help '<<'"
+    yield "Put signs in quotes:      weft help '<<'"
     yield "The options of a command: weft help run"
 
 
@@ -332,7 +333,7 @@ def _wrapped(text: str, first: str, others: str) -> list[str]:
 
 
 def width() -> int:
-    """Columns of the terminal; where the output goes into a pipe, a usual number of them."""
+    """The columns of the terminal, at most 100; 80 for output into a pipe."""
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
         return 80
     return min(shutil.get_terminal_size().columns, _WIDEST)

@@ -15,7 +15,7 @@ from weft.syntax.scanner import ENDING
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-    """Folders only: what is there already is no name for something new."""
+    """Folders only: a new patch cannot have the name of a file that exists."""
     return [CompletionItem(incomplete, type="dir")]
 
 
@@ -38,7 +38,7 @@ def new_path(file: str) -> Path:
     """Where a patch that is to be called `file` goes. Raises Missing if it cannot: nothing is ever overwritten."""
     if os.path.isdir(file) or not os.path.basename(file):
         example = os.path.join(file, "hello" + ENDING)
-        raise Missing(f"{file or 'the empty name'} is no name of a file (name one, such as {example})")
+        raise Missing(f"{file or 'the empty name'} is not the name of a file (name one, such as {example})")
     path = Path(file if file.endswith(ENDING) else file + ENDING)
     if not path.parent.is_dir():
         hint = f"make it with: mkdir -p {path.parent}" if not os.path.lexists(path.parent) else "it is a file"

@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, and what every command does with FILE."""
+"""Arguments and options that commands share, and how every command reads and compiles FILE."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from weft.plugins import context_table
 from weft.runtime.build import Build, build
 from weft.syntax.includes import open_source
 
-# Arguments and options that several commands share.
-
 if TYPE_CHECKING:
     _SizeType = click.ParamType[tuple[int, int]]
 else:
-    _SizeType = click.ParamType  # not generic in every version of click that will do
+    _SizeType = click.ParamType  # not generic in every version of click that is allowed
 
 
 class _Size(_SizeType):
@@ -37,7 +35,7 @@ class _Size(_SizeType):
             return value[0], value[1]
         match = re.fullmatch(r"(\d+)[x×](\d+)", str(value))
         if match is None:
-            self.fail(f"{value!r} is no size; write it like 640x360", param, ctx)
+            self.fail(f"{value!r} is not a size; write it like 640x360", param, ctx)
         width, height = int(match[1]), int(match[2])
         for name, pixels in (("width", width), ("height", height)):
             if not SETTINGS[name].accepts(pixels):
@@ -49,7 +47,7 @@ SIZE = _Size()
 
 
 class NumberRange(click.FloatRange):
-    """A number between bounds that are part of it; neither nan, which no bound keeps out, nor inf."""
+    """A number between inclusive bounds; neither nan, which bounds do not exclude, nor inf."""
 
     name = "number"
 
@@ -60,18 +58,24 @@ class NumberRange(click.FloatRange):
         return number
 
 
-# Read by weft itself, which says what is wrong with a file in its own words and with its own exit code.
+# Read by weft itself, which reports problems of a file in its own words and with its own exit code.
 FILE = click.argument("file", type=click.Path())
 
 
+def setting_overrides(
+    size: tuple[int, int] | None = None, fps: float | None = None, rate: float | None = None
+) -> dict[str, float]:
+    """The settings that options override."""
+    width, height = size or (None, None)
+    options = {"width": width, "height": height, "fps": fps, "rate": rate}
+    return {name: float(value) for name, value in options.items() if value is not None}
+
+
 def probe(path: str) -> str | None:
-    """What is wrong with a picture file, from its header; None for one that is fine."""
+    """The problem of a picture file, from its header; None if there is none."""
     from weft.media.pictures import picture_problem  # Pillow: only for patches with pictures
 
     return picture_problem(path)
-
-
-# What every command does with FILE: reading, compiling, warning.
 
 
 def compile_file(
@@ -85,7 +89,7 @@ def compile_file(
 
 
 def comes_with_weft(path: Path) -> bool:
-    """Whether a patch is one of those that come with weft, beside which nothing should be written."""
+    """Whether a patch is one of those that come with weft. Nothing should be written to their folders."""
     try:
         return shipped_patches().resolve() in path.resolve().parents
     except Missing:
@@ -93,7 +97,7 @@ def comes_with_weft(path: Path) -> bool:
 
 
 def shipped_patches() -> Path:
-    """The folder of the patches that come with weft: in a wheel inside the package, in a checkout beside it.
+    """The folder of the patches that come with weft: inside the package in a wheel, next to it in a checkout.
 
     Raises Missing if there is neither.
     """

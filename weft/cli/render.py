@@ -21,7 +21,7 @@ from weft.backends.hardware import cores
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, passed
 from weft.cli.console import Missing, replacing_file, say, show
-from weft.cli.patch import FILE, SIZE, NumberRange, compile_file
+from weft.cli.patch import FILE, SIZE, NumberRange, compile_file, setting_overrides
 from weft.media import sounds
 from weft.media.pictures import PictureError, origin_of, save_picture
 from weft.runtime.build import Build
@@ -29,14 +29,14 @@ from weft.runtime.offline import Offline, Pixels, Samples, frame_numbers, raw
 
 T = TypeVar("T")
 
-_LATER = frozenset({".mp4", ".webm", ".mov"})
+_UNSUPPORTED = frozenset({".mp4", ".webm", ".mov"})
 _VISUAL, _AUDIO = "visual", "audio"
 _NUMBER = re.compile(r"%(0\d+)?d")
 
 
 @dataclass(frozen=True)
 class _RenderSpan:
-    """What is rendered: the moment `time`, or the frames in `start … end` seconds."""
+    """What to render: the moment `time`, or the frames in `start … end` seconds."""
 
     time: float | None
     start: float
@@ -55,9 +55,9 @@ class _RenderSpan:
 @click.option("--fps", type=NumberRange(0.1, 1000), help="Frames a second, instead of the patch's.")
 @click.option("--rate", type=click.IntRange(1000, 768_000), help="Samples a second, instead of the patch's.")
 @click.option("--context", type=click.Choice([_VISUAL, _AUDIO]),
-              help="What name.npy gets of a patch with both; default: the picture.")
+              help="What name.npy holds if the patch has both; default: the picture.")
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
-@click.option("--overwrite", is_flag=True, help="Draw all frames of a sequence anew, whatever is there.")
+@click.option("--overwrite", is_flag=True, help="Draw every frame of a sequence again, even if its file exists.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 def command(
     file: str,
@@ -74,13 +74,13 @@ def command(
     overwrite: bool,
     threads: int | None,
 ) -> None:
-    """Write FILE's picture or sound to OUT. A sequence of pictures goes on where it was left: frames that are there
-    already are not drawn again, unless the patch, its pictures or the settings have changed."""
+    """Write FILE's picture or sound to OUT. A sequence of pictures continues where it stopped: existing frames are not
+    drawn again, unless the patch, its pictures or the settings have changed."""
     span = _span(time, start, end, duration)
     ending = _check_out(out, span, context)
     if overwrite and not _NUMBER.search(out):
-        raise click.UsageError("--overwrite is for sequences: a single file is always written anew")
-    settings = _settings(size, fps, rate)
+        raise click.UsageError("--overwrite is for sequences: a single file is always written again")
+    settings = setting_overrides(size, fps, rate)
     offline, build = _offline(file, settings, backend, threads, unclamped=ending == ".npy")
     rate_of_frames = build.patch.settings["fps"]
     if ending in sounds.ENDINGS:
@@ -93,7 +93,7 @@ def command(
         _write_picture(offline, span.time, Path(out))
     else:
         _write_sequence(offline, span, rate_of_frames, out, overwrite)
-    _tell_changes(offline)
+    _report_changes(offline)
     show(offline.findings())
 
 
@@ -105,23 +105,23 @@ def _span(time: float | None, start: float | None, end: float | None, duration: 
     if (end is None) == (duration is None):
         raise click.UsageError("give either --to or --duration")
     begin = start or 0.0
-    behind = end if end is not None else begin + (duration or 0.0)
-    if behind <= begin:
+    end = end if end is not None else begin + (duration or 0.0)
+    if end <= begin:
         raise click.UsageError("there is nothing between --from and --to")
-    return _RenderSpan(None, begin, behind)
+    return _RenderSpan(None, begin, end)
 
 
 def _check_out(out: str, span: _RenderSpan, context: str | None) -> str:
     """The ending of OUT. Raises if nothing can be written there."""
     ending = Path(out).suffix.lower()
     numbered = len(_NUMBER.findall(out))
-    if ending in _LATER:
+    if ending in _UNSUPPORTED:
         known = ", ".join(sounds.ENDINGS)
         raise Missing(f"this version cannot write {ending} yet; it writes .png, sequences of .png, {known}, and .npy")
     if ending not in (".png", ".npy", *sounds.ENDINGS):
         raise click.UsageError(f'"{out}" does not end in .png, {", ".join(sounds.ENDINGS)} or .npy')
     if context is not None and ending != ".npy":
-        raise click.UsageError(f"--context is for .npy alone: {ending} says itself what it is")
+        raise click.UsageError(f"--context is only for .npy: {ending} says by itself what it holds")
     if ending in sounds.ENDINGS and span.time is not None:
         raise click.UsageError("a sound needs --to or --duration")
     if numbered > 1 or (numbered and ending != ".png"):
@@ -133,33 +133,22 @@ def _check_out(out: str, span: _RenderSpan, context: str | None) -> str:
     return ending
 
 
-def _settings(size: tuple[int, int] | None, fps: float | None, rate: int | None) -> dict[str, float]:
-    settings: dict[str, float] = {}
-    if size is not None:
-        settings["width"], settings["height"] = map(float, size)
-    if fps is not None:
-        settings["fps"] = fps
-    if rate is not None:
-        settings["rate"] = float(rate)
-    return settings
-
-
 def _offline(
     file: str, settings: Mapping[str, float], backend: str | None, threads: int | None, unclamped: bool
 ) -> tuple[Offline, Build]:
-    """The program of FILE, ready to be played, and all that is known of it."""
+    """The program of FILE, ready to play, and its build."""
     registry = load_registry()
     show(registry.problems)
     choices = _choices(registry, backend, unclamped)
     build = compile_file(file, contexts_of(registry, choices), settings)
     show(build.warnings)
     offline = Offline(build, choices, threads or cores(), clips=not unclamped)
-    _tell_changes(offline)
+    _report_changes(offline)
     return offline, build
 
 
-def _tell_changes(offline: Offline) -> None:
-    """What runs elsewhere than it was asked for."""
+def _report_changes(offline: Offline) -> None:
+    """Reports what runs elsewhere than intended."""
     for change in offline.changes():
         say(str(change))
 
@@ -184,8 +173,7 @@ def _write_picture(offline: Offline, time: float, path: Path) -> None:
 
 
 def _write_sequence(offline: Offline, span: _RenderSpan, fps: float, out: str, overwrite: bool) -> None:
-    """Writes the frames that are not there yet, or were drawn from something else; the number in the name counts from
-    time 0."""
+    """Writes the frames that are missing, or were drawn from something else. Their numbers count from time 0."""
     paths = {number: Path(_named(out, number)) for number in frame_numbers(span.start, span.end, fps)}
     origin = offline.fingerprint
     kept = set() if overwrite else _kept(paths, origin)
@@ -198,8 +186,8 @@ def _write_sequence(offline: Offline, span: _RenderSpan, fps: float, out: str, o
 
 
 def _kept(paths: Mapping[int, Path], origin: str) -> set[int]:
-    """The numbers of the frames that are there already, drawn from the same; says how many these are, and how many were
-    drawn from something else. Raises Missing for a file that weft has not drawn."""
+    """The numbers of the existing frames of the same origin. Reports how many these are, and how many have another
+    origin. Raises Missing for a file that weft has not drawn."""
     kept, stale = set(), 0
     for number, path in paths.items():
         if not path.exists():
@@ -207,7 +195,7 @@ def _kept(paths: Mapping[int, Path], origin: str) -> set[int]:
         try:
             found = origin_of(path)
         except PictureError as failure:
-            raise Missing(f"{path} is there already, and is no picture: {failure.reason}") from failure
+            raise Missing(f"{path} is there already, and is not a picture: {failure.reason}") from failure
         if found is None:
             raise Missing(f"{path} is there already, and weft has not drawn it (--overwrite does, or change OUT)")
         if found == origin:
@@ -217,7 +205,7 @@ def _kept(paths: Mapping[int, Path], origin: str) -> set[int]:
     if kept:
         say(f"{len(kept)} of {len(paths)} frames are there already and are kept")
     if stale:
-        say(f"{stale} of {len(paths)} frames are drawn anew: the patch, its pictures or the settings have changed")
+        say(f"{stale} of {len(paths)} frames are drawn again: the patch, its pictures or the settings have changed")
     return kept
 
 
@@ -226,7 +214,7 @@ def _named(out: str, number: int) -> str:
 
 
 def _write_array(offline: Offline, span: _RenderSpan, fps: float, path: Path) -> None:
-    """Writes values as they are, [frames, height, width, channels], frame by frame: they may exceed the memory."""
+    """Writes raw values, [frames, height, width, channels], frame by frame: they may exceed the memory."""
     if span.time is not None:
         count = 1
         frames: Iterable[Pixels] = [offline.at(span.time)]
@@ -235,7 +223,7 @@ def _write_array(offline: Offline, span: _RenderSpan, fps: float, path: Path) ->
         steps = offline.steps(wanted)
         count = len(wanted)
         frames = (picture for number, picture in _progress(offline.play(steps), len(steps)) if number in wanted)
-    with _writing(path), replacing_file(path) as beside, open(beside, "wb") as file:
+    with _writing(path), replacing_file(path) as temporary, open(temporary, "wb") as file:
         for at, picture in enumerate(frames):
             values = np.ascontiguousarray(picture, "<f4")
             if at == 0:
@@ -247,34 +235,34 @@ def _write_array(offline: Offline, span: _RenderSpan, fps: float, path: Path) ->
 def _write_sound(offline: Offline, span: _RenderSpan, rate: float, path: Path) -> None:
     """Writes what is heard, clipped to −1…1."""
     try:
-        with _writing(path), replacing_file(path) as beside:
-            sounds.save(beside, path.suffix, rate, _heard(offline, span, rate))
+        with _writing(path), replacing_file(path) as temporary:
+            sounds.save(temporary, path.suffix, rate, _heard(offline, span, rate))
     except sounds.SoundError as failure:
         raise Missing(str(failure)) from failure
 
 
 def _write_samples(offline: Offline, span: _RenderSpan, rate: float, path: Path) -> None:
-    """Writes samples as they are, [samples, channels]."""
+    """Writes raw samples, [samples, channels]."""
     if span.time is not None:
         raise click.UsageError("a sound needs --to or --duration")
     samples = np.concatenate(list(_heard(offline, span, rate)))
-    with _writing(path), replacing_file(path) as beside, open(beside, "wb") as file:
+    with _writing(path), replacing_file(path) as temporary, open(temporary, "wb") as file:
         np.save(file, samples)
 
 
 def _heard(offline: Offline, span: _RenderSpan, rate: float) -> Iterator[Samples]:
-    """The sound of the span, with a bar."""
+    """The sound of the span, with a progress bar."""
     count = round(span.end * rate) - round(span.start * rate)
     if count < 1:
         raise click.UsageError("there is no sample between --from and --to")
     blocks = offline.samples(span.start, span.end)
-    first = next(blocks)  # where there is nothing to hear, no bar is begun
+    first = next(blocks)  # raises if there is nothing to hear, before a bar appears
     yield from _progress(chain([first], blocks), -(-count // len(first)))
 
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """What keeps a file from being written becomes one clear line."""
+    """Turns the reason why a file cannot be written into one line."""
     try:
         yield
     except OSError as problem:
@@ -282,7 +270,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _progress(items: Iterable[T], total: int) -> Iterator[T]:
-    """The items; on a terminal with a bar that shows the time left."""
+    """The items; on a terminal, with a bar that shows the time left."""
     if total < 2 or not sys.stderr.isatty():
         yield from items
         return

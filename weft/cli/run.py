@@ -1,4 +1,4 @@
-"""`weft run`: the performance."""
+"""`weft run`: a live performance, in a window, in the terminal, or without any picture."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import passed
 from weft.child import Child
 from weft.cli.console import INTERRUPTED, call, exit_code_of, say, show
-from weft.cli.patch import SIZE, NumberRange, comes_with_weft, shipped_patches
+from weft.cli.patch import SIZE, NumberRange, comes_with_weft, setting_overrides, shipped_patches
 from weft.errors import Diagnostic, WeftError, error, event_fields, visible
 from weft.keys import TOOL_KEYS
 from weft.runtime.compiling.compiler import Compiler
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Keys and commands whose names are not the words for people.
+# Keys and commands that people know by other words.
 _WORDS = {"escape": "Esc", "fullscreen": "full screen"}
 
-# What plays when no file is named.
+# The patch that plays if no file is named.
 FIRST_PATCH = "plasma.weft"
 
 
@@ -56,20 +56,20 @@ FIRST_PATCH = "plasma.weft"
 @click.option("--monitor", type=click.IntRange(0), metavar="N", help="Which monitor, from 0.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 @click.option("--headless", is_flag=True, help="No window; everything else runs.")
-@click.option("--terminal", is_flag=True, help="The picture in the terminal; so too where there is no display.")
-@click.option("--duration", type=NumberRange(0), metavar="S", help="End after so many seconds.")
-@click.option("--frames", type=click.IntRange(1), metavar="N", help="End after so many frames.")
+@click.option("--terminal", is_flag=True, help="The picture in the terminal; the default if there is no display.")
+@click.option("--duration", type=NumberRange(0), metavar="S", help="End after S seconds.")
+@click.option("--frames", type=click.IntRange(1), metavar="N", help="End after N frames.")
 @click.option("--events", metavar="FILE", help="Write events, one JSON object a line; - is stdout.")
-@click.option("--no-audio", is_flag=True, help="Nothing is heard.")
-@click.option("--audio-device", metavar="NAME", help="What plays the sound: its number, or a part of its name.")
+@click.option("--no-audio", is_flag=True, help="Play no sound.")
+@click.option("--audio-device", metavar="NAME", help="The sound device: its number, or a part of its name.")
 @click.option("--buffer", type=click.IntRange(32, 8192), default=512, show_default=True, metavar="FRAMES",
-              help="Samples that are played at once: fewer sound sooner, more are safer.")
+              help="Samples in one block of sound: fewer are heard sooner, more are safer.")
 @click.option("--fade", type=NumberRange(0, 60), metavar="S", help="Seconds in which a save fades in; 0 is a cut.")
 @click.option("--quantize", type=NumberRange(0, 1024), metavar="BEATS",
-              help="A save waits for the next of so many beats.")
+              help="A saved version starts at the next multiple of BEATS beats.")
 @click.pass_obj
 def command(ahead: Child | None, /, **options: Any) -> int:
-    """Play FILE, and play it on with every save. Without FILE, plays a patch that comes with weft."""
+    """Play FILE, and continue with every save. Without FILE, play a patch that comes with weft."""
     return _RunOptions(**options).perform(ahead)
 
 
@@ -96,24 +96,25 @@ class _RunOptions:
     quantize: float | None
 
     def perform(self, ahead: Child | None) -> int:
-        """`ahead` is a process that is ready to compile, if one was started."""
+        """Plays, and returns the exit code. `ahead` is a process that is ready to compile, if one was started."""
         self._check()
         self._find_audio_device()
         for problem in load_registry().problems:
             show([problem])
         path = self.file or shipped_patches() / FIRST_PATCH
-        with _waiting_for("drivers, to learn what can draw and play here"):
-            setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), self._settings()).decided()
+        with _waiting_for("drivers, to find out what can draw and play here"):
+            overrides = setting_overrides(self.size, self.fps)
+            setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), overrides).decided()
         for line in passed(setup.choices or {}):
             say(line)
-        with EventLog(self.events, warn=_while_heard(say)) as events:
+        with EventLog(self.events, warn=_ignoring_closed(say)) as events:
             session = Session(
                 path=path,
                 compiler=Compiler.of(setup),
                 events=events,
                 inputs=Inputs(),
-                tell=_while_heard(show),
-                say=_while_heard(say),
+                tell=_ignoring_closed(show),
+                say=_ignoring_closed(say),
                 threads=self.threads or cores(),
                 fits=self.size is None,
                 folder=Path.cwd() if comes_with_weft(path) else path.parent,
@@ -125,28 +126,20 @@ class _RunOptions:
 
     def _check(self) -> None:
         if self.headless and (self.terminal or self.fullscreen or self.monitor is not None):
-            raise click.UsageError("--headless shows nothing, so there is nothing to choose a place for")
+            raise click.UsageError("--headless shows nothing, so --terminal, --fullscreen and --monitor mean nothing")
         if self.terminal and (self.fullscreen or self.monitor is not None):
             raise click.UsageError("--terminal opens no window, so --fullscreen and --monitor mean nothing")
         if self.terminal and self.events == "-":
             raise click.UsageError("--terminal draws on stdout, so --events needs a file")
 
     def _find_audio_device(self) -> None:
-        """Raises WeftError (`no-sound-device`) for a name that no device has, while it can still be mended."""
+        """Raises WeftError (`no-sound-device`) before anything plays, if no device has the given name."""
         if self.audio_device is not None and not self.no_audio:
             with _waiting_for("the sound server"):
                 found = look()
             if found.problem is not None:
                 raise error("no-sound-device", f"there is no sound: {found.problem}")
             chosen(found.outputs, self.audio_device)
-
-    def _settings(self) -> dict[str, float]:
-        settings: dict[str, float] = {}
-        if self.size:
-            settings["width"], settings["height"] = map(float, self.size)
-        if self.fps:
-            settings["fps"] = self.fps
-        return settings
 
     def _play(self, session: Session, ahead: Child | None) -> int:
         with ExitStack() as stack:
@@ -155,8 +148,8 @@ class _RunOptions:
             return self._play_on(session, self._display(session, stack))
 
     def _display(self, session: Session, stack: ExitStack) -> Display | None:
-        """Where the window will be opened, if something may draw with its graphics: from now on it does so. None if
-        nothing may, or there is no window to be had, which is said when it is opened."""
+        """The display of the window, if a backend may draw with its graphics, which it does from now on. None if none
+        may, or if no window can be opened, which is reported when it is opened."""
         if self.headless or self.terminal:
             return None
         device = session.loader.window_device()
@@ -164,7 +157,7 @@ class _RunOptions:
         if display is not None or not session.loader.draws:
             return display
         with suppress(WeftError):
-            # GLFW and OpenGL are imported with this module, and only where they are wanted.
+            # Imports GLFW and OpenGL: only where they are needed.
             from weft.runtime.screens.display import Display, GraphicsError
 
             with suppress(GraphicsError):
@@ -175,10 +168,10 @@ class _RunOptions:
         return None
 
     def _display_on(self, device: Any, stack: ExitStack) -> Display | None:
-        """Where the window will be opened, if a device can draw it. None if not, which is said, or if there is no
-        window to be had."""
+        """The display of the window, if a device can draw it. None if it cannot, which is reported, or if no window can
+        be opened."""
         with suppress(WeftError):
-            # As below.
+            # Imports GLFW and OpenGL: only where they are needed.
             from weft.runtime.screens.display import GraphicsError
             from weft.runtime.screens.window import display_on
 
@@ -206,7 +199,7 @@ class _RunOptions:
 
     @property
     def _ends_by_itself(self) -> bool:
-        """Whether a script waits for the end, so that nobody is there to mend the patch."""
+        """Whether a script waits for the end: it would not fix the patch."""
         return self.headless and (self.frames is not None or self.duration is not None)
 
     def _open_and_run(self, session: Session, first: LoadResult, display: Display | None) -> None:
@@ -220,7 +213,7 @@ class _RunOptions:
 
     def _run_in_window(self, session: Session, first: LoadResult, display: Display | None) -> None:
         try:
-            # GLFW and OpenGL are imported with this module, and only where a window is wanted.
+            # Imports GLFW and OpenGL: only for a window.
             from weft.runtime.screens.window import Window
 
             window = Window(
@@ -251,7 +244,7 @@ class _RunOptions:
 
         keys = _keys(session, without="fullscreen")
         self._announce(session, first, keys=keys)
-        # What is said and told from here on stands below the picture, which other lines would tear.
+        # From now on messages appear below the picture: other lines would break it.
         session.say, session.tell = _nothing, _nothing
         with Terminal(session.inputs, session.command) as terminal:
             session.notices.note(f"edit {session.path} and save · {keys}")
@@ -280,7 +273,7 @@ class _RunOptions:
 
 
 def _keys(session: Session, without: str = "") -> str:
-    """What the keys do, for people. One that the patch reads steers the tool only together with Ctrl."""
+    """What the keys do, for people. A key that the patch reads controls weft only together with Ctrl."""
     return ", ".join(
         "Ctrl+" * (key in session.patch_keys) + f"{_WORDS.get(key, key.capitalize())} {_WORDS.get(command, command)}"
         for key, command in TOOL_KEYS.items()
@@ -289,7 +282,7 @@ def _keys(session: Session, without: str = "") -> str:
 
 
 def _with_hint(diagnostics: Iterable[Diagnostic], path: Path) -> list[Diagnostic]:
-    """What is wrong with a file; if there is none, with how to make it."""
+    """Diagnostics of a file; if it does not exist, with a hint that tells how to make it."""
     hint = None if os.path.lexists(path) else f"{call('new', path)} writes a patch to begin with"
     return [replace(d, hint=d.hint or hint) for d in diagnostics]
 
@@ -298,20 +291,20 @@ def _emit_error(session: Session, first: LoadResult) -> None:
     session.events.emit("error", hash=first.saved.hash, **event_fields(first.diagnostics))
 
 
-def _while_heard(tell: Callable[[T], None]) -> Callable[[T], None]:
-    """Tells until nobody listens any more: a closed terminal must not end the performance."""
+def _ignoring_closed(report: Callable[[T], None]) -> Callable[[T], None]:
+    """`report` without its failures: a closed terminal must not end the performance."""
 
-    def told(what: T) -> None:
+    def attempt(what: T) -> None:
         with suppress(OSError, ValueError):
-            tell(what)
+            report(what)
 
-    return told
+    return attempt
 
 
 @contextmanager
 def _waiting_for(what: str) -> Iterator[None]:
-    """Says what is waited for, if it takes longer than anybody expects."""
-    timer = threading.Timer(LONG, _while_heard(say), [f"waiting for {what}"])
+    """Reports what is waited for, if it takes long."""
+    timer = threading.Timer(LONG, _ignoring_closed(say), [f"waiting for {what}"])
     timer.daemon = True
     timer.start()
     try:
@@ -321,11 +314,11 @@ def _waiting_for(what: str) -> Iterator[None]:
 
 
 def _room() -> tuple[int, int] | None:
-    """The room that the terminal has for a picture; None if there is no terminal."""
+    """The space that the terminal has for a picture; None if there is no terminal."""
     from weft.runtime.screens.terminal import room_of
 
     try:
-        # Not what COLUMNS and LINES say: a terminal that was resized since knows better.
+        # Not COLUMNS and LINES: the terminal may have been resized since they were set.
         return room_of(os.get_terminal_size(sys.stdout.fileno()))
     except (OSError, ValueError):
         return None
@@ -338,18 +331,18 @@ def _nothing(_: object) -> None:
 @contextmanager
 def _interruptible(session: Session) -> Iterator[None]:
     """Ends the session at the next frame on Ctrl-C or a request to terminate. GLFW's callbacks swallow exceptions, so
-    KeyboardInterrupt could be lost. SIGINT is heard even where it arrived ignored: shells do that to every job in the
-    background, and whoever sends it means it. A SIGHUP that arrived ignored stays so: nohup says that the terminal may
+    KeyboardInterrupt could be lost. SIGINT is handled even if it was ignored at the start: shells ignore it for every
+    job in the background, but one that is sent is meant. A SIGHUP that was ignored stays so: nohup lets the terminal
     close."""
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
         session.stop("interrupted" if number == signal.SIGINT else "terminated")
-        # Whoever asks twice does not want to wait for the frame.
+        # A second Ctrl-C does not wait for the frame.
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    heard = [signal.SIGINT, signal.SIGTERM]
-    heard += [signal.SIGHUP] if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else []
-    before = {number: signal.signal(number, on_signal) for number in heard}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    numbers += [signal.SIGHUP] if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else []
+    before = {number: signal.signal(number, on_signal) for number in numbers}
     try:
         yield
     finally:

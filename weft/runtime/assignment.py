@@ -1,4 +1,4 @@
-"""Who runs what: for each context the backends that may, for each subgraph the one that does, and who is lost."""
+"""Which backend runs what: those that may run each context, the one that runs each subgraph, and those that failed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from weft.backends.select import Choice
 from weft.codegen.kernel import Unit
 from weft.errors import WeftError
 
-# Of so many units it is remembered whether they suit their backend.
+# The most units for which it is remembered whether they suit a backend.
 _KNOWN = 1000
 
 
 @dataclass(frozen=True)
 class Change:
-    """What runs elsewhere than it was meant to, by the names of the backends, and why: a `subgraph` that does not suit
-    its backend, or all of a context, whose device failed. Without a target there is nothing left to run it."""
+    """Something that runs on another backend than intended, and why: a `subgraph` that does not suit its backend, or
+    all of a context whose device failed. `origin` and `target` name the backends; without a target, nothing is left
+    that runs it."""
 
     context: str
     origin: str
@@ -33,21 +34,21 @@ class Change:
 
     def __str__(self) -> str:
         if self.subgraph is not None and self.target == self.origin:
-            return f"{self.subgraph} stays with the code that it has: {self.reason}"
+            return f"{self.subgraph} keeps its present code: {self.reason}"
         if self.target is None:
-            return f"{self.context} stands still, nothing is left to go on with: {self.reason}"
+            return f"{self.context} stops, since no backend is left: {self.reason}"
         if self.subgraph is None:
             return f"{self.context} goes on with {self.target}: {self.reason}"
         return f"{self.subgraph} runs on {self.target}, not {self.origin}: {self.reason}"
 
 
 class BackendSlot:
-    """A backend that may run a context. It is made when it is first wanted."""
+    """A backend that may run a context, made when it is first needed."""
 
     def __init__(self, choice: Choice) -> None:
         self.choice = choice
         self.loss: str | None = None
-        """Why it cannot be used any more."""
+        """Why it cannot be used any more; None while it can."""
         self._lock = threading.Lock()
         self._backend: Backend | None = None
 
@@ -63,55 +64,55 @@ class BackendSlot:
         return self.loss is not None
 
     def translated(self, unit: Unit) -> Unit:
-        """A unit with what this backend makes of it beforehand."""
+        """A unit with the code that this backend translates it to."""
         return replace(unit, code=self.backend.translate(unit), code_of=self.choice.name)
 
     def coded(self, unit: Unit) -> Unit:
-        """A unit as this backend can take it: code that another one has translated means nothing to a device. The CPU
-        tells by itself."""
+        """A unit as this backend can load it: without code that another backend has translated, unless this is the CPU,
+        which recognises its own code."""
         return unit if self.choice.is_cpu else unit.coded_for(self.choice.name)
 
     def refusals(self) -> Sequence[Refusal]:
         """See `Backend.refusals`."""
         return () if self._backend is None else self._backend.refusals()
 
-    def is_behind(self, backend: Backend) -> bool:
-        """Whether this is the backend, which has been made."""
+    def holds(self, backend: Backend) -> bool:
+        """Whether this is the slot of a backend that has been made."""
         return self._backend is backend
 
 
 class BackendAssignment:
-    """The candidates of all contexts, in the order in which they are preferred. One that is lost stays so: whoever
-    failed in front of an audience is not asked again. May be used from any thread."""
+    """The candidates of all contexts, in order of preference. A lost one stays lost: what failed in front of an
+    audience is not tried again. May be used from any thread."""
 
     def __init__(self, choices: Mapping[str, Choice]) -> None:
         self._candidates = {name: [BackendSlot(each) for each in (c, *c.rest)] for name, c in choices.items()}
         self._changes: deque[Change] = deque()
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._suits: dict[tuple[str, str], str | None] = {}
 
     @property
     def choices(self) -> dict[str, Choice]:
-        """What runs each context now, with what is left behind it."""
+        """What runs each context now, followed by its remaining fallbacks."""
         left = {name: [c.choice for c in found if not c.is_lost] for name, found in self._candidates.items()}
-        return {name: _chained(choices) for name, choices in left.items() if choices}
+        return {name: replace(found[0], rest=tuple(found[1:])) for name, found in left.items() if found}
 
     def backend(self, context: str) -> Backend | None:
         """The backend that runs a context, None if nothing can."""
         return next((candidate.backend for candidate in self.left(context)), None)
 
     def losses(self, context: str) -> list[str]:
-        """Why nothing is left to run a context, device by device; empty if there is something."""
+        """Why no device is left to run a context, device by device; empty if one is."""
         if self.left(context):
             return []
         return [candidate.loss for candidate in self._candidates.get(context, ()) if candidate.loss is not None]
 
     def backends(self, context: str) -> list[Backend]:
-        """All that may run a context now, the one that should first."""
+        """The backends that may run a context now, in order of preference."""
         return [candidate.backend for candidate in self.left(context)]
 
     def candidates(self, unit: Unit, shape: tuple[int, int]) -> Iterator[BackendSlot]:
-        """Those that may run a unit which sweeps a shape (height, width), the one that should first."""
+        """The candidates for a unit that sweeps a shape (height, width), in order of preference."""
         for candidate in self.left(unit.subgraph.context):
             if self._keeps_off(unit, shape, candidate) is None:
                 yield candidate
@@ -129,9 +130,9 @@ class BackendAssignment:
         return None
 
     def _keeps_off(self, unit: Unit, shape: tuple[int, int], candidate: BackendSlot) -> str | None:
-        """Why a candidate does not run a unit; None if it may. The last one always may: it says itself what it
-        cannot."""
-        if candidate.choice.is_cpu or self._behind(candidate) is None:
+        """Why a candidate should not run a unit; None if it may. The last candidate always may: it reports by itself
+        what it cannot run."""
+        if candidate.choice.is_cpu or self._next_after(candidate) is None:
             return None
         found = self._unsuitable(unit, candidate)
         if found is None and not candidate.choice.asked:
@@ -139,7 +140,7 @@ class BackendAssignment:
         return found
 
     def _unsuitable(self, unit: Unit, candidate: BackendSlot) -> str | None:
-        """See `Backend.unsuitable`; found out once for each unit."""
+        """See `Backend.unsuitable`; determined once for each unit."""
         if candidate.choice.is_cpu:
             return None
         key = (candidate.choice.name, unit.hash)
@@ -153,28 +154,28 @@ class BackendAssignment:
         return self._suits[key]
 
     def pass_over(self, unit: Unit, candidate: BackendSlot, reason: str) -> None:
-        """A candidate does not run a unit, so the next one does. It is told once."""
-        behind = self._behind(candidate)
-        if behind is not None:
-            origin, target = candidate.choice.shown, behind.choice.shown
-            self._tell(Change(unit.subgraph.context, origin, target, reason, unit.subgraph.name))
+        """A candidate does not run a unit, so the next one does. This is reported once."""
+        following = self._next_after(candidate)
+        if following is not None:
+            origin, target = candidate.choice.shown, following.choice.shown
+            self._report(Change(unit.subgraph.context, origin, target, reason, unit.subgraph.name))
 
     def stays(self, unit: Unit, reason: str) -> None:
         """No better code could be made of a unit."""
         name = next((candidate.choice.shown for candidate in self.left(unit.subgraph.context)), "")
-        self._tell(Change(unit.subgraph.context, name, name, reason, unit.subgraph.name))
+        self._report(Change(unit.subgraph.context, name, name, reason, unit.subgraph.name))
 
-    def _tell(self, change: Change) -> None:
-        """Has a change of a subgraph told, once."""
+    def _report(self, change: Change) -> None:
+        """Adds a change of a subgraph to `changes`, once."""
         key = (change.subgraph or "", change.reason)
-        if key not in self._told:
-            self._told.add(key)
+        if key not in self._reported:
+            self._reported.add(key)
             self._changes.append(change)
 
     def candidate_of(self, backend: Backend) -> BackendSlot | None:
-        """The candidate that a backend is; None for one that has nothing to do with this cast."""
-        everyone = (candidate for found in self._candidates.values() for candidate in found)
-        return next((candidate for candidate in everyone if candidate.is_behind(backend)), None)
+        """The candidate of a backend; None if it belongs to another assignment."""
+        candidates = (candidate for found in self._candidates.values() for candidate in found)
+        return next((candidate for candidate in candidates if candidate.holds(backend)), None)
 
     def runs(self, backend: Backend) -> bool:
         """Whether a backend is one of these, and not lost."""
@@ -192,13 +193,12 @@ class BackendAssignment:
         return any(candidate.is_lost for found in self._candidates.values() for candidate in found)
 
     def lose(self, backend: Backend, reason: str) -> bool:
-        """A backend cannot be used any more; False if there is nothing to take its place. The CPU is not lost."""
+        """Marks a backend as lost; False if none can take its place. The CPU is never lost."""
         candidate = self.candidate_of(backend)
         return candidate is not None and self._lose(candidate, reason)
 
     def lose_named(self, context: str, shown: str, reason: str) -> None:
-        """The backend that `--backend` knows by this name cannot be used any more, as somebody says who ran it in
-        another process."""
+        """Marks the backend of this name, as in `--backend`, as lost: another process reports its failure."""
         for candidate in self.left(context):
             if candidate.choice.shown == shown:
                 self._lose(candidate, reason)
@@ -206,19 +206,19 @@ class BackendAssignment:
     def _lose(self, candidate: BackendSlot, reason: str) -> bool:
         choice = candidate.choice
         if not candidate.is_lost:
-            behind = self._behind(candidate)
-            if behind is None and choice.is_cpu:
+            following = self._next_after(candidate)
+            if following is None and choice.is_cpu:
                 return False
             candidate.loss = reason
-            target = behind.choice.shown if behind is not None else None
+            target = following.choice.shown if following is not None else None
             self._changes.append(Change(choice.context, choice.shown, target, reason))
         return bool(self.left(choice.context))
 
     def changes(self) -> list[Change]:
-        """What has changed since this was asked last, oldest first."""
+        """The changes since the last call, oldest first."""
         for candidate in (each for found in self._candidates.values() for each in found):
             for refusal in candidate.refusals():
-                self._tell(
+                self._report(
                     Change(candidate.choice.context, refusal.origin, refusal.target, refusal.reason, refusal.kernel)
                 )
         found: list[Change] = []
@@ -228,21 +228,17 @@ class BackendAssignment:
         return found
 
     def left(self, context: str) -> list[BackendSlot]:
-        """The candidates of a context that are not lost, the one that should run it first."""
+        """The candidates of a context that are not lost, in order of preference."""
         return [candidate for candidate in self._candidates.get(context, ()) if not candidate.is_lost]
 
-    def _behind(self, candidate: BackendSlot) -> BackendSlot | None:
+    def _next_after(self, candidate: BackendSlot) -> BackendSlot | None:
         left = self.left(candidate.choice.context)
         at = left.index(candidate) + 1
         return left[at] if at < len(left) else None
 
 
 def reason_of(failure: Exception) -> str:
-    """Why a backend does not run a subgraph, where it has failed to make it ready."""
+    """Why a backend does not run a subgraph that it failed to make ready."""
     if isinstance(failure, WeftError):
         return failure.diagnostics[0].message
-    return f"it could not be made ready there ({type(failure).__name__}: {failure}), which is a bug in that backend"
-
-
-def _chained(choices: list[Choice]) -> Choice:
-    return replace(choices[0], rest=tuple(choices[1:]))
+    return f"it could not be loaded there ({type(failure).__name__}: {failure}), which is a bug in that backend"

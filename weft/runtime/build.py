@@ -1,4 +1,7 @@
-"""From a text to kernels: all stages in order, every mistake that they find, and what each took."""
+"""From a text to kernels: all stages in order, the errors that they find, and the time that each takes.
+
+`analyse` stops at the render graph and needs no code generator; `build` goes on to kernels.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +33,14 @@ from weft.syntax.includes import load
 from weft.syntax.parser import parse
 from weft.syntax.scanner import read_text
 
-# Understanding a text: reading, naming, the render graph and lowering, with every mistake that these find.
-#
-# It imports no code generator.
-
 T = TypeVar("T")
 Probe = Callable[[str], "str | None"]
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """A program that is understood. `files` are the texts and `media` the pictures it names; `warnings` are those found
-    so far. Who lowers it goes on spending from the same `budget`."""
+    """A program whose meaning is known. `files` are the texts and `media` the pictures that it names; `warnings` are
+    those found so far. Lowering continues to spend from the same `budget`."""
 
     patch: Patch
     graph: RenderGraph
@@ -64,8 +63,8 @@ def analyse(
     consume: str | None = None,
     room: tuple[int, int] | None = None,
 ) -> Analysis:
-    """Reads a text and builds its render graph. `settings` override those of the patch; `probe` says what is wrong with
-    a picture file; an output statement to `consume` (`display(a@v)`) takes the place of all that the patch has. A
+    """Reads a text and builds its render graph. `settings` override those of the patch; `probe` gives the problem of a
+    picture file, if it has one; an output statement to `consume` (`display(a@v)`) replaces all those of the patch. A
     picture that is larger than `room` (width, height) is made smaller, with the same aspect.
 
     Raises WeftError with all diagnostics if there is an error among them.
@@ -103,7 +102,7 @@ def analyse(
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Collects no garbage meanwhile: a compile makes many objects that stay until it is over."""
+    """Suspends garbage collection: a compile makes many objects that live until it ends."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -116,8 +115,8 @@ def without_collection() -> Iterator[None]:
 def each_subgraph(
     found: Analysis, make: Callable[[Subgraph], T]
 ) -> tuple[list[T], list[Subgraph], tuple[Diagnostic, ...]]:
-    """What `make` makes of each subgraph, in their order; the subgraphs that are left out because this installation
-    lacks something that they need, directly or not; and all warnings.
+    """The results of `make` for the subgraphs, in their order; the subgraphs that are left out because this
+    installation lacks something that they need, directly or not; and all warnings.
 
     Raises WeftError with the errors of all subgraphs together.
     """
@@ -142,19 +141,20 @@ def each_subgraph(
 
 
 def _with_one_picture(subgraph: Subgraph, patch: Patch) -> Subgraph:
-    """The subgraph without the pictures that no window shows, where it draws several: a kernel draws one."""
+    """The subgraph with the one picture that the window shows: a kernel draws one."""
     hidden = {sink.label for sink in patch.pictures(subgraph.sinks)[1:]}
     return replace(subgraph, sinks=tuple(label for label in subgraph.sinks if label not in hidden))
 
 
-# What says that a name is not there.
+# The codes of errors about missing names.
 _UNKNOWN = frozenset(
     {"unknown-strand", "unknown-call", "unknown-output", "call-without-arguments", "output-not-assigned"}
 )
 
 
 def _without_follow_ups(found: Report, syntax: Report) -> list[Diagnostic]:
-    """Where statements are broken, names seem to be missing that they would have bound: these say nothing new."""
+    """The findings without those that follow from syntax errors: a broken statement does not bind its names, so they
+    seem to be missing."""
     broken = {_line(d.span) for d in syntax.errors if d.span}
     if not broken:
         return list(found)
@@ -168,7 +168,7 @@ def _without_follow_ups(found: Report, syntax: Report) -> list[Diagnostic]:
         if d.code not in _UNKNOWN:
             return False
         if d.span.source not in bound:
-            bound[d.span.source] = _seems_bound(d.span.source)
+            bound[d.span.source] = frozenset(_BOUND.findall(d.span.source.text))
         return d.span.text.partition("@")[0].partition("(")[0].strip() in bound[d.span.source]
 
     return [d for d in found if not follows(d)]
@@ -178,17 +178,12 @@ def _line(span: Span) -> tuple[str, int]:
     return span.source.name, span.source.position(span.start)[0]
 
 
-# What stands where a name is bound: at the start of a statement, or behind `::`.
+# A name that seems to be bound: at the start of a statement, or after `::`.
 _BOUND = re.compile(r"(?:(?:^|[{;])[ \t]*(?:let\s+|out\s+|spindle\s+|#\w+\s+)?|::\s*)(\w+)", re.MULTILINE)
 
 
-def _seems_bound(source: Source) -> frozenset[str]:
-    """The names that stand somewhere in a text as if they were being bound there."""
-    return frozenset(_BOUND.findall(source.text))
-
-
 def _check_settings(settings: Mapping[str, float], report: Report) -> None:
-    """Settings from outside obey the same ranges as those of a patch."""
+    """Reports settings from outside that exceed the ranges for those of a patch."""
     for name, value in settings.items():
         if not SETTINGS[name].accepts(value):
             report.error("setting-out-of-range", f"{name} is {SETTINGS[name].range}, not {value:g}")
@@ -196,12 +191,12 @@ def _check_settings(settings: Mapping[str, float], report: Report) -> None:
 
 def _consuming(program: Program, statement: str, contexts: ContextTable, report: Report) -> Program:
     others = tuple(s for s in program.statements if not isinstance(s, OutputStatement))
-    asked = parse(Source("(asked for)", statement), report, contexts.statements)
-    return Program(others + asked.statements)
+    added = parse(Source("(asked for)", statement), report, contexts.statements)
+    return Program(others + added.statements)
 
 
 def _check_media(program: Program, report: Report, probe: Probe | None) -> tuple[str, ...]:
-    """The pictures that a program names. Those that cannot be read are errors at their place."""
+    """The pictures that a program names. Those that cannot be read are reported as errors."""
     found: dict[str, None] = {}
     for statement in program.statements:
         if "load" not in statement.span.text:
@@ -220,13 +215,10 @@ def _check_media(program: Program, report: Report, probe: Probe | None) -> tuple
     return tuple(found)
 
 
-# From a text to kernels: all stages in order, with what each took.
-
-
 @dataclass(frozen=True)
 class Build(Analysis):
-    """A program, compiled. `units` stand in an order in which they can run, `lowered` is what each was compiled from;
-    `left_out` are subgraphs that need something this installation lacks."""
+    """A compiled program. `units` are in an order in which they can run, and `lowered` is what each was compiled from;
+    `left_out` are subgraphs that need something which this installation lacks."""
 
     units: tuple[Unit, ...]
     lowered: tuple[Lowered, ...]
@@ -235,7 +227,7 @@ class Build(Analysis):
 
     @property
     def compiled(self) -> CompiledProgram:
-        """What is left when the text and all that it was understood by are taken away."""
+        """All that is needed to play it."""
         return CompiledProgram(
             self.units, self.patch.settings, self.patch.parameter_values(), self.contexts,
             (self.parse_ms, self.graph_ms, self.compile_ms), self.patch.fade, self.patch.quantize,
@@ -252,7 +244,7 @@ def build(
     consume: str | None = None,
     room: tuple[int, int] | None = None,
 ) -> Build:
-    """Compiles a text; see `analyse` for what it may be given. Without `optimise`, nothing is folded or hoisted.
+    """Compiles a text; see `analyse` for the arguments. Without `optimise`, nothing is folded or hoisted.
 
     Raises WeftError with all diagnostics if there is an error among them.
     """

@@ -1,4 +1,4 @@
-"""The performance's time: a clock that can pause, restart and follow another, and one that steps for offline work."""
+"""The time of a performance: a clock that can pause, restart and follow another, and one with fixed steps."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-# How much faster or slower than real time the clock may run to come closer to the one that it follows: 2 % of
-# speed is not seen, and a start-up difference of 50 ms is gone in 2.5 s.
+# How much faster or slower than real time the clock may run to catch up with the one that it follows: 2 % is not
+# visible, and a difference of 50 ms at the start is gone in 2.5 s.
 _SLEW = 0.02
 
 
@@ -23,7 +23,7 @@ class Tick:
 
 
 class FrameClock(Protocol):
-    """What gives each frame its time."""
+    """Gives each frame its time."""
 
     def tick(self) -> Tick:
         """Begins the next frame."""
@@ -42,7 +42,7 @@ class Clock:
         self._seen = source()
         self._time = 0.0
         self._paused = False
-        self._behind = 0.0
+        self._lag = 0.0
         self._ticks = 0
         self._ticked = 0.0
 
@@ -79,33 +79,33 @@ class Clock:
         """Goes back to 0, and to frame 0. A paused clock stays paused."""
         with self._lock:
             self._advance()
-            self._time = self._behind = self._ticked = 0.0
+            self._time = self._lag = self._ticked = 0.0
             self._ticks = 0
 
     def follow(self, leader: float) -> None:
-        """Draws near to a leading clock (the audio stream's) that shows `leader` seconds now.
+        """Approaches a leading clock (the audio stream's) that shows `leader` seconds now.
 
-        The clock runs a little faster or slower until the difference is made up, and never jumps: call this as
-        often as the leader is known, and not at all while there is none.
+        The clock runs a little faster or slower until the difference is gone, and never jumps: call this whenever the
+        time of the leader is known.
         """
         with self._lock:
-            self._behind = leader - self._advance()
+            self._lag = leader - self._advance()
 
     def _advance(self) -> float:
-        """Brings the time up to date. The lock must be held."""
+        """Updates the time and returns it. The lock must be held."""
         seen = self._source()
         elapsed = seen - self._seen
         self._seen = seen
         if not self._paused:
             most = _SLEW * elapsed
-            correction = min(max(self._behind, -most), most)
-            self._behind -= correction
+            correction = min(max(self._lag, -most), most)
+            self._lag -= correction
             self._time += elapsed + correction
         return self._time
 
 
 class StepClock:
-    """A clock for offline work: frame n is at `start` + n / `fps` seconds exactly, however long it took to make."""
+    """A clock for offline work: frame n is at `start` + n / `fps` seconds exactly, however long it takes to compute."""
 
     def __init__(self, fps: float, start: float = 0.0) -> None:
         self._fps = fps
@@ -113,7 +113,7 @@ class StepClock:
         self._ticks = 0
 
     def tick(self) -> Tick:
-        """Begins the next frame. Every `dt` is 1 / `fps`, that of the first frame too."""
+        """Begins the next frame. Every `dt` is 1 / `fps`, also in the first frame."""
         number = self._ticks
         self._ticks += 1
         return Tick(number, self._start + number / self._fps, 1 / self._fps)

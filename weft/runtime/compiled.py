@@ -1,4 +1,4 @@
-"""What is left of a program when the text is taken away, and what it was understood by."""
+"""A compiled program: all that is needed to play it, without its text and its graph."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from weft.names import is_view
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """All of a program that is needed to play it. It is small, and can be handed to another process.
+    """All that is needed to play a program. It is small, and can be sent to another process.
 
-    `parameters` are the start values of what sliders and the like set, by the names that kernels read them by; `took`
-    says how many milliseconds the text, the graph and the kernels took. `fade` (seconds) and `quantize` (beats) say how
-    it wants to take over, if it does.
+    `parameters` are the initial values of sliders and the like, by the names that kernels read; `took` has the
+    milliseconds spent on the text, the graph and the kernels. `fade` (seconds) and `quantize` (beats) are how the patch
+    asks to take over, if it does.
     """
 
     units: tuple[Unit, ...]
@@ -31,12 +31,12 @@ class CompiledProgram:
     def uniforms(self) -> frozenset[str]:
         """What the kernels read from outside: `mouse@x`, `key@a`, …"""
         kernels = [kernel for unit in self.units for kernel in unit.kernels]
-        led = {name for kernel in kernels for name, _ in kernel.coords if is_smoothed(name)}
-        return frozenset(name for kernel in kernels for name in kernel.uniforms) | led
+        smoothed = {name for kernel in kernels for name, _ in kernel.coords if is_smoothed(name)}
+        return frozenset(name for kernel in kernels for name in kernel.uniforms) | smoothed
 
     @property
     def streaming(self) -> CompiledProgram:
-        """The part of it that streams."""
+        """The same with only the units that stream."""
         units = tuple(unit for unit in self.units if self.contexts[unit.subgraph.context].streams)
         return replace(self, units=units)
 
@@ -48,7 +48,7 @@ class CompiledProgram:
 
     @property
     def codes(self) -> dict[str, object]:
-        """What backends have translated, by the hash of the unit."""
+        """The code that backends have translated, by the hash of the unit."""
         return {unit.hash: unit.code for unit in self.units if unit.code is not None}
 
     @property

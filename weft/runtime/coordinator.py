@@ -1,4 +1,4 @@
-"""Runs the subgraphs of one program in order, tick by tick, and routes values between their backends."""
+"""Runs the subgraphs of a program in order, tick by tick, and passes values between their backends."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from weft.names import StrandRef, viewed
 
 @dataclass(frozen=True)
 class RunningSubgraph:
-    """One subgraph of a running program, with the backend that runs it. One that `bridges` does so until the device
-    that should run it is ready."""
+    """One subgraph of a running program, with the backend that runs it. If it `bridges`, it runs there only until the
+    device that should run it is ready."""
 
     unit: Unit
     backend: Backend
@@ -30,7 +30,7 @@ class RunningSubgraph:
 
 @dataclass(frozen=True)
 class TickResult:
-    """What a tick gave: for each subgraph with sinks, its context and what the backend made of its outputs."""
+    """The result of a subgraph with sinks in one tick: its context and the values of its outputs."""
 
     subgraph: str
     context: str
@@ -39,7 +39,7 @@ class TickResult:
 
     @property
     def array(self) -> npt.NDArray[Any]:
-        """The values as an array, for which a device may have to be waited for."""
+        """The values as an array; may wait for a device."""
         return as_array(self.values)
 
 
@@ -50,50 +50,50 @@ def main_picture(results: Iterable[TickResult]) -> TickResult | None:
 
 
 class ProgramRunner:
-    """A program that runs. Its parts stand in an order in which every strand is finished before it is read; what is
-    read before it is finished is the value of the tick before."""
+    """A program that runs. Its parts are in an order in which every strand is finished before it is read; a strand that
+    is read earlier has the value of the tick before."""
 
     def __init__(self, contexts: ContextTable) -> None:
         self._contexts = contexts
         self._exposed: dict[StrandRef, tuple[Backend, Compiled]] = {}
-        self._heard: dict[StrandRef, Getter] = {}
+        self._played_elsewhere: dict[StrandRef, Getter] = {}
         self._env: Env | None = None
-        self._askings: dict[int, tuple[RunningSubgraph, Prefetch | None]] = {}
-        """For each part, by its identity, what finds out where it reads strands that are on devices."""
-        self._told: dict[tuple[StrandRef, Place], float] = {}
-        """Values at places that the part which runs was expected to read."""
+        self._prefetches: dict[int, tuple[RunningSubgraph, Prefetch | None]] = {}
+        """For each part, by its identity, what determines where it reads strands that are on devices."""
+        self._prefetched: dict[tuple[StrandRef, Place], float] = {}
+        """Values at the places that the running part is expected to read."""
         self.parts: tuple[RunningSubgraph, ...] = ()
         self.feeding: tuple[RunningSubgraph, ...] = ()
-        """What computes the feeds of subgraphs that are played elsewhere."""
+        """The parts that compute the feeds of subgraphs that are played elsewhere."""
         self.views: tuple[str, ...] = ()
-        """The pictures of strands that these see."""
+        """The pictures of strands that those subgraphs sample."""
         self.at: RunningSubgraph | None = None
-        """What is being run, or was run last."""
+        """The part that is running, or ran last."""
 
     @property
     def all_parts(self) -> tuple[RunningSubgraph, ...]:
-        """What runs, and what computes feeds."""
+        """The parts that run, and those that compute feeds."""
         return (*self.parts, *self.feeding)
 
     def expose(self, ref: StrandRef, backend: Backend, compiled: Compiled) -> None:
         """Lets others read a strand that a backend computes."""
         self._exposed[ref] = (backend, compiled)
-        self._askings.clear()
+        self._prefetches.clear()
 
     def hear(self, ref: StrandRef, getter: Getter) -> None:
         """Lets others read a strand that is played elsewhere."""
-        self._heard[ref] = getter
+        self._played_elsewhere[ref] = getter
 
     def lookup(self, ref: StrandRef) -> Getter | Bindable:
-        """A getter that reads a strand at the coordinates its context can be read over, in that order; where there is a
-        handle, it can be bound as well. Raises KeyError if nobody exposed it."""
-        if ref in self._heard:
-            return self._heard[ref]
+        """A getter that reads a strand at the coordinates its context can be read over, in that order; if there is a
+        handle, it can be bound as well. Raises KeyError for a strand that is not exposed."""
+        if ref in self._played_elsewhere:
+            return self._played_elsewhere[ref]
         backend, compiled = self._exposed[ref]
         over = self._over(ref)
 
         def get(*coords: Value) -> Value:
-            known = self._known(ref, coords) if self._told else None
+            known = self._known(ref, coords) if self._prefetched else None
             if known is not None:
                 return known
             return backend.get_value_at(ref, compiled, dict(zip(over, coords, strict=True)), self._now(ref), self)
@@ -112,11 +112,11 @@ class ProgramRunner:
             raise RuntimeError(f"{ref} is read outside of a tick")
         return self._env
 
-    def values(self, asked: Mapping[StrandRef, Mapping[str, Value]], env: Env) -> dict[StrandRef, npt.NDArray[Any]]:
-        """Several exposed strands, each at coordinates of its own, after a tick."""
+    def values(self, wanted: Mapping[StrandRef, Mapping[str, Value]], env: Env) -> dict[StrandRef, npt.NDArray[Any]]:
+        """The values of several exposed strands, each at its own coordinates, after a tick."""
         self._env = env
         readings: dict[Backend, list[Reading]] = {}
-        for ref, coords in asked.items():
+        for ref, coords in wanted.items():
             backend, compiled = self._exposed[ref]
             readings.setdefault(backend, []).append(Reading(ref, compiled, coords))
         return {
@@ -126,17 +126,17 @@ class ProgramRunner:
         }
 
     def _execute(self, part: RunningSubgraph, env: Env) -> Values:
-        """Runs one tick of a subgraph. What it reads once a tick of others on devices is asked for beforehand: if it is
-        several values, they are waited for once."""
-        asking = self._asking(part)
+        """Runs one tick of a subgraph. The single values that it reads from devices are fetched beforehand, so that
+        several of them are waited for only once."""
+        asking = self._prefetch_of(part)
         try:
             if asking is not None:
-                self._told = self._asked(asking.places(part.compiled.memory, env), env)
+                self._prefetched = self._prefetch(asking.places(part.compiled.memory, env), env)
             return part.backend.execute_subgraph(part.compiled, env, self)
         finally:
-            self._told = {}
+            self._prefetched = {}
 
-    def _asked(self, places: Mapping[StrandRef, list[Place]], env: Env) -> dict[tuple[StrandRef, Place], float]:
+    def _prefetch(self, places: Mapping[StrandRef, list[Place]], env: Env) -> dict[tuple[StrandRef, Place], float]:
         found = self.values({ref: rows(each, self._over(ref)) for ref, each in places.items()}, env)
         return {
             (ref, place): float(value)
@@ -145,15 +145,15 @@ class ProgramRunner:
         }
 
     def _known(self, ref: StrandRef, coords: tuple[Value, ...]) -> float | None:
-        """The value of a strand at a place, if it has been asked for."""
-        return None if any(map(np.ndim, coords)) else self._told.get((ref, tuple(map(float, coords))))
+        """The value of a strand at a place, if it has been fetched."""
+        return None if any(map(np.ndim, coords)) else self._prefetched.get((ref, tuple(map(float, coords))))
 
-    def _asking(self, part: RunningSubgraph) -> Prefetch | None:
-        if id(part) not in self._askings:
+    def _prefetch_of(self, part: RunningSubgraph) -> Prefetch | None:
+        if id(part) not in self._prefetches:
             exposed = {ref: self._exposed[ref][0] for ref in part.unit.kernel.strands if ref in self._exposed}
             on_devices = {ref for ref, backend in exposed.items() if backend.capabilities().handles}
-            self._askings[id(part)] = part, prefetch_of(part.unit.kernel, on_devices - self._heard.keys())
-        return self._askings[id(part)][1]
+            self._prefetches[id(part)] = part, prefetch_of(part.unit.kernel, on_devices - self._played_elsewhere.keys())
+        return self._prefetches[id(part)][1]
 
     def _over(self, ref: StrandRef) -> tuple[str, ...]:
         """The coordinates that a strand can be read over."""
@@ -166,15 +166,15 @@ class ProgramRunner:
             yield part, part.backend.try_out(part.compiled, env, self, raw)
 
     def replace(self, old: RunningSubgraph, new: RunningSubgraph) -> None:
-        """Has a subgraph run by another backend from now on, between two subgraphs or two ticks."""
+        """Replaces a part by one on another backend, between two subgraphs or two ticks."""
         self.parts = tuple(new if part is old else part for part in self.parts)
         self.feeding = tuple(new if part is old else part for part in self.feeding)
         for ref in new.unit.subgraph.exposes:
             self.expose(ref, new.backend, new.compiled)
 
     def run(self, env: Env, done: dict[int, Values] | None = None) -> list[TickResult]:
-        """One tick of every subgraph. `done` takes all that they gave, by the identity of the compiled subgraph; what
-        it has already of a tick that was broken off is not run again."""
+        """One tick of every subgraph. `done` collects their results by the identity of the compiled subgraph; what it
+        already has from an interrupted tick is not run again."""
         self._env = env
         results = []
         done = {} if done is None else done
@@ -187,9 +187,9 @@ class ProgramRunner:
                 results.append(_result(part, values))
         return results
 
-    def run_beside(self, env: Env, done: Mapping[int, Values]) -> list[TickResult]:
-        """The same without any effect outside, for a program that goes on beside the one that plays. What both have in
-        common is `done` already."""
+    def run_aside(self, env: Env, done: Mapping[int, Values]) -> list[TickResult]:
+        """One tick without any effect outside, for a program that fades out while another plays. What both have in
+        common is already `done`."""
         self._env = env
         results = []
         for part in self.parts:
@@ -201,8 +201,8 @@ class ProgramRunner:
         return results
 
     def feeds(self, env: Env) -> dict[str, float]:
-        """What subgraphs that are played elsewhere are given, by the names of the coordinates that it arrives as; from
-        what the last tick left."""
+        """The values for subgraphs that are played elsewhere, by the names of the coordinates through which these read
+        them; computed from the state after the last tick."""
         self._env = env
         found: dict[str, float] = {}
         for part in self.feeding:
@@ -213,12 +213,12 @@ class ProgramRunner:
 
     @property
     def gives(self) -> bool:
-        """Whether subgraphs that are played elsewhere are given anything from here."""
+        """Whether subgraphs that are played elsewhere read anything from here."""
         return bool(self.feeding or self.views)
 
     def seen(self, env: Env) -> dict[str, Reals]:
-        """The strands that subgraphs which are played elsewhere see, by the names of their pictures: at the centres of
-        a picture of `VIEW`, as the last tick left them."""
+        """The strands that subgraphs which are played elsewhere sample, by the names of their pictures: at the centres
+        of a picture of the size `VIEW`, as the last tick left them."""
         self._env = env
         height, width = VIEW
         y, x = np.meshgrid((np.arange(height) + 0.5) / height, (np.arange(width) + 0.5) / width, indexing="ij")

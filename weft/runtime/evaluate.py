@@ -1,4 +1,4 @@
-"""Single strands, evaluated by themselves: at places, over the picture, or as sound, on any device."""
+"""Single strands, evaluated by themselves: at places, over the picture, or as sound, on an executor or a device."""
 
 from __future__ import annotations
 
@@ -27,27 +27,25 @@ from weft.runtime.build import Probe, build
 from weft.runtime.coordinator import ProgramRunner
 from weft.syntax.includes import load
 
-# Single strands, evaluated by themselves: at places, over the picture, or as sound.
-
 # Sound is computed in blocks, so that any number of samples takes no more memory than its result.
 _BLOCK = 8192
 
 
 @dataclass(frozen=True)
 class Moment:
-    """When and with which values from outside a strand is evaluated; `frame` is the number of the frame."""
+    """The time of an evaluation, the number of the frame, and the values of mouse, keys and parameters."""
 
     abstime: float = 0.0
     frame: int = 0
     inputs: Mapping[str, float] = field(default_factory=dict)
 
 
-# More names than this are no help.
+# A list of more names would not help.
 _MOST_LISTED = 12
 
 
 def read_patch(source: Source, contexts: ContextTable) -> Patch:
-    """The names of a patch, so that a strand can be looked up. Raises WeftError for errors that show so far."""
+    """The names of a patch, so that a strand can be looked up. Raises WeftError for errors that are found by then."""
     report = Report()
     loaded = load(source, report, contexts.statements)
     patch = collect(loaded.program, contexts, report)
@@ -78,8 +76,8 @@ def find_strand(patch: Patch, name: str) -> StrandRef:
 
 @dataclass(frozen=True)
 class Alone:
-    """A strand, compiled as the only thing that its patch gives out: the one output of `unit`, which also exposes it.
-    `unit` is None where the strand needs a source that this installation lacks."""
+    """A strand, compiled as the only output of its patch: that of `unit`, which also exposes it. `unit` is None if the
+    strand needs a source that this installation lacks."""
 
     unit: Unit | None
     warnings: tuple[Diagnostic, ...]
@@ -94,7 +92,7 @@ def compile_alone(
     consumer: str = "display",
     probe: Probe | None = None,
 ) -> Alone:
-    """A strand as the output statement `consumer` takes it, with axes of caches (`h@k`) at the values given."""
+    """Compiles a strand for the output statement `consumer`, with axes of caches (`h@k`) at the given values."""
     name = "asked"
     while name in patch.instances or name in patch.spindles:
         name += "_"
@@ -113,8 +111,8 @@ def compile_alone(
 
 
 class Evaluation:
-    """Evaluates one strand. State starts at zero in every call, and first advances `ticks` ticks, the last of which is
-    one tick before the moment of the evaluation."""
+    """Evaluates one strand. In every call state starts at zero and first advances by `ticks` ticks, the last of which
+    is one tick before the moment of the evaluation."""
 
     def __init__(
         self,
@@ -150,7 +148,7 @@ class Evaluation:
         return self._swept(_pixels(shape), shape, moment, ticks)
 
     def sound(self, count: int, channel: float, moment: Moment, ticks: int) -> npt.NDArray[Any]:
-        """So many samples of the strand as sound, the first of them at the moment."""
+        """`count` samples of the strand as sound, the first of them at the moment."""
         kernel, rate = self._unit.kernel, self._settings["rate"]
         memory = self._memory(kernel, (1, 1))
         pieces: list[npt.NDArray[Any]] = []
@@ -172,8 +170,8 @@ class Evaluation:
         return np.asarray(self._last.load(kernel).planes(memory, launch)[0])
 
     def _point_of_picture(self, x: float, y: float, moment: Moment, ticks: int, size: tuple[int, int]) -> float:
-        """What a strand over remembered pictures has at a place that need not be the centre of a pixel: the tick of
-        the evaluation is run for the whole picture, and then read there."""
+        """The value of a strand over remembered pictures at a place, which need not be the centre of a pixel: the tick
+        of the evaluation runs for the whole picture, which is then read there."""
         coords = _pixels(size)
         memory = self._advanced(coords, size, moment, ticks)
         self._executor.load(self._unit.kernel).planes(memory, self._launch(self._unit.kernel, coords, size, moment))
@@ -184,7 +182,7 @@ class Evaluation:
     def _advanced(
         self, coords: Mapping[str, Value], shape: tuple[int, int], moment: Moment, ticks: int
     ) -> StateMemory:
-        """The state after so many ticks that end before the moment."""
+        """The state after `ticks` ticks that end before the moment."""
         kernel = self._unit.kernel
         memory = self._memory(kernel, shape)
         if ticks and kernel.slots:
@@ -225,7 +223,7 @@ class Evaluation:
 
 
 def _pixels(shape: tuple[int, int]) -> dict[str, Value]:
-    """The places of a picture of this shape; the time is the moment's."""
+    """The coordinates of the pixels of a picture of this shape, without the time."""
     coords = picture_coords(shape[1], shape[0])
     del coords["abstime"]
     return coords
@@ -239,12 +237,10 @@ def read_picture(path: str) -> Picture:
         raise error("unreadable-source", f"{path} cannot be read: {problem}") from problem
 
 
-# A single strand, evaluated by a backend: for devices that are none of the CPU's executors.
-
 
 @dataclass(frozen=True)
 class _PatchEnv(Env):
-    """What a launch over a picture of any size is given: for the kernel, it has the size that the patch says."""
+    """The environment of a launch over a picture of any size: the kernel reads the size that the patch says."""
 
     patch_size: tuple[int, int] = (1, 1)
 
@@ -254,7 +250,7 @@ class _PatchEnv(Env):
 
 
 class DeviceEvaluation:
-    """Evaluates one strand of pictures; see `Evaluation`. State starts at zero in every call."""
+    """Evaluates one strand of pictures on a device; see `Evaluation`."""
 
     def __init__(
         self, unit: Unit, settings: Mapping[str, float], backend: Backend, loop_stopped: Callable[[], None]
@@ -285,11 +281,11 @@ class DeviceEvaluation:
 
     def sound(self, count: int, channel: float, moment: Moment, ticks: int) -> npt.NDArray[Any]:
         """Raises WeftError: no such device plays sound."""
-        raise error("not-for-this-device", f"{self._backend.name} draws pictures, and computes no samples",
+        raise error("not-for-this-device", f"{self._backend.name} draws pictures, and cannot compute samples",
                     hint="--backend native does")  # fmt: skip
 
     def _advanced(self, shape: tuple[int, int], moment: Moment, ticks: int) -> tuple[Compiled, Env]:
-        """The strand on the device, after so many ticks that end before the moment, and what the moment gives it."""
+        """The strand on the device after `ticks` ticks that end before the moment, and its environment then."""
         env = _PatchEnv(
             width=shape[1],
             height=shape[0],
@@ -311,5 +307,5 @@ class DeviceEvaluation:
         """One tick of the strand: [height, width]."""
         planes = self._backend.try_out(compiled, env, self._nothing_else, raw=True)
         if planes is None:
-            raise error("not-for-this-device", f"{self._backend.name} computes no single strands")
+            raise error("not-for-this-device", f"{self._backend.name} cannot compute single strands")
         return np.asarray(as_array(planes)[0])

@@ -26,21 +26,18 @@ from weft.runtime.screens.screen import Overlay, Picture
 from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.player import Sound
 
-# The events of a performance for other programs, one JSON object a line, and the figures about its frames.
-
 Plain: TypeAlias = bool | int | float | str | list["Plain"] | dict[str, "Plain"] | None
 
-
-# How many events may wait for somebody to read them.
+# How many events may wait to be read.
 _MOST_WAITING = 10_000
 
-# Seconds for what still waits at the end.
+# Seconds in which the last events are written at the end.
 _LEAVE = 1.0
 
 
 class EventLog:
-    """Writes events to a file, to stdout (`-`), or nowhere (None). `emit` may be called from any thread, and never
-    waits: a thread of its own writes, since whoever reads stdout may stop reading."""
+    """Writes events, one JSON object a line, to a file, to stdout (`-`), or nowhere (None). `emit` may be called from
+    any thread and never waits: a separate thread writes, since the reader of stdout may stop reading."""
 
     def __init__(
         self,
@@ -49,8 +46,8 @@ class EventLog:
         start: float | None = None,
     ) -> None:
         """A file that exists is replaced. `start` is the moment on `time.monotonic` from which `t` counts, now if
-        not given. `warn` is told once when events are lost, from a thread. Raises `WeftError` (`events-file`) if the
-        file cannot be made.
+        not given. `warn` is called once when events are lost, by another thread. Raises `WeftError` (`events-file`)
+        if the file cannot be made.
         """
         self._start = time.monotonic() if start is None else start
         self._warn = warn
@@ -72,7 +69,7 @@ class EventLog:
         if target is None:
             return None
         try:
-            # Written to directly, a line leaves at once, and Python's own stdout has nothing left to fail on.
+            # Without Python's stdout, a line is written at once, and no buffer is left that could fail at exit.
             if target == "-":
                 return os.dup(1)
             return os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
@@ -81,7 +78,7 @@ class EventLog:
             raise error("events-file", f'cannot write events to "{os.fspath(target)}": {words}') from problem
 
     def emit(self, event: str, **fields: object) -> None:
-        """Writes one event with its time and fields. A number that JSON lacks becomes "nan", "inf" or "-inf"."""
+        """Writes one event with its time and fields. Numbers that JSON lacks become "nan", "inf" or "-inf"."""
         with self._lock:
             if self._closed:
                 return
@@ -93,7 +90,7 @@ class EventLog:
                 return
             except queue.Full:
                 pass
-        self._lose("nobody reads them")
+        self._lose("nothing reads them")
 
     def _write_lines(self, descriptor: int) -> None:
         try:
@@ -112,8 +109,8 @@ class EventLog:
             self._warn(f"no more events are written to {self._target}: {reason}")
 
     def close(self) -> None:
-        """Ends the log, once what was emitted has been written, or nobody takes it; what is emitted later is ignored.
-        May be called twice."""
+        """Ends the log after its events have been written, or after a second if nothing reads them. Later events are
+        ignored. May be called twice."""
         with self._lock:
             self._closed = True
         if self._thread is not None:
@@ -134,7 +131,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 def plain(value: Mapping[str, object]) -> dict[str, Plain]:
-    """A mapping as JSON takes it: numbers of every kind as its own, what it does not know as text."""
+    """A mapping for JSON: numbers of every kind as JSON's own, values of unknown types as text."""
     return {str(key): _plain(item) for key, item in value.items()}
 
 
@@ -157,8 +154,8 @@ def _plain(value: object) -> Plain:
 
 @dataclass(frozen=True, slots=True)
 class FrameFigures:
-    """About a second of frames. The percentiles are of the times from one frame shown to the next; `dropped` counts
-    the turns in which, at the rate aimed at, a new frame was due and none came.
+    """Figures about a second of frames. The percentiles are of the times between shown frames; `dropped` counts the
+    frames that were due at the intended rate and did not appear.
     """
 
     fps: float
@@ -173,10 +170,10 @@ class FrameFigures:
 
 
 class FrameStats:
-    """Gathers the moments at which frames were shown, and gives figures once a second."""
+    """Collects the moments at which frames were shown, and computes figures once a second."""
 
     def __init__(self, fps: float, period: float = 1.0) -> None:
-        """`fps` is the rate aimed at, above 0; `period` the seconds between figures."""
+        """`fps` is the intended rate, above 0; `period` the seconds between figures."""
         self._fps = fps
         self._period = period
         self._last: float | None = None
@@ -203,19 +200,17 @@ class FrameStats:
 
 
 def _percentile(ordered: list[float], share: float) -> float:
-    """The smallest of the values that at least this share of them do not exceed."""
+    """The smallest value that at least this share of the values do not exceed."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-# What a player is told while a performance runs: mistakes, what happened just now, and how well it goes.
-
-# Seconds for which a note, and warnings about a text that plays all the same, stay on the picture.
+# Seconds for which a note, and warnings about a text that plays, stay on the picture.
 _NOTE = 2.0
 _WARNINGS = 6.0
 
 
 class Notices:
-    """Decides what is written over the picture at a moment. `now` gives seconds."""
+    """Decides what is written over the picture at each moment: errors, a note, and figures. `now` gives seconds."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -230,13 +225,13 @@ class Notices:
         self._figures_wanted = False
 
     def set_problems(self, problems: tuple[Diagnostic, ...]) -> None:
-        """Errors are shown until there are others, or none; warnings for some seconds."""
+        """Shows errors until the next call, and warnings for some seconds."""
         lasting = any(d.severity == "error" for d in problems)
         self._problems, self._left_out = foremost(problems)
         self._problems_end = float("inf") if lasting else self._now() + _WARNINGS
 
     def add_warning(self, problem: Diagnostic) -> None:
-        """A warning for some seconds, besides those that are shown. As long as there are errors, it is a note."""
+        """Adds a warning for some seconds. While there are errors, it is only a note."""
         if any(d.severity == "error" for d in self._problems):
             self.note(problem.message)
             return
@@ -244,18 +239,18 @@ class Notices:
         self.set_problems((*shown, problem))
 
     def note(self, words: str) -> None:
-        """Something that happened just now."""
+        """Shows for some seconds what happened just now."""
         self._note, self._note_end = words, self._now() + _NOTE
 
     def set_figures(self, lines: tuple[str, ...]) -> None:
         self._figures = lines
 
     def set_paused(self, paused: bool) -> None:
-        """A pause is noted for as long as it lasts."""
+        """Shows a pause for as long as it lasts."""
         self._paused = paused
 
     def toggle_errors(self) -> None:
-        """Hides what is wrong with the text, or shows it again, warnings that have gone by too."""
+        """Hides errors and warnings, or shows them again, including warnings whose time was over."""
         self._errors_wanted = not self.overlay().errors
         if self._errors_wanted:
             self._problems_end = float("inf")
@@ -263,11 +258,11 @@ class Notices:
                 self.note("no errors")
 
     def toggle_figures(self) -> None:
-        """Shows how well it runs, or hides it."""
+        """Shows or hides the figures."""
         self._figures_wanted = not self._figures_wanted
 
     def overlay(self) -> Overlay:
-        """What is written over the picture now."""
+        """The overlay at this moment."""
         now = self._now()
         errors = self._problems if self._errors_wanted and now < self._problems_end else ()
         note = self._note if now < self._note_end else "paused" if self._paused else ""
@@ -275,12 +270,9 @@ class Notices:
         return Overlay(errors, note, self._figures if self._figures_wanted else (), left_out)
 
 
-# Screenshots: pictures beside the patch, written while the next frames are drawn.
-
-
 class Screenshots:
-    """Writes pictures into a folder as NAME-001.png and so on, and never over a file that is there. `mention` is told
-    what became of each, from a thread."""
+    """Writes pictures into a folder as NAME-001.png and so on, in the background, and never over an existing file.
+    `mention` is called with the result of each, by another thread."""
 
     def __init__(self, folder: Path, name: str, mention: Callable[[str], None]) -> None:
         self._folder = folder
@@ -289,7 +281,7 @@ class Screenshots:
         self._lock = threading.Lock()
 
     def take(self, picture: Picture) -> None:
-        """Writes a picture, which must not change any more. The process does not end before it is written."""
+        """Writes a picture, which must not change any more. The process does not end until it is written."""
         threading.Thread(target=self._write, args=(picture,), name="weft-screenshot").start()
 
     def _write(self, picture: Picture) -> None:
@@ -310,53 +302,52 @@ class Screenshots:
         return path
 
 
-# What a performance tells: events for other programs, lines for people, and notes over the picture.
-
-# What is told with the name of a device.
+# The words before the name of a device.
 _SOUNDS = {"playing": "sound on", "back": "sound again on", "restarted": "sound again on"}
 
 
 @dataclass
 class Reporter:
-    """Tells by all three ways. `tell` shows diagnostics, `say` a line of its own."""
+    """Reports by all three ways: events, lines for people, and notes over the picture. `tell` shows diagnostics, `say`
+    a line."""
 
     events: EventLog
     notices: Notices
     tell: Callable[[list[Diagnostic]], None]
     say: Callable[[str], None]
-    _loops_told: set[str] = field(default_factory=set)
+    _reported_loops: set[str] = field(default_factory=set)
     _mentioned: set[str] = field(default_factory=set)
 
     def begin(self) -> None:
-        """Another program plays."""
-        self._loops_told.clear()
+        """A new program begins to play."""
+        self._reported_loops.clear()
 
     def mention(self, words: str) -> None:
-        """A line, also over the picture."""
+        """Prints a line and shows it over the picture."""
         self.say(words)
         self.notices.note(words)
 
     def _mention_once(self, words: str) -> None:
-        """What several processes may find out, each for itself."""
+        """The same, once: several processes may report the same."""
         if words not in self._mentioned:
             self._mentioned.add(words)
             self.mention(words)
 
     def warn(self, problem: Diagnostic) -> None:
-        """What a device cannot do any more."""
+        """Warns that a device cannot do something any more."""
         self.tell([problem])
         self.notices.note(problem.message)
 
     def loop_stopped(self, compiled: CompiledProgram, kernel: str) -> None:
-        """A loop of a program met its limit, which is told once for each kernel."""
-        if kernel not in self._loops_told:
-            self._loops_told.add(kernel)
+        """Warns that a loop of a program reached its limit, once for each kernel."""
+        if kernel not in self._reported_loops:
+            self._reported_loops.add(kernel)
             problem = loop_of(compiled.units, kernel)
             self.tell([problem])
             self.notices.add_warning(problem)
 
     def changed(self, changes: Iterable[Change]) -> None:
-        """Something runs elsewhere. That a device failed while it ran is an event as well."""
+        """Reports what runs elsewhere. The failure of a device is an event too."""
         for change in changes:
             self._mention_once(str(change))
             if change.subgraph is None:
@@ -364,7 +355,7 @@ class Reporter:
                 self.events.emit("backend", **moved, reason=change.reason)
 
     def heard(self, event: SoundEvent) -> None:
-        """Something happened to the sound."""
+        """Reports what happened to the sound."""
         if event.kind == "placed":
             self._mention_once(event.words)
         elif event.kind == "died":
@@ -373,12 +364,12 @@ class Reporter:
             self.mention(f"{_SOUNDS.get(event.kind, '')} {event.words}".lstrip())
 
     def restarted(self, process: str, words: str) -> None:
-        """A process was started again, since it had ended by itself."""
+        """Reports that a process ended by itself and was started again."""
         self.events.emit("restart", process=process, reason=words)
         self.mention(words)
 
     def frames(self, figures: FrameFigures, sound: Sound | None, facts: Iterable[str]) -> None:
-        """How the last second was; with `facts` about the program for those who look at the picture."""
+        """Reports figures about the last second. `facts` are about the program, and are shown over the picture."""
         self.events.emit("frames", **figures.fields())
         frames = f"{figures.fps:.0f} fps · p95 {figures.p95_ms:.1f} ms · {figures.dropped} dropped"
         self.notices.set_figures((frames, *facts))
@@ -388,7 +379,7 @@ class Reporter:
             self.events.emit("audio", blocks=heard.blocks, load=load, underruns=heard.underruns)
 
     def swapped(self, outcome: LoadResult, loaded: LoadedProgram, waited_ms: float) -> None:
-        """A program that was swapped in has just been seen for the first time."""
+        """Reports the first visible frame of a new program."""
         parsing, graph, kernels = outcome.took
         latency = (time.monotonic() - outcome.saved.moment) * 1e3
         self.events.emit(
@@ -404,8 +395,8 @@ class Reporter:
             cached=list(loaded.changed) if outcome.from_cache else [],
             tier=loaded.tier,
         )
-        words = f"swapped in {latency:.0f} ms"
-        count = len(loaded.changed) + len(loaded.kept)
-        changed = "as it was before" if outcome.from_cache else f"{len(loaded.changed)} of {count} subgraphs new"
+        words = f"updated in {latency:.0f} ms"
+        new, count = len(loaded.changed), len(loaded.changed) + len(loaded.kept)
+        changed = "back to an earlier version" if outcome.from_cache else f"{new} of {count} subgraphs new"
         self.notices.note(words)
         self.say(f"{words} · {changed}")

@@ -1,4 +1,4 @@
-"""What becomes of a program whose device fails while it plays: it goes on elsewhere."""
+"""When a device fails while a program plays, the program continues on another one; and it moves back when it can."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def recover(
     done: dict[int, Values],
     last: Mapping[str, Values] = NOTHING_SEEN,
 ) -> bool:
-    """Has what ran on the device that failed go on with the next backend, in the middle of a tick that is `done` so
-    far, with all that can still be read of what it remembers; see `repair`. False if it is the program that failed."""
+    """Moves what ran on the failed device to the next backend, in the middle of a tick whose results so far are `done`,
+    with all of its state that can still be read; see `repair`. False if the program itself failed."""
     for backend in _suspects(loaded, failure):
         loader.assignment.lose(backend, _reason(failure))
         if loader.assignment.is_lost(backend):
@@ -44,9 +44,9 @@ def repair(
     loader: ProgramLoader, loaded: LoadedProgram, env: Env, done: dict[int, Values],
     last: Mapping[str, Values] = NOTHING_SEEN,
 ) -> bool:
-    """Has the subgraphs of a program that cannot run any more where they were made ready run elsewhere; where nothing
-    is left, what they gave `last` stands, by their names. False if there are none. Raises WeftError for one that
-    nothing takes."""
+    """Moves the subgraphs whose backends are lost to other backends. If none is left, a subgraph keeps giving its
+    `last` result, which is found by its name. False if nothing had to be moved. Raises WeftError for a subgraph that no
+    backend accepts."""
     if not loader.assignment.has_lost:
         return False
     lost = [part for part in loaded.runner.all_parts if loader.assignment.is_lost(part.backend)]
@@ -58,7 +58,7 @@ def repair(
         loaded.runner.replace(part, new)
         given = done.pop(id(part.compiled), None)
         if isinstance(given, np.ndarray):
-            # It has had its turn in this tick. A picture that lies on the device is drawn anew.
+            # It has run in this tick. A picture on the device is lost with it, and is drawn again.
             done[id(new.compiled)] = given
     return bool(lost)
 
@@ -66,9 +66,8 @@ def repair(
 def stand_in(
     loader: ProgramLoader, part: RunningSubgraph, compiled: CompiledProgram, env: Env, runner: ProgramRunner
 ) -> RunningSubgraph:
-    """The same subgraph on another backend, as soon as can be, with what it remembers, as far as the device still gives
-    that away. The CPU bridges the time until a device that comes before it is ready. Raises WeftError if nothing can
-    run it."""
+    """The same subgraph on another backend, as soon as possible, with the state that can still be read. The CPU bridges
+    the time until a preferred device is ready. Raises WeftError if nothing can run it."""
     failed: WeftError | None = None
     while True:
         candidates = loader.candidates(part.unit, compiled)
@@ -84,17 +83,17 @@ def stand_in(
                 raise
             continue
         new = RunningSubgraph(part.unit, found.backend, ready, bridges=found is not candidates[0])
-        with suppress(Exception):  # what was on the device may be lost with it
+        with suppress(Exception):  # the state on the device may be lost with it
             new.backend.adopt(new.compiled, memories_for(new, [part]))
         return new
 
 
-# --- from what bridges to the device that is meant ----------------------------------------------------------------
+# --- from the bridge to the intended device -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Migration:
-    """A subgraph of a program that goes from the part that bridges to another; to None if no device takes it."""
+    """A subgraph of a program that moves from the part that bridges to another; to None if no device accepts it."""
 
     loaded: LoadedProgram
     old: RunningSubgraph
@@ -102,8 +101,8 @@ class Migration:
 
 
 def moves(loader: ProgramLoader, loaded: LoadedProgram, units: Iterable[Unit]) -> tuple[Migration, ...]:
-    """Makes ready what a program bridges, on the devices that should run it. `units` are the same subgraphs, translated
-    for these. Takes its time, and changes nothing that runs: for the thread that compiles."""
+    """Loads what a program bridges on the devices that should run it. `units` are the same subgraphs, translated for
+    these. Changes nothing that runs, and is slow: for the thread that compiles."""
     translated = {unit.hash: unit for unit in units}
     bridges = [part for part in loaded.runner.all_parts if part.bridges]
     return tuple(
@@ -129,8 +128,7 @@ def _moved(loader: ProgramLoader, loaded: LoadedProgram, part: RunningSubgraph) 
 
 
 def settle(loader: ProgramLoader, move: Migration) -> bool:
-    """Carries a move out, between two ticks, with what has been remembered meanwhile. False if it has come to nothing:
-    then what bridges goes on."""
+    """Completes a move between two ticks, with the state up to now. False if it fails: then the bridge goes on."""
     runner, old, new = move.loaded.runner, move.old, move.new
     if all(part is not old for part in runner.all_parts):
         return True
@@ -148,18 +146,18 @@ def settle(loader: ProgramLoader, move: Migration) -> bool:
     return True
 
 
-# --- where nothing is left ----------------------------------------------------------------------------------------
+# --- if no backend is left ----------------------------------------------------------------------------------------
 
 
 @dataclass
 class _FrozenPicture(NullCompiled):
-    """A subgraph that gives again and again what it gave last."""
+    """A subgraph that repeats its last result."""
 
     last: Values | None = None
 
 
 class _FrozenBackend(Null):
-    """Takes the place of a device that nothing else can take."""
+    """Replaces a device that no other backend can replace."""
 
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Any:
         if isinstance(compiled, _FrozenPicture) and compiled.last is not None:
@@ -173,8 +171,8 @@ def _standing(part: RunningSubgraph, last: Mapping[str, Values]) -> RunningSubgr
 
 
 def _suspects(loaded: LoadedProgram, failure: Exception) -> Iterator[Backend]:
-    """The backends whose device may have failed, the likeliest first. A failure that nobody explains is that of the
-    program, unless it comes from beyond the CPU."""
+    """The backends whose device may have failed, the likeliest first. An unexplained failure is that of the program,
+    unless the part that ran is not on the CPU."""
     at = loaded.runner.at
     if at is None:
         return
@@ -182,7 +180,7 @@ def _suspects(loaded: LoadedProgram, failure: Exception) -> Iterator[Backend]:
         if not isinstance(failure, WeftError) and not isinstance(at.backend, CpuBackend):
             yield at.backend
         return
-    # It may have failed where another one reads from it, or where its picture is shown.
+    # It may have failed while another part read from it, or while its picture was shown.
     backends = [at.backend, *(part.backend for part in loaded.runner.all_parts)]
     on_cpu, context = CpuBackend, failure.context
     yield from sorted(backends, key=lambda backend: (isinstance(backend, on_cpu), backend.context != context))

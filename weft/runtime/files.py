@@ -1,4 +1,4 @@
-"""What a look at a file finds: the bytes of a text, or the state of a picture."""
+"""The state of a file at one moment: the bytes of a text, or the stamp of a picture."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from weft.syntax.scanner import MAX_BYTES, why_not_plain
 
 TEXT_LIMIT = MAX_BYTES
-"""The most bytes of a text that are read: a larger one is no patch."""
+"""The most bytes of a text that are read: no patch is larger."""
 
 _TOO_LARGE = f"it is larger than {TEXT_LIMIT // 1_000_000} MB, which no patch is"
 
@@ -19,11 +19,11 @@ Kind: TypeAlias = Literal["text", "media"]
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What a look at a file found.
+    """The state of a file.
 
-    `data` holds the bytes of a text that could be read. `stamp` is (mtime in ns, size, inode) of a file that is
-    there; media are told apart by it alone, texts by their bytes. `problem` says in words why there is nothing to
-    read, such as "there is no such file".
+    `data` holds the bytes of a text that could be read. `stamp` is (mtime in ns, size, inode) of a file that exists;
+    media are compared by it alone, texts by their bytes. `problem` says in words why nothing can be read, such as
+    "there is no such file".
     """
 
     kind: Kind
@@ -32,14 +32,14 @@ class FileState:
     problem: str | None = None
 
     def same_contents(self, other: FileState) -> bool:
-        """Whether there is nothing to report between the two."""
+        """Whether the two states hold the same contents, or the same problem."""
         if self.problem or other.problem:
             return self.problem == other.problem
         return self.stamp == other.stamp if self.kind == "media" else self.data == other.data
 
     @property
     def hollow(self) -> bool:
-        """Whether there is nothing to read: a file that is being saved may be so for a moment."""
+        """Whether the file is empty or missing, as it may be for a moment while it is saved."""
         return not self.data if self.kind == "text" else not (self.stamp and self.stamp[1])
 
 
@@ -58,7 +58,7 @@ def look(path: Path, kind: Kind) -> FileState:
     try:
         if kind == "media":
             return _judge(os.stat(path), kind)
-        # Opening a named pipe would otherwise wait until somebody writes to it.
+        # Opening a named pipe would otherwise wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             return _read(descriptor)

@@ -1,6 +1,6 @@
-"""What there is to say about a program that compiles: found before it runs, when it is tried out, or while it runs.
+"""The diagnostics about a program that compiles: found before it runs, in its trial, or while it runs.
 
-`check`, `run`, `render` and `eval` find these things by different means, and say the same about them.
+`check`, `run`, `render` and `eval` find these problems by different means, and report them in the same words.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weft.graph.nodes import Patch
 NOT_A_NUMBER: Final = "not-a-number"
 """The code of the diagnostic about an output that is not a number anywhere."""
 
-_WHERE_NOT: Final = "look for 0/0, or a root or logarithm of what is below 0"
+_WHERE_NOT: Final = "look for 0/0, or a root or logarithm of a negative number"
 
 IN_PICTURE: Final = "pixel, so it would be black"
 IN_SOUND: Final = "sample, so it would be silent"
@@ -38,17 +38,17 @@ def other_windows(patch: Patch) -> list[Diagnostic]:
 
 
 def places_of(patch: Patch) -> dict[str, Span]:
-    """Where the output statements stand, by their labels."""
+    """The places of the output statements by their labels."""
     return {sink.label: sink.statement.head for sink in patch.sinks}
 
 
 def as_warnings(problems: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Errors, told where nothing is refused for them."""
+    """Errors as warnings, where nothing is refused for them."""
     return [replace(problem, severity="warning") for problem in problems]
 
 
 def not_numbers(labels: Iterable[str], places: Mapping[str, Span], where: str) -> tuple[Diagnostic, ...]:
-    """What to say about outputs that are not numbers, given by their labels: one error for each statement."""
+    """The errors about outputs that are not numbers, given by their labels: one for each statement."""
     outputs: dict[str, list[str]] = {}
     for label in labels:
         statement, _, output = label.rpartition(".")
@@ -64,13 +64,13 @@ def _no_number(statement: str, outputs: list[str], where: str) -> str:
     *others, last = outputs
     listed = f"{', '.join(others)} and {last} of {{}} are" if others else f"{last} of {{}} is"
     where = where.replace("so it", "so they") if others else where
-    # Neither a target nor the number among its like: the place is shown.
+    # Without a target or the number of the statement: the place is shown.
     name = statement.partition(":")[0].partition(".")[0]
     return f"{listed.format(name)} not a number at any {where}"
 
 
 def loop_stopped(kernel: str, places: Sequence[Span]) -> Diagnostic:
-    """The warning about a loop of a kernel that met its limit: the first of these, or another."""
+    """The warning about a loop of a kernel that reached its limit: one of those at these places."""
     words = f"a loop in {kernel} stops at its limit of steps"
     first, *others = places or (None,)
     related = tuple((span, "or this one") for span in others if span is not None)
@@ -78,7 +78,7 @@ def loop_stopped(kernel: str, places: Sequence[Span]) -> Diagnostic:
 
 
 def loop_of(units: Iterable[Unit], kernel: str) -> Diagnostic:
-    """The same, of a program of these units."""
+    """The same for a kernel of these units."""
     found = next((unit for unit in units if any(each.name == kernel for each in unit.kernels)), None)
     return loop_stopped(kernel, found.loops if found is not None else ())
 
@@ -94,7 +94,7 @@ def not_numbers_for_a_while(label: str, share: float, time: float, what: str, pl
 def clipped(share: float, peak: float, time: float, place: Span | None) -> Diagnostic:
     """The warning about a sound that is too loud for a share of its samples, at `time` first."""
     decibels = 20 * math.log10(peak)
-    hint = f"multiplied by {math.floor(100 / peak) / 100:g}, it would fit"
+    hint = f"it would fit if multiplied by {math.floor(100 / peak) / 100:g}"
     words = (
         f"this sound is too loud at {_percent(share)} of its samples, which are clipped: first at {_seconds(time)}, "
         f"and by {decibels:.1f} dB at most"

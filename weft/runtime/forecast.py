@@ -1,7 +1,7 @@
-"""What `check` says about a text: all that is wrong with it, and what would be told as soon as it ran.
+"""The diagnostics of `check`: all errors of a text, and what would be reported as soon as it ran.
 
 Nothing is compiled: expressions are evaluated at a few places and in a few ticks, in plain Python and for a moment at
-most. So what only shows elsewhere, or later, is left to those who run the program.
+most. Problems that appear only elsewhere, or later, are left to the run itself.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from weft.syntax.ast import SpindleDefinition
 # Operations that may be evaluated for one text: about a fifth of a second.
 _MOST = 300_000
 
-# The trial of a program looks at as many ticks before it believes that an output is not a number.
+# The trial of a program evaluates as many ticks before it decides that an output is not a number.
 _TICKS = 4
 
-# Fewer places do not show that an output is not a number anywhere.
+# Fewer places are not enough to say that an output is not a number anywhere.
 _FEWEST = 25
 _PLACES = [(0.37, 0.61), (0.01, 0.99), (0.99, 0.01), (0.99, 0.99), (0.01, 0.01)]
-# Seconds between the moments at which a sound is looked at.
+# Seconds between the moments at which a sound is evaluated.
 _APART = 0.01234
 _GRID = [((column + 0.5) / 12, (row + 0.5) / 8) for row in range(8) for column in range(12)]
 
 
 def check(source: Source, contexts: ContextTable, probe: Probe | None = None) -> Sequence[Diagnostic]:
-    """Everything that is wrong with a text, and everything to be warned of."""
+    """All errors and warnings about a text."""
     try:
         with without_collection():
-            found, warnings, forecasts = _looked_at(source, contexts, probe)
+            found, warnings, forecasts = _analysed(source, contexts, probe)
     except WeftError as failure:
         return failure.diagnostics
     if not found.patch.sinks:
         only_spindles = all(isinstance(statement, SpindleDefinition) for statement in found.program.statements)
-        # A text to be included has none either, so this is a warning; one with spindles alone is nothing else.
+        # A text that is included needs no output, so this is a warning. One with only spindles is always included.
         if found.program.statements and only_spindles:
             return warnings
         return (*warnings, *as_warnings([nothing_to_show(contexts)]))
     return (*warnings, *other_windows(found.patch), *forecasts)
 
 
-def _looked_at(
+def _analysed(
     source: Source, contexts: ContextTable, probe: Probe | None
 ) -> tuple[Analysis, tuple[Diagnostic, ...], list[Diagnostic]]:
-    """A text that is understood, the warnings about it, and the forecasts for its subgraphs. Raises WeftError."""
+    """The analysis of a text, the warnings about it, and the forecasts for its subgraphs. Raises WeftError."""
     found = analyse(source, contexts, probe=probe)
     allowance = Allowance(_MOST)
     forecasts: list[Diagnostic] = []
@@ -73,7 +73,7 @@ def _looked_at(
 
 
 def _forecast(found: Analysis, lowered: Lowered, pool: Pool, allowance: Allowance) -> Iterator[Diagnostic]:
-    """What would be told about a subgraph."""
+    """What would be reported about a subgraph."""
     spec = found.contexts[lowered.context]
     has_long_loops = bool(long_loops(lowered.swept, LOOP_STEPS, NEST_STEPS))
     is_heard_or_seen = spec.sweeps_plane or spec.streams
@@ -95,13 +95,14 @@ def _forecast(found: Analysis, lowered: Lowered, pool: Pool, allowance: Allowanc
     if looked >= _FEWEST:
         labels = [output.label for output in lowered.outputs if output.label in doubtful]
         problems = not_numbers(labels, places_of(found.patch), IN_SOUND if spec.streams else IN_PICTURE)
-        yield from as_warnings(problems)  # as at the start of a performance: it may become a number
+        yield from as_warnings(problems)  # as at the start of a performance: they may become numbers
 
 
 def _given(
     found: Analysis, spec: ContextSpec, place: tuple[float, float], number: int, tick: int
 ) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """The coordinates of an element of this number, and the uniforms, in a tick. Of a sound, each is a moment."""
+    """The coordinates of the element with this number, and the uniforms, in a tick. In a sound, an element is a
+    moment."""
     settings = found.patch.settings
     rate = settings["rate"] if spec.streams else spec.rate or settings["fps"]
     time = (_APART * number if spec.streams else 0.0) + tick / rate

@@ -12,15 +12,15 @@ BUTTONS = ("left", "right", "middle")
 """The mouse buttons in GLFW's order; a patch reads the first two by name, and all of them as `mouse@down`."""
 
 MOUSE_OUTPUTS = tuple(MOUSE)
-"""What a patch may write behind `mouse@`."""
+"""What a patch may write after `mouse@`."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputState(Mapping[str, float]):
     """Mouse and keys at one moment, and the mapping from `mouse@…` and `key@…` to their values.
 
-    `x` and `y` are 0…1 over the picture, y down; `wheel` is the sum of all turns so far, in notches, away from the
-    player counted as positive. `held_keys` and `held_buttons` hold the names of what is down.
+    `x` and `y` are 0…1 over the picture, y down; `wheel` is the sum of all turns so far, in notches, positive away from
+    the player. `held_keys` and `held_buttons` are the names of what is down.
     """
 
     x: float = 0.5
@@ -60,15 +60,15 @@ class Inputs:
         self._lock = threading.Lock()
         self._x = self._y = 0.5
         self._wheel = 0.0
-        # By number, since a name may belong to several keys, of which one may be let go while the other is held.
+        # By number, since several keys may have one name, and one of them may be released while the other is held.
         self._keys_down: dict[int, str] = {}
         self._buttons_down: set[str] = set()
-        # What went down since the last frame, so that a tap shorter than a frame is seen in one.
+        # What went down since the last frame, so that a tap shorter than a frame is seen.
         self._tapped_keys: set[str] = set()
         self._tapped_buttons: set[str] = set()
 
     def move(self, x: float, y: float) -> None:
-        """The pointer is at `x`, `y` in units of the picture; outside of it, at the nearest point of its edge."""
+        """The pointer moved to `x`, `y` in units of the picture; outside, the nearest point of its edge counts."""
         with self._lock:
             self._x = min(max(x, 0.0), 1.0)
             self._y = min(max(y, 0.0), 1.0)
@@ -90,7 +90,7 @@ class Inputs:
             self._buttons_down.discard(button)
 
     def key_down(self, number: int, name: str) -> None:
-        """The key with this number, which bears this name, goes down."""
+        """The key with this number and name goes down."""
         with self._lock:
             self._keys_down[number] = name
             self._tapped_keys.add(name)
@@ -101,7 +101,7 @@ class Inputs:
             self._keys_down.pop(number, None)
 
     def frame(self) -> InputState:
-        """The state for the next frame. What was pressed since the last call counts as held, even if it was let go."""
+        """The state for the next frame. What was pressed since the last call counts as held, even if it is released."""
         with self._lock:
             state = self._state(self._tapped_buttons, self._tapped_keys)
             self._tapped_buttons.clear()

@@ -1,4 +1,4 @@
-"""What programs cost on this machine: per context, executor and device, and on the way between devices."""
+"""Measures what programs cost on this machine: per context and executor or device, and between devices."""
 
 from __future__ import annotations
 
@@ -39,25 +39,24 @@ from weft.runtime.offline import initial_inputs
 from weft.runtime.program import HERE
 from weft.runtime.sound.mixer import channels_of
 
-# What a program costs on this machine, per context and executor.
+# --- executors of the CPU -----------------------------------------------------------------------------------------
 
-# Samples of sound in one block, as the loudspeaker asks for them.
+# Samples of sound in one block, as a sound device asks for them.
 BLOCK = 512
 
-# The reference machine is measured on a picture of so many pixels, or so many samples of sound, and what it would take
-# for all is an estimate.
+# The reference machine is measured on this many pixels, or samples of sound; the cost of all is estimated from that.
 _VM_PIXELS = 64 * 36
 _VM_SAMPLES = 32
 
 _FEWEST, _MOST = 3, 5000
 
-# What a strand of another context gives while one is measured alone.
+# The value of strands of other contexts while one context is measured alone.
 _ELSEWHERE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The times of some repetitions, in milliseconds: of the first, and of those behind it."""
+    """The times of some repetitions in milliseconds: the first, and percentiles of the later ones."""
 
     first: float
     p50: float
@@ -69,9 +68,9 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorConfig:
-    """A way to execute kernels: an executor, or another device's backend, with so many threads; for machine code also
-    how much is done for speed, and for which family of processors (None: this very processor). `made` is what the
-    others make of a kernel."""
+    """How kernels are executed: the executor or the backend of another device, and the number of threads; for machine
+    code also the tier of optimisation and the family of processors (None: this processor). `made` is what the others
+    make of a kernel."""
 
     executor: str
     threads: int = 1
@@ -85,13 +84,13 @@ class ExecutorConfig:
 
     @property
     def text(self) -> str:
-        """What people call it."""
+        """Its description for people."""
         parts = [self.executor, f"tier {self.tier}" if self.is_native else ""]
         parts += [f"for {self.isa.title}" if self.isa else "", f"× {self.threads}" if self.threads > 1 else ""]
         return " ".join(filter(None, parts))
 
     def loader(self) -> Executor:
-        """An executor of its own."""
+        """A new executor of this kind."""
         if self.isa is not None:
             return NativeExecutor(plainest(self.isa))
         return EXECUTORS[self.executor]()
@@ -99,7 +98,7 @@ class ExecutorConfig:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one context of a patch costs in one way. `shape` (height, width) is what a tick computes."""
+    """What one context of a patch costs with one configuration. `shape` (height, width) is what a tick computes."""
 
     context: str
     way: ExecutorConfig
@@ -108,9 +107,9 @@ class Cost:
     timing: Timing
     estimated: bool
     budget_ms: float
-    """How long a tick may take."""
+    """The milliseconds that a tick may take."""
     refused: tuple[str, ...] = ()
-    """What was measured on another executor than it should have been, and why."""
+    """What ran on another executor than intended, and why."""
 
     @property
     def elements_per_second(self) -> float:
@@ -119,7 +118,7 @@ class Cost:
 
 
 def machine() -> dict[str, str | int]:
-    """What is measured on."""
+    """The facts about the machine that measures."""
     return {
         "platform": platform.platform(),
         "processor": platform.processor() or platform.machine(),
@@ -133,7 +132,7 @@ def machine() -> dict[str, str | int]:
 
 
 def timed(work: Callable[[], object], seconds: float) -> Timing:
-    """Repeats some work for about so many seconds, a few times at least."""
+    """Repeats some work for about `seconds`, and at least a few times."""
     times: list[float] = []
     started = time.perf_counter()
     while len(times) <= _FEWEST or (time.perf_counter() - started < seconds and len(times) < _MOST):
@@ -145,8 +144,8 @@ def timed(work: Callable[[], object], seconds: float) -> Timing:
 
 
 def measure(program: Build, context: str, way: ExecutorConfig, seconds: float) -> Cost | None:
-    """What the subgraphs of one context cost in a tick, on their own: what they read of other contexts is a constant.
-    None if the program has nothing in that context."""
+    """The cost of a tick of one context alone: strands of other contexts are constants. None if the program has nothing
+    in that context."""
     units = [unit for unit in units_of(program) if unit.subgraph.context == context]
     if not units:
         return None
@@ -177,17 +176,17 @@ def measure(program: Build, context: str, way: ExecutorConfig, seconds: float) -
 
 
 def _differs(spec: ContextSpec, kernel: Kernel) -> bool:
-    """Whether each channel of a sound remembers on its own."""
+    """Whether each channel of a sound has its own state."""
     return spec.streams and any(name == "channel" for name, _ in kernel.coords)
 
 
 def contexts(program: Build) -> list[str]:
-    """The contexts that a program has something to compute in."""
+    """The contexts in which a program computes something."""
     return list(dict.fromkeys(unit.subgraph.context for unit in units_of(program)))
 
 
 def units_of(program: Build) -> list[Unit]:
-    """All that is computed, with what streams are given once a frame."""
+    """All units, and those that compute the feeds of streams once a frame."""
     feeding = (unit.feeding for unit in program.units)
     return [*program.units, *(unit for unit in feeding if unit is not None)]
 
@@ -210,12 +209,12 @@ def shape_of(spec: ContextSpec, settings: Mapping[str, float]) -> tuple[int, int
 
 
 def tick_budget_ms(spec: ContextSpec, settings: Mapping[str, float]) -> float:
-    """How long a tick of a context may take."""
+    """The milliseconds that a tick of a context may take."""
     return 1e3 * BLOCK / settings["rate"] if spec.raster else 1e3 / (spec.rate or settings["fps"])
 
 
 def _reduced(shape: tuple[int, int]) -> tuple[int, int]:
-    """A smaller picture, of about the same form, or fewer samples."""
+    """The shape of a smaller picture of about the same aspect, or of fewer samples."""
     height, width = shape
     if height == 1:
         return 1, min(width, _VM_SAMPLES)
@@ -243,7 +242,7 @@ class _OffstageRig:
         )
 
     def step(self, unit: Unit, executable: Executable) -> Callable[[], None]:
-        """A function that runs the next tick of a kernel, up to what its context makes of the outputs."""
+        """A function that runs the next tick of a kernel, as its context does: to pixels or to planes."""
         kernel = unit.kernel
         channels = self._channels if _differs(self._spec, kernel) else 1
         memories = [StateMemory(kernel.slots, self._shape) for _ in range(channels)]
@@ -282,24 +281,24 @@ class _OffstageRig:
 
 
 def given_inputs(program: Build) -> dict[str, float]:
-    """Mouse, keys and parameters as they are at the start, and what streams are given by others, and by one another,
-    by the names that it arrives as."""
+    """The initial values of mouse, keys and parameters, and constants for what streams read from others and from each
+    other, by name."""
     given = (kernel.outputs for unit in program.units for kernel in (unit.kernel, unit.feeds) if kernel is not None)
     fed = (label for labels in given for label in labels if is_smoothed(label))
     return {**dict.fromkeys(fed, _ELSEWHERE), **initial_inputs(program.patch)}
 
 
 def constant(*coordinates: Value) -> Value:
-    """What a strand of another context gives while one is measured alone."""
+    """The getter of a strand of another context while one context is measured alone."""
     shape = np.broadcast_shapes(*(np.shape(c) for c in coordinates)) if coordinates else ()
     return np.full(shape, _ELSEWHERE)
 
 
-# What a program costs on devices that are none of the CPU's executors, such as graphics cards.
+# --- other devices, such as graphics cards ------------------------------------------------------------------------
 
 _CONTEXTS = (VISUAL, AUDIO, COMPUTE)
 
-# Sound may be computed ahead: the time of a block is that of so many in a row, shared among them.
+# Sound may be computed ahead: the time of a block is the mean over this many in a row.
 _BLOCKS = 64
 
 # The tier that is made in the background.
@@ -307,7 +306,7 @@ _BEST = 2
 
 
 def find_cards(registry: Registry) -> tuple[list[Choice], dict[str, str]]:
-    """The devices besides the CPU that run a context of weft's own; and of the backends that have none, why."""
+    """The devices other than the CPU that run one of weft's own contexts, and the problems of backends by name."""
     found: list[Choice] = []
     problems: dict[str, str] = {}
     for spec in _CONTEXTS:
@@ -325,11 +324,11 @@ def find_cards(registry: Registry) -> tuple[list[Choice], dict[str, str]]:
 
 
 def measure_card(program: Build, card: Choice, seconds: float) -> Cost | None:
-    """What the subgraphs of the card's context cost in a tick, on their own: what they read of other contexts is a
-    constant. A tick ends when the device has done all of it. None if the program has nothing in that context. The
-    program is compiled for the card (`contexts_of`).
+    """The cost of a tick of the card's context alone: strands of other contexts are constants. A tick ends when the
+    device has finished. None if the program has nothing in that context. The program is compiled for the card
+    (`contexts_of`).
 
-    Raises WeftError for what the card cannot take."""
+    Raises WeftError for a program that the card cannot run."""
     units = [unit for unit in units_of(program) if unit.subgraph.context == card.context]
     if not units:
         return None
@@ -341,7 +340,7 @@ def measure_card(program: Build, card: Choice, seconds: float) -> Cost | None:
     rig.improve()
     timing = timed(rig.tick, seconds)
     if spec.streams:
-        # The median of single blocks would be of those that were computed ahead, and cost nothing.
+        # The median of single blocks would be that of blocks that were computed ahead, and cost nothing.
         several = timed(partial(rig.ticks, _BLOCKS), seconds).scaled(1 / _BLOCKS)
         timing = replace(several, first=timing.first)
     return Cost(
@@ -357,7 +356,7 @@ def measure_card(program: Build, card: Choice, seconds: float) -> Cost | None:
 
 @dataclass(frozen=True)
 class _Elsewhere:
-    """A coordinator of subgraphs that are measured alone: all that they read is a constant."""
+    """A coordinator of subgraphs that are measured alone: every strand that they read is a constant."""
 
     def expose(self, ref: StrandRef, backend: Backend, compiled: Compiled) -> None:
         pass
@@ -384,7 +383,7 @@ class _CardRig:
         self._tick = 0
 
     def load(self, units: list[Unit]) -> None:
-        """Makes units ready, and waits until they are."""
+        """Loads units, and waits until the device has them."""
         paths = {path for unit in units for path in unit.kernel.pictures}
         self._pictures = {path: blank_view() if is_view(path) else load_picture(Path(path)) for path in paths}
         env = self._env(units[0])
@@ -392,21 +391,21 @@ class _CardRig:
         self._backend.sync("device")
 
     def improve(self) -> None:
-        """Takes into use what a performance has as soon as there was time to make it."""
+        """Exchanges the code for that of the best tier, as a performance does in the background."""
         for compiled in self._loaded:
             code = self._backend.translate(compiled.unit, tier=_BEST)
             if code is not None:
                 self._backend.exchange(compiled, code)
 
     def tick(self) -> None:
-        """Runs the next tick, and waits until the device has done all of it."""
+        """Runs the next tick, and waits until the device has finished it."""
         for compiled in self._loaded:
             self._backend.execute_subgraph(compiled, self._env(compiled.unit), self._elsewhere)
         self._backend.sync("device")
         self._tick += 1
 
     def ticks(self, count: int) -> None:
-        """So many of them."""
+        """Runs `count` ticks."""
         for _ in range(count):
             self.tick()
 
@@ -422,19 +421,19 @@ class _CardRig:
         )
         if not self._streams:
             return env
-        led = env.standing(unit.kernel, BLOCK)
-        return replace(env, block=SampleBlock(self._tick * BLOCK, BLOCK, self._rate, self._channels, led))
+        constants = env.standing(unit.kernel, BLOCK)
+        return replace(env, block=SampleBlock(self._tick * BLOCK, BLOCK, self._rate, self._channels, constants))
 
 
-# What a value costs on its way between two devices, as programs pay for it: through backend and coordinator.
+# --- transfers between devices, as programs pay for them: through backend and coordinator -------------------------
 
-# A picture so small that what is drawn takes no time beside what is sent.
+# A picture so small that drawing it takes no time compared to sending values.
 _SIZE = (64, 36)
 
 # The side of a picture that is sent to a card.
 _LARGE = 512
 
-# How many numbers a program is given, at how many places it reads a strand, and how many values are asked for at once.
+# How many numbers a program reads, at how many places it reads a strand, and how many values are read at once.
 _NUMBERS, _BOUND, _BATCH = 26, 8, 4096
 
 _FAR = StrandRef("far", "v")
@@ -443,8 +442,8 @@ _FAR_TEXT = "far<v> = prev(far@v) * 0.5 + me@x\ndisplay(far@v)\ncompute(far@v)\n
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """The way of so many bytes from one device to another. `claimed_us` is what machines whose processor and card share
-    one memory are said to take, where anything is said."""
+    """A transfer of `bytes` from one device to another. `claimed_us` is the time that is claimed for machines whose
+    processor and card share one memory, if any is."""
 
     source: str
     target: str
@@ -455,13 +454,13 @@ class Transfer:
 
 
 def transfers(seconds: float, cards: Sequence[Choice]) -> list[Transfer]:
-    """The ways between the CPU and itself, and between it and each card that draws pictures; about so many seconds for
-    each. Raises WeftError if a card does not do what it should."""
+    """Measures transfers within the CPU, and between it and each card that draws pictures, for about `seconds` each.
+    Raises WeftError if a card fails."""
     found = list(_within_cpu(seconds))
     for card in cards:
         if card.context == VISUAL.name:
             backend = card.make()
-            for measured in (_bound_on_card, _to_card, _from_card, _as_they_are):
+            for measured in (_bound_on_card, _to_card, _from_card, _raw_bytes):
                 found += measured(card.shown, backend, seconds)
     return found
 
@@ -479,7 +478,7 @@ def _from_card(name: str, backend: Backend, seconds: float) -> Iterator[Transfer
 
 
 def _asked(backend: Backend, seconds: float) -> Iterator[tuple[int, float]]:
-    """How long it takes, in µs, to ask a picture's backend for one value, and for a batch of them."""
+    """The time in µs to read one value from a picture's backend, and that for a batch of them."""
     rig = _TransferRig(backend, _FAR_TEXT)
     rig.tick()
     for count in (1, _BATCH):
@@ -488,8 +487,8 @@ def _asked(backend: Backend, seconds: float) -> Iterator[tuple[int, float]]:
 
 
 def _bound_on_card(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
-    """A strand that one subgraph computes on the card, at every pixel of the picture of another one: read at one more
-    place, and bound there. Nothing is copied."""
+    """The time to read a strand of one subgraph on the card at one more place for every pixel of another subgraph,
+    which is bound there without a copy."""
     if backend.capabilities().handles:
         several, single = (_TransferRig(backend, _chain_text(count)) for count in (_BOUND, 1))
         took = _difference_us(several.tick, single.tick, seconds) / (_BOUND - 1)
@@ -497,7 +496,7 @@ def _bound_on_card(name: str, backend: Backend, seconds: float) -> Iterator[Tran
 
 
 def _to_card(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
-    """One more number that changes in every frame, and a picture that does."""
+    """The time to send one more number in every frame, and that to send a picture."""
     given, plain = (_TransferRig(backend, _numbers_text(keys)) for keys in (True, False))
     took = _difference_us(given.tick, plain.tick, seconds) / _NUMBERS
     yield Transfer("cpu", name, "uniform", np.dtype(np.float32).itemsize, took, 0.1)
@@ -507,9 +506,8 @@ def _to_card(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
     yield Transfer("cpu", name, "buffer", _picture(_LARGE).nbytes, took, 0.1)
 
 
-def _as_they_are(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
-    """The bytes of a picture on their way to the memory of a device and back, and from place to place in it, without
-    any program."""
+def _raw_bytes(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
+    """The time to move the bytes of a picture to the memory of a device, back, and within it, without any program."""
     given = _picture(_LARGE)
     pool = backend.pool(3 * given.nbytes)
     one, other = (pool.take(given.shape, given.dtype) for _ in range(2))
@@ -533,8 +531,8 @@ def _picture(side: int) -> Picture:
 
 
 def _sampling(film: str, count: int, side: int) -> tuple[str, dict[str, Picture]]:
-    """A picture that samples so many others at always as many places, and these by their paths. A backend may keep a
-    picture by its path, so each `film` has paths of its own."""
+    """A picture that samples `count` others, always at the same number of places, and those others by their paths. A
+    backend may cache pictures by path, so each `film` has its own paths."""
     paths = [f"{film}-{at}.png" for at in range(count)]
     loads = "".join(f'p{at}<r, g, b> = load("{path}")\n' for at, path in enumerate(paths))
     terms = (f"p{at % count}@r(me@x ~ me@x + {at / _BOUND})" for at in range(_BOUND))
@@ -542,15 +540,15 @@ def _sampling(film: str, count: int, side: int) -> tuple[str, dict[str, Picture]
 
 
 def _chain_text(places: int) -> str:
-    """A picture that reads a strand of a picture at so many places. A number that is made of the one and shown by the
-    other is between them, so that they are two subgraphs."""
+    """A picture that reads a strand of another picture at `places` places. A number that depends on the other and that
+    this one shows separates them into two subgraphs."""
     terms = (f"far@v(me@x ~ me@x + {at / places})" for at in range(places))
     between = "between = integrate(far@v(me@x ~ 0.5, me@y ~ 0.5))\ncompute(between)\n"
     return f"far<v> = prev(far@v) * 0.5 + me@x\n{between}display(between + {' + '.join(terms)})\n"
 
 
 def _numbers_text(keys: bool) -> str:
-    """A picture that is given as many numbers as there are letters, from outside or as constants."""
+    """A picture that reads as many numbers as there are letters, from keys or as constants."""
     letters = [chr(ord("a") + at) for at in range(_NUMBERS)]
     factors = [f"key@{letter}" if keys else f"{at / _NUMBERS}" for at, letter in enumerate(letters)]
     terms = " + ".join(f"{factor} * sin(me@x * {at + 1})" for at, factor in enumerate(factors))
@@ -558,7 +556,7 @@ def _numbers_text(keys: bool) -> str:
 
 
 def _difference_us(more: Callable[[], object], less: Callable[[], object], seconds: float) -> float:
-    """By how much the one takes longer than the other, in µs; they take turns. What is less than can be told is 0."""
+    """How much longer one takes than the other, in µs, at least 0; they take turns."""
     differences: list[float] = []
 
     def pair() -> None:
@@ -573,12 +571,11 @@ def _difference_us(more: Callable[[], object], less: Callable[[], object], secon
 
 
 class _TransferRig:
-    """One program, of which pictures are drawn by a backend, tick by tick. Nothing else of it is computed: what they
-    read of it is a constant."""
+    """The pictures of a program, drawn by a backend tick by tick. The rest of the program is replaced by constants."""
 
     def __init__(self, backend: Backend, text: str, pictures: Mapping[str, Picture] = MappingProxyType({})) -> None:
-        """`pictures` are what it samples, by their paths. Raises WeftError for what the backend cannot take."""
-        # Numbers that are remembered belong to compute here, as those of a patch with sound belong to audio.
+        """`pictures` are those that it samples, by path. Raises WeftError for what the backend cannot run."""
+        # State of numbers belongs to compute here, as in a patch with sound it belongs to audio.
         contexts = ContextTable((VISUAL, replace(COMPUTE, state_rank=-1)))
         settings = {"width": float(_SIZE[0]), "height": float(_SIZE[1])}
         program = build(Source("(measured)", text), contexts, settings)
@@ -598,7 +595,7 @@ class _TransferRig:
         self._runner.parts = tuple(parts)
 
     def tick(self, pictures: Mapping[str, Picture] | None = None) -> None:
-        """Draws the next picture, from other `pictures` if they are given, and waits for it."""
+        """Draws the next picture, with new `pictures` to sample if they are given, and waits for it."""
         env = self._env
         shown = env.pictures if pictures is None else pictures
         self._env = replace(env, tick=env.tick + 1, abstime=env.abstime + env.dt, pictures=shown)
@@ -606,11 +603,11 @@ class _TransferRig:
         self._backend.sync("device")
 
     def ask(self, ref: StrandRef, coords: Mapping[str, Value]) -> None:
-        """Asks for a strand at coordinates."""
+        """Reads a strand at coordinates."""
         self._runner.values({ref: coords}, self._env)
 
 
-# Measures the costs by which pictures are left to the CPU or given to a graphics card.
+# --- the costs by which a picture is given to the CPU or to a graphics card ---------------------------------------
 
 # A picture of common operations, in which everything moves.
 _TEXT = """\
@@ -619,23 +616,23 @@ b = sqrt(abs(a * me@x - 0.3)) + 1 / (1 + a * a + me@y)
 display(fract(a * b + me@time), a * 0.3 + 0.5, clamp(b * me@x - a * me@y, 0, 1))
 """
 
-# The sizes of pictures: one that takes no time besides being asked for, one on the CPU, and one for a card.
+# The sizes of pictures: one that takes no time beyond its launch, one for the CPU, and one for a card.
 _TINY, _ON_CPU, _ON_CARD = (16, 16), (512, 256), (2048, 1024)
 
-# What is less than can be told apart from nothing.
+# The smallest cost in seconds, instead of 0.
 _LEAST = 1e-15
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCosts:
-    """What was measured of a card, and what the choice would have gone by."""
+    """The measured costs of a card, and those that the choice would have assumed."""
 
     card: Choice
     measured: Costs
     believed: Costs
 
     def lines(self) -> Iterator[tuple[str, float, float]]:
-        """Each cost by its name, in seconds: as measured, and as believed."""
+        """Each cost in seconds by name: as measured, and as assumed."""
         for each in fields(Costs):
             yield each.name, getattr(self.measured, each.name), getattr(self.believed, each.name)
 
@@ -643,8 +640,8 @@ class MeasuredCosts:
 def measure_costs(
     cards: Iterable[Choice], routes: Sequence[Transfer], known: KnownCosts, seconds: float
 ) -> list[MeasuredCosts]:
-    """The costs of the cards that draw pictures, about so many seconds for each of four measurements; `routes` has what
-    the ways to and from them take. Raises WeftError if a card does not do what it should."""
+    """Measures the costs of the cards that draw pictures, for about `seconds` in each of four measurements; `routes`
+    are the transfers to and from them. Raises WeftError if a card fails."""
     return [
         MeasuredCosts(card, _measured(card, routes, seconds), known.of(card.backend.name, card.device))
         for card in cards
@@ -666,7 +663,7 @@ def _measured(card: Choice, routes: Sequence[Transfer], seconds: float) -> Costs
 
 
 def _on_card(card: Choice, size: tuple[int, int], seconds: float) -> tuple[int, float]:
-    """How many operations a picture of this size takes, and how many seconds until the card has drawn it."""
+    """The number of operations for a picture of this size, and the seconds that the card takes to draw it."""
     program = _drawn(size)
     cost = measure_card(program, card, seconds)
     assert cost is not None, "the program has a picture"
@@ -674,7 +671,7 @@ def _on_card(card: Choice, size: tuple[int, int], seconds: float) -> tuple[int, 
 
 
 def _on_cpu(seconds: float) -> float:
-    """What an operation takes on one core, in seconds."""
+    """The seconds that an operation takes on one core."""
     program = _drawn(_ON_CPU)
     name = next(name for name in EXECUTORS if executor_problem(name) is None)
     cost = measure(program, VISUAL.name, ExecutorConfig(name, 1), seconds)

@@ -1,4 +1,4 @@
-"""A program off stage: its frames and its sound, as fast as it goes, and the same every time."""
+"""Offline rendering: the frames and the sound of a program, as fast as possible, and the same every time."""
 
 from __future__ import annotations
 
@@ -38,25 +38,23 @@ from weft.runtime.sound.offline import Rendering
 Pixels = npt.NDArray[Any]
 Samples = npt.NDArray[np.float32]
 
-# Frames begin just before the moment they count from, so that a time that was rounded down still has its frame.
+# The share of a frame, and of a sample, by which it begins early, so that a time that was rounded down still counts.
 _SLACK = 1e-6
-
-# So do samples.
 _SAMPLE_SLACK = 1e-3
 
-# How many dark frames are looked at more closely.
+# How many dark frames are examined more closely.
 _MOST_LOOKS = 3
 
-# What is never louder than this, -80 dB, is not heard.
+# A sound that is never louder than this, -80 dB, is not heard.
 _SILENT = 1e-4
 
-# Two days of frames at 60 a second: a later one would be waited for in vain.
+# Two days of frames at 60 a second: later ones would take too long.
 _REACH = 10_000_000
 
 
 def raw(choice: Choice) -> Choice | None:
-    """The choice, giving values as they are, [outputs, height, width], before they become pixels; None if its backend
-    only gives pixels."""
+    """The choice with raw values, [outputs, height, width], instead of pixels; None if its backend only gives
+    pixels."""
     if not getattr(choice.backend, "packed", False):
         return None
     unpacked = type(f"{choice.backend.__name__}Planes", (choice.backend,), {"packed": False})
@@ -64,19 +62,18 @@ def raw(choice: Choice) -> Choice | None:
 
 
 def initial_inputs(patch: Patch) -> dict[str, float]:
-    """Mouse, keys and parameters as they are when nothing has happened."""
+    """The initial values of mouse, keys and parameters."""
     return {**InputState(), **patch.parameter_values()}
 
 
 def frame_numbers(start: float, end: float, fps: float) -> range:
     """The frames that begin in `start … end` seconds, without one that begins at the end."""
-    first, behind = (-floor(-seconds * fps + _SLACK) for seconds in (start, end))
-    return range(first, behind)
+    return range(*(-floor(-seconds * fps + _SLACK) for seconds in (start, end)))
 
 
 def _check_reach(number: int) -> None:
     if number > _REACH:
-        words = "a patch that remembers plays all frames before the one that is wanted"
+        words = "a patch with state plays all frames before the requested one"
         raise error("too-far", f"{words}, and {_REACH:,} is the most")
 
 
@@ -90,7 +87,7 @@ class Offline:
         threads: int = 1,
         clips: bool = True,
     ) -> None:
-        """Without `clips`, samples are given as they are. Raises WeftError for what a device cannot take, and a
+        """Without `clips`, samples are not clipped. Raises WeftError for a program that a device cannot run, and for a
         picture that cannot be read."""
         settings = build.patch.settings
         size = (int(settings["width"]), int(settings["height"]))
@@ -98,24 +95,24 @@ class Offline:
         self._clips = clips
         self._has_shown = False
         self._loader = loader = ProgramLoader(choices)
-        # The best tier from the first frame on, whichever are wanted: tiers may differ in how they round numbers.
+        # The best tier for every frame: tiers may differ in how they round numbers.
         codes = loader.improve(build.units)
         units = tuple(replace(unit, code=codes.get(unit.hash)) for unit in build.units)
         compiled = replace(build.compiled, units=units)
         inputs = initial_inputs(build.patch)
         self._sound = _rendering(loader, compiled, inputs, clips)
         here = replace(loader, hears=self._sound.getter) if self._sound else loader
-        self._swap: LoadedProgram = here.prepare(compiled, size)
+        self._program: LoadedProgram = here.prepare(compiled, size)
         self._warnings = build.warnings
         self._patch = build.patch
         self._media = build.media
         self._here = here
         self._loops: dict[str, None] = {}
-        """The kernels of which a loop met its limit."""
+        """The kernels with a loop that reached its limit."""
         self._dark: dict[str, float] = {}
-        """The outputs of pictures that are not a number anywhere, and since when."""
+        """The outputs of pictures that are not a number anywhere, with the time since when."""
         self._planes: dict[str, _Planes] = {}
-        """What is known of the outputs of pictures that are given as values."""
+        """The counts of values that are not numbers, for outputs of raw pictures."""
         self._looks = _MOST_LOOKS
         self._levels: Levels | None = None
         self._env = Env(
@@ -123,7 +120,7 @@ class Offline:
             height=size[1],
             dt=1 / self._fps,
             inputs=inputs,
-            pictures=self._swap.pictures,
+            pictures=self._program.pictures,
             threads=threads,
             loop_stopped=self._stop_loop,
         )
@@ -132,12 +129,12 @@ class Offline:
         self._loops[kernel] = None
 
     def findings(self) -> list[Diagnostic]:
-        """What is remarkable about all that has been given so far."""
+        """Warnings about all frames and samples so far."""
         places = places_of(self._patch)
-        found = [*self._swap.left_out]
+        found = [*self._program.left_out]
         if self._has_shown:
             found += other_windows(self._patch)
-        units = self._swap.compiled.units
+        units = self._program.compiled.units
         loops = [*self._loops, *sorted(self._sound.loops_stopped if self._sound is not None else ())]
         found += [loop_of(units, kernel) for kernel in loops]
         found += as_warnings(not_numbers(self._dark, places, IN_PICTURE))
@@ -165,15 +162,15 @@ class Offline:
             yield clipped(share, levels.peak, levels.first_too_loud / rate, place)
 
     def changes(self) -> list[Change]:
-        """What runs elsewhere than it was meant to, as far as this has not been asked before."""
+        """What runs elsewhere than intended, since the last call."""
         return self._loader.assignment.changes()
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all that its frames depend on: kernels, settings, parameters, the pictures that are read, and what
-        computes each subgraph. Equal ones give the same frames."""
-        compiled = self._swap.compiled
-        parts = (*self._swap.runner.parts, *self._swap.runner.feeding)
+        """A hash of all that the frames depend on: kernels, settings, parameters, the pictures that are read, and the
+        backend of each subgraph. Equal fingerprints mean equal frames."""
+        compiled = self._program.compiled
+        parts = (*self._program.runner.parts, *self._program.runner.feeding)
         names = {context: choice.name for context, choice in self._loader.assignment.choices.items()}
         subgraphs = ((part.unit.subgraph, part.backend.name) for part in parts)
         backends = {(sub.name, names.get(sub.context, ""), device) for sub, device in subgraphs}
@@ -198,34 +195,35 @@ class Offline:
         return self._gives(AUDIO.name)
 
     def _gives(self, context: str) -> bool:
-        running = {*self._swap.changed, *self._swap.kept}
-        subgraphs = (unit.subgraph for unit in self._swap.compiled.units)
+        running = {*self._program.changed, *self._program.kept}
+        subgraphs = (unit.subgraph for unit in self._program.compiled.units)
         return any(sub.context == context and sub.sinks and sub.name in running for sub in subgraphs)
 
     def nothing(self, code: str, words: str, example: str) -> WeftError:
-        """What to raise where something is asked for that the program does not give."""
-        reasons = "; ".join(d.message for d in (*self._warnings, *self._swap.left_out))
+        """The error for a picture or a sound that the program does not have."""
+        reasons = "; ".join(d.message for d in (*self._warnings, *self._program.left_out))
         return error(code, words, hint=reasons or example)
 
     @property
     def size(self) -> tuple[int, int]:
         """Width and height of the picture."""
-        return self._swap.size
+        return self._program.size
 
     @property
     def remembers(self) -> bool:
         """Whether a frame depends on those before it."""
-        units = self._swap.compiled.units if self._reads_sound else [part.unit for part in self._swap.runner.parts]
+        program = self._program
+        units = program.compiled.units if self._reads_sound else [part.unit for part in program.runner.parts]
         return any(unit.kernel.slots for unit in units)
 
     @property
     def _reads_sound(self) -> bool:
-        """Whether anything else depends on the sound."""
-        return any(unit.subgraph.exposes for unit in self._swap.compiled.streaming.units)
+        """Whether pictures or numbers depend on the sound."""
+        return any(unit.subgraph.exposes for unit in self._program.compiled.streaming.units)
 
     def steps(self, wanted: Iterable[int]) -> range | list[int]:
-        """The frames that have to be computed for those that are wanted: all before them, if the patch remembers, so
-        that a frame is the same picture whichever others are wanted."""
+        """The frames that have to be computed for the wanted ones. If the patch has state, these are all frames before
+        them, so that a frame does not depend on which others are wanted."""
         numbers = sorted(wanted)
         if not (numbers and self.remembers):
             return numbers
@@ -233,12 +231,12 @@ class Offline:
         return range(numbers[-1] + 1)
 
     def play(self, steps: Iterable[int]) -> Iterator[tuple[int, Pixels]]:
-        """Computes frames in order, each with its number. A picture is only good until the next."""
+        """Computes frames in order, each with its number. A picture is only valid until the next."""
         for number in steps:
             yield number, self._tick(number, number / self._fps)
 
     def at(self, time: float) -> Pixels:
-        """The picture at a time, which may lie within a frame."""
+        """The picture at a time, which may be within a frame."""
         number = floor(time * self._fps + _SLACK)
         if self.remembers:
             _check_reach(number)
@@ -251,49 +249,49 @@ class Offline:
         WeftError if there is none."""
         if self._sound is None or not self.sounds:
             raise self.nothing("nothing-to-hear", "the patch has nothing to play", "audio(…) plays strands")
-        first, behind = (round(seconds * self._sound.rate) for seconds in (start, end))
-        self._levels = self._sound.watch(first, behind)
+        first, stop = (round(seconds * self._sound.rate) for seconds in (start, end))
+        self._levels = self._sound.watch(first, stop)
         at = 0
-        for block in self._all_samples(behind):
-            wanted = block[max(0, first - at) : behind - at]
+        for block in self._all_samples(stop):
+            wanted = block[max(0, first - at) : stop - at]
             at += len(block)
             if len(wanted):
                 yield wanted
 
-    def _all_samples(self, behind: int) -> Iterator[Samples]:
-        """From the first sample on, at least up to, and without, the one of this number: what sounds may depend on all
-        that has sounded. Where it is given something by pictures, it is cut into blocks by their frames, wherever it
-        ends. The first frame comes before the first sample."""
+    def _all_samples(self, stop: int) -> Iterator[Samples]:
+        """The samples from the first one up to at least number `stop`, exclusive: a sound may depend on all samples
+        before. If it reads from pictures, blocks end at their frames, even beyond `stop`. The first frame comes before
+        the first sample."""
         assert self._sound is not None
-        if not self._swap.runner.gives:
-            yield from self._sound.until(behind)
+        if not self._program.runner.gives:
+            yield from self._sound.until(stop)
             return
         self._run(0, 0.0)
         for number in count(1):
-            end = self._sample_behind(number / self._fps)
+            end = self._sample_after(number / self._fps)
             yield from self._sound.until(end)
-            if end >= behind:
+            if end >= stop:
                 return
             self._run(number, number / self._fps)
 
-    def _sample_behind(self, time: float) -> int:
-        """The number of the first sample that a frame at this time does not read."""
+    def _sample_after(self, time: float) -> int:
+        """The number of the first sample that comes after all those that a frame at this time reads."""
         assert self._sound is not None
         return floor(time * self._sound.rate + _SAMPLE_SLACK) + 1
 
     def _run(self, number: int, time: float) -> list[TickResult]:
-        """One frame of all but the sound, which is given what it reads from there."""
+        """Runs one frame of all but the sound, and hands the sound what it reads from there."""
         env = replace(self._env, tick=number, abstime=time)
-        results = self._swap.runner.run(env)
-        if self._sound is not None and self._swap.runner.gives:
-            self._sound.feed(self._swap.runner.feeds(env))
-            self._sound.show(self._swap.runner.seen(env))
+        results = self._program.runner.run(env)
+        if self._sound is not None and self._program.runner.gives:
+            self._sound.feed(self._program.runner.feeds(env))
+            self._sound.show(self._program.runner.seen(env))
         return results
 
     def _tick(self, number: int, time: float) -> Pixels:
-        is_first = number == 0 and self._swap.runner.gives
+        is_first = number == 0 and self._program.runner.gives
         if self._sound is not None and self._reads_sound and not is_first:
-            for _ in self._sound.until(self._sample_behind(time)):
+            for _ in self._sound.until(self._sample_after(time)):
                 pass
         shown = main_picture(self._run(number, time)) if self.shows else None
         if shown is None:
@@ -304,23 +302,23 @@ class Offline:
         return picture if picture.dtype == np.uint8 else np.moveaxis(picture, 0, -1)
 
     def _look(self, shown: TickResult, number: int, time: float) -> None:
-        """Notes which outputs of a picture are not numbers."""
+        """Records which outputs of a picture are not numbers."""
         picture = shown.array
         if picture.dtype != np.uint8:
             for label, plane in zip(shown.labels, picture, strict=False):
                 missing = int(np.isnan(plane).sum())
                 self._planes[label] = self._planes.get(label, _Planes()).after(plane.size, missing, time)
         elif self._looks and not self._dark and not picture.any(axis=(0, 1)).all():
-            # NaN is shown as 0: only the numbers themselves tell it from what is dark on purpose.
+            # NaN is shown as 0: only raw values tell it from a picture that is meant to be dark.
             self._looks -= 1
             moment = TrialMoment(number, time, 1 / self._fps, self._env.inputs)
             with suppress(WeftError):
-                self._dark = dict.fromkeys(dark_outputs(self._swap.compiled, self._here, moment), time)
+                self._dark = dict.fromkeys(dark_outputs(self._program.compiled, self._here, moment), time)
 
 
 @dataclass(frozen=True)
 class _Planes:
-    """How many values an output had, how many of them were not numbers, and the time of the first of these."""
+    """How many values an output had, how many of them were not numbers, and the time of the first such value."""
 
     count: int = 0
     missing: int = 0

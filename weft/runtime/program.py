@@ -1,4 +1,4 @@
-"""Making a program run: a backend for every context, kernels loaded in advance, and what carries over from before."""
+"""Makes compiled programs run: chooses backends, loads kernels ahead of time, and hands state from one to the next."""
 
 from __future__ import annotations
 
@@ -27,23 +27,21 @@ from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
 from weft.runtime.files import stat_media
 
-# Making a program run: a backend for every context, kernels loaded aside, and what goes on from the program before.
-
-# The tier that is made when there is time for it.
+# The tier that is made in the background.
 _BETTER = 2
 
-# Bytes of pictures that are kept for a text that names them again.
+# The most bytes of pictures that are kept for later texts.
 _MOST_PICTURES = 256_000_000
 
-# Where memory is that a device shares with all else.
+# The name for memory that a device shares with the rest of the computer.
 HERE = "this computer"
 
 
 @dataclass(frozen=True)
 class LoadedProgram:
-    """A program that is ready to take over: everything that takes time has been done. `changed` and `kept` name its
-    subgraphs, by whether the program before has the like; `left_out` are warnings about contexts that nothing can
-    run."""
+    """A program that is ready to take over: everything slow has been done. `kept` and `changed` are the names of the
+    subgraphs that it shares with the previous program, and of those that are new; `left_out` are warnings about
+    contexts that nothing can run."""
 
     compiled: CompiledProgram
     runner: ProgramRunner
@@ -53,29 +51,28 @@ class LoadedProgram:
     kept: tuple[str, ...]
     left_out: tuple[Diagnostic, ...] = ()
     elsewhere: tuple[Unit, ...] = ()
-    """What streams, and is played elsewhere."""
+    """The units that stream, and are played elsewhere."""
 
     @property
     def tier(self) -> int:
-        """The lowest tier among its subgraphs that run here, as far as they have any."""
+        """The lowest tier among the subgraphs that run here and have tiers."""
         return self.tier_with({})
 
     def tier_with(self, codes: Mapping[str, object]) -> int:
-        """The same, where subgraphs that are played elsewhere have taken better code, by the hashes of the units, into
-        use."""
+        """The same, if subgraphs that are played elsewhere use better code, given by the hashes of their units."""
         here = (part.backend.tier(part.compiled) for part in self.runner.parts)
         tiers = [tier for tier in here if tier is not None]
         return min(tiers, default=_BETTER if any(unit.hash in codes for unit in self.elsewhere) else 1)
 
     @property
     def improvable(self) -> tuple[Unit, ...]:
-        """What still runs at the first tier or below it, or may do so elsewhere, without its code."""
+        """The units, without code, that run at the first tier or below, or may do so elsewhere."""
         here = (p.unit for p in self.runner.parts if p.backend.tier(p.compiled) in (0, 1) and not p.bridges)
         return tuple(replace(unit, code=None) for unit in (*here, *self.elsewhere))
 
     @property
     def bridged(self) -> CompiledProgram:
-        """What should run on a device that is not ready for it yet."""
+        """The units that should run on a device that is not ready for them yet."""
         units = (replace(part.unit, code=None) for part in self.runner.all_parts if part.bridges)
         return replace(self.compiled, units=tuple(units))
 
@@ -85,7 +82,7 @@ class LoadedProgram:
         return frozenset(part.unit.hash for part in self.runner.parts if part.backend.tier(part.compiled) == 0)
 
     def exchange(self, codes: Mapping[str, object]) -> None:
-        """Takes better code into use, given by the hashes of the units. May be called from any thread."""
+        """Exchanges code for better code, given by the hashes of the units. May be called from any thread."""
         for part in self.runner.parts:
             if part.unit.hash in codes:
                 part.backend.exchange(part.compiled, codes[part.unit.hash])
@@ -93,38 +90,37 @@ class LoadedProgram:
 
 @dataclass
 class ProgramLoader:
-    """Where programs are made ready: the backends of each context, for as long as a session lasts.
+    """Loads programs on the backends of each context, for as long as a session lasts.
 
-    Contexts that stream are played elsewhere, if there is somebody who `hears` their strands: then these alone are
-    known here.
+    If there is a `hears`, contexts that stream are played elsewhere, and it gives the getters of their strands.
     """
 
     choices: Mapping[str, Choice]
     hears: Callable[[StrandRef], Getter] | None = None
     missing: Mapping[str, DeviceInfo] = field(default_factory=dict)
-    """The contexts of which no device is available, with one that says why."""
+    """The contexts without an available device, each with a device whose `reason` says why."""
     rehearses: bool = False
-    """Whether programs are only tried out: then nothing opens a device."""
-    _cast: BackendAssignment | None = None
+    """Whether programs are only tried out: then no device is opened."""
+    _assignment: BackendAssignment | None = None
     _pictures: dict[str, tuple[object, Picture]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # One that is made of this one, with other ears, has the same.
-        self._cast = self._cast or BackendAssignment(self.choices)
+        # A copy of this one, made by `replace`, shares the assignment.
+        self._assignment = self._assignment or BackendAssignment(self.choices)
 
     @property
     def assignment(self) -> BackendAssignment:
-        """Who runs what."""
-        if self._cast is None:
-            self._cast = BackendAssignment(self.choices)
-        return self._cast
+        """Which backend runs what."""
+        if self._assignment is None:
+            self._assignment = BackendAssignment(self.choices)
+        return self._assignment
 
     def backend(self, context: str) -> Backend | None:
         """The backend that runs a context, None if nothing can."""
         return self.assignment.backend(context)
 
     def candidates(self, unit: Unit, compiled: CompiledProgram) -> list[BackendSlot]:
-        """What may run a unit, the one that should first. It does not depend on the size that a trial has."""
+        """The candidates for a unit, in order of preference. They do not depend on the small size of a trial."""
         return list(self.assignment.candidates(unit, _shape(unit, compiled, compiled.size)))
 
     @property
@@ -133,27 +129,27 @@ class ProgramLoader:
         return any(each.backend.draws for choice in self.choices.values() for each in (choice, *choice.rest))
 
     def draw_in(self, graphics: Any) -> None:
-        """Has all that can draw with the graphics of a window. Before anything is prepared."""
+        """Lets every backend that can draw with the graphics of a window. To be called before anything is prepared."""
         for context in self.choices:
             for backend in self.assignment.backends(context):
                 backend.draw_in(graphics)
 
     def window_device(self) -> Any:
-        """The device that a window should draw with, so that pictures need not be copied; None if OpenGL will do."""
+        """The device that a window should draw with, so that pictures need not be copied; None: OpenGL."""
         backend = self.backend(VISUAL.name)
         return None if backend is None else backend.window_device()
 
     def rehearsed(self, compiled: CompiledProgram) -> bool:
-        """Whether something else tries out a part of a program than what runs it."""
+        """Whether a part of a program is tried out on another backend than the one that runs it."""
         firsts = (self.candidates(unit, compiled)[:1] for unit in compiled.units)
         return any(each.backend.rehearsing() is not each.backend for first in firsts for each in first)
 
     def _acting(self, backend: Backend) -> Backend:
-        """A backend, or what tries programs out in its place."""
+        """A backend, or the one that tries programs out in its place."""
         return backend.rehearsing() if self.rehearses else backend
 
     def open_devices(self, contexts: Iterable[str]) -> None:
-        """Opens the devices of contexts that this process runs, before any of it plays."""
+        """Opens the devices of the contexts that this process runs, before anything plays."""
         for context in contexts:
             for backend in self.assignment.backends(context):
                 try:
@@ -162,7 +158,7 @@ class ProgramLoader:
                     self.assignment.lose(backend, failure.reason)
 
     def translate(self, compiled: CompiledProgram) -> CompiledProgram:
-        """Has the backends do all that can be done in another process than theirs."""
+        """The program with code translated by the backends, as far as that can be done in another process."""
         started = time.perf_counter()
         units = tuple(self._translated(unit, compiled) for unit in compiled.units)
         parsing, graph, kernels = compiled.took
@@ -170,7 +166,7 @@ class ProgramLoader:
         return replace(compiled, units=units, took=took)
 
     def _translated(self, unit: Unit, compiled: CompiledProgram) -> Unit:
-        """A unit with what the first backend that can makes of it. Why others fail is told where it is loaded."""
+        """A unit with the code of the first backend that can translate it. Failures are reported when it is loaded."""
         for candidate in self.candidates(unit, compiled):
             with suppress(Exception):
                 return candidate.translated(unit)
@@ -182,8 +178,8 @@ class ProgramLoader:
         stand_ins: frozenset[str] = frozenset(),
         refuse: Callable[[Unit, str], None] = lambda unit, reason: None,
     ) -> dict[str, object]:
-        """Code of the second tier for units, by their hashes, as far as their backends have such; of the first, where
-        something stands in for it. `refuse` is told for which units that fails, and why."""
+        """Code of the second tier for units, by their hashes, where a backend has that tier; of the first tier, where
+        something stands in for it. `refuse` is called with each unit for which that fails, and the reason."""
         codes = {}
         for unit in units:
             for candidate in self.assignment.left(unit.subgraph.context):
@@ -197,8 +193,8 @@ class ProgramLoader:
                     break
         return codes
 
-    def tell_refused(self, units: Iterable[Unit], reasons: Mapping[str, str]) -> None:
-        """Has it told which of some units, by their hashes, stay with the code that they have, and why."""
+    def report_refused(self, units: Iterable[Unit], reasons: Mapping[str, str]) -> None:
+        """Reports which units keep the code that they have, and why; `reasons` are by the hashes of the units."""
         for unit in units:
             if unit.hash in reasons:
                 self.assignment.stays(unit, reasons[unit.hash])
@@ -207,10 +203,10 @@ class ProgramLoader:
         self, compiled: CompiledProgram, size: tuple[int, int], before: LoadedProgram | None = None,
         env: Env | None = None,
     ) -> LoadedProgram:
-        """Loads what the program before does not have already. Changes nothing that runs. `env` is what kernels will
-        run with, as far as it is known.
+        """Loads what the previous program does not already have. Changes nothing that runs. `env` is the environment
+        in which kernels will run, as far as it is known.
 
-        Raises WeftError for what a device cannot take, or a picture that cannot be read.
+        Raises WeftError for what a device cannot run, and for a picture that cannot be read.
         """
         running = self._running(before, size)
         env = env or Env(*size)
@@ -229,15 +225,15 @@ class ProgramLoader:
             if name in missing:
                 continue
             if self.hears is not None and self._streams(unit, compiled):
-                self.candidates(unit, compiled)  # what does not suit its backend there is told here
+                self.candidates(unit, compiled)  # reports here if it does not suit its backend there
                 (kept if unit.hash in played else changed).append(name)
                 self._listen(unit, runner, env)
                 elsewhere.append(unit)
                 continue
             old = running.get(name)
-            # What hears another sound is another sound, or it would change from the one to the other at once.
-            hears_anew = self._streams(unit, compiled) and not set(changed).isdisjoint(unit.subgraph.depends_on)
-            if old is not None and old.unit.hash == unit.hash and not hears_anew:
+            # A sound that reads a changed sound is new too, so that it fades from one to the other.
+            reads_changed = self._streams(unit, compiled) and not set(changed).isdisjoint(unit.subgraph.depends_on)
+            if old is not None and old.unit.hash == unit.hash and not reads_changed:
                 part = RunningSubgraph(unit, old.backend, old.compiled)
                 kept.append(name)
             else:
@@ -253,7 +249,7 @@ class ProgramLoader:
         )
 
     def _running(self, before: LoadedProgram | None, size: tuple[int, int]) -> dict[str, RunningSubgraph]:
-        """The parts that run and may be kept, by name. What streams has no size."""
+        """The running parts that may be kept, by name. Parts that stream do not depend on the size."""
         if before is None:
             return {}
         return {
@@ -265,7 +261,7 @@ class ProgramLoader:
         }
 
     def _made(self, unit: Unit, compiled: CompiledProgram, env: Env, runner: ProgramRunner) -> RunningSubgraph:
-        """A unit, made ready by the first backend that can. Raises what the first one raises if none can."""
+        """A unit, loaded by the first backend that can. If none can, raises the error of the first."""
         first: WeftError | None = None
         for candidate in self.candidates(unit, compiled):
             backend = self._acting(candidate.backend)
@@ -292,7 +288,7 @@ class ProgramLoader:
     def needs(
         self, compiled: CompiledProgram, size: tuple[int, int], channels: int = 1
     ) -> dict[tuple[str, str], tuple[Need, ...]]:
-        """What the subgraphs of a program take, by the name of the device that has it, and by their own name."""
+        """The memory that the subgraphs of a program need, by the name of the device and that of the subgraph."""
         found: dict[tuple[str, str], tuple[Need, ...]] = {}
         for unit in compiled.units:
             placed = self.placed(unit, compiled)
@@ -305,14 +301,14 @@ class ProgramLoader:
         return found
 
     def room(self) -> dict[str, int]:
-        """The memory that is free, by the name of the device; 0 where it is not known."""
+        """The free bytes of memory by the name of the device; 0: not known."""
         devices = [choice.device for choice in self.assignment.choices.values()]
         return {device.name: device.memory_free for device in devices} | {HERE: hardware.memory_free()}
 
     def _check_room(
         self, compiled: CompiledProgram, size: tuple[int, int], running: Mapping[str, RunningSubgraph], env: Env
     ) -> None:
-        """Raises WeftError if what has to be made anew takes more memory than there is."""
+        """Raises WeftError if what is new needs more memory than is free."""
         kept = {part.unit.hash for part in running.values()}
         new = replace(compiled, units=tuple(unit for unit in compiled.units if unit.hash not in kept))
         needs = self.needs(new, size, env.block.channels if env.block else 1)
@@ -322,8 +318,8 @@ class ProgramLoader:
         return compiled.contexts[unit.subgraph.context].streams
 
     def _listen(self, unit: Unit, runner: ProgramRunner, env: Env) -> None:
-        """Connects a subgraph that is played elsewhere: what it is given is computed here, and what it exposes is
-        heard here."""
+        """Connects a subgraph that is played elsewhere: its feeds are computed here, and the strands that it exposes
+        can be read here."""
         assert self.hears is not None
         for ref in unit.subgraph.exposes:
             runner.hear(ref, self.hears(ref))
@@ -333,17 +329,17 @@ class ProgramLoader:
             runner.feeding += (RunningSubgraph(feeding, backend, backend.compile_subgraph(feeding, env, runner)),)
 
     def copy_ahead(self, loaded: LoadedProgram, before: LoadedProgram) -> None:
-        """Does beforehand what takes time of a `take_over` that copies, while the program before runs."""
+        """Does the slow part of a copying `take_over` in advance, while the previous program runs."""
         for part, old in _heirs(loaded.runner.parts, before.runner.parts):
             part.backend.copy_ahead(part.compiled, [other.compiled for other in old if other.backend is part.backend])
 
     def take_over(self, loaded: LoadedProgram, before: LoadedProgram | None, copy: bool = False) -> list[str]:
-        """Hands the memory of the program before to the new one, or a `copy` if that runs on, at the boundary between
-        two frames; gives the keys of the state slots that go on."""
+        """Hands the memory of the previous program to the new one between two frames, or a `copy` if the former runs
+        on; returns the keys of the state slots that continue."""
         return hand_over(loaded.runner.parts, before.runner.parts, copy) if before is not None else []
 
     def _unrunnable(self, compiled: CompiledProgram) -> dict[str, Diagnostic]:
-        """The subgraphs that no backend runs, and those that read from them, each with a warning that says so."""
+        """The subgraphs that no backend runs, and those that read from them, each with a warning."""
         missing: dict[str, Diagnostic] = {}
         for unit in compiled.units:
             subgraph = unit.subgraph
@@ -360,7 +356,7 @@ class ProgramLoader:
         return missing
 
     def _no_backend(self, context: str) -> tuple[str, str | None]:
-        """Why nothing runs a context, and what helps."""
+        """Why nothing runs a context, and a remedy if there is one."""
         losses = self.assignment.losses(context)
         if losses:
             return f"nothing is left that runs {context}: {losses[-1]}", None
@@ -370,11 +366,10 @@ class ProgramLoader:
         return device.reason or f"{device.name} is not available", device.remedy
 
     def _load_pictures(self, compiled: CompiledProgram) -> dict[str, Picture]:
-        """The pictures that a program samples. Those that were read lately and have not changed on disk are not read
-        again."""
+        """The pictures that a program samples. Those that were read lately and have not changed are not read again."""
         loaded: dict[str, Picture] = {}
         for path in sorted({path for unit in compiled.units for path in unit.kernel.pictures if not is_view(path)}):
-            stamp = _stamp(path)
+            stamp = stat_media(Path(path)).stamp
             if path not in self._pictures or self._pictures[path][0] != stamp:
                 try:
                     self._pictures[path] = (stamp, load_picture(Path(path)))
@@ -391,7 +386,7 @@ class ProgramLoader:
 
 
 def _attempted(backend: Backend, unit: Unit, tier: int) -> tuple[object, str | None]:
-    """The code of a tier; None if there is none, and why, if it should have been there."""
+    """The code of a tier, or None; and the reason if the backend should have made some."""
     try:
         code = backend.translate(unit, tier)
     except MemoryError:
@@ -403,8 +398,8 @@ def _attempted(backend: Backend, unit: Unit, tier: int) -> tuple[object, str | N
 
 
 def hand_over(parts: Sequence[RunningSubgraph], before: Sequence[RunningSubgraph], copy: bool = False) -> list[str]:
-    """Hands the memory of the parts `before` to others, or a `copy` if the former run on; gives the keys of the state
-    slots that go on."""
+    """Hands the memory of the parts `before` to others, or a `copy` if the former run on; returns the keys of the
+    state slots that continue."""
     heirs = list(_heirs(parts, before))
     new = [part.compiled for part, _ in heirs]
     kept = (part for part in parts if all(part.compiled is not compiled for compiled in new))
@@ -417,48 +412,42 @@ def hand_over(parts: Sequence[RunningSubgraph], before: Sequence[RunningSubgraph
 def _heirs(
     parts: Sequence[RunningSubgraph], before: Sequence[RunningSubgraph]
 ) -> Iterator[tuple[RunningSubgraph, list[RunningSubgraph]]]:
-    """The parts of a program that do not run yet, with those of the one before that they may go on from. Also one that
-    was kept: the program it was kept from may have been replaced in the meantime."""
+    """The parts of a program that do not run yet, each with the previous parts whose state it may continue. A part that
+    was kept counts too: the program from which it was kept may have been replaced in the meantime."""
     for part in parts:
         if all(part.compiled is not running.compiled for running in before):
             yield part, [other for other in before if other.unit.subgraph.context == part.unit.subgraph.context]
 
 
 def memories_for(part: RunningSubgraph, old: Iterable[RunningSubgraph]) -> list[Compiled]:
-    """What others remember, in a form that the backend of a part can go on from; without what cannot be read."""
+    """The state of other parts, in a form that the backend of a part can adopt; without state that cannot be read."""
     found: list[Compiled] = []
     for other in old:
         if other.backend is part.backend or _are_alike_on_cpu(part.backend, other.backend):
             found.append(other.compiled)
             continue
         with suppress(WeftError):
-            # Of another device there is the memory alone.
+            # From another device only the memory can be had.
             found.append(NullCompiled(other.unit, other.backend.remembered(other.compiled)))
     return found
 
 
 def _are_alike_on_cpu(one: Backend, other: Backend) -> bool:
-    """Whether both keep what they remember in the memory of this computer, in one form."""
+    """Whether both keep their state in the memory of this computer in the same form."""
     return isinstance(one, CpuBackend) and type(one) is type(other)
 
 
 def _shape(unit: Unit, compiled: CompiledProgram, size: tuple[int, int]) -> tuple[int, int]:
-    """What a tick of a unit sweeps (height, width), as far as it depends on the size (width, height) of the picture."""
+    """What a tick of a unit sweeps (height, width), given the size (width, height) of the picture."""
     return size[::-1] if compiled.contexts[unit.subgraph.context].sweeps_plane else (1, 1)
 
 
-def _stamp(path: str) -> object:
-    return stat_media(Path(path)).stamp
-
-
-# The program that plays, and what it can go back to.
-
-# Seconds for which a program has to play well before the one that it replaced is let go.
+# Seconds for which a program has to play well before the previous one is dropped.
 _PROBATION = 10.0
 
 
 class Programs:
-    """The program that plays now, and for some seconds the one before it. `now` gives seconds."""
+    """The program that plays, and for some seconds the previous one, to go back to. `now` gives seconds."""
 
     def __init__(self, loader: ProgramLoader, now: Callable[[], float] = time.monotonic) -> None:
         self.loader = loader
@@ -470,16 +459,16 @@ class Programs:
 
     @property
     def running(self) -> LoadedProgram | None:
-        """The program that plays; None before the first that could."""
+        """The program that plays; None before the first one."""
         return self._running
 
     def enter(self, loaded: LoadedProgram, fades: bool = False) -> None:
-        """From now on this program plays, with what the one before remembers, which runs on for a while if it `fades`.
-        Raises whatever goes wrong with that."""
+        """Makes this the program that plays, with the state of the previous one, which runs on for a while if it
+        `fades`. Raises any error of that."""
         if self._running is not None:
             self.loader.take_over(loaded, self._running, copy=fades)
         if self._has_drawn:
-            # What has not drawn a frame is nothing to go back to.
+            # A program that has not drawn a frame is not worth going back to.
             self._before = self._running
         self._running, self._has_drawn, self._entered = loaded, False, self._now()
 
@@ -490,23 +479,21 @@ class Programs:
             self._before = None
 
     def withdraw(self) -> bool:
-        """Goes back to the program before; False if there is none, so that the one that failed has to go on."""
+        """Goes back to the previous program; False if there is none, so that the failed one has to go on."""
         if self._before is None:
             return False
         failed, self._running, self._before = self._running, self._before, None
         self._has_drawn = True
-        with suppress(Exception):  # what cannot be handed back starts from nothing
+        with suppress(Exception):  # state that cannot be handed back starts from zero
             self.loader.take_over(self._running, failed)
         return True
 
 
-# What the processes of a performance are all told: which file it is, and what runs it.
-
-
 @dataclass(frozen=True)
 class Setup:
-    """How the texts of a performance are compiled and run. `asked` is `--backend`, `environment` is `WEFT_BACKEND`;
-    `settings` override those of the patch. `choices` are what was made of that, once for all processes."""
+    """How the texts of a performance are compiled and run, for all its processes. `name` is the file; `asked` is
+    `--backend`, `environment` is `WEFT_BACKEND`; `settings` override those of the patch. `choices` follow from these,
+    once for all processes."""
 
     name: str
     asked: str | None = None
@@ -515,8 +502,8 @@ class Setup:
     choices: Mapping[str, Choice] | None = None
 
     def decided(self) -> Setup:
-        """The same with its choices made, so that no other process looks for devices, or decides otherwise. Raises
-        WeftError for a backend that cannot be had."""
+        """The same with its choices made, so that no other process looks for devices or decides differently. Raises
+        WeftError for a backend that is not available."""
         if self.choices is not None:
             return self
         registry = load_registry()
@@ -524,8 +511,8 @@ class Setup:
         return replace(self, choices=choose(registry, contexts, self.asked, self.environment))
 
     def open(self) -> tuple[ContextTable, ProgramLoader]:
-        """All contexts, as their backends take them, and a stage of its own for the process that calls this. Raises
-        WeftError for a backend that cannot be had."""
+        """The contexts as their backends take them, and a loader for the process that calls this. Raises WeftError for
+        a backend that is not available."""
         choices = self.decided().choices or {}
         registry = load_registry()
         return contexts_of(registry, choices), ProgramLoader(choices, missing=unavailable(registry, choices))

@@ -1,4 +1,15 @@
-"""Saves: files watched, compiled aside, and handed over when they are ready."""
+"""Saves: the files of a performance are watched, compiled in the background, and handed over when they are ready.
+
+The watcher reports each change of the files' contents once, whole, and soon. Editors save in many ways: they rename a
+new file over the old one, write in place, truncate first, or move the old file away and come back. So events only say
+*when to look*; only what is found counts:
+
+- `closed`, `moved` and `deleted` mean that a writer has finished: look at once. `modified` and `created` mean that a
+  writer is at work: look after a quiet time. Every half second, look at everything, since network drives send no
+  events and a link high up in a path may be pointed elsewhere.
+- A state has to be found twice, with no event in between, before it is believed: the events of a writer that has just
+  begun may still be on their way. A file that is missing or empty gets more time to come back.
+"""
 
 from __future__ import annotations
 
@@ -26,42 +37,32 @@ from weft.runtime.files import FileState, look, read_text
 from weft.runtime.program import LoadedProgram, Setup
 from weft.syntax.includes import real_path
 
-# Watches the files of a performance and reports each change of their contents once, whole, and soon.
-#
-# Editors save in many ways: they rename a new file over the old one, write in place, truncate first, or move the old
-# file away and come back. So events only say *when to look*; what counts is what is found:
-#
-# - `closed`, `moved` and `deleted` mean that somebody has finished: look at once. `modified` and `created` mean that
-#   somebody is at work: look after a quiet time. Every half second, look at everything, since network drives send no
-#   events and a link high up in a path may be pointed elsewhere.
-# - What is found has to be found again a moment later, with no event in between, before it is believed: the events of
-#   a writer that has just begun may still be on their way. A file that is gone or empty gets more time to come back.
-
 # Seconds.
-_QUIET = 0.03  # after the last write of somebody who may go on
-_SETTLE = 0.002  # for events under way; measured, they take 0.3 ms
-_GONE = 0.2  # for a file that vanished or was emptied to come back
+_QUIET = 0.03  # after a write that may not be the last
+_SETTLE = 0.002  # for events on their way; measured, they take 0.3 ms
+_GONE = 0.2  # for a missing or empty file to come back
 _POLL = 0.5
 
+
 class _Watched:
-    """One file under watch. All but `path` and `place` is guarded by the watcher's lock."""
+    """One watched file. All but `path` and `place` is guarded by the watcher's lock."""
 
     def __init__(self, path: Path, known: FileState) -> None:
         self.path = path
         self.place = Path(os.path.abspath(path))
         self.reported = known
-        self.candidate: FileState | None = None  # found, but not yet found again
+        self.candidate: FileState | None = None  # found once
         self.due: float | None = None  # when to look; None: at the next poll
-        self.settle = _SETTLE  # how long the next candidate has to stay
+        self.settle = _SETTLE  # seconds for which the next candidate has to stay
 
     def look_at(self, moment: float, settle: float) -> None:
-        """An event, or a poll: what was found before it does not count any more."""
+        """Schedules a look after an event or a poll. What was found before does not count any more."""
         self.due = moment
         self.settle = settle
         self.candidate = None
 
     def weigh(self, found: FileState, now: float) -> bool:
-        """Whether what was found is a change to report. If it might be, asks for another look."""
+        """Whether a found state is a change to report. If it might be, schedules another look."""
         if found.same_contents(self.reported):
             self.candidate = None
             return False
@@ -81,8 +82,8 @@ class _Watched:
 class Watcher:
     """Reports changes to a set of files, which may be replaced at any time.
 
-    `on_change` is called with the new state of each file that changed, by the path that was given for it. It is
-    called by the watcher's own thread: it should only pass the news on, and must not raise or call `close`.
+    `on_change` is called with the new state of each changed file, by the path that was given for it. The watcher's own
+    thread calls it: it should only pass the change on, and must not raise or call `close`.
     """
 
     def __init__(self, on_change: Callable[[Mapping[Path, FileState]], None]) -> None:
@@ -97,9 +98,9 @@ class Watcher:
         self._thread.start()
 
     def watch(self, files: Mapping[Path, FileState]) -> None:
-        """Replaces the set of files. Each comes with the state in which the caller knows it, from `read_text` or
-        `stat_media`: whatever happened since then is reported too. A file that is watched already stays as it is.
-        May be called from any thread, `on_change` included.
+        """Replaces the set of files. Each comes with the state that the caller knows, from `read_text` or `stat_media`:
+        changes since then are reported too. A file that is already watched is left alone. May be called from any
+        thread, also from `on_change`.
         """
         with self._wake:
             before = self._files
@@ -112,7 +113,7 @@ class Watcher:
             self._wake.notify()
 
     def close(self) -> None:
-        """Ends the watch; when this returns, `on_change` is not called any more. May be called twice."""
+        """Ends the watch. After it returns, `on_change` is not called any more. May be called twice."""
         with self._wake:
             self._closing = True
             self._wake.notify()
@@ -156,7 +157,7 @@ class Watcher:
             return False
 
     def _poll(self) -> None:
-        """Follows what happened to the directories, then has every file looked at that is not going to be anyway."""
+        """Updates the watched directories, then schedules a look at every file for which none is scheduled."""
         with self._wake:
             files = list(self._files.values())
             self._next_poll = time.monotonic() + _POLL
@@ -169,11 +170,11 @@ class Watcher:
                 for name in group:
                     self._by_name.setdefault(name, []).append(file)
                 if file.due is None:
-                    # Without an event nobody knows whether a writer is at work: it gets the quiet time to go on.
+                    # Without an event, a writer may still be at work: it gets the quiet time.
                     file.look_at(time.monotonic(), _QUIET)
 
     def _look(self) -> dict[Path, FileState]:
-        """Looks at the files whose time has come; returns what is to be reported."""
+        """Looks at the files that are due; returns the changes to report."""
         with self._wake:
             now = time.monotonic()
             ready = [file for file in self._files.values() if file.due is not None and file.due <= now]
@@ -183,15 +184,15 @@ class Watcher:
         for file in ready:
             found = look(file.place, file.reported.kind)
             with self._wake:
-                # An event during the look says that it came too soon.
+                # An event during the look means that the look came too early.
                 if file.due is None and self._files.get(file.path) is file and file.weigh(found, time.monotonic()):
                     changed[file.path] = found
-                    # It may be a link that now points into another directory.
+                    # The file may be a link that now points into another directory.
                     self._next_poll = now
         return changed
 
 
-# Reading a file makes events too: they are left out, or every look would cause the next.
+# Without the events of reading a file, or every look would cause the next.
 _EVENTS: list[type[FileSystemEvent]] = [
     FileClosedEvent,
     FileCreatedEvent,
@@ -202,7 +203,7 @@ _EVENTS: list[type[FileSystemEvent]] = [
 
 
 class _Folders(FileSystemEventHandler):
-    """The directories whose events watchdog delivers to `notice`. All else is for the watcher's thread alone."""
+    """The directories whose events watchdog delivers to `notice`. All else is only for the watcher's thread."""
 
     def __init__(self, notice: Callable[[set[str], bool], None]) -> None:
         self._notice = notice
@@ -213,15 +214,15 @@ class _Folders(FileSystemEventHandler):
             observer = Observer()
             observer.start()
             self._observer = observer
-        except OSError:  # the system's limit for watches is reached: the polls go on
+        except OSError:  # the system's limit of watches is reached: polls remain
             pass
 
     def follow(self, folders: set[str]) -> None:
-        """Watches these directories, as far as they exist, and no others."""
+        """Watches those of these directories that exist, and no others."""
         if self._observer is None:
             return
         inodes = {folder: inode for folder in folders if (inode := _inode(folder)) is not None}
-        # A new directory may also get the inode of the one before, whose emitter ended with it.
+        # A new directory may get the inode of the previous one, whose emitter ended with it.
         alive = {emitter.watch for emitter in self._observer.emitters if emitter.is_alive()}
         for folder, (inode, watch) in list(self._watches.items()):
             if inodes.get(folder) != inode or watch not in alive:
@@ -230,7 +231,7 @@ class _Folders(FileSystemEventHandler):
         for folder in inodes.keys() - self._watches.keys():
             try:
                 watch = self._observer.schedule(self, folder, event_filter=_EVENTS)
-            except OSError:  # no more watches to be had, or gone in this moment
+            except OSError:  # the limit of watches is reached, or it has just been deleted
                 continue
             self._watches[folder] = (inodes[folder], watch)
 
@@ -254,15 +255,12 @@ def _inode(folder: str) -> int | None:
     return found.st_ino if stat.S_ISDIR(found.st_mode) else None
 
 
-# What the player saves: watched, compiled aside, and handed over when it is ready.
-
-# Seconds for which the room for a picture has to stay the same before the picture is made anew for it.
+# Seconds for which the room for a picture has to stay the same before the program is compiled for it.
 _SETTLED = 0.1
 
 
 class Saves:
-    """The file of a performance, from its saves to programs that are ready to play. After `expect`, it has to be
-    closed."""
+    """Turns the saves of a performance's file into programs that are ready to play. Must be closed after `expect`."""
 
     def __init__(
         self,
@@ -274,8 +272,8 @@ class Saves:
         wake: Callable[[], None],
         fits: bool,
     ) -> None:
-        """`running`, `moment` and `wake` are called from another thread; see `CompileWorker`. If it `fits`, a picture
-        is made no larger than the room that it has."""
+        """`running`, `moment` and `wake` are called from another thread; see `CompileWorker`. If it `fits`, pictures
+        are made to fit the room."""
         self._path = path
         self._compiler = compiler
         self._events = events
@@ -287,15 +285,15 @@ class Saves:
         self._saved = Saved(b"", 0.0)
         self._playing = b""
         """The text of the program that plays."""
-        self._asked: tuple[int, int] | None = None
-        self._asked_at = 0.0
+        self._room: tuple[int, int] | None = None
+        self._room_since = 0.0
         self._worker: CompileWorker | None = None
         self._files: Mapping[Path, FileState] = {}
         self._watcher: Watcher | None = None
         self._resources = ExitStack()
 
     def expect(self, ahead: Child | None = None) -> CompileWorker:
-        """Has those who compile get ready. For `ahead` see `CompileProcess`."""
+        """Starts the compile worker. For `ahead` see `CompileProcess`."""
         if self._worker is None:
             compiler = self._compiler
             self._worker = CompileWorker(
@@ -305,8 +303,8 @@ class Saves:
         return self._worker
 
     def begin(self, room: tuple[int, int] | None) -> LoadResult | None:
-        """Has the file compiled as it is now, and with each save from now on, for a screen with so much room; what
-        becomes of it is there for `take`. Of a file that cannot be read, it is said at once."""
+        """Compiles the file as it is now, and after each save, for a screen with this much room. The results are for
+        `take`; only that of a file that cannot be read is returned."""
         state = read_text(self._path)
         saved = Saved(state.data or b"", time.monotonic(), state.problem, room if self._fits else None, is_first=True)
         if saved.problem:
@@ -320,11 +318,11 @@ class Saves:
         return None
 
     def close(self) -> None:
-        """Ends all that goes on here, whatever it is at. May be called twice."""
+        """Ends the watcher and the worker at once. May be called twice."""
         self._resources.close()
 
     def _changed(self, changes: Mapping[Path, FileState]) -> None:
-        """Called by the watcher's thread. A change of an included file or a picture compiles the patch again."""
+        """Compiles the patch again after a change of its files. Called by the watcher's thread."""
         moment = time.monotonic()
         state = changes.get(self._path)
         if state is None:
@@ -336,43 +334,43 @@ class Saves:
             self.expect().submit(self._saved)
 
     def follow(self, room: tuple[int, int] | None) -> None:
-        """Has the picture made anew when the room for it has become another and stays so."""
+        """Compiles the patch again when the room for the picture has changed and stays the same for a moment."""
         now = time.monotonic()
-        if room != self._asked:
-            self._asked, self._asked_at = room, now
-        if not self._fits or now - self._asked_at < _SETTLED:
+        if room != self._room:
+            self._room, self._room_since = room, now
+        if not self._fits or now - self._room_since < _SETTLED:
             return
         with self._lock:
             if room == self._saved.room:
                 return
             self._saved = replace(self._saved, moment=now, room=room)
-            # A text that was refused waits for its mending.
+            # A text that was refused waits for the next save.
             if self._saved.data == self._playing:
                 self.expect().submit(self._saved)
 
     def take(self) -> list[LoadResult]:
-        """What has been finished since this was asked last, oldest first."""
+        """The results since the last call, oldest first."""
         return self._worker.take() if self._worker is not None else []
 
     def improve(self, outcome: LoadResult) -> None:
-        """Has better code made for a program that plays."""
+        """Requests better code for a program that plays."""
         if outcome.loaded is not None:
             self.expect().improve(outcome.saved.hash, outcome.loaded)
 
     def change(self, setup: Setup) -> None:
-        """Has what is compiled from now on run elsewhere."""
+        """Compiles for another setup from now on."""
         self.expect().change(setup)
 
     def improvements(self) -> list[Improvement]:
-        """What has been improved since this was asked last."""
+        """The improvements since the last call."""
         return self._worker.improvements() if self._worker is not None else []
 
-    def told(self) -> list[str]:
-        """What has become of the process that compiles, since this was asked last."""
-        return self._worker.told() if self._worker is not None else []
+    def restarts(self) -> list[str]:
+        """Why the compile process was restarted since the last call, a line each time."""
+        return self._worker.restarts() if self._worker is not None else []
 
     def waiting(self) -> tuple[Saved, str] | None:
-        """The text that has waited for its program for longest, and what it waits for; None if there is none."""
+        """The text that has waited longest to be compiled, with words for what it waits for; None if none waits."""
         worker = self._worker
         saved = worker.waited_for if worker is not None else None
         if worker is None or saved is None:
@@ -383,7 +381,7 @@ class Saves:
         )  # fmt: skip
 
     def answered(self, outcome: LoadResult) -> None:
-        """Watches all that a text names, as it was compiled; of a refused text too, whose mistake may be in there."""
+        """Watches all files that a compiled text names; also those of a refused text, which may contain its error."""
         if outcome.loaded is not None:
             self._playing = outcome.saved.data
         self._files = outcome.files if outcome.loaded is not None else {**self._files, **outcome.files}
@@ -397,5 +395,5 @@ class Saves:
 
     @property
     def last(self) -> Saved:
-        """The text as it was saved last."""
+        """The last saved text."""
         return self._saved

@@ -1,7 +1,7 @@
-"""The live session: one loop that draws, takes in saves, and never stops for either.
+"""The live session: one loop that draws, takes over saved versions, and never waits for either.
 
-The loop runs in the main thread. A program is swapped in between two frames; until then, and whatever is wrong with the
-text, the last good one goes on.
+The loop runs in the main thread. A new program takes over between two frames; until then, and as long as the text has
+errors, the last good version goes on.
 """
 
 from __future__ import annotations
@@ -36,12 +36,10 @@ from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.player import Sound
 from weft.runtime.transition import TransitionPolicy, TransitionScheduler
 
-# What the keys of the tool do, by the names of `weft.keys`.
-
 
 @dataclass
 class Commands:
-    """Carries out commands on a performance. `stop` ends it, and is given the reason."""
+    """Executes the commands of the tool's keys (see `weft.keys`) on a performance. `stop` ends it for a reason."""
 
     clock: Clock
     sound: Sound | None
@@ -51,7 +49,7 @@ class Commands:
     screenshot: Callable[[], None]
 
     def run(self, name: str) -> None:
-        """Carries out the command of a name."""
+        """Executes the command of this name."""
         match name:
             case "leave":
                 self.stop("closed")
@@ -74,22 +72,19 @@ class Commands:
         else:
             self.clock.pause()
         self.reporter.notices.set_paused(self.clock.paused)
-        self.reporter.mention("paused" if self.clock.paused else "goes on")
+        self.reporter.mention("paused" if self.clock.paused else "resumed")
 
     def _restart(self) -> None:
         self.clock.restart()
         if self.sound is not None:
             self.sound.restart()
-        self.reporter.mention("the clock starts again")
-
-
-# The ticks of a performance: each runs the program that plays, wherever its devices let it.
+        self.reporter.mention("the clock restarts")
 
 
 @dataclass
 class Ticker:
-    """Runs programs tick by tick, with what comes from outside. The sound follows. `recovered` is called with a program
-    that goes on elsewhere, since its device failed."""
+    """Runs programs tick by tick, and hands the sound what it reads. When the device of a program fails, the program
+    moves to another one, and `recovered` is called with it."""
 
     loader: ProgramLoader
     clock: Clock
@@ -101,17 +96,17 @@ class Ticker:
 
     def __post_init__(self) -> None:
         self.tick = Tick(0, 0.0, 0.0)
-        """The tick that was begun last."""
+        """The latest tick."""
         self._last: dict[str, Values] = {}
-        """What each subgraph gave in the tick that was finished last, by its name."""
+        """The results of the last finished tick, by the names of the subgraphs."""
 
     def moment(self) -> TrialMoment:
-        """Where the performance is. May be called from any thread."""
+        """The current moment of the performance, for trials. May be called from any thread."""
         tick = self.tick
         return TrialMoment(tick.number, tick.time, tick.dt, dict(self.inputs.snapshot()))
 
     def env(self, loaded: LoadedProgram) -> Env:
-        """What a program runs with in this tick."""
+        """The environment of a program in this tick."""
         return Env(
             width=loaded.size[0],
             height=loaded.size[1],
@@ -126,13 +121,13 @@ class Ticker:
         )
 
     def begin(self, loaded: LoadedProgram) -> Env:
-        """Begins a tick."""
+        """Begins a tick, and returns its environment."""
         self.tick = self.clock.tick()
         return self.env(loaded)
 
     def run(self, loaded: LoadedProgram, env: Env, done: dict[int, Values]) -> list[TickResult]:
-        """Runs a tick. If a device fails, what ran on it goes on elsewhere in the same tick. Raises whatever goes wrong
-        with the program."""
+        """Runs a tick. If a device fails, its subgraphs move to another one in the same tick. Raises any error of the
+        program itself."""
         self.repair(loaded)
         while True:
             try:
@@ -147,20 +142,18 @@ class Ticker:
                     raise
 
     def repair(self, loaded: LoadedProgram) -> None:
-        """Has a program that was made ready for a device which is lost by now run elsewhere."""
+        """Moves a program off devices that were lost after it had been prepared."""
         if repair(self.loader, loaded, self.env(loaded), {}, self._last):
             self.recovered(loaded)
 
     def settle(self, moves: Iterable[Migration]) -> None:
-        """Has what was bridged go on where it should run, as far as it can by now; else it is made better where it
-        is."""
+        """Moves bridged subgraphs to the devices that should run them. Those that cannot move are improved in place."""
         for move in moves:
             if not settle(self.loader, move):
                 self.recovered(move.loaded)
 
-    def lost_in_sight(self, loaded: LoadedProgram, failure: DeviceLostError) -> None:
-        """The device failed when its picture was to be shown; the next one is drawn elsewhere. Raises the failure if
-        there is no other way."""
+    def lost_while_shown(self, loaded: LoadedProgram, failure: DeviceLostError) -> None:
+        """Moves a program whose device failed while its picture was shown. Raises the failure if it cannot move."""
         if not self._recovers(loaded, failure, self.env(loaded), {}):
             raise failure
 
@@ -173,22 +166,22 @@ class Ticker:
 
 # While a program is loaded, the drawing thread gets Python's lock back after this long instead of after 5 ms.
 _SWITCH_SECONDS = 0.0005
-# Sleeping is exact to about a millisecond; the rest of the wait is left to the display.
+# Sleeping is accurate to about a millisecond; the display waits for the rest.
 _SLEEP_SLACK = 0.001
-# Keys are heard this often, in seconds, however few frames there are.
+# Keys are polled at this interval, in seconds, however few frames there are.
 _GLANCE = 0.05
-# No more than these seconds are made up for by hurrying after a frame that was late.
+# The most seconds that are caught up by faster frames after a late one.
 _MADE_UP = 0.1
 
 LONG = 1.0
-"""What is waited for longer than this, in seconds, is mentioned."""
+"""Seconds of waiting after which the user is told what is waited for."""
 
-NOTHING_YET = "nothing to show yet: mend the file and save it"
+NOTHING_YET = "nothing to show yet: fix the file and save it"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When a session ends by itself: after so many seconds or frames."""
+    """When a session ends by itself: after a number of seconds or frames; None: never."""
 
     seconds: float | None = None
     frames: int | None = None
@@ -196,8 +189,8 @@ class Limits:
 
 @dataclass
 class Session:
-    """One performance of one file. `tell` shows diagnostics to people; `say` a line of its own. If it `fits`, a picture
-    is made no larger than its screen has room for. Screenshots go to `folder`."""
+    """One performance of one file. `tell` shows diagnostics to people, `say` a line. If it `fits`, pictures are made to
+    fit the screen. Screenshots go to `folder`."""
 
     path: Path
     compiler: Compiler
@@ -218,40 +211,40 @@ class Session:
 
     def __post_init__(self) -> None:
         self.programs = Programs(self.compiler.loader)
-        self._succession = TransitionScheduler(self.programs, self.policy, self.clock, self.sound)
+        self._transitions = TransitionScheduler(self.programs, self.policy, self.clock, self.sound)
         self._finished = threading.Event()
-        # Whoever hears what is told and said may change.
+        # `tell` and `say` may be replaced later.
         tell, say = (lambda problems: self.tell(problems)), (lambda line: self.say(line))  # noqa: PLW0108
-        self._teller = Reporter(self.events, self.notices, tell, say)
+        self._reporter = Reporter(self.events, self.notices, tell, say)
         self._ticker = Ticker(
-            self.loader, self.clock, self.inputs, self.sound, self._teller, self.threads, self._recovered
+            self.loader, self.clock, self.inputs, self.sound, self._reporter, self.threads, self._recovered
         )
         self._saves = Saves(
             self.path, self.compiler, self.events, lambda: self.programs.running, self._ticker.moment,
             self._finished.set, self.fits,
         )  # fmt: skip
         self._commands = Commands(
-            self.clock, self.sound, self._teller, self.stop, self._toggle_fullscreen, self._screenshot
+            self.clock, self.sound, self._reporter, self.stop, self._toggle_fullscreen, self._screenshot
         )
-        self._screenshots = Screenshots(self.folder, self.path.stem, self._teller.mention)
+        self._screenshots = Screenshots(self.folder, self.path.stem, self._reporter.mention)
         self._picture: Values | None = None
         self._pending: LoadResult | None = None
-        """What was swapped in and has not drawn a frame yet."""
+        """The result whose program took over and has not drawn a frame yet."""
         self._improvable: LoadResult | None = None
-        """What plays, until it has drawn a frame and can be improved."""
+        """The result whose program plays, until it has drawn a frame and can be improved."""
         self._failure: tuple[Diagnostic, ...] = ()
-        """What the program that plays failed with last."""
+        """The last failure of the program that plays."""
         self._entered: LoadResult | None = None
-        """What was swapped in last."""
+        """The result whose program took over last."""
         self._mentioned: Saved | None = None
-        """The text that has been said to take long."""
+        """The text that was reported to take long."""
         self._compute: list[float] = []
         self._compile_ms = 0.0
         self._overlay = Overlay()
 
     def expect(self, ahead: Child | None = None) -> None:
-        """A performance is about to begin: what compiles gets ready meanwhile, and if its file mentions sounds, what
-        plays them. For `ahead` see `CompileProcess`."""
+        """Starts the compile process before the performance begins, and the sound process if the file mentions sounds.
+        For `ahead` see `CompileProcess`."""
         self._saves.expect(ahead)
         words = "|".join(word for spec in self.compiler.contexts if spec.streams for word in spec.statements)
         text = read_text(self.path).data or b""
@@ -259,8 +252,8 @@ class Session:
             self.sound.expect()
 
     def begin(self, room: tuple[int, int] | None = None) -> LoadResult:
-        """Has the file compiled as it is now, before anything is shown, for a screen with so much room. What is saved
-        meanwhile takes its place. To be interrupted by an exception, such as KeyboardInterrupt."""
+        """Compiles the file as it is now, before anything is shown, for a screen with this much room, and waits for the
+        result. A save in the meantime replaces the text. An exception such as KeyboardInterrupt may interrupt it."""
         if self.sound is not None:
             self.loader.hears = self.sound.getter
         outcome = self._saves.begin(room)
@@ -269,39 +262,39 @@ class Session:
             self._finished.clear()
             self._mention_waiting()
             finished = self._saves.take()
-            # What was refused, and has been saved again since, is of no interest any more.
+            # A refused text that was saved again in the meantime does not count.
             outcome = next((o for o in reversed(finished) if o.loaded or o.saved is self._saves.last), None)
         if outcome.loaded is not None:
             self.programs.enter(outcome.loaded)
-            self._succession.begin(outcome.loaded)
+            self._transitions.begin(outcome.loaded)
         return outcome
 
     def close(self) -> None:
-        """Ends all that goes on beside the loop. May be called twice."""
+        """Ends the processes and threads of the session. May be called twice."""
         self._saves.close()
         if self.sound is not None:
             self.sound.close()
 
     def run(self, screen: Screen, first: LoadResult) -> None:
-        """The loop, until somebody or a limit ends it. Raises WeftError when the screen is lost."""
+        """Runs the loop until the user or a limit ends it. Raises WeftError when the screen is lost."""
         self._screen = screen
         interval = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_SECONDS)
-        # All that is there at the start stays: looking through it again and again would make frames late.
+        # The objects that exist now stay: collecting them again and again would delay frames.
         gc.collect()
         gc.freeze()
         try:
             self._enter(first)
             self._loop(screen)
         finally:
-            self._hear()
+            self._take_sound_events()
             self.close()
             gc.unfreeze()
             sys.setswitchinterval(interval)
         self.events.emit("stopped", reason=self.stopping or "closed")
 
     def stop(self, reason: str) -> None:
-        """Ends the loop after the frame it is at. May be called from a signal handler."""
+        """Ends the loop after the current frame. May be called from a signal handler."""
         self.stopping = reason
         self._finished.set()
 
@@ -323,7 +316,7 @@ class Session:
     # --- saves ----------------------------------------------------------------------------------------------------
 
     def _take_in(self) -> None:
-        """Takes what has been finished: the latest program is swapped in, mistakes are told."""
+        """Takes finished results: schedules the latest program, and reports errors."""
         self._finished.clear()
         self._mention_waiting()
         outcomes = self._saves.take()
@@ -333,7 +326,7 @@ class Session:
                 self._refuse(outcome)
             elif outcome is latest:
                 self._offer(outcome)
-        due = self._succession.due()
+        due = self._transitions.due()
         if due is not None:
             self._refuse(due) if due.loaded is None else self._swap(due, due.loaded)
         for better in self._saves.improvements():
@@ -343,21 +336,21 @@ class Session:
             self.events.emit("tier", hash=better.hash, tier=better.tier, compile_ms=round(better.took, 3))
 
     def _mention_waiting(self) -> None:
-        """Tells what takes long, and what has become of the process that compiles."""
-        for line in self._saves.told():
-            self._teller.restarted("compile", line)
+        """Reports what takes long, and restarts of the compile process."""
+        for line in self._saves.restarts():
+            self._reporter.restarted("compile", line)
         saved, words = self._saves.waiting() or (None, "")
         if saved is None or time.monotonic() - saved.moment < LONG:
             return
         if saved is not self._mentioned:
             self._mentioned = saved
             self.say(words)
-        # It stays for as long as it is true.
+        # The note stays as long as the wait.
         self.notices.note(words)
 
     def _offer(self, outcome: LoadResult) -> None:
         try:
-            self._succession.offer(outcome)
+            self._transitions.offer(outcome)
         except WeftError as failure:
             self._refuse(replace(outcome, loaded=None, diagnostics=failure.diagnostics))
 
@@ -367,7 +360,7 @@ class Session:
         self.say("the last good version goes on" if self.programs.running else NOTHING_YET)
 
     def _report(self, text: str, problems: tuple[Diagnostic, ...]) -> None:
-        """Tells what is wrong with the text of a hash."""
+        """Reports the problems of the text with this hash."""
         self.notices.set_problems(problems)
         self.tell(list(problems))
         self.events.emit("error", hash=text, **event_fields(problems))
@@ -375,11 +368,11 @@ class Session:
     def _swap(self, outcome: LoadResult, loaded: LoadedProgram) -> None:
         try:
             self._ticker.repair(loaded)
-            self._succession.enter(loaded, self._picture)
+            self._transitions.enter(loaded, self._picture)
         except Exception as failure:
             problem = fault("the program could not take over", failure)
             self._refuse(replace(outcome, loaded=None, diagnostics=(problem,)))
-            self._succession.sound_anew()
+            self._transitions.restart_sound()
             return
         self._pending = outcome
         if outcome.diagnostics:
@@ -387,18 +380,18 @@ class Session:
         self._enter(outcome)
 
     def _enter(self, outcome: LoadResult) -> None:
-        """What changes with a new program besides the picture."""
+        """Updates all that depends on the program that plays."""
         self._compile_ms = sum(outcome.took)
         self._improvable = self._entered = outcome
         self._failure = ()
-        self._teller.begin()
+        self._reporter.begin()
         self.notices.set_problems(outcome.diagnostics)
         self._screen.set_patch_keys(self.patch_keys)
         self._saves.answered(outcome)
 
     @property
     def patch_keys(self) -> frozenset[str]:
-        """The keys that the program reads, and so takes from the tool."""
+        """The keys that the program reads; they control weft only together with Ctrl."""
         running = self.programs.running
         uniforms = running.compiled.uniforms if running else frozenset[str]()
         return frozenset(name.removeprefix("key@") for name in uniforms if name.startswith("key@"))
@@ -416,17 +409,17 @@ class Session:
             if self.settings.get("fps", 60) != aimed:
                 aimed = self.settings.get("fps", 60)
                 stats = FrameStats(aimed)
-            self._hear()
+            self._take_sound_events()
             self._annotate()
             self._frame(screen)
-            self._tell_changes()
+            self._report_changes()
             self._after_frame(stats)
             if due:
                 deadline = max(deadline + 1 / aimed, time.monotonic() - _MADE_UP)
             due = self._wait(deadline, began)
 
     def _goes_on(self, began: float) -> bool:
-        """Hears the player; False when it is time to end."""
+        """Polls the screen; False when it is time to end."""
         self._screen.poll()
         if self._screen.should_close:
             self.stop("closed")
@@ -437,7 +430,7 @@ class Session:
         return self.stopping is None
 
     def _wait(self, deadline: float, began: float) -> bool:
-        """Sleeps until the next frame is due; False if a program is ready earlier, for which a frame more is drawn."""
+        """Sleeps until the next frame is due; False if a program is ready earlier, which gets an extra frame."""
         while (left := deadline - time.monotonic()) > _SLEEP_SLACK:
             if self._finished.wait(min(left, _GLANCE)):
                 return False
@@ -453,7 +446,7 @@ class Session:
 
     def _frame(self, screen: Screen) -> None:
         loaded = self.programs.running
-        # A pause stops everything, but what is saved meanwhile is shown.
+        # A pause stops everything, but a version that is saved in it is shown.
         stands_still = self.clock.paused and self._pending is None and self._picture is not None
         if loaded is None or stands_still:
             if self.sound is not None:
@@ -470,21 +463,21 @@ class Session:
         computed = [result.array.reshape(-1) for result in results if result.context == "compute"]
         self._compute = [float(value) for values in computed for value in values]
         try:
-            if self._show(screen, self._succession.seen(main_picture(results), env, done)):
+            if self._show(screen, self._transitions.seen(main_picture(results), env, done)):
                 self._drew()
         except DeviceLostError as failure:
-            self._ticker.lost_in_sight(loaded, failure)
+            self._ticker.lost_while_shown(loaded, failure)
 
     def _recovered(self, loaded: LoadedProgram) -> None:
-        """A program goes on elsewhere. What stands in for the time being is made better."""
+        """A program has moved to another backend; its new code is to be improved."""
         self._picture = None
         if self._entered is not None and self._entered.loaded is loaded:
             self._improvable = self._entered
 
-    def _tell_changes(self) -> None:
-        """Tells what runs elsewhere from now on, also those who compile for it."""
+    def _report_changes(self) -> None:
+        """Reports what runs elsewhere from now on, and tells the compile and sound processes."""
         changes = self.loader.assignment.changes()
-        self._teller.changed(changes)
+        self._reporter.changed(changes)
         if any(change.subgraph is None for change in changes):
             setup = replace(self.compiler.setup, choices=self.loader.assignment.choices)
             self._saves.change(setup)
@@ -494,7 +487,7 @@ class Session:
     def _show(self, screen: Screen, shown: TickResult | None) -> bool:
         """Shows the picture of a frame; False if it cannot be shown. Raises WeftError when the screen is lost."""
         if shown is None and (self._picture is None or self.loader.assignment.losses("visual")):
-            # Where nothing is left to draw with, the last picture stands.
+            # If no device is left that draws, the last picture stays.
             screen.redraw()
             return True
         if shown is not None and shown.values is self._picture:
@@ -518,22 +511,22 @@ class Session:
             self._saves.improve(self._improvable)
             self._improvable = None
         if self._pending is not None and self._pending.loaded is not None:
-            self._teller.swapped(self._pending, self._pending.loaded, self._succession.waited_ms)
+            self._reporter.swapped(self._pending, self._pending.loaded, self._transitions.waited_ms)
             self._pending = None
 
     def _fail(self, problems: tuple[Diagnostic, ...], otherwise: str = "it is tried again with every frame") -> None:
-        """A program that fails while it runs gives way to the one before. Where there is none, it goes on trying, or
-        does `otherwise`, and is told about once."""
+        """Goes back from a program that fails to the previous one. If there is none, the program stays and the failure
+        is reported once, with `otherwise` as what happens instead."""
         text = self._pending.saved.hash if self._pending else self._saves.last.hash
         went_back = self.programs.withdraw()
         if went_back:
-            self._succession.sound_anew()
+            self._transitions.restart_sound()
         self._pending = None
         if went_back or problems != self._failure:
             self._report(text, problems)
-            self.say("the version before goes on" if went_back else otherwise)
+            self.say("the previous version goes on" if went_back else otherwise)
         self._failure = () if went_back else problems
-        # What comes next is presented, also if it is drawn where the last picture was.
+        # The next picture is presented, even if it is in the same memory as the last one.
         self._picture = None
         self._screen.set_patch_keys(self.patch_keys)
         self._screen.redraw()
@@ -542,44 +535,45 @@ class Session:
         self.frames += 1
         figures = stats.shown(time.monotonic())
         if figures is not None:
-            self._teller.frames(figures, self.sound, self._facts())
+            self._reporter.frames(figures, self.sound, self._facts())
         if self._compute and (figures is not None or self.frames == 1):
             self.events.emit("compute", values=self._compute)
 
-    def _hear(self) -> None:
-        """Tells what happens to the sound."""
+    def _take_sound_events(self) -> None:
+        """Handles the events of the sound."""
         for event in self.sound.events() if self.sound is not None else ():
             if event.kind == "failure":
-                self._sound_fails(event)
+                self._sound_failed(event)
             elif event.kind == "moved":
-                self._sound_moves(event)
+                self._sound_moved(event)
             elif event.kind == "loop":
                 playing = self.programs.running
                 if playing is not None:
-                    self._teller.loop_stopped(playing.compiled, event.words)
+                    self._reporter.loop_stopped(playing.compiled, event.words)
             else:
-                self._teller.heard(event)
+                self._reporter.heard(event)
 
-    def _sound_moves(self, event: SoundEvent) -> None:
-        """What computes sounds has failed. The processor plays on; if a device comes before it, that takes over."""
+    def _sound_moved(self, event: SoundEvent) -> None:
+        """The device that computed sounds has failed, and the CPU plays on. If another device is preferred to the CPU,
+        that one takes over."""
         self.loader.assignment.lose_named(event.code, event.origin, event.words)
         following = self.loader.assignment.choices.get(event.code)
         if following is not None and not following.is_cpu:
-            self._succession.sound_anew()
+            self._transitions.restart_sound()
 
-    def _sound_fails(self, event: SoundEvent) -> None:
-        """A program whose sound fails gives way to the one before, as one does whose picture fails."""
+    def _sound_failed(self, event: SoundEvent) -> None:
+        """Goes back from a program whose sound fails to the previous one, as for one whose picture fails."""
         problems = (Diagnostic("error", event.code, event.words),)
-        withdrawn = self._succession.withdraw(event.number)
+        withdrawn = self._transitions.withdraw(event.number)
         if withdrawn is not None:
             self._refuse(replace(withdrawn, loaded=None, diagnostics=problems))
-        elif self._succession.is_sounding(event.number):
-            self._fail(problems, otherwise="the sound before goes on, if there was one")
+        elif self._transitions.is_sounding(event.number):
+            self._fail(problems, otherwise="the previous sound goes on, if there was one")
         else:
             self._report(self._saves.last.hash, problems)
 
     def _facts(self) -> tuple[str, ...]:
-        """What is shown of the program besides the figures of its frames."""
+        """Facts about the program, shown with the figures of its frames."""
         width, height = self.size
         running, choices = self.programs.running, self.loader.assignment.choices
         contexts = dict.fromkeys(unit.subgraph.context for unit in running.compiled.units) if running else {}
@@ -587,7 +581,7 @@ class Session:
         return f"{width}×{height} · compiled in {self._compile_ms:.0f} ms", runs
 
     def command(self, name: str) -> None:
-        """What a key of the tool asks for."""
+        """Executes the command of a key."""
         self._commands.run(name)
 
     def _toggle_fullscreen(self) -> None:
@@ -595,13 +589,13 @@ class Session:
 
     def _screenshot(self) -> None:
         if self._picture is None:
-            self._teller.mention("no screenshot: there is no picture yet")
+            self._reporter.mention("no screenshot: there is no picture yet")
         else:
             self._screenshots.take(as_array(self._picture).copy())
 
 
 def _problems(failure: Exception) -> tuple[Diagnostic, ...]:
-    """What to say about a program that failed while it ran."""
+    """The diagnostics about a program that failed while it ran."""
     if isinstance(failure, WeftError):
         return failure.diagnostics
     return (fault("the program failed while it ran", failure),)

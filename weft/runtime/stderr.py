@@ -1,4 +1,4 @@
-"""Silence on stderr while libraries start that talk there by themselves."""
+"""Silence on stderr while noisy libraries run."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from contextlib import ExitStack, contextmanager
 
 @contextmanager
 def suppress_stderr() -> Iterator[None]:
-    """Keeps away what GLFW, Xlib, Mesa, ALSA and others print to stderr by themselves; what failed is told in weft's
-    words."""
+    """Discards what GLFW, Xlib, Mesa, ALSA and others print to stderr; weft reports failures in its own words."""
     if sys.stderr is not None:
         sys.stderr.flush()
     with ExitStack() as stack:
         try:
             kept = os.dup(2)
             stack.callback(os.close, kept)
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            stack.callback(os.close, nowhere)
-        except OSError:  # there is no stderr to keep anything away from
+            null = os.open(os.devnull, os.O_WRONLY)
+            stack.callback(os.close, null)
+        except OSError:  # there is no stderr
             yield
             return
-        os.dup2(nowhere, 2)
+        os.dup2(null, 2)
         stack.callback(os.dup2, kept, 2)
         yield

@@ -1,6 +1,6 @@
-"""From a saved text to a program that may be swapped in, beside the performance and without disturbing it."""
+"""From a saved text to a program that can take over, in another process that never disturbs the performance."""
 
 from typing import Final
 
 SERVER: Final = "weft.runtime.compiling.process:main"
-"""What runs in the process that compiles. Whoever will need one may start it before importing anything else."""
+"""The entry point of the compile process. It can be started before anything else is imported."""

@@ -1,4 +1,8 @@
-"""From a saved text to a program that can be played, and the trial that it has to pass first."""
+"""From a saved text to a program, and the trial that it has to pass before it may play.
+
+In the trial, the program draws a few small frames and plays a few blocks of sound, without effect outside. It must not
+fail, and must be fast enough. All of this works the same in the process that plays and in the one that compiles.
+"""
 
 from __future__ import annotations
 
@@ -27,31 +31,29 @@ from weft.runtime.program import LoadedProgram, ProgramLoader, Setup
 from weft.runtime.sound.offline import BLOCK, Rendering
 from weft.syntax.scanner import UnreadableError, decode
 
-# The trial before a swap: a new program draws a few small frames and plays a few blocks of sound aside, and must
-# neither fail nor take for ever.
+# --- the trial ----------------------------------------------------------------------------------------------------
 
-# The longer sides of the frames, in pixels. The first is large enough that a picture is not judged by its middle alone;
-# the second is for telling what each pixel costs from what a frame costs.
+# The longer sides of the frames, in pixels. The first is large enough to judge a picture not only by its middle; the
+# second separates the cost of a pixel from that of a frame.
 _SIDE = 32
 _LARGER_SIDE = 128
 
-# What remembers is 0 at first, and 0/0 at the first tick alone is no mistake.
+# State is 0 at first, and 0/0 in the first tick alone is not an error.
 _TICKS = 3
 
-# A block may be held up by others; of several, the best shows what it takes.
+# Other work may delay a block; the best of several shows what it costs.
 _BLOCKS = 5
 
-# How far a second of sound may be off zero on average, and the seconds that it may take to find out.
+# How far the mean of a second of sound may be from zero, and the seconds that measuring it may take.
 _STEADY = 0.5
 _MOST_LISTENING = 0.05
 
-# Seconds for one frame on one core, or for some blocks of sound, above which nobody waits to see whether the next takes
-# less. With so few frames, a picture would seem to stand still, and keys not to be heard.
+# The most seconds for one frame on one core, or for some blocks of sound. Slower frames would look like a still
+# picture, and keys would seem to be ignored.
 _SLOWEST = 2.0
 
-# A graphics card takes so many times less at least than the core that tries programs out in its place.
+# How many times faster, at least, a graphics card is than the core that tries programs out in its place.
 _CARD = 30
-
 
 _NOT_FED: Mapping[str, float] = MappingProxyType({})
 _NOT_SEEN: Mapping[str, Reals] = MappingProxyType({})
@@ -59,8 +61,8 @@ _NOT_SEEN: Mapping[str, Reals] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class TrialMoment:
-    """Where a performance is: the frame's number, seconds since the start and since the frame before, and what mouse
-    and keys are at."""
+    """A moment of a performance: the number of the frame, the seconds since the start and since the frame before, and
+    the values of mouse and keys."""
 
     tick: int = 0
     abstime: float = 0.0
@@ -70,8 +72,8 @@ class TrialMoment:
 
 @dataclass(frozen=True)
 class TrialClocks:
-    """The clocks, in seconds, by which a trial judges how long something takes. Blocks of sound are so short that what
-    others make of the processor meanwhile would count more than what they take."""
+    """The clocks, in seconds, by which a trial measures time. Blocks of sound are so short that other work on the
+    processor would outweigh their own cost, so they count the time of the thread."""
 
     frames: Callable[[], float] = time.perf_counter
     blocks: Callable[[], float] = time.thread_time
@@ -81,8 +83,8 @@ def mistakes(
     compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment, places: Mapping[str, Span],
     timing: TrialClocks | None = None,
 ) -> tuple[Diagnostic, ...]:
-    """What is wrong with a program as it would run at this moment; it may, if there are but warnings. `places` says
-    where the output statements stand. Never raises."""
+    """The problems of a program as it would run at this moment; it may play if they are only warnings. `places` are
+    those of the output statements. Never raises."""
     timing = timing or TrialClocks()
     try:
         loader = replace(loader, rehearses=True)
@@ -93,7 +95,7 @@ def mistakes(
         if sound is None or wrong:
             return wrong
         if sound.not_numbers() and trial.gives:
-            # It may only be so without what pictures give to it.
+            # The sound may depend on pictures: it is tried again with their values.
             sound = _SoundTrial(compiled, loader, moment, timing, trial.feeds(), trial.seen())
         silent = not_numbers(sound.not_numbers(), places, IN_SOUND)
         return silent or sound.too_slow() or sound.steady()
@@ -104,12 +106,12 @@ def mistakes(
 
 
 def dark_outputs(compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment) -> list[str]:
-    """The outputs of pictures that are not a number anywhere at a moment, by their labels."""
+    """The labels of the outputs of pictures that are not a number anywhere at a moment."""
     return _Trial(compiled, replace(loader, rehearses=True), moment, TrialClocks(), _SIDE).not_numbers()
 
 
 class _Trial:
-    """A program with a small picture, tick by tick."""
+    """Runs a program with a small picture, tick by tick."""
 
     def __init__(
         self, compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment, timing: TrialClocks, side: int
@@ -118,17 +120,17 @@ class _Trial:
         width, height = small(compiled.size, side)
         self.pixels = width * height
         self.seconds = 0.0
-        """What the last frame took."""
-        self._swap: LoadedProgram = loader.prepare(compiled, (width, height))
+        """The duration of the last frame."""
+        self._program: LoadedProgram = loader.prepare(compiled, (width, height))
         inputs = {**moment.inputs, **compiled.parameters}
-        # Time goes on from tick to tick, also while the performance is paused.
+        # Time advances from tick to tick, even while the performance is paused.
         dt = moment.dt or 1 / compiled.settings["fps"]
-        self._env = Env(width, height, moment.tick, moment.abstime, dt, inputs, self._swap.pictures)
+        self._env = Env(width, height, moment.tick, moment.abstime, dt, inputs, self._program.pictures)
 
     def frame(self, raw: bool = False) -> dict[str, npt.NDArray[Any]]:
-        """What each subgraph gives in the next tick, by its name."""
+        """The results of the next tick by the names of the subgraphs."""
         started = self._now()
-        found = {part.unit.subgraph.name: values for part, values in self._swap.runner.try_out(self._env, raw)}
+        found = {part.unit.subgraph.name: values for part, values in self._program.runner.try_out(self._env, raw)}
         self.seconds = self._now() - started
         env = self._env
         self._env = replace(env, tick=env.tick + 1, abstime=env.abstime + env.dt)
@@ -136,27 +138,27 @@ class _Trial:
 
     @property
     def gives(self) -> bool:
-        """Whether sounds are given anything."""
-        return self._swap.runner.gives
+        """Whether sounds read anything from the pictures."""
+        return self._program.runner.gives
 
     def feeds(self) -> Mapping[str, float]:
-        """What sounds are given by the last frame."""
-        return self._swap.runner.feeds(self._env)
+        """The numbers that sounds read from the last frame."""
+        return self._program.runner.feeds(self._env)
 
     def seen(self) -> Mapping[str, Reals]:
-        """What sounds see of the last frame."""
-        return self._swap.runner.seen(self._env)
+        """The strands of the last frame that sounds sample."""
+        return self._program.runner.seen(self._env)
 
     def not_numbers(self) -> list[str]:
-        """The outputs that are not a number anywhere in the last of some frames, by their labels."""
+        """The labels of the outputs that are not a number anywhere in the last of some frames."""
         dark = set[str]()
         for _ in range(_TICKS):
             dark = {name for name, values in self.frame().items() if _has_dark_channel(values)}
             if not dark:
                 return []
-        # NaN is shown as 0. Only the numbers themselves tell it from what is dark on purpose, and they take longer.
+        # NaN is shown as 0. Only raw values, which take longer, tell it from a picture that is meant to be dark.
         planes = self.frame(raw=True)
-        kernels = {part.unit.subgraph.name: part.unit.kernel for part in self._swap.runner.parts}
+        kernels = {part.unit.subgraph.name: part.unit.kernel for part in self._program.runner.parts}
         return [
             label
             for name in sorted(dark)
@@ -166,8 +168,8 @@ class _Trial:
 
 
 class _SoundTrial:
-    """The sound of a program, block by block. It is given mouse, keys and parameters, and of pictures what it is `fed`
-    and has `seen`."""
+    """Plays the sound of a program, block by block. It reads mouse, keys and parameters, and from pictures the numbers
+    `fed` and the strands `seen`."""
 
     def __init__(
         self,
@@ -187,25 +189,25 @@ class _SoundTrial:
         self._rendering.show(seen)
         self._seconds: list[float] = []
         self._blocks: list[npt.NDArray[np.float32]] = []
-        self._behind = first
+        self._end = first
         while len(self._seconds) < _BLOCKS and not (len(self._seconds) > 1 and sum(self._seconds) > _SLOWEST):
             self._play()
 
     def _play(self) -> None:
         started = self._now()
-        self._behind += BLOCK
-        self._blocks += list(self._rendering.until(self._behind))
+        self._end += BLOCK
+        self._blocks += list(self._rendering.until(self._end))
         self._seconds.append(self._now() - started)
 
     def getter(self, ref: StrandRef) -> Getter:
         return self._rendering.getter(ref)
 
     def not_numbers(self) -> list[str]:
-        """The outputs that are no number at any sample of the last block, by their labels."""
+        """The labels of the outputs that are not a number at any sample of the last block."""
         return list(self._rendering.not_numbers)
 
     def too_slow(self) -> tuple[Diagnostic, ...]:
-        """Whether even the best of the blocks takes longer than it lasts."""
+        """An error if even the fastest block takes longer to compute than it lasts."""
         share = min(self._seconds) * self._rate / BLOCK
         if share < self._slower:
             return ()
@@ -213,8 +215,8 @@ class _SoundTrial:
         return (Diagnostic("error", "too-slow", words, None, "fewer voices, or shorter loops"),)
 
     def steady(self) -> tuple[Diagnostic, ...]:
-        """Whether the sound stays on one side of zero for a second, as far as that is quickly known: a loudspeaker
-        that is held out is not heard, and may be harmed."""
+        """A warning if the sound stays on one side of zero for a second, if that can be found out quickly: it holds a
+        loudspeaker out, which is not heard and may damage it."""
         while len(self._blocks) * BLOCK < self._rate:
             if sum(self._seconds) > _MOST_LISTENING:
                 return ()
@@ -223,11 +225,11 @@ class _SoundTrial:
         if means.max() <= _STEADY:
             return ()
         words = f"this sound stays off zero: by {means.max():.2g} on average, in its first second"
-        return (Diagnostic("warning", "steady-sound", words, None, "subtract what is constant in it"),)
+        return (Diagnostic("warning", "steady-sound", words, None, "subtract its constant part"),)
 
 
 def small(size: tuple[int, int], side: int) -> tuple[int, int]:
-    """The width and height of a picture of about the same aspect, none longer than `side`."""
+    """The width and height of a picture of about the same aspect, whose longer side is at most `side`."""
     scale = min(1.0, side / max(size))
     return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
 
@@ -235,7 +237,7 @@ def small(size: tuple[int, int], side: int) -> tuple[int, int]:
 def _too_slow(
     compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment, timing: TrialClocks, first: _Trial
 ) -> tuple[Diagnostic, ...]:
-    """Whether a frame would take so long that nothing else could be done; measured, as far as there is any doubt."""
+    """An error if a frame would take too long. It is measured with a larger picture if there is any doubt."""
     pixels = compiled.size[0] * compiled.size[1]
     slowest = _SLOWEST * (_CARD if loader.rehearsed(compiled) else 1)
     for _ in range(2):  # the first frame of a trial also sets up what the others use
@@ -249,24 +251,22 @@ def _too_slow(
     expected = first.seconds + a_pixel * max(0, pixels - first.pixels)
     if expected < slowest:
         return ()
-    words = f"a frame would take about {expected:.0f} seconds, and nothing could be done meanwhile"
+    words = f"a frame would take about {expected:.0f} seconds, so it could not be played"
     return (Diagnostic("error", "too-slow", words, None, "make the picture smaller, or loops shorter"),)
 
 
 def _has_dark_channel(values: npt.NDArray[Any]) -> bool:
-    """Whether these are pixels of which a channel is 0 everywhere."""
+    """Whether these are pixels with a channel that is 0 everywhere."""
     return values.dtype == np.uint8 and not values.any(axis=(0, 1)).all()
 
 
-# From a saved text to a program that can be played, and the trial that it has to pass before it may.
-#
-# All of it works alike in the process that plays and in the one that compiles for it.
+# --- the compiler -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A text to be compiled, found at a moment of time.monotonic; `problem` says why there is none. The picture is
-    made smaller to fit into `room`, if there is one. When the first one is compiled, nothing plays yet."""
+    """A text to be compiled, found at a `moment` of time.monotonic; `problem` says why there is none. The picture is
+    made smaller to fit into `room`, if there is one. `is_first` means that nothing plays yet."""
 
     data: bytes
     moment: float
@@ -281,9 +281,9 @@ class Saved:
 
 @dataclass(frozen=True)
 class CompileResult:
-    """What became of a saved text: a program to play, or the diagnostics that say why there is none. `files` are the
-    files that the text names, as they were when they were read, or looked for in vain; `places` says where the output
-    statements stand."""
+    """The result of compiling a saved text: a program, or the diagnostics that say why there is none. `files` are the
+    states of the files that the text names, when they were read or found missing; `places` are those of the output
+    statements."""
 
     compiled: CompiledProgram | None
     diagnostics: tuple[Diagnostic, ...]
@@ -291,8 +291,8 @@ class CompileResult:
     places: Mapping[str, Span] = field(default_factory=dict)
 
     def with_codes(self, codes: Mapping[str, object]) -> CompileResult:
-        """The same with other code for some units, by their hashes: None for what somebody has already, and what he
-        has in the place of it."""
+        """The same with other code for some units, by their hashes: None to leave out code that the receiver has
+        already, and the receiver's code to put it back."""
         if self.compiled is None:
             return self
         units = tuple(replace(u, code=codes.get(u.hash, u.code)) for u in self.compiled.units)
@@ -301,7 +301,7 @@ class CompileResult:
 
 @dataclass
 class _FileReader:
-    """Reads what a text names, and keeps note of it."""
+    """Reads the files that a text names, and records their states."""
 
     files: dict[Path, FileState] = field(default_factory=dict)
 
@@ -313,14 +313,14 @@ class _FileReader:
         return decode(state.data or b"")
 
     def probe(self, path: str) -> str | None:
-        """What is wrong with a picture."""
+        """The problem of a picture, if it has one."""
         self.files[Path(path)] = stat_media(Path(path))
         return picture_problem(path)
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """Compiles the texts of a performance for the backends of its stage."""
+    """Compiles the texts of a performance for the backends of a loader."""
 
     setup: Setup
     contexts: ContextTable
@@ -328,12 +328,12 @@ class Compiler:
 
     @classmethod
     def of(cls, setup: Setup) -> Compiler:
-        """The compiler of this process. Raises WeftError for a backend that cannot be had."""
+        """The compiler of this process. Raises WeftError for a backend that is not available."""
         setup = setup.decided()
         return cls(setup, *setup.open())
 
     def compile(self, saved: Saved) -> CompileResult:
-        """Never raises for anything that a patch can contain."""
+        """Compiles a text. Never raises for anything that a patch can contain."""
         reader = _FileReader()
         try:
             made = self._made(saved, reader)

@@ -1,4 +1,13 @@
-"""The process that compiles: as the player sees it, and what runs in it."""
+"""The compile process: the player's side, and the server that runs in it.
+
+The process has Python's lock to itself, abandons a text that is no longer needed, and takes nothing with it when it
+crashes. It answers every request with the compiled program, and then with the verdict of the trial, so that the program
+can be loaded while it is tried out.
+
+A text is abandoned within milliseconds: SIGINT interrupts Python code, and the process checks whether its answer is
+still wanted. Only machine code and libraries run until they return. The process is killed for that after it has spent
+twice the time that starting another one takes.
+"""
 
 from __future__ import annotations
 
@@ -22,39 +31,28 @@ from weft.runtime.compiling import SERVER
 from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved, TrialMoment, mistakes
 from weft.runtime.program import Setup
 
-# The process that compiles, as seen from the one that plays, which goes on undisturbed whatever a text asks of it.
-#
-# It has Python's lock to itself, leaves a text that nobody waits for any more, and takes nothing with it when it
-# crashes. It answers every request with what it made of the text, then with the verdict of the trial, so that the
-# program can be loaded while it is tried out.
-#
-# A text that is abandoned is left within milliseconds: SIGINT makes the process look whether it is asked to, in the
-# middle of Python code. Only machine code and libraries go on until they return. The process is killed for that when it
-# has spent twice as much since as it takes to start another one.
-
-# How often, in seconds, somebody who waits for an answer looks up.
+# The interval in seconds at which a wait for an answer checks whether to give up.
 _GLANCE = 0.01
 
 # Seconds that a process may take to end.
 _LEAVE = 1.0
 
-# What the start of a process costs, in seconds of the processor, until one has been measured, and the most that is
+# The assumed cost of starting a process, in seconds of the processor, until it is measured, and the most that is
 # believed.
 _START_COSTS, _MOST_COSTS = 1.0, 3.0
-
 
 _NO_PROCESS = "ended"
 
 
 class CompilerDiedError(Exception):
-    """The process ended in the middle of a text, or could not be started. Carries the reason, in words that follow its
-    name."""
+    """The process ended in the middle of a text, or could not be started. The message is the reason, in words that
+    follow "the compile process"."""
 
 
 @dataclass(frozen=True)
 class CompileRequest:
-    """A text, and where the performance is at which it would be swapped in. What the player's process has loaded
-    already (`known`, by hash) need not be sent again. Answers bear the `number` of their request."""
+    """A text to compile, and the moment of the performance for its trial. Code that the player's process already has
+    (`known`, by hash) need not be sent. Answers have the `number` of their request."""
 
     number: int
     saved: Saved
@@ -64,8 +62,8 @@ class CompileRequest:
 
 @dataclass(frozen=True)
 class OptimizeRequest:
-    """Units that run already, for which there may be better code; for some, by their hashes, something stands in. What
-    is `bridged` is to be translated for the devices that should run it."""
+    """Units that run already, for which there may be better code; for those in `stand_ins`, by hash, something stands
+    in. What is `bridged` is to be translated for the devices that should run it."""
 
     number: int
     units: tuple[Unit, ...]
@@ -75,8 +73,8 @@ class OptimizeRequest:
 
 @dataclass(frozen=True)
 class OptimizeResult:
-    """Better code by the hashes of the units, and how many milliseconds it took; what was bridged, translated; and what
-    stays as it is because better code could not be made, with the reasons, by the hashes of the units."""
+    """Better code by the hashes of the units, and the milliseconds that it took; the translated units of what was
+    bridged; and the reasons why units could not be improved, by their hashes."""
 
     codes: Mapping[str, object]
     took: float
@@ -86,7 +84,7 @@ class OptimizeResult:
 
 @dataclass(frozen=True)
 class AbandonRequest:
-    """Nobody waits for the answer of this number any more, if it is not on its way."""
+    """The answer with this number is not needed any more, unless it is on its way."""
 
     number: int
 
@@ -96,7 +94,7 @@ Content: TypeAlias = Literal["begun", "abandoned"] | CompileResult | OptimizeRes
 
 @dataclass(frozen=True)
 class CompileAnswer:
-    """That a text is begun or abandoned, what was made of it, what is wrong with that when it is tried out; or better
+    """The answer to a request: that it is begun or abandoned, the compiled program, the verdict of its trial, or better
     code."""
 
     number: int
@@ -104,13 +102,13 @@ class CompileAnswer:
 
 
 class CompileProcess:
-    """The process, started when it is needed. All but `kill` is for one thread."""
+    """The player's side of the process, which is started when it is needed. All but `kill` is for one thread."""
 
     def __init__(
         self, setup: Setup, ended: Callable[[], None] = lambda: None, ahead: Child | None = None
     ) -> None:
-        """`ended` is called, by another thread, whenever a process has ended. One that runs `SERVER` may have been
-        started `ahead`."""
+        """`ended` is called by another thread whenever a process has ended. `ahead` is a process that already runs
+        `SERVER`."""
         self._setup = setup
         self._ended = ended
         self._ahead = ahead
@@ -121,8 +119,7 @@ class CompileProcess:
         self._start_costs = _START_COSTS
 
     def start(self) -> None:
-        """Starts the process, unless it runs. It takes a moment to get ready, which nobody has to wait for. Raises
-        CompilerDiedError."""
+        """Starts the process, unless it runs, without waiting until it is ready. Raises CompilerDiedError."""
         if self._process is not None and self._process.poll() is None:
             return
         self.end()
@@ -137,7 +134,7 @@ class CompileProcess:
             raise CompilerDiedError(f"cannot be started: {failure}") from failure
 
     def died(self) -> str | None:
-        """What it ended of, if that happened while nothing was asked of it; told once."""
+        """Why the process ended, if it did so without a request; reported once."""
         process = self._process
         if process is None or process.poll() is None:
             return None
@@ -145,11 +142,11 @@ class CompileProcess:
         return _how(process)
 
     def ask(self, saved: Saved, moment: TrialMoment, known: frozenset[str]) -> None:
-        """Hands over a text; what was asked before is not answered any more. Raises CompilerDiedError."""
+        """Sends a text; earlier requests are not answered any more. Raises CompilerDiedError."""
         self._send(CompileRequest(self._next_number(), saved, moment, known))
 
     def change(self, setup: Setup) -> None:
-        """What is compiled from now on runs elsewhere. Raises CompilerDiedError."""
+        """Compiles for another setup from now on. Raises CompilerDiedError."""
         self._setup = setup
         if self._process is not None:
             self._send(setup)
@@ -157,7 +154,7 @@ class CompileProcess:
     def improve(
         self, units: tuple[Unit, ...], stand_ins: frozenset[str], bridged: CompiledProgram, give_up: Callable[[], bool]
     ) -> OptimizeResult | None:
-        """Better code for some units, and code for what is bridged; None if it was given up. Raises
+        """Better code for some units, and code for what is bridged; None if `give_up` said so. Raises
         CompilerDiedError."""
         self._send(OptimizeRequest(self._next_number(), units, stand_ins, bridged if bridged.units else None))
         content = self._content(give_up)
@@ -177,28 +174,28 @@ class CompileProcess:
 
     @property
     def spent(self) -> float | None:
-        """How many seconds of the processor it has spent on the text, which tell of the text and not of what else the
-        machine is at; None while it has not begun."""
+        """The processor seconds that it has spent on the text, which do not depend on other work of the machine; None
+        before it has begun."""
         began, process = self._began, self._process
         return None if began is None or process is None else process.spent - began
 
     @property
     def has_begun(self) -> bool:
-        """Whether it is at the text. For any thread."""
+        """Whether it works on the text. For any thread."""
         return self._began is not None
 
     def made(self, give_up: Callable[[], bool]) -> CompileResult | None:
-        """What became of the text; None if it was given up. Raises CompilerDiedError."""
+        """The result of the text; None if `give_up` said so. Raises CompilerDiedError."""
         content = self._content(give_up)
         return content if isinstance(content, CompileResult) else None
 
     def verdict(self, give_up: Callable[[], bool]) -> tuple[Diagnostic, ...] | None:
-        """What is wrong with the program that was made, when it was tried out. For None and errors see `made`."""
+        """The problems that the trial of the program found. For None and errors see `made`."""
         content = self._content(give_up)
         return content if isinstance(content, tuple) else None
 
     def _content(self, give_up: Callable[[], bool]) -> Content | None:
-        """The next answer to what was asked last; None if it was given up before there was one."""
+        """The next answer to the last request; None if `give_up` said so before there was one."""
         abandoned: float | None = None
         try:
             while True:
@@ -227,7 +224,7 @@ class CompileProcess:
             raise CompilerDiedError(f"gave an answer that cannot be read: {failure}") from failure
 
     def _abandon(self) -> None:
-        """Asks it to leave the text. One that has not begun yet finds the message when it does."""
+        """Asks the process to abandon the text. If it has not begun yet, it finds the message when it does."""
         self._open.send(AbandonRequest(self._number))
         if self._began is not None and self._process is not None:
             self._process.send_signal(signal.SIGINT)
@@ -240,7 +237,7 @@ class CompileProcess:
                 self._start_costs = min(self._began, _MOST_COSTS)
 
     def _reason(self) -> str:
-        """What the process ended of, that has closed its socket."""
+        """Why the process, which has closed its socket, ended."""
         process = self._process
         if process is None:
             return _NO_PROCESS
@@ -256,21 +253,21 @@ class CompileProcess:
         return self._process.connection
 
     def kill(self) -> None:
-        """Ends the process, from any thread: whoever waits for an answer learns that it died."""
+        """Ends the process, from any thread: a wait for its answer then fails."""
         process = self._process
         if process is not None:
             with suppress(OSError):
                 process.kill()
 
     def end(self) -> None:
-        """Ends the process at once, whatever it is at. May be called twice."""
+        """Ends the process at once. May be called twice."""
         process, self._process = self._process, None
         if process is not None:
             process.end()
 
 
 def _how(process: Child) -> str:
-    """What became of a process that has ended: words that follow its name."""
+    """How a process ended, in words that follow its name."""
     if process.stood_still:
         return "stood still"
     code = process.returncode
@@ -280,32 +277,32 @@ def _how(process: Child) -> str:
         return f"ended (signal {-code})"
 
 
-# What runs in the process that compiles: it answers texts over a socket until the player's process is gone.
+# --- in the compile process ---------------------------------------------------------------------------------------
 
 
 class _Abandoned(BaseException):
-    """Nobody waits for what is being made. Not an `Exception`: whoever catches those goes on with the text."""
+    """The current answer is not needed any more. Not an `Exception`, which code in the middle of a text may catch."""
 
 
 def main(descriptor: str, lifeline: str) -> None:
-    """Serves the socket of this number. The first message is the `Setup`. For the `lifeline` see `Child`."""
+    """Serves the socket with this descriptor. The first message is the `Setup`. For the `lifeline` see `Child`."""
     with suppress(EOFError, OSError), Connection(int(descriptor)) as player:
         _CompileServer(player, Pulse(int(lifeline))).serve()
 
 
 class _CompileServer:
-    """Answers one message after another."""
+    """Answers one message after another until the player's process is gone."""
 
     def __init__(self, player: Connection, pulse: Pulse) -> None:
         self._player = player
         self._pulse = pulse
         self._may_leave = False
-        """Whether it is at something that may be abandoned."""
+        """Whether the current work may be abandoned."""
         signal.signal(signal.SIGINT, self._interrupted)
         sys.unraisablehook = self._not_raised
 
     def serve(self) -> None:
-        """Until the player is gone, which raises EOFError or OSError."""
+        """Answers messages until the player is gone, which raises EOFError or OSError."""
         compiler: Compiler | CompileResult = CompileResult(None, ())
         is_new = True
         while True:
@@ -313,8 +310,7 @@ class _CompileServer:
             if isinstance(message, Setup):
                 compiler = _compiler(message)
                 if is_new:
-                    # A text makes many objects at once that stay until it is answered: collecting garbage meanwhile is
-                    # in vain.
+                    # A text makes many objects that live until it is answered: there is no garbage before.
                     gc.disable()
                     gc.freeze()
                     is_new = False
@@ -340,7 +336,7 @@ class _CompileServer:
             self._player.send(CompileAnswer(number, "abandoned"))
 
     def _made(self, contents: Iterator[Content]) -> Content | None:
-        """The next of these. Raises _Abandoned."""
+        """The next content. Raises _Abandoned."""
         try:
             self._may_leave = True
             self._interrupted()
@@ -349,13 +345,13 @@ class _CompileServer:
             self._may_leave = False
 
     def _interrupted(self, _number: int = 0, _frame: FrameType | None = None) -> None:
-        """Asks whether the answer is still wanted. Meanwhile only an `AbandonRequest` can arrive."""
+        """Raises _Abandoned if a message has arrived, which can only be an `AbandonRequest` here."""
         if self._may_leave and self._player.poll():
             self._may_leave = False
             raise _Abandoned
 
     def _not_raised(self, what: sys.UnraisableHookArgs) -> None:
-        """Nobody can catch what is raised in a callback or a destructor: it is tried again after it."""
+        """Raises _Abandoned again after a callback or a destructor, in which it cannot be caught."""
         if what.exc_type is _Abandoned:
             self._may_leave = True
             signal.raise_signal(signal.SIGINT)
@@ -364,7 +360,7 @@ class _CompileServer:
 
 
 def _compiler(setup: Setup) -> Compiler | CompileResult:
-    """The compiler, or what to answer in place of it."""
+    """The compiler, or the answer to every text if there is none."""
     try:
         return Compiler.of(setup)
     except WeftError as failure:
@@ -374,7 +370,7 @@ def _compiler(setup: Setup) -> Compiler | CompileResult:
 
 
 def _contents(compiler: Compiler | CompileResult, request: CompileRequest) -> Iterator[Content]:
-    """What became of a text; if it became a program, also what is wrong with it."""
+    """The result of a text, and the verdict of the trial if it is a program."""
     if isinstance(compiler, CompileResult):
         yield compiler
         return
@@ -390,8 +386,8 @@ def _contents(compiler: Compiler | CompileResult, request: CompileRequest) -> It
         yield mistakes(made.compiled, compiler.loader, request.moment, made.places)
 
 
-def _better(compiler: Compiler | CompileResult, wish: OptimizeRequest) -> Iterator[Content]:
-    """Better code for units that run already; none where that fails, since what runs can go on."""
+def _better(compiler: Compiler | CompileResult, request: OptimizeRequest) -> Iterator[Content]:
+    """Better code for units that run already; none if that fails, since they can run on."""
     codes: dict[str, object] = {}
     translated: tuple[Unit, ...] = ()
     refused: dict[str, str] = {}
@@ -402,7 +398,7 @@ def _better(compiler: Compiler | CompileResult, wish: OptimizeRequest) -> Iterat
     started = time.perf_counter()
     if isinstance(compiler, Compiler):
         with suppress(Exception):
-            if wish.bridged is not None:
-                translated = compiler.loader.translate(wish.bridged).units
-            codes = compiler.loader.improve(wish.units, wish.stand_ins, refuse)
+            if request.bridged is not None:
+                translated = compiler.loader.translate(request.bridged).units
+            codes = compiler.loader.improve(request.units, request.stand_ins, refuse)
     yield OptimizeResult(codes, (time.perf_counter() - started) * 1e3, translated, refused)

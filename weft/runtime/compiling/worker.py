@@ -1,4 +1,4 @@
-"""The compile worker: a thread that has saved texts compiled and gets them ready to swap in, always the latest one."""
+"""The compile worker: a thread that has saved texts compiled, always the latest one, and loads the programs."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from weft.runtime.files import FileState, look
 from weft.runtime.findings import NOT_A_NUMBER
 from weft.runtime.program import LoadedProgram, ProgramLoader, Setup
 
-# A text that has cost more than so many seconds of the processor is given up when there is another one; after each that
-# is given up, the next may cost so many times as much, or saves in quick succession would never be seen.
+# A text that has cost more than this many processor seconds is given up when there is another one. After each that is
+# given up, the next may cost four times as much, or saves in quick succession would never be seen.
 _PATIENCE = 0.5
 _MORE_PATIENCE = 4
-# What the last texts have cost tells what a text may. One that has cost between half and twice as much is nearly done.
+# The median cost of the last texts predicts the next. A text that has cost half to twice as much is nearly done.
 _LAST = 5
 _NEARLY = 2.0
 
-# A process that ends so soon after its start, in seconds, is not started again before there is a text for it.
+# A process that ends within this many seconds after its start is only started again for the next text.
 _YOUNG = 5.0
 
-# Better code is asked for when no text has come for so many seconds: then nobody has to wait for it.
+# Better code is requested when no text has come for this many seconds.
 _SETTLED = 0.25
 
-# Seconds that the thread has to end in.
+# Seconds in which the thread has to end.
 _LEAVE = 2.0
 
 REMEMBERED = 32
-"""How many texts can come back without being compiled again. Their programs take some 100 kB each."""
+"""The number of earlier texts that need not be compiled again. Their programs take some 100 kB each."""
 
 
 @dataclass(frozen=True)
 class LoadResult:
-    """What became of a saved text: a program to swap in, or the diagnostics that say why there is none. `files` are
-    the files that the text names, as they were when they were read, or looked for in vain; `took` is how many
-    milliseconds the text, the graph, and the kernels took, with loading them. What became of a text that was saved
-    before is `from_cache`."""
+    """The result of a saved text: a loaded program, or the diagnostics that say why there is none. `files` are the
+    states of the files that the text names, when they were read or found missing; `took` has the milliseconds spent on
+    the text, on the graph, and on compiling and loading the kernels. The result of a text that was compiled earlier is
+    `from_cache`."""
 
     saved: Saved
     loaded: LoadedProgram | None
@@ -58,9 +58,8 @@ class LoadResult:
 
 @dataclass(frozen=True)
 class Improvement:
-    """That the program of a text (by its hash) runs at a better tier, and how many milliseconds it took to make.
-    `codes` are by the hashes of the units, for those who play some of them elsewhere. `moves` are for the thread that
-    draws to carry out."""
+    """The program of a text (by its hash) runs at a better tier; its code took `took` milliseconds. `codes`, by the
+    hashes of the units, are for the processes that play some of them. The thread that draws completes the `moves`."""
 
     hash: str
     tier: int
@@ -72,7 +71,7 @@ class Improvement:
 def load(
     saved: Saved, made: CompileResult, loader: ProgramLoader, before: LoadedProgram | None, from_cache: bool = False
 ) -> LoadResult:
-    """Gets ready what was made of a text. `from_cache` says that it was made earlier."""
+    """Loads a compiled text. `from_cache` says that it was compiled earlier."""
     if made.compiled is None:
         return LoadResult(saved, None, made.diagnostics, made.files)
     started = time.perf_counter()
@@ -87,13 +86,13 @@ def load(
 
 
 class Remembered:
-    """The programs that were made of earlier texts, so that an undo is immediate."""
+    """The compiled programs of earlier texts, so that an undo is immediate."""
 
     def __init__(self) -> None:
         self._made: OrderedDict[tuple[bytes, object], CompileResult] = OrderedDict()
 
     def find(self, saved: Saved) -> CompileResult | None:
-        """What was made of a text, if all the files that it names are as they were."""
+        """The result of a text, if all files that it names are unchanged."""
         made = self._made.get((saved.data, saved.room))
         if made is None or saved.problem:
             return None
@@ -103,7 +102,7 @@ class Remembered:
         return made
 
     def add(self, saved: Saved, made: CompileResult) -> None:
-        """Remembers what has passed its trial."""
+        """Remembers a result that has passed its trial."""
         if made.compiled is None:
             return
         self._made[saved.data, saved.room] = made
@@ -112,15 +111,15 @@ class Remembered:
 
 
 class Patience:
-    """How much a text may cost before another one takes its place, in seconds of the processor: a busy machine changes
-    nothing about it."""
+    """How much a text may cost before another one takes its place, in processor seconds, which do not depend on other
+    work of the machine."""
 
     def __init__(self) -> None:
         self._costs: deque[float] = deque(maxlen=_LAST)
         self._given_up = 0
 
     def runs_out(self, spent: float | None) -> bool:
-        """Whether a text that has cost so much is given up now; None stands for one that has not begun."""
+        """Whether to give up a text that has cost `spent`; None: it has not begun."""
         if spent is None:
             return True
         usual = statistics.median(self._costs) if self._costs else 0.0
@@ -131,14 +130,14 @@ class Patience:
         return True
 
     def finished(self, spent: float | None) -> None:
-        """A text was compiled and tried out, and has cost so much."""
+        """Records that a text was compiled and tried out, and what it cost."""
         self._given_up = 0
         if spent is not None:
             self._costs.append(spent)
 
 
 class CompileWorker:
-    """The thread. Texts that are replaced before their turn are never compiled."""
+    """The thread and its compile process. Texts that are replaced before their turn are never compiled."""
 
     def __init__(
         self,
@@ -149,8 +148,9 @@ class CompileWorker:
         wake: Callable[[], None] = lambda: None,
         ahead: Child | None = None,
     ) -> None:
-        """`running` gives the program that runs now, whose kernels can be used again, `moment` where it is; `wake` is
-        called when an outcome can be taken. All three are called from the thread. For `ahead` see `CompileProcess`."""
+        """`running` gives the program that plays, whose kernels can be used again, and `moment` the moment of the
+        performance; `wake` is called when a result can be taken. The thread calls all three. For `ahead` see
+        `CompileProcess`."""
         self._loader = loader
         self._running = running
         self._moment = moment
@@ -165,66 +165,66 @@ class CompileWorker:
         self._improvable: tuple[str, LoadedProgram] | None = None
         self._improved: list[Improvement] = []
         self._better_elsewhere: set[str] = set()
-        """The hashes of units played elsewhere for which better code has been handed over."""
+        """The hashes of units that are played elsewhere and already have better code."""
         self._change: Setup | None = None
         self._outdated: LoadedProgram | None = None
-        """A program that was translated for backends which are lost."""
+        """A program that was translated for lost backends."""
         self._ended = False
         self._has_process_ended = False
-        self._told: list[str] = []
+        self._restarts: list[str] = []
         self._patience = Patience()
         self._thread = threading.Thread(target=self._run, name="weft-compile", daemon=True)
         self._thread.start()
 
     def submit(self, saved: Saved) -> None:
-        """Has a text compiled, instead of one that still waits."""
+        """Queues a text, in place of one that still waits."""
         with self._condition:
             self._waiting = saved
             self._condition.notify()
 
     def improve(self, text: str, loaded: LoadedProgram) -> None:
-        """Has better code made for a program that plays, made of the text of a hash, as soon as there is time for it,
-        and takes it into use."""
+        """Makes better code for a program that plays, when there is time, and exchanges it. `text` is the hash of its
+        text."""
         with self._condition:
             self._improvable = (text, loaded)
             self._condition.notify()
 
     def change(self, setup: Setup) -> None:
-        """What is compiled from now on runs elsewhere."""
+        """Compiles for another setup from now on."""
         with self._condition:
             self._change = setup
 
     def take(self) -> list[LoadResult]:
-        """What has been finished since this was asked last, oldest first."""
+        """The results since the last call, oldest first."""
         with self._condition:
             finished, self._finished = self._finished, []
             return finished
 
     def improvements(self) -> list[Improvement]:
-        """What has been improved since this was asked last, oldest first."""
+        """The improvements since the last call, oldest first."""
         with self._condition:
             improved, self._improved = self._improved, []
             return improved
 
     @property
     def waited_for(self) -> Saved | None:
-        """The text that is at work, or waits for its turn; the one that has waited for longer."""
+        """The text that is being compiled, or else the one that waits for its turn."""
         with self._condition:
             return self._at or self._waiting
 
     @property
     def is_starting(self) -> bool:
-        """Whether the process that compiles is not ready yet for the text at work."""
+        """Whether the process has not begun the current text yet."""
         return not self._process.has_begun
 
-    def told(self) -> list[str]:
-        """What has become of the process since this was asked last: why it was started again, a line each time."""
+    def restarts(self) -> list[str]:
+        """Why the process was restarted since the last call, a line each time."""
         with self._condition:
-            told, self._told = self._told, []
-            return told
+            restarts, self._restarts = self._restarts, []
+            return restarts
 
     def close(self) -> None:
-        """Ends the thread and its process, whatever they are at."""
+        """Ends the thread and its process at once."""
         with self._condition:
             self._ended = True
             self._condition.notify()
@@ -251,14 +251,14 @@ class CompileWorker:
                     except CompilerDiedError as failure:
                         self._replace(str(failure))
                     except Exception:
-                        # Whatever goes wrong in there, the program stays as it is.
+                        # After any failure of that, the program stays as it is.
                         continue
         finally:
             self._process.end()
 
     def _next(self) -> Saved | str | tuple[str, LoadedProgram] | None:
-        """Waits for a text, for what the process ended of, or, when neither comes, for a program that can be improved;
-        None at the end."""
+        """Waits for a text, for the end of the process, which gives its reason, or, when neither comes, for a program
+        that can be improved; None at the end."""
         with self._condition:
             while self._waiting is None and not self._ended:
                 if self._has_process_ended:
@@ -266,8 +266,8 @@ class CompileWorker:
                     reason = self._process.died()
                     if reason is not None:
                         return reason
-                heard = self._condition.wait(None if self._improvable is None else _SETTLED)
-                if not heard and self._improvable is not None:
+                was_notified = self._condition.wait(None if self._improvable is None else _SETTLED)
+                if not was_notified and self._improvable is not None:
                     task, self._improvable = self._improvable, None
                     return task
             self._at, self._waiting = self._waiting, None
@@ -276,7 +276,7 @@ class CompileWorker:
     # --- the process ----------------------------------------------------------------------------------------------
 
     def _look_after_process(self) -> None:
-        """A process has ended. Called by another thread."""
+        """Notes that a process has ended. Called by another thread."""
         with self._condition:
             self._has_process_ended = True
             self._condition.notify()
@@ -287,11 +287,11 @@ class CompileWorker:
             self._process.start()
 
     def _replace(self, reason: str) -> None:
-        """A process ended by itself, for a reason in words that follow its name."""
+        """Replaces a process that ended by itself. The reason is in words that follow its name."""
         if self._ended:
             return
         with self._condition:
-            self._told.append(f"the compile process {reason} and is started again")
+            self._restarts.append(f"the compile process {reason} and is started again")
         self._wake()
         if time.monotonic() - self._started > _YOUNG:
             self._start()
@@ -299,7 +299,7 @@ class CompileWorker:
     # --- texts ----------------------------------------------------------------------------------------------------
 
     def _follow_change(self) -> None:
-        """Nothing that was translated for backends which are lost is of use any more."""
+        """Applies a change of the setup: what was translated for lost backends is of no use any more."""
         with self._condition:
             setup, self._change = self._change, None
         if setup is not None:
@@ -319,10 +319,10 @@ class CompileWorker:
         )
         if improved is None:
             with self._condition:
-                # Later, unless something else plays by then.
+                # It is tried again later, unless another program plays by then.
                 self._improvable = self._improvable or (text, loaded)
             return
-        self._loader.tell_refused(units, improved.refused)
+        self._loader.report_refused(units, improved.refused)
         started = time.perf_counter()
         moved = moves(self._loader, loaded, improved.translated)
         if improved.codes or moved:
@@ -335,7 +335,7 @@ class CompileWorker:
             self._wake()
 
     def _attempt(self, saved: Saved) -> LoadResult | None:
-        """What becomes of a text; None if another one came meanwhile that should not wait for it."""
+        """The result of a text; None if it was given up for another one."""
         try:
             known = self._remembered.find(saved)
             if known is not None:
@@ -346,11 +346,11 @@ class CompileWorker:
             hint = "is the machine out of memory? else this is a bug in weft"
             return LoadResult(saved, None, (Diagnostic("error", "internal", words, None, hint),))
         except Exception as failure:
-            # Whatever goes wrong in here, the performance goes on with what it has.
+            # After any failure, the performance goes on with what it has.
             return LoadResult(saved, None, (fault("weft failed on this text", failure),))
 
     def _compile_twice(self, saved: Saved) -> LoadResult | None:
-        """A process that was killed by mistake, or by the system, gets a second chance."""
+        """Compiles a text, and tries again if the process was killed, perhaps by mistake or by the system."""
         try:
             return self._compile(saved)
         except CompilerDiedError as failure:
@@ -373,13 +373,13 @@ class CompileWorker:
         outcome = load(saved, made, self._loader, running)
         if made.compiled is None:
             return outcome
-        # Tried out there while it was loaded here.
+        # It was tried out there while it was loaded here.
         mistakes = self._process.verdict(give_up)
         if mistakes is None:
             return None
         self._patience.finished(self._process.spent)
         if saved.is_first:
-            # There is nothing else to play, and what is no number at the first moment may become one.
+            # Nothing else can play, and what is not a number at the first moment may become one.
             mild = tuple(replace(d, severity="warning") if d.code == NOT_A_NUMBER else d for d in mistakes)
             if mild != mistakes and not any(mistake.severity == "error" for mistake in mild):
                 return replace(outcome, diagnostics=(*outcome.diagnostics, *mild))

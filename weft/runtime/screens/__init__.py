@@ -1,1 +1,1 @@
-"""Where a performance is seen: a window, a terminal, or nowhere."""
+"""The screens of a performance: a window, a terminal, or none."""

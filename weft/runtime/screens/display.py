@@ -1,7 +1,7 @@
 """GLFW, and the graphics that windows and backends share.
 
-This is the one module that imports GLFW. Import it where a window is wanted: where GLFW or OpenGL is missing, the
-import itself raises `WeftError` with the code `no-display`.
+This is the only module that imports GLFW. Import it only for a window: if GLFW or OpenGL is missing, the import raises
+`WeftError` with the code `no-display`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ HINT = "--terminal shows the picture in the terminal, --headless runs without on
 
 
 def no_display(message: str) -> WeftError:
-    """What to raise where no window can be opened."""
+    """The error if no window can be opened."""
     return error("no-display", f"no window can be opened: {message}", hint=HINT)
 
 
 def lost(reason: str) -> WeftError:
-    """What to raise where nothing can be drawn any more."""
+    """The error if nothing can be drawn any more."""
     return error("display-lost", f"the window cannot be drawn into any more: {reason}", hint=HINT)
 
 
@@ -34,13 +34,13 @@ try:
 
     from weft.backends.gl.graphics import NEEDS_EGL, Context, DriverError, Graphics, GraphicsError
     from weft.backends.gl.textures import GlPicture
-except Exception as problem:  # without libGL, PyOpenGL fails in ways of its own, each an error of another kind
+except Exception as problem:  # without libGL, PyOpenGL raises errors of many kinds
     raise no_display(f"OpenGL or GLFW is missing on this machine ({problem})") from problem
 
 __all__ = ["HINT", "Display", "DriverError", "GlPicture", "Graphics", "GraphicsError", "glfw", "lost", "no_display"]
 
 _HINTS = {
-    # A player who goes on typing on one screen must not lose the picture on the other.
+    # Typing on one monitor must not hide the picture on the other.
     glfw.AUTO_ICONIFY: glfw.FALSE,
     glfw.VISIBLE: glfw.FALSE,
 }
@@ -58,11 +58,11 @@ _METAL_HINTS = {glfw.CLIENT_API: glfw.NO_API}
 
 
 class Display:
-    """GLFW, from its start to its end. All windows that are open at the same time have to share one."""
+    """GLFW, from its start to its end. All windows that are open at the same time share one."""
 
     def __init__(self, device: AppleDevice | None = None) -> None:
-        """With a device of Metal, windows are drawn by that, and there is no OpenGL in them. Raises `WeftError`
-        (`no-display`) where there is no display."""
+        """With a Metal `device`, windows are drawn by that device, without OpenGL. Raises `WeftError` (`no-display`) if
+        there is no display."""
         self.device = device
         self._errors: deque[str] = deque(maxlen=8)
         self._drawer: tuple[Any, Graphics] | None = None
@@ -76,13 +76,13 @@ class Display:
             raise no_display(f"there is no display ({reason})")
 
     def take_error(self) -> str | None:
-        """What GLFW said last about a call that failed; None if none did since this was asked."""
+        """GLFW's last message about a failed call since this was called; None if there is none."""
         last = self._errors[-1] if self._errors else None
         self._errors.clear()
         return last
 
     def monitors(self) -> list[str]:
-        """The monitors' names, in the order of their numbers."""
+        """The names of the monitors, in the order of their numbers."""
         return [_text(glfw.get_monitor_name(monitor)) for monitor in glfw.get_monitors()]
 
     def close(self) -> None:
@@ -93,8 +93,8 @@ class Display:
         glfw.set_error_callback(None)  # type: ignore[arg-type]  # back to the default; GLFW's stub forgets it
 
     def graphics(self) -> Graphics:
-        """What backends draw with whose pictures a window shows: in a context of its own at first, in that of a window
-        as soon as one is opened. Raises GraphicsError."""
+        """The graphics of backends whose pictures a window shows: at first in a hidden context, and in that of the
+        window once it is open. Raises GraphicsError."""
         if self._drawer is None:
             handle = self.create(1, 1, "weft")
             if not handle:
@@ -103,8 +103,8 @@ class Display:
         return self._drawer[1]
 
     def lend(self, window: Any) -> Graphics | None:
-        """From now on backends draw in the context of this window, or, for None, aside again. Gives what they draw
-        with, if any do."""
+        """Lets backends draw in the context of this window; None: in the hidden context again. Returns their graphics,
+        if they have any."""
         if self._drawer is None:
             return None
         hidden, graphics = self._drawer
@@ -112,8 +112,7 @@ class Display:
         return graphics
 
     def create(self, width: int, height: int, title: str) -> Any:
-        """A window that is hidden as yet, which shares what is drawn with all that draws here; None where there is
-        none to be had."""
+        """A hidden window, which shares its objects with the graphics of this display; None if GLFW makes none."""
         glfw.default_window_hints()
         for hint, value in (_HINTS | (_METAL_HINTS if self.device else _GL_HINTS)).items():
             glfw.window_hint(hint, value)
@@ -127,7 +126,7 @@ class Display:
         return int(glfw.get_cocoa_window(handle) or 0)
 
     def context(self, handle: Any) -> Context:
-        """The context of a window."""
+        """The graphics context of a window."""
         before: list[Any] = []
 
         def enter() -> None:
@@ -145,7 +144,7 @@ def _address(handle: Any) -> int:
 
 
 def _make_current(handle: Any) -> None:
-    """Makes the context of a window the current one of this thread, or none. Raises GraphicsError."""
+    """Makes the context of a window current in this thread; None: no context. Raises GraphicsError."""
     if _address(glfw.get_current_context()) != _address(handle):
         glfw.make_context_current(handle)
         if _address(glfw.get_current_context()) != _address(handle):

@@ -1,4 +1,8 @@
-"""A window without OpenGL: a layer of Metal, which shows what the same device has computed where it is."""
+"""A window without OpenGL: a Metal layer, which shows pictures in the memory where the same device computed them.
+
+Pictures are drawn into the layer by the queue that computes them. So nothing waits for them, and no pixel passes
+through the processor.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +22,8 @@ from weft.runtime.screens.display import lost
 from weft.runtime.screens.painter import Filter
 from weft.runtime.screens.screen import Label, Picture, Rect, Shown, letterbox
 
-# Draws finished pictures by Metal into whatever a window shows, and labels over them, as `painter` does by OpenGL.
-
-# So many frames may be under way. Pictures that come from elsewhere are written to buffers by turns, of which there is
-# one more, so that none is written to that is still being read.
+# The most frames under way. Uploaded pictures take turns in one more buffer than that, so that none is written to while
+# it is read.
 _UNDER_WAY = 2
 
 SHADERS = """\
@@ -69,14 +71,14 @@ fragment float4 shown(
     return mix(upper, lower, float4(down));
 }
 """
-"""The picture is read where it was computed: there is no texture that it would have to be copied to."""
+"""The picture is read from the buffer in which it was computed, so it need not be copied to a texture."""
 
 
 class MetalPainter:
-    """Knows one picture and what is written over it, and draws both. Called within `AppleDevice.working`."""
+    """Draws one picture and labels over it, as `Painter` does with OpenGL. Called within `AppleDevice.working`."""
 
     def __init__(self, device: AppleDevice, smooth: bool) -> None:
-        """`smooth` is how pictures are scaled. Raises AppleError."""
+        """`smooth` scales pictures with a linear filter. Raises AppleError."""
         self._device = device
         self._metal = device.own.metal
         self._smooth = smooth
@@ -88,7 +90,7 @@ class MetalPainter:
         library = device.library(SHADERS)
         with device.working():
             self.format = self._metal.MTLPixelFormatBGRA8Unorm
-            """Of all that is drawn into."""
+            """The pixel format of all targets."""
             self._plain = self._pipeline(library, blends=False)
             self._blending = self._pipeline(library, blends=True)
 
@@ -98,7 +100,7 @@ class MetalPainter:
         made.setFragmentFunction_(library.newFunctionWithName_("shown"))
         target = made.colorAttachments().objectAtIndexedSubscript_(0)
         target.setPixelFormat_(self.format)
-        if blends:  # colours are multiplied by their alpha already
+        if blends:  # the colours are already multiplied by their alpha
             target.setBlendingEnabled_(True)
             target.setSourceRGBBlendFactor_(self._metal.MTLBlendFactorOne)
             target.setSourceAlphaBlendFactor_(self._metal.MTLBlendFactorOne)
@@ -131,17 +133,17 @@ class MetalPainter:
             raise error("picture-too-large", message, hint=hint) from problem
 
     def show(self, memory: BufferMemory, size: tuple[int, int]) -> None:
-        """From now on shows what is in a buffer, of this width and height. It is not copied."""
+        """Shows the picture in a buffer, of this width and height, from now on. It is not copied."""
         self._shown, self._shown_size = memory, size
 
     def annotate(self, labels: Sequence[Label]) -> None:
-        """From now on these lie over the picture, at their own places in the frame."""
+        """Draws these labels over the picture from now on, at their own places in the frame."""
         known = {id(label): (label, memory) for label, memory in self._labels}
         self._labels = [known.get(id(label)) or (label, self._device.buffer(label.pixels)) for label in labels]
 
     def present(self, drawable: Any, frame: tuple[int, int]) -> None:
-        """Draws a frame of this width and height into what a layer gave, and has it seen as soon as it is drawn. Waits
-        if two frames are under way. Raises AppleError, also if one of them has failed."""
+        """Draws a frame of this width and height into a drawable of the layer, and presents it as soon as it is drawn.
+        Waits if two frames are under way. Raises AppleError, also if one of these has failed."""
         while len(self._under_way) >= _UNDER_WAY:
             self._under_way.popleft().wait()
         self._device.check()
@@ -156,7 +158,7 @@ class MetalPainter:
         self._under_way.clear()
 
     def read_back(self, frame: tuple[int, int]) -> Picture:
-        """Draws the same aside and returns it."""
+        """Draws the same to memory and returns it."""
         width, height = frame
         pixels = self._device.buffer(4 * width * height)
         commands = self._device.queue.commandBuffer()
@@ -182,7 +184,7 @@ class MetalPainter:
         return self._device.metal.newTextureWithDescriptor_(made)
 
     def _paint(self, commands: Any, texture: Any, frame: tuple[int, int]) -> None:
-        """Fills a texture: the picture, black around it, and what is written over both."""
+        """Fills a texture with the picture, black around it, and the labels over both."""
         drawing = self._metal.MTLRenderPassDescriptor.renderPassDescriptor()
         target = drawing.colorAttachments().objectAtIndexedSubscript_(0)
         target.setTexture_(texture)
@@ -201,7 +203,7 @@ class MetalPainter:
         encoder.endEncoding()
 
     def _fill(self, encoder: Any, place: Rect, memory: BufferMemory, size: tuple[int, int], smooth: bool) -> None:
-        """Draws the pixels in a buffer, which are so many in a row and in a column, over a part of the frame."""
+        """Draws the pixels in a buffer, of this width and height, over a part of the frame."""
         corner = np.array([place.left, place.top, place.width, place.height], np.float32)
         placed = corner.tobytes() + np.array([*size, smooth, 0], np.uint32).tobytes()
         encoder.setViewport_(self._metal.MTLViewport(*map(float, corner), 0.0, 1.0))
@@ -210,14 +212,8 @@ class MetalPainter:
         encoder.drawPrimitives_vertexStart_vertexCount_(self._metal.MTLPrimitiveTypeTriangle, 0, 3)
 
 
-# The inside of a window without OpenGL: a layer of Metal, which shows what the same device has computed where it lies.
-#
-# Pictures are drawn into the layer by the queue that computes them. So nobody waits for one, and no pixel passes
-# through the processor.
-
-
 class MetalSurface:
-    """Draws into a window of macOS; see `Surface`."""
+    """The inside of a window of macOS; see `Surface`."""
 
     def __init__(self, device: AppleDevice, window: int, filtering: Filter) -> None:
         """`window` is the address of the NSWindow. Raises AppleError."""
@@ -247,7 +243,7 @@ class MetalSurface:
 
     def present(self, frame: tuple[int, int], labels: Sequence[Label]) -> None:
         with self._drawing():
-            # The layer of a window that is covered gives nothing to draw into, or only after a second.
+            # The layer of a covered window gives no drawable, or only after a second.
             if not self._window.occlusionState() & self._device.own.appkit.NSWindowOcclusionStateVisible:
                 return
             if frame != self._size:
@@ -270,7 +266,7 @@ class MetalSurface:
 
     @contextmanager
     def _drawing(self) -> Iterator[None]:
-        """What Metal refuses becomes a `WeftError`."""
+        """Turns errors of Metal into `WeftError`."""
         try:
             with self._device.working():
                 yield

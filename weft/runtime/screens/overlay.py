@@ -1,4 +1,8 @@
-"""What is written over the picture: its layout, and drawing it only when it has changed."""
+"""The overlay of a window: the layout of its panels, and drawing them when they have changed.
+
+The layout counts in cells of a monospaced face: a line is a row, a code point a column. Errors are at the lower left,
+the note is below them, and the figures are in the upper right corner.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +18,11 @@ from weft.errors import Diagnostic, Span, visible
 from weft.media.lettering import Face
 from weft.runtime.screens.screen import Label, Overlay, Picture, Rect
 
-# What is written over the picture, line by line, and where the panels that carry it stand in the frame.
-#
-# Everything is counted in cells of a monospaced face: a line is a row, a code point a column. Errors stand at the lower
-# left, the note below them, the figures in the upper right corner.
-
 Ink = Literal["text", "dim", "hint", "error", "warning"]
 
-# A longer line is hard to read, also where the frame has room for it.
+# Longer lines are hard to read even in a wide frame.
 _MOST_COLUMNS = 96
-# In a large frame errors leave this share of the height to the picture, but never take less than so many rows.
+# In a large frame errors leave this share of the height to the picture, but they may always take a few rows.
 _PICTURE_SHARE = 1 / 3
 _FEWEST_ROWS = 12
 _TAB = 4
@@ -39,7 +38,7 @@ class TextRun:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The line under `length` columns from column `start` on."""
+    """An underline of `length` columns from column `start`."""
 
     start: int
     length: int
@@ -48,7 +47,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """One row; without runs it is a gap of half a row. `edge` is the colour of the bar at its left, if any."""
+    """One row, or a gap of half a row if there are no runs. `edge` is the colour of the bar at its left, if any."""
 
     runs: tuple[TextRun, ...] = ()
     mark: Mark | None = None
@@ -61,7 +60,7 @@ class TextLine:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The pixels of a row and a column, and what follows from them."""
+    """The sizes of a row and a column in pixels, and the distances that follow from them."""
 
     column: int
     row: int
@@ -85,13 +84,13 @@ class Grid:
         return self.row if line.runs else self.row // 2
 
     def tops(self, lines: Iterable[TextLine]) -> list[int]:
-        """The upper edges of the lines, counted from the panel's; one more at the end, for the lower edge of all."""
+        """The upper edges of the lines from the top of the panel, followed by the lower edge of the last line."""
         return list(accumulate(map(self.height_of, lines), initial=self.pad_y))
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Lines on a dark ground, and the part of the frame that they take."""
+    """Lines on a dark background, and their part of the frame."""
 
     place: Rect
     lines: tuple[TextLine, ...]
@@ -100,8 +99,8 @@ class Panel:
 def face_size(frame: tuple[int, int], scale: float) -> int:
     """The em in pixels for a frame (width, height) on a monitor with this content scale.
 
-    It grows with the frame, is never less than what can be read on that monitor, unless the frame is too small for a
-    few lines of it, and never less than what can be read at all.
+    It grows with the frame. It is large enough to be read on that monitor, unless the frame is too small for a few such
+    lines, and always large enough to be read at all.
     """
     width, height = frame
     wanted = max(height / 48, 13 * scale)
@@ -109,8 +108,8 @@ def face_size(frame: tuple[int, int], scale: float) -> int:
 
 
 def lay_out(overlay: Overlay, frame: tuple[int, int], grid: Grid) -> tuple[Panel, ...]:
-    """The panels for a frame of this width and height. None overlaps another; what has no room is left out, errors
-    last."""
+    """The panels for a frame of this width and height, without overlaps. What does not fit is left out: first the
+    figures, then the note, last errors."""
     columns = min(_MOST_COLUMNS, (frame[0] - 2 * grid.margin - 2 * grid.pad_x) // grid.column)
     room = frame[1] - 2 * grid.margin
     if columns < 3 or room < grid.row + 2 * grid.pad_y:
@@ -142,7 +141,7 @@ def lay_out(overlay: Overlay, frame: tuple[int, int], grid: Grid) -> tuple[Panel
 
 
 def _limit(left: int, frame: tuple[int, int], grid: Grid) -> int:
-    """The pixels that errors may take of those that are left."""
+    """The height that errors may take of the height that is left."""
     calm = max(round(frame[1] * (1 - _PICTURE_SHARE)), _FEWEST_ROWS * grid.row)
     return min(left, calm) - 2 * grid.pad_y
 
@@ -165,7 +164,7 @@ def _first_fits(overlay: Overlay, columns: int, room: int, grid: Grid) -> bool:
 
 
 def _fitting(overlay: Overlay, columns: int, room: int, grid: Grid) -> list[TextLine]:
-    """As many errors as fit into so many pixels, and how many more there are. Of the first, at least its beginning."""
+    """As many errors as fit into a height of `room`, and the number of the others; at least the start of the first."""
     lines: list[TextLine] = []
     for shown, diagnostic in enumerate(overlay.errors):
         left = len(overlay.errors) - shown + overlay.left_out
@@ -190,7 +189,7 @@ def _tall(lines: list[TextLine], grid: Grid) -> int:
 
 
 def _block(diagnostic: Diagnostic, columns: int) -> list[TextLine]:
-    """One diagnostic: what is wrong, where, the line of the text with the place underlined, and the hint."""
+    """One diagnostic: its message and place, the line of the text with the place underlined, and the hint."""
     ink: Ink = diagnostic.severity
     words = [TextRun(diagnostic.severity, ink), *_words(diagnostic.message, "text")]
     if diagnostic.span:
@@ -210,7 +209,7 @@ def _words(text: str, ink: Ink) -> Iterator[TextRun]:
 
 
 def _wrapped(words: list[TextRun], columns: int, indent: str) -> list[TextLine]:
-    """Words in lines of at most so many columns. `indent` stands before each line that has room for it and a word."""
+    """Words in lines of at most `columns`. Every line begins with `indent` if that leaves room for a word."""
     indent = indent if len(indent) + 8 <= columns else ""
     lines: list[list[TextRun]] = []
     free = 0
@@ -230,7 +229,7 @@ def _pieces(word: TextRun, columns: int) -> Iterator[TextRun]:
 
 
 def _excerpt(span: Span, columns: int, ink: Ink) -> TextLine:
-    """The line of the text in which a span starts, with a mark under the span as far as it lies in that line."""
+    """The line of the text in which a span starts, with a mark under the part of the span in that line."""
     number, column = span.source.position(span.start)
     text = span.source.line(number)
     first = min(column - 1, len(text))
@@ -248,10 +247,10 @@ def _untabbed(text: str) -> str:
 
 
 def cut_out(text: str, first: int, last: int, columns: int) -> tuple[str, int, int]:
-    """At most `columns` (3 or more) of a line, such that its range `first … last`, or else the range's start, is seen.
+    """At most `columns` (3 or more) of a line, which include its range `first … last`, or at least the range's start.
 
-    Returns what is shown, and where in it the range starts and how long it is: at least 1, as an empty range stands
-    for the place before which something is missing.
+    Returns that text, and the start and length of the range in it. The length is at least 1: an empty range marks the
+    place where something is missing.
     """
     length = max(1, last - first)
     text = text.ljust(first + length)
@@ -273,11 +272,11 @@ def _shortened(text: str, columns: int) -> str:
     return text if len(text) <= columns else text[: columns - 1] + "…"
 
 
-# Draws what is written over the picture, and only when it has changed.
+# --- drawing ------------------------------------------------------------------------------------------------------
 
-# Dark enough that all inks can be read on it over white, and light enough that a picture is seen to move behind it.
+# Dark enough that all inks can be read over a white picture, and light enough that its movement shows through.
 _GROUND = (13, 15, 20, 224)
-# The letters that most texts need.
+# The letters of most texts.
 _USUAL = "".join(map(chr, range(32, 127))) + "│…·×"
 _INKS: Mapping[Ink, tuple[int, int, int]] = {
     "text": (236, 239, 244),
@@ -289,12 +288,12 @@ _INKS: Mapping[Ink, tuple[int, int, int]] = {
 
 
 def grid_of(face: Face) -> Grid:
-    """Cells of this face, with room for the line under a marked place."""
+    """Cells of this face, with room for an underline."""
     return Grid(face.width, face.height + mark_height(face) + 1)
 
 
 def mark_height(face: Face) -> int:
-    """The thickness of the line under a marked place, in pixels."""
+    """The thickness of an underline, in pixels."""
     return max(2, round(face.size / 8))
 
 
@@ -303,15 +302,15 @@ class Annotator:
 
     def __init__(self) -> None:
         self._face = Face(1)
-        self._asked: tuple[Overlay, tuple[int, int], float] | None = None
+        self._drawn: tuple[Overlay, tuple[int, int], float] | None = None
         self._labels: dict[Panel, Label] = {}
 
     def labels(self, overlay: Overlay, frame: tuple[int, int], scale: float) -> tuple[Label, ...]:
-        """What to lay over a frame of this width and height, on a monitor with this content scale."""
-        asked = (overlay, frame, scale)
-        if asked != self._asked:
+        """The labels for a frame of this width and height, on a monitor with this content scale."""
+        wanted = (overlay, frame, scale)
+        if wanted != self._drawn:
             self._draw(overlay, frame, scale)
-            self._asked = asked
+            self._drawn = wanted
         return tuple(self._labels.values())
 
     def _draw(self, overlay: Overlay, frame: tuple[int, int], scale: float) -> None:
@@ -321,7 +320,7 @@ class Annotator:
         size = face_size(frame, scale)
         if size != self._face.size:
             self._face = Face(size)
-            self._face.draw(_USUAL)  # when an error comes, every millisecond counts more than when a window opens
+            self._face.draw(_USUAL)  # a delay now is better than one when an error appears
             self._labels.clear()
         panels = lay_out(overlay, frame, grid_of(self._face)) if all(frame) else ()
         kept = self._labels
@@ -331,7 +330,7 @@ class Annotator:
 def draw(panel: Panel, face: Face) -> Picture:
     """The panel's pixels [height, width, RGBA], colours multiplied by alpha."""
     grid = grid_of(face)
-    canvas = np.full((panel.place.height, panel.place.width), _ramp("text")[0], np.uint32)
+    canvas = np.full((panel.place.height, panel.place.width), _RAMPS["text"][0], np.uint32)
     for line, top in zip(panel.lines, grid.tops(panel.lines), strict=False):
         _draw_line(canvas, line, top, grid, face)
     pixels = canvas.view(np.uint8).reshape(*canvas.shape, 4)
@@ -343,21 +342,16 @@ def _draw_line(canvas: NDArray[np.uint32], line: TextLine, top: int, grid: Grid,
     left = grid.pad_x
     for run in line.runs:
         mask = face.draw(run.text)
-        canvas[top : top + face.height, left : left + mask.shape[1]] = _ramp(run.ink)[mask]
+        canvas[top : top + face.height, left : left + mask.shape[1]] = _RAMPS[run.ink][mask]
         left += mask.shape[1]
     if line.mark:
         start = grid.pad_x + line.mark.start * grid.column
         end = start + line.mark.length * grid.column
-        canvas[top + face.height : top + face.height + mark_height(face), start:end] = _ramp(line.mark.ink)[255]
+        canvas[top + face.height : top + face.height + mark_height(face), start:end] = _RAMPS[line.mark.ink][255]
     if line.edge:
         thickness = max(2, grid.column // 4)
         at = (grid.pad_x - thickness) // 2
-        canvas[top : top + grid.height_of(line), at : at + thickness] = _ramp(line.edge)[255]
-
-
-def _ramp(ink: Ink) -> NDArray[np.uint32]:
-    """The pixel for each of the 256 coverages, from the bare ground to nothing but ink."""
-    return _RAMPS[ink]
+        canvas[top : top + grid.height_of(line), at : at + thickness] = _RAMPS[line.edge][255]
 
 
 def _make_ramp(ink: tuple[int, int, int]) -> NDArray[np.uint32]:
@@ -369,6 +363,7 @@ def _make_ramp(ink: tuple[int, int, int]) -> NDArray[np.uint32]:
 
 
 _RAMPS = {ink: _make_ramp(colour) for ink, colour in _INKS.items()}
+"""The pixels for the 256 coverages, from only the background to only ink."""
 
 
 def _round_corners(pixels: Picture, radius: int) -> None:

@@ -1,7 +1,6 @@
-"""Draws finished pictures into a window's frame, and labels over them: all that is done with OpenGL to show what
-another backend made.
+"""Draws finished pictures into the frame of a window with OpenGL, and labels over them.
 
-Every call needs the window's context to be current.
+The context of the window must be current in every call.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from weft.runtime.screens.screen import Label, Picture, Rect, letterbox
 
 Filter: TypeAlias = Literal["nearest", "linear"]
 Upload: TypeAlias = Literal["direct", "buffers"]
-"""How a picture gets to the graphics card: straight from the array, or by way of a ring of pixel buffers."""
+"""How a picture is sent to the graphics card: directly from the array, or through a ring of pixel buffers."""
 
-# One buffer is filled while the card may still read the two before.
+# One buffer is filled while the card may still read the two others.
 _RING = 3
 
 
 def upload_for(renderer: str) -> Upload:
-    """The quicker way for a renderer with this name.
+    """The faster way for a renderer with this name.
 
-    A graphics card fetches a picture from a pixel buffer by itself, while the processor goes on. Where the processor
-    is the graphics card, the buffer is a copy more: on llvmpipe, at 1280×720 and 1920×1080, the upload takes 3 to 7
-    times as long by a buffer, upload and drawing together 1.3 to 1.5 times.
+    A graphics card fetches a picture from a pixel buffer by itself, while the processor goes on. If the processor
+    renders, the buffer is one more copy: with llvmpipe, at 1280×720 and 1920×1080, the upload through a buffer takes 3
+    to 7 times as long, upload and drawing together 1.3 to 1.5 times.
     """
     return "direct" if is_software(renderer) else "buffers"
 
@@ -56,10 +55,10 @@ void main() {
 
 
 class Painter:
-    """Holds one picture in the memory of the graphics card and what is written over it, and draws both."""
+    """Keeps one picture and its labels in the memory of the graphics card, and draws both."""
 
     def __init__(self, filtering: Filter, upload: Upload | None = None) -> None:
-        """`filtering` is how pictures are scaled, `upload` how they get to the card; None is `upload_for` the card.
+        """`filtering` is how pictures are scaled, `upload` how they are sent to the card; None: `upload_for` the card.
 
         Raises `GraphicsError`.
         """
@@ -88,8 +87,8 @@ class Painter:
         GL.glClearColor(0.0, 0.0, 0.0, 1.0)
 
     def _rehearse(self) -> None:
-        """Draws a label that nobody sees. A driver may finish a program only at its first use, which takes llvmpipe
-        some 30 ms: better while the window opens than when an error comes."""
+        """Draws an invisible label. A driver may finish a program only at its first use, which takes llvmpipe some
+        30 ms: better while the window opens than when an error has to be shown."""
         side = 3  # for llvmpipe a power of two would be another program
         self.annotate([Label(Rect(0, 0, side, side), np.zeros((side, side, 4), np.uint8))])
         self.paint((side, side))
@@ -111,17 +110,17 @@ class Painter:
         self._shown, self._shown_size, self._lent = self._texture, self._size, None
 
     def show(self, texture: Texture, size: tuple[int, int]) -> None:
-        """From now on shows a texture of this width and height, whose first row is the upper one. It is not copied."""
-        self._lent = texture  # it lives for as long as somebody knows it
+        """Shows a texture of this width and height from now on, whose first row is on top. It is not copied."""
+        self._lent = texture  # keeps it alive
         self._shown, self._shown_size = texture.number, size
 
     def _send_by_buffer(self, picture: Picture) -> bool:
-        """Puts the picture into the buffer whose turn it is, from where the card fetches it; False if it refuses."""
+        """Puts the picture into the next buffer, from which the card fetches it; False if that fails."""
         height, width, _ = picture.shape
         self._buffers.append(self._buffers.pop(0))
         GL.glBindBuffer(GL.GL_PIXEL_UNPACK_BUFFER, self._buffers[-1])
         try:
-            # Memory of its own each time: what the card is still reading stays as it is, and nobody waits for it.
+            # New memory each time: what the card still reads is not changed, and need not be waited for.
             GL.glBufferData(GL.GL_PIXEL_UNPACK_BUFFER, picture.size, None, GL.GL_STREAM_DRAW)
             address = GL.glMapBufferRange(GL.GL_PIXEL_UNPACK_BUFFER, 0, picture.size, _MAPPING)
             if not address:
@@ -136,7 +135,7 @@ class Painter:
             GL.glBindBuffer(GL.GL_PIXEL_UNPACK_BUFFER, 0)
 
     def annotate(self, labels: Sequence[Label]) -> None:
-        """From now on these lie over the picture, at their own places in the frame."""
+        """Draws these labels over the picture from now on, at their own places in the frame."""
         while len(self._labels) > len(labels):
             GL.glDeleteTextures([self._labels.pop()[1]])
         for number, label in enumerate(labels):
@@ -151,7 +150,7 @@ class Painter:
         message = f"the graphics card cannot show a picture of {width}×{height}"
         if max(width, height) > self._most:
             raise error("picture-too-large", message, hint=f"it takes up to {self._most} pixels a side")
-        while GL.glGetError() != GL.GL_NO_ERROR:  # only what comes next counts
+        while GL.glGetError() != GL.GL_NO_ERROR:  # discards errors of earlier calls
             pass
         GL.glTexImage2D(GL.GL_TEXTURE_2D, 0, GL.GL_RGBA8, width, height, 0, GL.GL_RGBA, GL.GL_UNSIGNED_BYTE, None)
         if GL.glGetError() != GL.GL_NO_ERROR:
@@ -159,7 +158,7 @@ class Painter:
         self._size = (width, height)
 
     def paint(self, frame: tuple[int, int]) -> None:
-        """Fills a frame of this width and height: the picture, black around it, and what is written over both."""
+        """Fills a frame of this width and height with the picture, black around it, and the labels over both."""
         GL.glViewport(0, 0, *frame)
         GL.glClear(GL.GL_COLOR_BUFFER_BIT)
         if not all(frame):
@@ -176,14 +175,14 @@ class Painter:
 
     def _paint_picture(self, frame: tuple[int, int]) -> None:
         place = letterbox(self._shown_size, frame)
-        # At its own size a picture is shown to the bit, which rounding in a linear filter would not promise.
+        # At its own size a picture is shown exactly, which a linear filter would not guarantee.
         scaling = GL.GL_NEAREST if (place.width, place.height) == self._shown_size else self._filter
         GL.glBindTexture(GL.GL_TEXTURE_2D, self._shown)
         _filter_by(scaling)
         _fill(place, frame)
 
     def read_back(self, frame: tuple[int, int]) -> Picture:
-        """Draws the same aside and returns it: after a swap, nobody promises what the window's buffers hold."""
+        """Draws the same aside and returns it: after a swap, a window's own buffers are undefined."""
         width, height = frame
         pixels = np.zeros((height, width, 4), np.uint8)
         if not pixels.size:
@@ -211,12 +210,12 @@ def _number(address: Any) -> int:
 
 
 def _send(width: int, height: int, pixels: Picture | None) -> None:
-    """Fills the texture that is bound from an array, or from the start of the pixel buffer that is bound."""
+    """Fills the bound texture from an array, or from the start of the bound pixel buffer."""
     GL.glTexSubImage2D(GL.GL_TEXTURE_2D, 0, 0, 0, width, height, GL.GL_RGBA, GL.GL_UNSIGNED_BYTE, pixels)
 
 
 def _new_texture() -> Any:
-    """A texture that ends at its edges, bound."""
+    """A new texture, clamped at its edges and bound."""
     texture = GL.glGenTextures(1)
     GL.glBindTexture(GL.GL_TEXTURE_2D, texture)
     GL.glTexParameteri(GL.GL_TEXTURE_2D, GL.GL_TEXTURE_WRAP_S, GL.GL_CLAMP_TO_EDGE)
@@ -225,7 +224,7 @@ def _new_texture() -> Any:
 
 
 def _label_texture(texture: Any, label: Label) -> Any:
-    """The texture, filled with the label's pixels; it is shown at its own size only."""
+    """The texture, filled with the label's pixels; it is only shown at its own size."""
     GL.glBindTexture(GL.GL_TEXTURE_2D, texture)
     _filter_by(GL.GL_NEAREST)
     size = label.place.width, label.place.height
@@ -239,20 +238,20 @@ def _filter_by(scaling: int) -> None:
 
 
 def _fill(place: Rect, frame: tuple[int, int]) -> None:
-    """Draws the texture that is bound over a part of the frame."""
+    """Draws the bound texture over a part of the frame."""
     GL.glViewport(place.left, frame[1] - place.top - place.height, place.width, place.height)
     GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
 
 
 def _link(vertex: str, fragment: str) -> Any:
-    """A GL program of these shaders. Raises `GraphicsError` with the driver's words if it refuses them."""
+    """A GL program of these shaders. Raises `GraphicsError` with the driver's message if it refuses them."""
     program = GL.glCreateProgram()
     for kind, text in ((GL.GL_VERTEX_SHADER, vertex), (GL.GL_FRAGMENT_SHADER, fragment)):
         shader = GL.glCreateShader(kind)
         GL.glShaderSource(shader, text)
         GL.glCompileShader(shader)
         GL.glAttachShader(program, shader)
-        GL.glDeleteShader(shader)  # it goes when the program goes
+        GL.glDeleteShader(shader)  # freed with the program
     GL.glLinkProgram(program)
     if not GL.glGetProgramiv(program, GL.GL_LINK_STATUS):
         raise GraphicsError(str(GL.glGetProgramInfoLog(program)))

@@ -1,4 +1,4 @@
-"""Where a performance is seen: what a window, a terminal and no screen at all have in common."""
+"""What a window, a terminal and no screen at all have in common: the screen's protocol, overlays, and places."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Picture = npt.NDArray[np.uint8]
 """[height, width, RGBA], row 0 on top."""
 
 Shown: TypeAlias = "Picture | PictureHandle"
-"""The same, or one that lies on a device."""
+"""The same, or a picture in the memory of a device."""
 
 
 @dataclass(frozen=True)
 class Overlay:
-    """What is written over the picture, or below it where that reads better.
+    """Text over the picture, or below it in a terminal.
 
-    `errors` are shown until the text is mended, `note` is one line about what happened just now, `figures` are short
-    lines about how well it runs. What is empty is not shown. `left_out` counts further errors and warnings.
+    `errors` are the errors and warnings of the text, `note` is one line about what happened just now, `figures` are
+    short lines about how well it runs. `left_out` counts further errors and warnings.
     """
 
     errors: tuple[Diagnostic, ...] = ()
@@ -33,20 +33,20 @@ class Overlay:
 
 
 class Screen(Protocol):
-    """Where pictures go. All of it is for the main thread."""
+    """Shows pictures. All of it is for the main thread."""
 
     @property
     def should_close(self) -> bool:
-        """Whether the player has asked for an end."""
+        """Whether the user has asked to end."""
         ...
 
     @property
     def room(self) -> tuple[int, int] | None:
-        """Width and height in pixels into which a picture should be made to fit; None if any size will do."""
+        """Width and height in pixels into which a picture should fit; None: any size."""
         ...
 
     def present(self, picture: Shown) -> None:
-        """Shows a picture. An array may change afterwards; a handle stays as it is until the next but one."""
+        """Shows a picture. An array may change afterwards; a handle must stay valid until the next but one."""
         ...
 
     def redraw(self) -> None:
@@ -54,15 +54,15 @@ class Screen(Protocol):
         ...
 
     def annotate(self, overlay: Overlay) -> None:
-        """From the next picture on, this is written over it."""
+        """Shows this overlay from the next picture on."""
         ...
 
     def poll(self) -> None:
-        """Takes in what the player did since the last call, and hands out commands."""
+        """Processes the input since the last call, and executes commands."""
         ...
 
     def set_patch_keys(self, names: frozenset[str]) -> None:
-        """From now on these keys belong to the patch, and steer the tool only together with Ctrl."""
+        """Gives these keys to the patch from now on: they control weft only together with Ctrl."""
         ...
 
     def toggle_fullscreen(self) -> None: ...
@@ -93,9 +93,6 @@ class NoScreen:
         pass
 
 
-# What lies where in a window's frame or on a monitor.
-
-
 @dataclass(frozen=True, slots=True)
 class Rect:
     """A part of a frame or of the desktop, in its pixels; `top` counts from its upper edge."""
@@ -108,14 +105,14 @@ class Rect:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Label:
-    """Something that lies over the picture: `pixels` fill the rectangle, their colours multiplied by their alpha."""
+    """A part of the overlay: `pixels` fill the rectangle, their colours multiplied by their alpha."""
 
     place: Rect
     pixels: Picture
 
 
 def letterbox(picture: tuple[int, int], frame: tuple[int, int]) -> Rect:
-    """Where a picture lies in a frame (each width, height), as large as fits, centred, with its own aspect."""
+    """The place of a picture in a frame (each width, height): as large as possible, centred, with its own aspect."""
     scale = min(frame[0] / picture[0], frame[1] / picture[1])
     width = max(1, round(picture[0] * scale))
     height = max(1, round(picture[1] * scale))
@@ -123,7 +120,7 @@ def letterbox(picture: tuple[int, int], frame: tuple[int, int]) -> Rect:
 
 
 def fitted(picture: tuple[int, int], area: Rect | None) -> tuple[int, int]:
-    """Width and height of a window for a picture: the picture's own, or what the area has room for, if one is known."""
+    """Width and height of a window for a picture: those of the picture, or less if the area is known and smaller."""
     if area is None or (picture[0] <= area.width and picture[1] <= area.height):
         return picture
     fitting = letterbox(picture, (area.width, area.height))
@@ -131,7 +128,7 @@ def fitted(picture: tuple[int, int], area: Rect | None) -> tuple[int, int]:
 
 
 def shared(one: Rect, other: Rect) -> int:
-    """How many pixels two rectangles have in common."""
+    """The number of pixels that two rectangles have in common."""
     across = min(one.left + one.width, other.left + other.width) - max(one.left, other.left)
     down = min(one.top + one.height, other.top + other.height) - max(one.top, other.top)
     return max(across, 0) * max(down, 0)

@@ -1,4 +1,4 @@
-"""The picture in a terminal: half blocks in true colour, errors below them, keys and mouse to patch and tool.
+"""The terminal as a screen: the picture in half blocks, errors below it, and keys and mouse.
 
 All of it is for the main thread.
 """
@@ -26,15 +26,14 @@ from weft.runtime.inputs import Inputs
 from weft.runtime.screens.screen import Overlay, Picture, Rect, Shown, letterbox
 from weft.runtime.screens.terminal_device import SYNCHRONIZED, Decoder, Device, HeldKeys, Key, Mouse
 
-# A picture in the cells of a terminal: two pixels in each, one above the other, as a half block in two colours.
-#
-# A cell is six bytes, the red, green and blue of its upper pixel and then of its lower one.
+# --- the picture --------------------------------------------------------------------------------------------------
 
 Cells: TypeAlias = NDArray[np.uint8]
-"""[rows, columns, 6]"""
+"""[rows, columns, 6]: each cell shows two pixels, one above the other, as a half block in two colours. Its bytes are
+the red, green and blue of the upper pixel, and then of the lower one."""
 
 Colours: TypeAlias = Literal["true", "256"]
-"""Which colours a terminal takes: any, or those of the table that xterm made common."""
+"""The colours of a terminal: all, or those of xterm's table."""
 
 
 def cells_of(picture: Picture | None, place: Rect, rows: int, columns: int) -> Cells:
@@ -49,8 +48,8 @@ def cells_of(picture: Picture | None, place: Rect, rows: int, columns: int) -> C
 def scaled(picture: Picture, width: int, height: int) -> Picture:
     """The red, green and blue of a picture in another size [height, width, 3].
 
-    Along an axis that shrinks, the mean over the area that each new pixel covers; along one that grows, the pixel
-    that lies under its middle. Alpha is left out, as nothing lies behind the picture.
+    Along an axis that shrinks, a new pixel is the mean over the area that it covers; along one that grows, it is the
+    pixel under its middle. Alpha is left out, as nothing is under the picture.
     """
     resized: NDArray[Any] = picture
     for axis, size in enumerate((height, width)):
@@ -61,29 +60,29 @@ def scaled(picture: Picture, width: int, height: int) -> Picture:
             resized = resized.take(middles, axis)
     if resized.dtype == np.uint8:
         return resized[..., :3]
-    # Rounding may carry a mean just over the edge.
+    # Rounding may make a mean slightly too large or too small.
     nearest: Picture = np.clip(np.rint(resized[..., :3]), 0, 255).astype(np.uint8)
     return nearest
 
 
 def _means(values: NDArray[Any], size: int, axis: int) -> NDArray[np.float64]:
-    """Means over `size` equal stretches of an axis, fewer than it has values, some of which lie in two of them."""
+    """Means over `size` equal sections of an axis, fewer than it has values. A value may be part of two sections."""
     edges = np.arange(size + 1) * values.shape[axis]
     whole = edges // size
     share = (edges % size / size).reshape(-1, *[1] * (values.ndim - axis - 1))
     sums = np.add.reduceat(values, whole[:-1], axis, np.float64 if values.dtype.kind == "f" else np.uint32)
-    # Each stretch takes in the whole value at its start; the part of it that lies in front belongs to its neighbour.
-    in_front = values.take(np.minimum(whole, values.shape[axis] - 1), axis) * share
-    first, after = (in_front.take(np.arange(size) + step, axis) for step in (0, 1))
+    # The sums contain the whole value at the start of each section; its first part belongs to the section before.
+    borrowed = values.take(np.minimum(whole, values.shape[axis] - 1), axis) * share
+    first, after = (borrowed.take(np.arange(size) + step, axis) for step in (0, 1))
     means: NDArray[np.float64] = (sums - first + after) * (size / values.shape[axis])
     return means
 
 
 def draw(cells: Cells, before: Cells | None, colours: Colours) -> bytes:
-    """What a terminal has to be sent to show `cells` from its upper left corner on, where it shows `before`.
+    """The bytes that make a terminal which shows `before` in its upper left corner show `cells`.
 
-    Nothing for a cell that stays as it is. No Python code runs for a single cell: each gets text of the same length,
-    with NUL where it needs less, and all NULs are taken out at the end.
+    Unchanged cells need none. No Python code runs for a single cell: all get text of the same length, padded with NUL,
+    and all NULs are removed at the end.
     """
     rows, columns = cells.shape[:2]
     if before is None or before.shape != cells.shape:
@@ -93,7 +92,7 @@ def draw(cells: Cells, before: Cells | None, colours: Colours) -> bytes:
     row, column = np.nonzero(changed)
     if not len(row):
         return b""
-    # Neighbours in a row need to be told only once where they stand.
+    # Neighbours in a row need only one position.
     apart = np.ones(len(row), bool)
     apart[1:] = (row[1:] != row[:-1]) | (column[1:] != column[:-1] + 1)
     drawn = cells[row, column]
@@ -108,7 +107,7 @@ def draw(cells: Cells, before: Cells | None, colours: Colours) -> bytes:
 
 
 _Texts: TypeAlias = NDArray[np.uint8]
-"""[cells, characters]: ASCII of one length for every cell that is drawn, with NUL for what is left out."""
+"""[cells, characters]: ASCII of one length for every drawn cell, with NUL for what is left out."""
 
 
 def _same(text: bytes, count: int) -> _Texts:
@@ -116,7 +115,7 @@ def _same(text: bytes, count: int) -> _Texts:
 
 
 def _number(values: NDArray[np.intp], digits: int) -> _Texts:
-    """Decimal numbers, without zeros in front."""
+    """Decimal numbers without leading zeros."""
     powers = 10 ** np.arange(digits - 1, -1, -1)
     spelled = values[:, np.newaxis] // powers % 10 + ord("0")
     spelled[values[:, np.newaxis] < powers] = 0
@@ -125,7 +124,7 @@ def _number(values: NDArray[np.intp], digits: int) -> _Texts:
 
 
 def _only(where: NDArray[np.bool_], texts: _Texts) -> _Texts:
-    """The texts of some cells."""
+    """The texts of these cells, and NULs for the others."""
     return texts * where[:, np.newaxis]
 
 
@@ -136,7 +135,7 @@ def _places(row: NDArray[np.intp], column: NDArray[np.intp]) -> _Texts:
 
 
 def _differs(colour: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Where a colour is not that of the cell drawn before, so that it has to be sent."""
+    """Where a colour differs from that of the cell drawn before, so that it has to be sent."""
     differs = np.ones(len(colour), bool)
     differs[1:] = (colour[1:] != colour[:-1]).any(axis=1)
     return differs
@@ -166,7 +165,7 @@ _GREY_OF = np.abs(np.arange(3 * 255 + 1)[:, np.newaxis] - 3 * _GREYS).argmin(axi
 
 
 def nearest_in_table(colour: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The number in xterm's table of 256 colours of the nearest one to each colour [n, 3]."""
+    """For each colour [n, 3], the number of the nearest one in xterm's table of 256 colours."""
     wide = colour.astype(np.int64)
     steps = _STEP_OF[colour]
     grey = _GREY_OF[wide.sum(axis=1)]
@@ -177,10 +176,10 @@ def nearest_in_table(colour: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return nearest
 
 
-# What stands below the picture in a terminal: errors, and one line with the note and the figures.
-#
-# All text is laid out in the columns of the terminal, where a character may take two columns or none. Nothing of it can
-# be taken for a command by the terminal.
+# --- the text below the picture -----------------------------------------------------------------------------------
+
+# Errors, and a line with the note and the figures. Text is laid out in the columns of the terminal, where a character
+# may take two columns or none. None of it can act as a command on the terminal.
 
 Ink = Literal["text", "dim", "error", "warning", "error mark", "warning mark"]
 
@@ -194,14 +193,12 @@ _STYLES: dict[Ink, bytes] = {
 }
 _MARKS: dict[Severity, Ink] = {"error": "error mark", "warning": "warning mark"}
 _TAB = 4
-# What stands between figures.
-_BETWEEN = " · "
+_SEPARATOR = " · "
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What one column shows: a character with the marks that belong to it, or nothing for the right half of a wide
-    character."""
+    """One column: a character with its combining marks, or nothing for the right half of a wide character."""
 
     text: str
     ink: Ink = "text"
@@ -227,7 +224,7 @@ def rows_of(overlay: Overlay, width: int, most: int) -> list[Row]:
 
 
 def painted(row: Row, colourful: bool) -> bytes:
-    """The row as a terminal takes it, in UTF-8. Colours are left out if it is not to be colourful."""
+    """The bytes of a row for a terminal, in UTF-8; without colours if it is not `colourful`."""
     parts = []
     for ink, same in groupby(row, key=lambda column: column.ink):
         text = "".join(column.text for column in same).encode(errors="replace")
@@ -237,12 +234,12 @@ def painted(row: Row, colourful: bool) -> bytes:
 
 
 def columns_of(text: str, ink: Ink = "text") -> Row:
-    """One entry for each column that a text takes from the left edge on. What cannot be seen is shown as its escape."""
+    """The columns that a text takes from the left edge. Invisible characters are shown as escapes."""
     return [Column(shown, ink) for shown in columns(text, _TAB)]
 
 
 def cut_out(row: Row, first: int, width: int) -> Row:
-    """The columns from `first` on, as many as fit. An end where something is missing shows …"""
+    """The columns from `first` that fit. An end where something is missing shows …"""
     shown = row[first : first + width]
     if first and shown:
         shown[0] = Column("…", shown[0].ink)
@@ -252,31 +249,31 @@ def cut_out(row: Row, first: int, width: int) -> Row:
 
 
 def _mended(row: Row) -> Row:
-    """The row with a space for each half that is left of a wide character."""
+    """The row with a space for each half of a wide character that was cut."""
     whole = mended([column.text for column in row])
     return [Column(text, column.ink) for column, text in zip(row, whole, strict=True)]
 
 
 def _status(overlay: Overlay, width: int) -> list[Row]:
-    """The note and the figures in as many rows as they need, broken only between figures."""
+    """The note and the figures in as many rows as they need; rows break only between figures."""
     pieces = [columns_of(overlay.note)] if overlay.note else []
-    pieces += [columns_of(part, "dim") for figure in overlay.figures if figure for part in figure.split(_BETWEEN)]
+    pieces += [columns_of(part, "dim") for figure in overlay.figures if figure for part in figure.split(_SEPARATOR)]
     rows: list[Row] = []
     for piece in pieces:
-        between = columns_of(_BETWEEN, "dim")
-        if rows and len(rows[-1]) + len(between) + len(piece) <= width:
-            rows[-1] += between + piece
+        separator = columns_of(_SEPARATOR, "dim")
+        if rows and len(rows[-1]) + len(separator) + len(piece) <= width:
+            rows[-1] += separator + piece
         else:
             rows.append(cut_out(piece, 0, width))
     return rows
 
 
 def _block(diagnostic: Diagnostic, width: int) -> Iterator[Row]:
-    """One diagnostic as `Diagnostic.render` puts it: words are wrapped, lines of the patch are cut."""
+    """One diagnostic as `Diagnostic.render` writes it: words are wrapped, lines of the patch are cut."""
     lines = diagnostic.render().split("\n")
     severity = diagnostic.severity
     front, word, rest = lines[0].partition(f"{severity}: ")
-    # Tabs count from the start of a text, and this one is put together.
+    # Tabs count from the start of a text, and this text is put together from parts.
     first = columns_of(front.expandtabs(1)) + columns_of(word, severity) + columns_of(rest.expandtabs(1))
     yield from _wrapped(first, width)
     marked = False
@@ -296,7 +293,7 @@ def _is_mark(line: str) -> bool:
 
 
 def _excerpt(line: str, marks: str, width: int, ink: Ink) -> Iterator[Row]:
-    """A line of the patch and the carets below it, both cut such that the first caret is seen."""
+    """A line of the patch and the carets below it, both cut so that the first caret is visible."""
     body = marks.index(" | ") + len(" | ")
     gutter = columns_of(line[:body])
     if len(gutter) + 8 > width:
@@ -327,39 +324,41 @@ def _wrapped(row: Row, width: int) -> Iterator[Row]:
     yield _mended(row)
 
 
-# Keyboards repeat a key that is held faster than this, and nobody presses one so fast.
+# --- the screen ---------------------------------------------------------------------------------------------------
+
+# In seconds: keyboards repeat a held key faster than this, and people press keys more slowly.
 _REPETITION = 0.1
 
 
 def colours_of(environment: Mapping[str, str]) -> Colours:
-    """True colour, except for the few terminals that are known to take its codes for something else."""
+    """True colour, except for the few terminals that are known to misread its codes."""
     if environment.get("COLORTERM") in ("truecolor", "24bit"):
         return "true"
     few = environment.get("TERM_PROGRAM") == "Apple_Terminal"
-    # tmux bears this name too, but understands true colour.
+    # tmux has this name too, but understands true colour.
     few |= environment.get("TERM", "").startswith("screen") and "TMUX" not in environment
     return "256" if few else "true"
 
 
 def room_of(size: tuple[int, int]) -> tuple[int, int]:
-    """Width and height in half blocks that a picture has in a terminal of so many columns and rows."""
+    """Width and height in half blocks for a picture in a terminal of `size`, in columns and rows."""
     columns, rows = size
     return columns, 2 * (rows - _reserved(rows))
 
 
 class Terminal:
-    """A `Screen` in the terminal behind stdout. What `Space`, `S` and the like ask for is handed to `on_command`.
+    """A `Screen` in the terminal of stdout. The commands of `Space`, `S` and the like go to `on_command`.
 
-    Until it is closed, whatever else is printed to the terminal is kept back. A process that ends in any way at all
-    leaves the terminal as it was.
+    Until it is closed, other output to the terminal is held back. However the process ends, the terminal gets its
+    previous state back.
     """
 
     def __init__(self, inputs: Inputs | None = None, on_command: Callable[[str], None] = lambda command: None) -> None:
-        """Takes over the terminal. Raises `WeftError` (`no-terminal`) where there is none that shows pictures."""
+        """Takes over the terminal. Raises `WeftError` (`no-terminal`) if there is none that shows pictures."""
         self.inputs = inputs if inputs is not None else Inputs()
         self._on_command = on_command
         self._patch_keys: frozenset[str] = frozenset()
-        self._heard_commands: dict[str, float] = {}
+        self._command_times: dict[str, float] = {}
         self._overlay = Overlay()
         self._picture: Picture | None = None
         self._place = Rect(0, 0, 1, 1)
@@ -383,7 +382,8 @@ class Terminal:
         self.redraw()
 
     def _handlers(self, stack: ExitStack) -> None:
-        """Takes signals that would end or stop the process with the terminal as it is; not from those who want them."""
+        """Handles signals that would end or stop the process without restoring the terminal, unless they are handled
+        already."""
         for number, handler in (
             (signal.SIGHUP, self._on_hang_up),
             (signal.SIGTERM, _on_terminate),
@@ -404,39 +404,38 @@ class Terminal:
 
     @property
     def should_close(self) -> bool:
-        """Whether the terminal was closed, or this was."""
+        """Whether the terminal or this screen was closed."""
         return self._closed or self._hung_up or self._device.gone
 
     @property
     def room(self) -> tuple[int, int]:
-        """Width and height in half blocks, without the last line, which is for the note and the figures.
-
-        Errors do not change it: while they take more lines, the same picture is shown smaller.
+        """Width and height in half blocks, without the last line, which is for the note and the figures. Errors do not
+        change it: the picture is shown smaller while they need more lines.
         """
         return room_of(self._size)
 
     def set_patch_keys(self, names: frozenset[str]) -> None:
-        """From now on these keys belong to the patch, and steer the tool only together with Ctrl."""
+        """Gives these keys to the patch from now on: they control weft only together with Ctrl."""
         self._patch_keys = names
 
     def annotate(self, overlay: Overlay) -> None:
-        """From the next picture on, this is written below it."""
+        """Shows this overlay below the picture, from the next one on."""
         self._overlay = overlay
 
     def toggle_fullscreen(self) -> None:
-        """Does nothing: a terminal's window is not ours."""
+        """Does nothing: the window belongs to the terminal."""
 
     def present(self, picture: Shown) -> None:
         """Shows a picture [height, width, RGBA], row 0 on top; alpha is not shown.
 
-        A terminal that has not yet taken the last one in does not get this one, unless it is still the latest when
-        the terminal is ready. Does nothing once this is closed.
+        While the terminal has not accepted the last picture completely, this one is only kept; it is sent if it is
+        still the latest when the terminal is ready. Does nothing after `close`.
         """
         self._picture = as_array(picture).copy()
         self.redraw()
 
     def redraw(self) -> None:
-        """Shows the last picture again, with the overlay as it is."""
+        """Shows the last picture again, with the current overlay."""
         if self._closed:
             return
         self._due = self._device.busy
@@ -444,7 +443,7 @@ class Terminal:
             self._draw()
 
     def _draw(self) -> None:
-        """Sends what differs from what the terminal shows."""
+        """Sends the differences from what the terminal shows."""
         columns, rows = self._size
         text = rows_of(self._overlay, columns, max(rows // 2, _reserved(rows)) if rows > 1 else 0)
         area = columns, 2 * (rows - max(len(text), _reserved(rows)))
@@ -456,7 +455,7 @@ class Terminal:
         first = len(cells) + 1
         for row, line in enumerate(lines, first):
             if self._lines.get(row) != line:
-                # Erased before it is written: at the last column, erasing would take the last character.
+                # Erased before it is written: afterwards, erasing at the last column would remove the last character.
                 parts.append(b"\x1b[%dH\x1b[K%b" % (row, line))
         self._cells = cells
         self._lines = dict(enumerate(lines, first))
@@ -464,15 +463,15 @@ class Terminal:
             self._device.send(SYNCHRONIZED[0] + b"".join(parts) + SYNCHRONIZED[1])
 
     def _forget(self) -> None:
-        """What the terminal shows is no longer known."""
+        """Forgets what the terminal shows, so that all is drawn again."""
         self._cells = None
         self._lines = {}
         self._due = True
 
-    # --- what comes in --------------------------------------------------------------------------------------------
+    # --- input ----------------------------------------------------------------------------------------------------
 
     def poll(self) -> None:
-        """Takes in what happened since the last call; then hands out the commands, which may close this."""
+        """Processes the input since the last call, then executes commands, which may close this screen."""
         if self._closed:
             return
         if self._stopping:
@@ -495,13 +494,13 @@ class Terminal:
             self._on_command(command)
 
     def _take(self, event: Key | Mouse, now: float) -> list[str]:
-        """Passes an event on to the patch, or returns the command that it gives."""
+        """Passes an event on to the patch, or returns its command."""
         if isinstance(event, Mouse):
             self._take_mouse(event)
             return []
         if event.name in TOOL_KEYS and ("control" in event.modifiers or event.name not in self._patch_keys):
-            before = self._heard_commands.get(event.name, -1.0)
-            self._heard_commands[event.name] = now
+            before = self._command_times.get(event.name, -1.0)
+            self._command_times[event.name] = now
             return [TOOL_KEYS[event.name]] if now - before >= _REPETITION else []
         for name in (event.name, *event.modifiers):
             self._held.heard(name, now)
@@ -522,7 +521,7 @@ class Terminal:
                 self.inputs.turn(event.notches)
 
     def _stop(self) -> None:
-        """Gives the terminal back until somebody wants to go on."""
+        """Gives the terminal back until the process is continued."""
         self._stopping = False
         self._device.leave()
         handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
@@ -533,7 +532,7 @@ class Terminal:
         self._forget()
 
     def close(self) -> None:
-        """Gives the terminal back, and prints what was kept back meanwhile. May be called twice."""
+        """Gives the terminal back, and prints the output that was held back. May be called twice."""
         self._closed = True
         self._resources.close()
 
@@ -545,7 +544,7 @@ class Terminal:
 
 
 def _reserved(rows: int) -> int:
-    """How many of so many rows are never the picture's."""
+    """The number of rows that are never used by the picture."""
     return 1 if rows > 1 else 0
 
 

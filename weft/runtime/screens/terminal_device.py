@@ -1,4 +1,8 @@
-"""The terminal as a device: its modes, what keys and mouse send, and how it gets its modes back."""
+"""The terminal as a device: its modes, its output, and the decoding of its input.
+
+Nothing here waits long for the terminal: output that it does not accept is kept. However this process ends, the
+terminal gets its previous state back: from this process, or else from a guard that outlives it.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +24,12 @@ from weft.errors import WeftError, error
 from weft.keys import KEYS, key_name
 from weft.runtime.inputs import BUTTONS, Inputs
 
-# What a terminal sends when keys are pressed and the mouse moves, and what it does not send: that a key goes up.
+# --- decoding of input --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key was pressed, or repeats itself. `modifiers` are names of keys that were held with it."""
+    """A key was pressed, or repeats. `modifiers` are the names of keys that were held with it."""
 
     name: str
     modifiers: frozenset[str] = frozenset()
@@ -47,14 +51,14 @@ class Mouse:
 
 Event = Key | Mouse
 
-# Escape, the key, sends what the sequences of all special keys begin with. So long it is waited for the rest.
+# The Escape key sends the byte with which the sequences of all special keys begin: seconds of waiting for the rest.
 _ALONE = 0.1
-# A sequence may also be split on its way through a slow network; what is still not whole after so long is dropped.
+# A slow network may split a sequence; one that is not complete after this many seconds is dropped.
 _BROKEN_OFF = 1.0
 
 _SEQUENCE = re.compile(rb"\x1b\[([<-?]?)([0-9;:]*)[ -/]*([@-~])")
 _UNFINISHED = re.compile(rb"\x1b(\[([<-?]?[0-9;:]*[ -/]*|\[)|O[0-9;]*)?")
-# The Linux console's own way to send F1 to F5.
+# The codes of the Linux console for F1 to F5.
 _CONSOLE = re.compile(rb"\x1b\[\[([A-E])")
 _SHORT = re.compile(rb"\x1bO([0-9;]*)([@-~])")
 
@@ -74,16 +78,16 @@ _CONTROL = frozenset({"control"})
 
 
 class Decoder:
-    """Turns the bytes from a terminal into events, however they are cut into pieces."""
+    """Turns the bytes from a terminal into events. They may arrive in pieces of any size."""
 
     def __init__(self, backspace: bytes = b"\x7f") -> None:
-        """`backspace` is what the key sends in this terminal. Where it is not Ctrl+H, Ctrl+H is a key of its own."""
+        """`backspace` is what that key sends in this terminal. If it is not Ctrl+H, Ctrl+H is a separate key."""
         self._backspace = backspace
         self._waiting = b""
         self._since = 0.0
 
     def feed(self, data: bytes, now: float) -> list[Event]:
-        """The events of these bytes. To be called without any, too, as time tells what Escape was meant to be."""
+        """The events of these bytes. To be called without bytes too, since time tells what an Escape meant."""
         if data:
             self._waiting += data
             self._since = now
@@ -97,7 +101,7 @@ class Decoder:
         return events
 
     def _next(self, silence: float) -> tuple[int, list[Event]]:
-        """How many bytes make up what comes next, and what it is; 0 if that is not known yet."""
+        """The length of the next sequence in bytes, and its events; 0 if it is not complete yet."""
         waiting = self._waiting
         if waiting[0] != 0x1B:
             return 1, self._plain(waiting[:1])
@@ -113,12 +117,13 @@ class Decoder:
             return match.end(), list(_sequence(b"", match[1], match[2].decode()))
         if waiting[1:2] == b"\x1b":
             return 1, [Key("escape")]
-        if waiting[1:2] in (b"[", b"O"):  # a sequence in which something else came
+        if waiting[1:2] in (b"[", b"O"):  # a sequence that was interrupted
             return 2, []
         return 2, [Key(k.name, k.modifiers | {"alt"}) for k in self._plain(waiting[1:2]) if isinstance(k, Key)]
 
     def _plain(self, byte: bytes) -> list[Event]:
-        """A byte that stands for itself. Letters with accents and the like bear no name, and are left out."""
+        """The events of a byte that is not part of a sequence. Letters with accents and the like have no key name, and
+        are left out."""
         code = byte[0]
         if code == 0:
             return [Key("space", _CONTROL)]
@@ -146,7 +151,7 @@ def _sequence(private: bytes, parameters: bytes, final: str) -> Iterator[Event]:
 
 
 def _mouse(code: int, column: int, row: int, down: bool) -> Iterator[Mouse]:
-    """What a report in xterm's SGR form says: bits 0 and 1 are the button, 32 is a movement, 64 the wheel."""
+    """The events of a report in xterm's SGR form: bits 0 and 1 are the button, 32 is a movement, 64 the wheel."""
     yield Mouse("move", column, row)
     which = code & 3
     if code & 64:
@@ -156,58 +161,56 @@ def _mouse(code: int, column: int, row: int, down: bool) -> Iterator[Mouse]:
         yield Mouse("press" if down else "release", column, row, _BUTTONS[which])
 
 
-# How long a key counts as held: after it was pressed, until keyboards begin to repeat it; after each repetition, a few
-# of which may get lost.
+# Seconds for which a key counts as held: after it was pressed, until keyboards begin to repeat it, and after each
+# repetition, of which a few may get lost.
 _BEFORE_REPEAT = 0.5
 _BETWEEN_REPEATS = 0.15
 
 
 class HeldKeys:
-    """Says of keys when they go up, from when they were last heard of."""
+    """Releases keys when they have stopped repeating, since terminals do not report that a key goes up."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._inputs = inputs
         self._until: dict[str, float] = {}
 
     def heard(self, name: str, now: float) -> None:
-        """A key was pressed, or repeats itself."""
+        """A key was pressed, or repeats."""
         repeats = name in self._until
         self._until[name] = now + (_BETWEEN_REPEATS if repeats else _BEFORE_REPEAT)
         if not repeats:
             self._inputs.key_down(KEYS[name][0], name)
 
     def pass_time(self, now: float) -> None:
-        """Lets go of the keys that have been silent for too long."""
+        """Releases the keys that have been silent for too long."""
         for name in [name for name, until in self._until.items() if until <= now]:
             del self._until[name]
             self._inputs.key_up(KEYS[name][0])
 
 
-# The terminal as a device: its modes, what goes to it and comes from it, and how it gets its modes back.
-#
-# Nothing here waits for the terminal for long: what it does not take is kept. And whatever becomes of this process, the
-# terminal is given back as it was: by this process, or else by a guard that outlives it.
+# --- the device ---------------------------------------------------------------------------------------------------
 
 SYNCHRONIZED = b"\x1b[?2026h", b"\x1b[?2026l"
-"""What stands between these two is shown at once, by terminals that know them."""
+"""Terminals that know these two show the output between them at once."""
 
-# The other screen without a cursor, lines that do not wrap, and every movement of the mouse: 1002 is for terminals
+# The alternate screen without a cursor, no wrapping of lines, and every movement of the mouse: 1002 is for terminals
 # that report it only while a button is held, and 1006 is the form of the reports.
 _ENTER = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?1002h\x1b[?1003h\x1b[?1006h\x1b[0m\x1b[2J"
 _LEAVE = SYNCHRONIZED[1] + b"\x1b[0m\x1b[2J\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?7h\x1b[?25h\x1b[?1049l"
 
-# A terminal that reads takes more within this time, even over a network.
+# A terminal that reads accepts more within this time, even over a network.
 _PROGRESS_SECONDS = 0.02
-# One picture holds up the session no longer than this; the terminal then gets the rest while later ones are left out.
+# The longest time for which one picture delays the session. After that, the terminal gets the rest while later pictures
+# are left out.
 _PICTURE_SECONDS = 0.1
-# At the end there is more time, as nothing else is to be done.
+# At the end there is more time, as nothing else is left to do.
 _LEAVING_SECONDS = 1.0
 _MOST_INPUT = 1 << 16
 _MOST_CAUGHT = 1 << 14
 
 
 def open_terminal() -> int:
-    """The terminal behind stdout, opened anew so that only this process does not wait for it.
+    """The terminal of stdout, opened again, since non-blocking output must not affect other processes.
 
     Raises `WeftError` (`no-terminal`) if there is none that can show a picture.
     """
@@ -215,7 +218,7 @@ def open_terminal() -> int:
     if not _is_terminal(1):
         raise error("no-terminal", "the picture cannot be shown: stdout is not a terminal", hint=hint)
     if os.environ.get("TERM", "") in ("", "dumb"):
-        raise error("no-terminal", "the picture cannot be shown: TERM names a terminal of mere lines", hint=hint)
+        raise error("no-terminal", "the picture cannot be shown: TERM names a terminal for plain lines", hint=hint)
     reason = ""
     for path in (_name_of(1), "/dev/tty"):
         try:
@@ -244,7 +247,7 @@ def _name_of(number: int) -> str:
 
 
 class Device:
-    """A terminal, in the state for pictures between `enter` and `leave`."""
+    """A terminal, which is in the state for pictures between `enter` and `leave`."""
 
     def __init__(self) -> None:
         """Raises `WeftError` (`no-terminal`), with nothing changed."""
@@ -261,7 +264,7 @@ class Device:
 
     @property
     def backspace(self) -> bytes:
-        """What the key of this name sends."""
+        """The byte of the Backspace key."""
         return bytes(self._before[6][termios.VERASE])
 
     @property
@@ -276,7 +279,7 @@ class Device:
     # --- modes ----------------------------------------------------------------------------------------------------
 
     def enter(self) -> None:
-        """Puts the terminal into the state for pictures. Raises `WeftError` (`no-terminal`) if it does not let."""
+        """Puts the terminal into the state for pictures. Raises `WeftError` (`no-terminal`) if that fails."""
         with ExitStack() as stack:
             try:
                 self._before = termios.tcgetattr(self._number)
@@ -297,20 +300,20 @@ class Device:
             self._modes = stack.pop_all()
 
     def enter_again(self) -> None:
-        """Once more, as somebody else may have changed the state meanwhile."""
+        """Does so once more, as another program may have changed the state."""
         with suppress(OSError, termios.error):
             self._set_raw()
         self.send(_ENTER)
 
     def leave(self) -> None:
-        """Puts the terminal back into its state before, then prints what was caught. May be called twice."""
+        """Restores the terminal's previous state, then prints the caught output. May be called twice."""
         if not self._entered:
             return
         self._entered = False
         self._unsent = memoryview(bytes(self._unsent) + _LEAVE)
         try:
             if not self.flush(_LEAVING_SECONDS, _LEAVING_SECONDS):
-                # Nobody reads. Without the pictures that wait there, what matters is found when somebody does.
+                # Nothing reads. The pictures that wait there are dropped, so that what matters comes first later.
                 with suppress(OSError, termios.error):
                     termios.tcflush(self._number, termios.TCOFLUSH)
                 self._unsent = memoryview(_LEAVE)
@@ -322,7 +325,7 @@ class Device:
         self.flush(_LEAVING_SECONDS, _LEAVING_SECONDS)
 
     def close(self) -> None:
-        """Leaves, and lets go of the terminal. May be called twice."""
+        """Leaves, and closes the terminal. May be called twice."""
         try:
             self.leave()
         finally:
@@ -341,24 +344,25 @@ class Device:
 
     def _restore_settings(self) -> None:
         with suppress(OSError, termios.error):
-            # The mouse may have moved since: a shell would take the reports for typing.
+            # The mouse may have moved in the meantime: a shell would read the reports as typing.
             termios.tcflush(self._number, termios.TCIFLUSH)
             termios.tcsetattr(self._number, termios.TCSANOW, self._before)
 
-    # --- to and fro -----------------------------------------------------------------------------------------------
+    # --- output and input -----------------------------------------------------------------------------------------
 
     @property
     def busy(self) -> bool:
-        """Whether the terminal has not yet taken all that was sent."""
+        """Whether the terminal has not yet accepted all output."""
         return bool(self._unsent)
 
     def send(self, data: bytes) -> None:
-        """Sends data behind all that was sent before. What the terminal does not take soon is left to `flush`."""
+        """Sends data after all previous output. What the terminal does not accept soon is left to `flush`."""
         self._unsent = memoryview(bytes(self._unsent) + data)
         self.flush(_PROGRESS_SECONDS, _PICTURE_SECONDS)
 
     def flush(self, progress: float, whole: float) -> bool:
-        """Waits until all is sent, as long as the terminal takes more within `progress` seconds; says if it is."""
+        """Sends what is left, for at most `whole` seconds, and while the terminal accepts more within `progress`
+        seconds. True if all is sent."""
         deadline = time.monotonic() + whole
         while self._unsent and not self.gone:
             try:
@@ -374,7 +378,7 @@ class Device:
         return True
 
     def read(self) -> bytes:
-        """What has come in; without waiting."""
+        """The input so far, without waiting."""
         self._caught.limit()
         data = b""
         while len(data) < _MOST_INPUT and not self.gone:
@@ -390,9 +394,9 @@ class Device:
 
 
 class _Caught:
-    """Keeps what anybody prints off the terminal meanwhile; when this is closed, it is found in `text`.
+    """Catches what is printed to the terminal, in a file, which never makes the writer wait. `close` puts it in `text`.
 
-    It goes to a file, which never makes the writer wait. Standard output and error that lead elsewhere are let be.
+    Standard output and error that go elsewhere are left alone.
     """
 
     def __init__(self) -> None:
@@ -411,7 +415,7 @@ class _Caught:
                 os.dup2(self._file, number)
 
     def limit(self) -> None:
-        """Cuts off what is too much to be read by anybody."""
+        """Truncates output that is too long to be read."""
         with suppress(OSError):
             if os.fstat(self._file).st_size > _MOST_CAUGHT:
                 os.ftruncate(self._file, _MOST_CAUGHT)
@@ -434,8 +438,8 @@ def _flush_streams() -> None:
                 stream.flush()
 
 
-# Reads until a word comes, which says that all is well, or until its owner has died. A shell that has the terminal
-# again by then may have set it up for itself, and must not be interfered with.
+# Waits for a word, which means that all is well, or for the death of its owner. By then, a shell may have set up the
+# terminal for itself, and must not be disturbed.
 _GUARD = """
 read -r word && exit
 exec 3<&1
@@ -449,14 +453,14 @@ rm -f "$4"
 class _Guard:
     """A shell that waits for the end of this process, and restores the terminal if the process did not.
 
-    Against SIGKILL and crashes nothing within a process helps. Where there is no shell there is no guard either.
+    Nothing within a process helps against SIGKILL and crashes. Without a shell there is no guard.
     """
 
     def __init__(self, terminal: int, before: str, caught: Path) -> None:
-        """To be started when the terminal's settings are those of this process, in place of `before`."""
+        """To be made when the terminal has the settings of this process; `before` are the previous ones."""
         self._process: subprocess.Popen[bytes] | None = None
         with suppress(OSError, subprocess.SubprocessError), ExitStack() as stack:
-            # This one may wait, as a restored terminal is worth it.
+            # This descriptor may block: a restored terminal is worth the wait.
             output = os.open(_name_of(terminal), os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
             stack.callback(os.close, output)
             words = _settings_in_words(terminal), before, _LEAVE.decode(), str(caught)
@@ -469,7 +473,7 @@ class _Guard:
             )
 
     def dismiss(self) -> None:
-        """All is well."""
+        """Ends the guard: the terminal is restored."""
         process = self._process
         if process is not None and process.stdin is not None:
             with suppress(OSError, subprocess.TimeoutExpired):
@@ -478,7 +482,7 @@ class _Guard:
                 process.wait(_LEAVING_SECONDS)
 
     def leave_alone(self) -> None:
-        """Without a word before, it takes over."""
+        """Closes the pipe to the guard, which restores the terminal unless it was dismissed."""
         if self._process is not None and self._process.stdin is not None:
             with suppress(OSError):
                 self._process.stdin.close()
@@ -487,7 +491,7 @@ class _Guard:
 def _settings_in_words(terminal: int) -> str:
     """The terminal's settings as stty spells them; empty if there is no stty."""
     try:
-        told = subprocess.run(["stty", "-g"], stdin=terminal, capture_output=True, check=True, timeout=2)
+        found = subprocess.run(["stty", "-g"], stdin=terminal, capture_output=True, check=True, timeout=2)
     except (OSError, subprocess.SubprocessError):
         return ""
-    return told.stdout.decode().strip()
+    return found.stdout.decode().strip()

@@ -1,4 +1,8 @@
-"""The window on the screen: what it draws with, finished pictures and text over them, mouse and keys."""
+"""The window as a screen: its surface (OpenGL or Metal), pictures with an overlay, mouse and keys.
+
+Import it only for a window: if GLFW or OpenGL is missing, the import raises `WeftError` with the code `no-display`.
+All of it is for the main thread.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +22,18 @@ from weft.runtime.screens.painter import Filter, Painter
 from weft.runtime.screens.screen import Label, Overlay, Picture, Rect, Shown, fitted, letterbox, shared
 from weft.runtime.stderr import suppress_stderr
 
-# What a window draws with: OpenGL, or Metal where the pictures are computed by it.
-
 
 class Surface(Protocol):
-    """The inside of a window. All of it raises `WeftError` (`display-lost`) where nothing can be drawn any more."""
+    """The inside of a window, drawn with OpenGL, or with Metal if that computes the pictures. All of it raises
+    `WeftError` (`display-lost`) if nothing can be drawn any more."""
 
     def keep_pace(self, vsync: bool) -> None:
-        """With vsync, presenting waits for the screen."""
+        """Makes `present` wait for the monitor's refresh, or not."""
         ...
 
     def show(self, picture: Shown) -> None:
-        """From now on shows a picture. One that was drawn by what the window draws with is not copied. Raises
-        `WeftError` (`picture-too-large`) for one that the graphics card cannot hold."""
+        """Shows a picture from now on. One from the surface's own device is not copied. Raises `WeftError`
+        (`picture-too-large`) for one that the graphics card cannot hold."""
         ...
 
     def present(self, frame: tuple[int, int], labels: Sequence[Label]) -> None:
@@ -38,14 +41,14 @@ class Surface(Protocol):
         ...
 
     def read_back(self, frame: tuple[int, int], labels: Sequence[Label]) -> Picture:
-        """The same as pixels, drawn aside."""
+        """The same, as pixels."""
         ...
 
     def close(self) -> None: ...
 
 
 def surface_of(display: Display, handle: Any, filtering: Filter) -> Surface:
-    """What a window of a display draws with. Raises `WeftError` (`no-display`)."""
+    """The surface of a window of a display. Raises `WeftError` (`no-display`)."""
     if display.device is None:
         return GlSurface(display, handle, filtering)
     try:
@@ -55,13 +58,13 @@ def surface_of(display: Display, handle: Any, filtering: Filter) -> Surface:
 
 
 def display_on(device: AppleDevice) -> Display:
-    """A display whose windows show the pictures of a device without a copy; something is drawn already, aside. Raises
-    `WeftError` (`no-display`) where there is none, and GraphicsError where only the device cannot draw in it."""
+    """A display whose windows show the pictures of a device without a copy, tested with a hidden window. Raises
+    `WeftError` (`no-display`) if there is no display, and GraphicsError if only the device cannot draw in it."""
     display = Display(device)
     try:
         handle = display.create(1, 1, "weft")
         if not handle:
-            raise GraphicsError(display.take_error() or "no window can be had")
+            raise GraphicsError(display.take_error() or "no window can be made")
         surface = MetalSurface(device, display.cocoa_window(handle), "linear")
         surface.read_back((1, 1), ())
         surface.close()
@@ -73,7 +76,7 @@ def display_on(device: AppleDevice) -> Display:
 
 
 class GlSurface:
-    """A window's context of OpenGL, which is the current one of its thread from the beginning."""
+    """The OpenGL context of a window, which is current in its thread from the beginning."""
 
     def __init__(self, display: Display, handle: Any, filtering: Filter) -> None:
         self._display = display
@@ -87,7 +90,7 @@ class GlSurface:
             raise no_display(f"the graphics driver does not draw ({problem})") from problem
 
     def keep_pace(self, vsync: bool) -> None:
-        # Not on Wayland: there nothing tears without it either, and as long as the window is hidden, it waits forever.
+        # Not on Wayland: pictures do not tear there anyway, and while the window is hidden, a swap would wait forever.
         glfw.make_context_current(self._handle)
         glfw.swap_interval(int(vsync and glfw.get_platform() != glfw.PLATFORM_WAYLAND))
 
@@ -115,7 +118,7 @@ class GlSurface:
 
     @contextmanager
     def _drawing(self) -> Iterator[None]:
-        """With the window's context as the current one. What graphics or window system refuse becomes a `WeftError`."""
+        """Makes the window's context current, and turns errors of the driver or the window system into `WeftError`."""
         self._display.take_error()
         glfw.make_context_current(self._handle)
         reason = self._display.take_error()
@@ -129,18 +132,11 @@ class GlSurface:
             raise lost(reason)
 
 
-# The window on the screen: shows finished pictures and what is written over them, and gives mouse and keys to the
-# patch and commands to the tool.
-#
-# Import it where a window is wanted: where GLFW or OpenGL is missing, the import itself raises `WeftError` with the
-# code `no-display`. All of it is for the main thread.
-
-
 class Window:
-    """A window that shows pictures. What `Space`, `F` and the like ask for is handed to `on_command`.
+    """A window that shows pictures. The commands of `Space`, `F` and the like go to `on_command`.
 
-    It takes the size of its pictures, and goes on doing so until the player gives it another size; from then on, and in
-    full screen, the picture is fitted into the window.
+    It takes the size of its pictures until the user resizes it. From then on, and in full screen, the picture is fitted
+    into the window.
     """
 
     room = None
@@ -159,10 +155,10 @@ class Window:
         on_command: Callable[[str], None] = lambda command: None,
         display: Display | None = None,
     ) -> None:
-        """Opens a window for pictures of `width` × `height`, smaller where the screen is. `monitor` counts from 0.
+        """Opens a window for pictures of `width` × `height`, or smaller to fit the monitor. `monitor` counts from 0.
 
         `filtering` is how pictures are scaled. `on_command` gets the values of `TOOL_KEYS`, from within `poll`.
-        Raises `WeftError`: `no-display` where no window can be opened, `no-monitor` for an unknown monitor.
+        Raises `WeftError`: `no-display` if no window can be opened, `no-monitor` for an unknown monitor.
         """
         self.inputs = inputs if inputs is not None else Inputs()
         self._on_command = on_command
@@ -171,8 +167,8 @@ class Window:
         self._vsync = vsync
         self._windowed: tuple[int, int, int, int] | None = None
         self._picture_size = (width, height)
-        self._asked_size: tuple[int, int] | None = None
-        self._sized_by_player = False
+        self._requested_size: tuple[int, int] | None = None
+        self._sized_by_user = False
         self._minimised = False
         self._pointer_seen = False
         self._overlay = Overlay()
@@ -205,16 +201,16 @@ class Window:
 
     @property
     def _monitor(self) -> Any:
-        """The monitor given at the start; None if none was, or it was unplugged."""
-        # Looked up each time, since GLFW's pointer to a monitor that was unplugged leads nowhere.
+        """The monitor given at the start; None if none was, or if it was unplugged."""
+        # Looked up each time, since GLFW's pointer to an unplugged monitor is invalid.
         number, monitors = self._monitor_number, glfw.get_monitors()
         return monitors[number] if number is not None and number < len(monitors) else None
 
     def _open(self, title: str, width: int, height: int) -> Any:
-        """Makes the window, which is hidden as yet."""
+        """Makes the window, still hidden."""
         monitor = self._monitor
         area = _work_area(monitor or glfw.get_primary_monitor())
-        width, height = self._asked_size = fitted((width, height), area)
+        width, height = self._requested_size = fitted((width, height), area)
         handle = self.display.create(width, height, title)
         if not handle:
             reason = self.display.take_error() or "unknown"
@@ -234,39 +230,38 @@ class Window:
         glfw.set_window_size_callback(self._handle, self._on_size)
         glfw.set_framebuffer_size_callback(self._handle, lambda *_: self._point())
         glfw.set_window_iconify_callback(self._handle, self._on_minimise)
-        # While the window is being resized, macOS does not return from polling; and it wants a picture meanwhile.
+        # While the window is being resized, macOS does not return from polling, but needs pictures.
         glfw.set_window_refresh_callback(self._handle, lambda _: self.redraw())
 
     @property
     def frame_size(self) -> tuple[int, int]:
-        """Width and height of what can be drawn on, in real pixels; both are 0 while the window is minimised."""
+        """Width and height of the drawable area in real pixels; both are 0 while the window is minimised."""
         width, height = glfw.get_framebuffer_size(self._handle)
         return width, height
 
     @property
     def should_close(self) -> bool:
-        """Whether the player has asked for the window to be closed, or it is closed already."""
+        """Whether the user has closed the window, or it is closed already."""
         return self._closed or bool(glfw.window_should_close(self._handle))
 
     @property
     def fullscreen(self) -> bool:
-        # Asked for anew, since GLFW takes a window back from a monitor that is unplugged.
+        # Not cached, since GLFW takes a window back from a monitor that is unplugged.
         return bool(glfw.get_window_monitor(self._handle))
 
     def set_title(self, title: str) -> None:
         glfw.set_window_title(self._handle, title)
 
     def set_patch_keys(self, names: frozenset[str]) -> None:
-        """From now on these keys belong to the patch, and steer the tool only together with Ctrl."""
+        """Gives these keys to the patch from now on: they control weft only together with Ctrl."""
         self._patch_keys = names
 
     def present(self, picture: Shown) -> None:
-        """Shows a picture [height, width, RGBA], row 0 on top; alpha is not shown, as nothing lies behind it. One that
-        was drawn with the graphics or the device of the window's display is not copied.
+        """Shows a picture [height, width, RGBA], row 0 on top; alpha is not shown, as nothing is under it. One that was
+        drawn with the graphics or the device of the window's display is not copied.
 
-        With vsync, waits for the screen. Does nothing once the window is closed. Raises `WeftError`:
-        `picture-too-large` for one that the graphics card cannot hold, `display-lost` where nothing can be drawn any
-        more.
+        With vsync, waits for the monitor. Does nothing after the window is closed. Raises `WeftError`:
+        `picture-too-large` for one that the graphics card cannot hold, `display-lost` if nothing can be drawn any more.
         """
         if self._closed:
             return
@@ -279,13 +274,13 @@ class Window:
         self.redraw()
 
     def annotate(self, overlay: Overlay) -> None:
-        """From the next picture on, this is written over it."""
+        """Shows this overlay from the next picture on."""
         self._overlay = overlay
 
     def redraw(self) -> None:
-        """Shows the last picture again, or black if there was none, with the overlay as it is now.
+        """Shows the last picture again, or black if there was none, with the current overlay.
 
-        Does nothing while the window is minimised, and once it is closed. Raises `WeftError` as `present` does.
+        Does nothing while the window is minimised, and after it is closed. Raises `WeftError` as `present` does.
         """
         if self._closed or self._minimised:
             return
@@ -294,27 +289,27 @@ class Window:
             self._surface.present(frame, self._labels(frame))
 
     def _labels(self, frame: tuple[int, int]) -> tuple[Label, ...]:
-        """What lies over the picture."""
+        """The labels over the picture."""
         return self._annotator.labels(self._overlay, frame, max(glfw.get_window_content_scale(self._handle)))
 
     def read_back(self) -> Picture:
-        """What the window shows, [height, width, RGBA] with row 0 on top: the picture, the black around it, and what is
-        written over them."""
+        """What the window shows, [height, width, RGBA] with row 0 on top: the picture, the black around it, and the
+        overlay."""
         frame = self.frame_size
         return self._surface.read_back(frame, self._labels(frame))
 
     def poll(self) -> None:
-        """Takes in what happened since the last call; then hands out the commands, which may close the window."""
+        """Processes the input since the last call, then executes commands, which may close the window."""
         if self._closed:
             return
         glfw.poll_events()
-        # Not from within GLFW's callbacks, in which a window must not be closed.
+        # After GLFW's callbacks, in which a window must not be closed.
         commands, self._commands = self._commands, []
         for command in commands:
             self._on_command(command)
 
     def toggle_fullscreen(self) -> None:
-        """Fills the monitor, the one given at the start or else that on which most of the window lies; and back."""
+        """Fills the monitor given at the start, or else the one under most of the window; or leaves full screen."""
         if self.fullscreen:
             place = self._windowed or (0, 0, *fitted(self._picture_size, _work_area(self._monitor_below())))
             glfw.set_window_monitor(self._handle, None, *place, 0)  # type: ignore[arg-type]  # as above
@@ -329,14 +324,14 @@ class Window:
         self._surface.keep_pace(self._vsync)  # some drivers forget it with the change
 
     def _follow_picture(self) -> None:
-        """Gives the window the size of its picture, as far as the monitor has room; not if the player has sized it."""
-        if self.fullscreen or self._sized_by_player:
+        """Gives the window the size of its picture, or a smaller one that fits, unless the user has resized it."""
+        if self.fullscreen or self._sized_by_user:
             return
         area = _work_area(self._monitor_below())
         width, height = fitted(self._picture_size, area)
-        if (width, height) == self._asked_size:
+        if (width, height) == self._requested_size:
             return
-        self._asked_size = (width, height)
+        self._requested_size = (width, height)
         glfw.set_window_size(self._handle, width, height)
         left, top = glfw.get_window_pos(self._handle)
         if area and (left + width > area.left + area.width or top + height > area.top + area.height):
@@ -345,7 +340,7 @@ class Window:
             glfw.set_window_pos(self._handle, left, top)
 
     def _monitor_below(self) -> Any:
-        """The monitor on which most of the window lies; None if there is none."""
+        """The monitor under most of the window; None if there is none."""
         own = Rect(*glfw.get_window_pos(self._handle), *glfw.get_window_size(self._handle))
 
         def covered(monitor: Any) -> int:
@@ -354,7 +349,7 @@ class Window:
         return max(glfw.get_monitors(), key=covered, default=None)
 
     def close(self) -> None:
-        """Closes the window, and GLFW with it if the window has started it. May be called twice."""
+        """Closes the window, and GLFW too if the window has started it. May be called twice."""
         self._closed = True
         self._resources.close()
 
@@ -382,7 +377,7 @@ class Window:
 
     def _on_size(self, _window: Any, width: int, height: int) -> None:
         if width and height and not self.fullscreen:
-            self._sized_by_player = (width, height) != self._asked_size
+            self._sized_by_user = (width, height) != self._requested_size
 
     def _on_minimise(self, _window: Any, minimised: int) -> None:
         self._minimised = bool(minimised)
@@ -393,7 +388,7 @@ class Window:
         self._point()
 
     def _point(self) -> None:
-        """Tells where in the picture the pointer is, which also changes when the picture moves under it."""
+        """Updates the place of the pointer in the picture, which also changes when the picture moves under it."""
         if not self._pointer_seen:
             return
         # The pointer is in the window system's units, of which one may be several pixels of the frame.
@@ -410,6 +405,6 @@ class Window:
 
 
 def _work_area(monitor: Any) -> Rect | None:
-    """The part of a monitor that panels leave to windows; None if there is no monitor or it does not say."""
+    """The part of a monitor that panels leave to windows; None if there is no monitor, or it is not known."""
     area = Rect(*glfw.get_monitor_workarea(monitor)) if monitor else None
     return area if area and area.width and area.height else None

@@ -1,1 +1,1 @@
-"""The sound of a performance, made in a process of its own, which nothing in the player's can hold up."""
+"""The sound of a performance, computed in a separate process, which nothing in the player's process can delay."""

@@ -1,4 +1,4 @@
-"""Sound devices, by PortAudio: what there is, and a stream that plays."""
+"""Sound devices through PortAudio: a list of them, and streams that play."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from weft.runtime.stderr import suppress_stderr
 _UNDERFLOW = 4
 _CONTINUE = 0
 
-# PortAudio's numbers of errors that people can do something about.
+# PortAudio's numbers of errors for which there is a remedy.
 _BUSY = -9985
 _NO_DEVICE = -9996
 NO_DEVICE = "no sound server or sound card answers"
-"""Why there is no device."""
+"""The usual reason for having no device."""
 
 _REMEDIES = {
-    _BUSY: "another program has it to itself",
+    _BUSY: "another program uses it exclusively",
     _NO_DEVICE: NO_DEVICE,
     -9997: "it cannot play at this rate: set another me<rate>",
-    -9998: "it has not so many channels",
+    -9998: "it has fewer channels",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class SoundDevice:
-    """A device for one direction: the number that PortAudio has for it now, its channels in that direction, and the
-    rate that it prefers."""
+    """A device for one direction: its current number in PortAudio, its channels in that direction, and the rate that it
+    prefers."""
 
     index: int
     name: str
@@ -49,7 +49,7 @@ class SoundDevice:
 
 
 def problem() -> str | None:
-    """Why there can be no sound on this machine, with a remedy; None if nothing stands against it."""
+    """Why this machine cannot have sound, with a remedy; None if nothing is known to prevent it."""
     if importlib.util.find_spec("pyaudio") is None:
         return f"pyaudio is not installed: {_remedy()}"
     try:
@@ -69,8 +69,8 @@ def _remedy() -> str:
 
 
 class Devices:
-    """PortAudio, from now until `close`: the devices that there are now. Others are seen by a new one only, when no
-    other of this process is open. Raises WeftError (`no-sound-device`)."""
+    """PortAudio from now until `close`, with the current devices. New devices are only found by another one, made while
+    none is open in this process. Raises WeftError (`no-sound-device`)."""
 
     def __init__(self) -> None:
         reason = problem()
@@ -78,11 +78,11 @@ class Devices:
             raise error("no-sound-device", f"there is no sound: {reason}")
         import pyaudio
 
-        with suppress_stderr(), _told("PortAudio does not start"):
+        with suppress_stderr(), _translating_errors("PortAudio does not start"):
             self._audio: Any = pyaudio.PyAudio()
 
     def close(self) -> None:
-        """May be called twice."""
+        """Ends PortAudio. May be called twice."""
         if self._audio is not None:
             with suppress_stderr():
                 self._audio.terminate()
@@ -119,15 +119,15 @@ class Devices:
         return chosen(self.listed("Output"), wanted)
 
     def open_output(self, device: SoundDevice, rate: int, channels: int, frames: int, fill: Fill) -> OutputStream:
-        """A stream that is yet to be started. Raises WeftError (`sound-device-failed`, `sound-device-busy`)."""
-        with suppress_stderr(), _told(f'"{device.name}" cannot be opened'):
+        """A stream, not started yet. Raises WeftError (`sound-device-failed`, `sound-device-busy`)."""
+        with suppress_stderr(), _translating_errors(f'"{device.name}" cannot be opened'):
             return OutputStream(self._audio, device, rate, channels, frames, fill)
 
 
 def chosen(found: Sequence[SoundDevice], wanted: str | int | None) -> SoundDevice:
-    """The device of a number, or the first with these words in its name; None is the system's choice.
+    """The device with a number, or the first with these words in its name; None: the choice of the system.
 
-    Raises WeftError (`no-sound-device`) with what there is.
+    Raises WeftError (`no-sound-device`) with a list of the devices.
     """
     fitting = next((device for device in found if _fits(device, wanted)), None)
     if fitting is not None:
@@ -148,8 +148,8 @@ def _fits(device: SoundDevice, wanted: str | int | None) -> bool:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
-    """PortAudio's errors in weft's words."""
+def _translating_errors(what: str) -> Iterator[None]:
+    """Turns errors of PortAudio into WeftError."""
     try:
         yield
     except (OSError, ValueError) as failure:
@@ -160,11 +160,12 @@ def _told(what: str) -> Iterator[None]:
 
 
 Fill: TypeAlias = Callable[[NDArray[np.float32], float, bool], None]
-"""Fills a block [frames, channels], which is heard after so many seconds; true if samples were missing before it."""
+"""Fills a block [frames, channels] that is heard after a number of seconds; true means that samples were missing before
+it."""
 
 
 def folded(fill: Fill, channels: int, fewer: int) -> Fill:
-    """Fills blocks of fewer channels than `fill` does: each has the mean of those that take turns at it."""
+    """A function that fills blocks of fewer channels than `fill`: channel n is the mean of channels n, n + fewer, …"""
     if fewer == channels:
         return fill
     whole = np.zeros((0, channels), np.float32)
@@ -181,7 +182,7 @@ def folded(fill: Fill, channels: int, fewer: int) -> Fill:
 
 
 class OutputStream:
-    """A stream to a device: PortAudio's thread calls `fill` for each block. `fill` may not raise."""
+    """A stream to a device: PortAudio's thread calls `fill` for each block. `fill` must not raise."""
 
     def __init__(
         self, audio: Any, device: SoundDevice, rate: int, channels: int, frames: int, fill: Fill
@@ -196,11 +197,11 @@ class OutputStream:
             frames_per_buffer=frames, stream_callback=self._called, start=False,
         )  # fmt: skip
         self.latency = float(self._stream.get_output_latency())
-        """Seconds from `fill` until a block is heard, as far as the device knows beforehand."""
+        """Seconds from `fill` until a block is heard, as the device estimates them."""
 
     def start(self) -> None:
-        """Raises WeftError (`sound-device-failed`)."""
-        with suppress_stderr(), _told(f'"{self.device.name}" cannot be started'):
+        """Starts the stream. Raises WeftError (`sound-device-failed`)."""
+        with suppress_stderr(), _translating_errors(f'"{self.device.name}" cannot be started'):
             self._stream.start_stream()
 
     @property
@@ -212,12 +213,12 @@ class OutputStream:
             return False
 
     def close(self) -> None:
-        """Ends it at once. May be called twice."""
+        """Ends the stream at once. May be called twice."""
         with suppress_stderr(), suppress(OSError):
             self._stream.close()
 
     def _called(
-        self, _heard: bytes | None, frames: int, times: Mapping[str, float], status: int
+        self, _input: bytes | None, frames: int, times: Mapping[str, float], status: int
     ) -> tuple[NDArray[np.float32], int]:
         block = self._block
         if len(block) != frames:
@@ -227,16 +228,15 @@ class OutputStream:
         return block, _CONTINUE
 
 
-# What sound devices there are, asked by a process of its own: a sound server that has stopped keeps whoever asks it
-# waiting for good.
+# --- listing devices in another process, since a stopped sound server never answers ------------------------------
 
-# How long a sound server may take to answer, in seconds.
+# Seconds that a sound server may take to answer.
 _PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
 class SoundDevices:
-    """What can play and what can listen; or nothing, and the problem that keeps sound away."""
+    """The output and input devices; or none, and the problem that prevents sound."""
 
     outputs: tuple[SoundDevice, ...] = ()
     inputs: tuple[SoundDevice, ...] = ()
@@ -244,23 +244,23 @@ class SoundDevices:
 
 
 def look(patience: float = _PATIENCE) -> SoundDevices:
-    """The devices that there are now. Takes no longer than `patience`, in seconds."""
+    """The current devices. Takes at most `patience` seconds."""
     reason = problem()
     if reason is not None:
         return SoundDevices(problem=reason)
     try:
-        asked = child.run("weft.runtime.sound.device:main", timeout=patience)
-        asked.check_returncode()
-        found: SoundDevices = pickle.loads(asked.stdout)
+        process = child.run("weft.runtime.sound.device:main", timeout=patience)
+        process.check_returncode()
+        found: SoundDevices = pickle.loads(process.stdout)
     except subprocess.TimeoutExpired:
-        return SoundDevices(problem="the sound server does not answer: start it anew")
+        return SoundDevices(problem="the sound server does not answer: start it again")
     except (OSError, subprocess.SubprocessError, EOFError, pickle.UnpicklingError) as failure:
-        return SoundDevices(problem=f"devices cannot be looked for: {failure}")
+        return SoundDevices(problem=f"devices cannot be listed: {failure}")
     return found
 
 
 def main() -> None:
-    """Writes what there is to stdout, for `look`."""
+    """Writes the devices to stdout, for `look`."""
     try:
         with Devices() as devices:
             found = SoundDevices(tuple(devices.listed("Output")), tuple(devices.listed("Input")))

@@ -1,4 +1,8 @@
-"""The sum of all that sounds: the program that plays, and those before it as they fade away."""
+"""The mixer: sums the sound of the program that plays and of previous ones that fade out.
+
+Here are also its parts: rings of recent samples, cross-fades, the smoothing of controls, and fallbacks for devices that
+fail. The same code plays live and renders to files.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +26,17 @@ from weft.runtime.fallback import stand_in
 from weft.runtime.program import LoadedProgram, ProgramLoader, hand_over
 from weft.runtime.sound.shared import places_of_rings
 
-# What was heard lately: the samples of strands of sound that pictures and numbers read.
+# --- recent samples, which pictures and numbers read --------------------------------------------------------------
 
-# A moment that was rounded down still has its sample.
+# The share of a sample by which a time may have been rounded down.
 _SLACK = 1e-3
 
 
 class Recent:
-    """Rings of recent samples, one for each strand. Sample n of the performance stands at n modulo their length.
+    """Rings of recent samples, one for each strand. Sample n of the performance is at n modulo their length.
 
-    `rings` is [strands, samples], single precision, and may be written to by another process; `newest` gives the number
-    of the last sample that is complete.
+    `rings` is [strands, samples], single precision, and may be written by another process; `newest` gives the number
+    of the last complete sample.
     """
 
     def __init__(self, rings: npt.NDArray[np.float32], rate: float, newest: Callable[[], int]) -> None:
@@ -42,23 +46,23 @@ class Recent:
         self._rows = places_of_rings(len(rings))
 
     def rows(self, compiled: CompiledProgram) -> dict[str, int]:
-        """The rings of all strands of a program's sound that others read; see `Places.take`. Raises WeftError
+        """The rings of all strands of a program's sound that others read; see `SlotAllocator.take`. Raises WeftError
         (`too-many-heard`)."""
-        heard = [str(ref) for unit in compiled.streaming.units for ref in unit.subgraph.exposes]
-        known = {strand: self._rows.find(strand) for strand in heard}
-        rows = self._rows.take(heard)
-        # What another strand has left in there is not heard.
+        exposed = [str(ref) for unit in compiled.streaming.units for ref in unit.subgraph.exposes]
+        known = {strand: self._rows.find(strand) for strand in exposed}
+        rows = self._rows.take(exposed)
+        # Clears the samples of other strands.
         self._rings[[row for strand, row in rows.items() if row != known[strand]]] = 0
         return rows
 
     def getter(self, ref: StrandRef) -> Getter:
-        """What reads a strand at moments of the performance, in seconds: 0 before its start, and where it is too long
-        ago; the newest sample for what is yet to come. A strand that no program has a ring for is 0."""
+        """A function that reads a strand at times of the performance, in seconds: 0 before its start and for times too
+        long ago, the newest sample for times in the future. A strand without a ring is 0."""
 
         def read(seconds: Value) -> Reals:
             row, newest = self._rows.find(str(ref)), self._newest()
             length = self._rings.shape[1]
-            # What is no number, or far away, must not overflow.
+            # NaN and times far away must not overflow.
             with np.errstate(over="ignore"):
                 places = np.nan_to_num(np.asarray(seconds) * self._rate + _SLACK, nan=-1.0)
             numbers = np.floor(np.clip(places, -1, max(newest, -1))).astype(np.int64)
@@ -69,35 +73,34 @@ class Recent:
 
 
 def write(ring: npt.NDArray[np.float32], first: int, values: npt.NDArray[np.floating]) -> None:
-    """Puts samples from number `first` on into a ring that is longer than they are."""
+    """Writes samples, the first of which has the number `first`, into a ring that is longer than they are."""
     start = first % len(ring)
     fits = min(len(values), len(ring) - start)
     ring[start : start + fits] = values[:fits]
     ring[: len(values) - fits] = values[fits:]
 
 
-# Fading from one program of sound to the next, so that neither a click nor a gap is heard.
+# --- cross-fades --------------------------------------------------------------------------------------------------
 #
-# Gains follow a quarter of a circle: what leaves by its cosine, what enters by its sine, so that two sounds that have
-# nothing to do with each other keep their power together. Sounds that agree would be louder in the middle, up to twice
-# the power; how much they do is measured while they fade, and taken back. What leaves is all that was heard as the fade
-# began, at the gains of that moment, with those voices in it that are wanted again.
+# Gains follow a quarter of a circle: the cosine for what leaves and the sine for what enters, so that two unrelated
+# sounds keep their total power. Similar sounds would be louder in the middle, up to twice the power; their similarity
+# is measured during the fade and compensated. What leaves is everything that was audible when the fade began, at the
+# gains of that moment, including voices that are wanted again.
 
-# After so many samples, what was heard of two sounds counts half.
+# The samples after which an earlier measurement of two sounds counts half.
 _HALF_LIFE = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """How two sounds go together, as far as they have been heard lately: the sums of their squares, and of their
-    products."""
+    """The recent similarity of two sounds: the sums of their squares, and of their products."""
 
     leaving: float = 0.0
     entering: float = 0.0
     common: float = 0.0
 
     def with_more(self, leaving: Reals, entering: Reals) -> Likeness:
-        """What is known after another stretch of both, of one shape."""
+        """The likeness after another section of both, which have one shape."""
         sums = [float(np.sum(a * b)) for a, b in ((leaving, leaving), (entering, entering), (leaving, entering))]
         if not all(map(math.isfinite, sums)):
             return self
@@ -106,8 +109,8 @@ class Likeness:
         return Likeness(*(kept * before + more for before, more in zip(known, sums, strict=True)))
 
     def compensation(self, cosine: Reals, sine: Reals) -> Reals:
-        """What keeps the power of both together from rising where one has this cosine as its gain, the other this
-        sine. Sounds that cancel each other are not made louder: that would be a swell where they stop to do so."""
+        """The factor that keeps the total power from rising where one sound has this cosine as its gain and the other
+        this sine. Sounds that cancel each other are not made louder: they would swell when they stop doing so."""
         apart = self.leaving * np.square(cosine) + self.entering * np.square(sine)
         common = 2 * max(self.common, 0.0) * cosine * sine
         loud = apart > 0
@@ -115,14 +118,13 @@ class Likeness:
 
 
 class VoiceFade:
-    """One passage from some voices to others. Voices are told apart by any key; a gain is what a voice is multiplied
-    with, 0…1."""
+    """A cross-fade from some voices to others. A voice is identified by any key, and multiplied by a gain of 0…1."""
 
     def __init__(
         self, samples: int, gains: Mapping[Hashable, float], wanted: Iterable[Hashable], ending: Iterable[Hashable] = ()
     ) -> None:
-        """A fade of so many samples from voices with these gains, which may be in the midst of another fade, to those
-        that are wanted. For those `ending` there is no time: they are gone after one stretch."""
+        """A fade of `samples` samples from voices with these gains, which may be those of an unfinished fade, to the
+        `wanted` ones. The `ending` ones have no time for that: they are gone after one section."""
         self._samples = samples
         self._done = 0
         self._wanted = frozenset(wanted)
@@ -136,11 +138,11 @@ class VoiceFade:
 
     @property
     def voices(self) -> frozenset[Hashable]:
-        """All voices that can still be heard."""
+        """All voices that are still audible."""
         return self._wanted if self.is_over else frozenset(self._start)
 
     def now(self) -> dict[Hashable, float]:
-        """The gains at this moment, as the next fade begins with them."""
+        """The gains at this moment, with which another fade may begin."""
         if self.is_over:
             return dict.fromkeys(self._wanted, 1.0)
         cosine, sine = _circle(np.array([self._done / self._samples]))
@@ -148,7 +150,7 @@ class VoiceFade:
         return {v: float((self._gains(v, cosine, sine, compensation) * np.ones(1))[0]) for v in self._start}
 
     def mix(self, sounds: Mapping[Hashable, Reals], total: Reals) -> None:
-        """Adds the next stretch of what the voices sound like, [channels, samples] each, at their gains."""
+        """Adds the next section of the voices, [channels, samples] each, at their gains."""
         samples = total.shape[1]
         still = {voice for voice in sounds if self._stands_still(voice)}
         if len(still) == len(sounds):
@@ -156,7 +158,7 @@ class VoiceFade:
                 total += sound
         else:
             cosine, sine = _circle(np.minimum((self._done + np.arange(1, samples + 1)) / max(1, self._samples), 1.0))
-            compensation = self._heard({v: s for v, s in sounds.items() if v not in still}, cosine, sine)
+            compensation = self._compensation({v: s for v, s in sounds.items() if v not in still}, cosine, sine)
             for voice, sound in sounds.items():
                 total += sound * self._gains(voice, cosine, sine, compensation)
         self._done = min(self._done + samples, self._samples)
@@ -164,19 +166,19 @@ class VoiceFade:
             del self._start[voice]
 
     def _stands_still(self, voice: Hashable) -> bool:
-        """Whether a voice plays on at full gain."""
+        """Whether a voice stays at full gain."""
         return voice in self._wanted and (self.is_over or self._start[voice] == 1.0)
 
     def _gains(self, voice: Hashable, cosine: Reals, sine: Reals, compensation: Reals) -> Reals | float:
         if self._stands_still(voice):
             return 1.0
-        # A voice that is on its way out and comes back is part of both: of what was heard, and of what will be.
+        # A voice that was fading out and comes back is part of both sides.
         gains: Reals = (self._start[voice] * cosine + (sine if voice in self._wanted else 0.0)) * compensation
         return gains * _ending(len(gains)) if voice in self._ending else np.minimum(gains, 1.0)
 
-    def _heard(self, moving: Mapping[Hashable, Reals], cosine: Reals, sine: Reals) -> Reals:
-        """Listens to a stretch of the voices that come and go; gives their compensation, led from what was known of
-        them before to what is known now, so that it does not jump."""
+    def _compensation(self, moving: Mapping[Hashable, Reals], cosine: Reals, sine: Reals) -> Reals:
+        """Measures a section of the voices that come and go. Returns their compensation, which moves from the value
+        for the previous likeness to that for the new one, so that it does not jump."""
         shape = next(iter(moving.values())).shape
         leaving, entering = np.zeros(shape), np.zeros(shape)
         for voice, sound in moving.items():
@@ -189,13 +191,13 @@ class VoiceFade:
         if self._done == 0:
             return now
         ramp = np.arange(1, len(now) + 1) / len(now)
-        was = before.compensation(cosine, sine)
-        led: Reals = was + (now - was) * ramp
-        return led
+        previous = before.compensation(cosine, sine)
+        smoothed: Reals = previous + (now - previous) * ramp
+        return smoothed
 
 
 def _ending(samples: int) -> Reals:
-    """What takes a voice away within one stretch."""
+    """The gains that end a voice within one section."""
     return np.linspace(1, 0, samples)
 
 
@@ -205,15 +207,15 @@ def _circle(share: Reals) -> tuple[Reals, Reals]:
     return np.cos(angle), np.sin(angle)
 
 
-# What comes to sounds from outside, led from one value to the next: a parameter that jumps must not click.
+# --- smoothing of controls: a parameter that jumps must not click -------------------------------------------------
 
 LED = 0.010
-"""Seconds from one value to the next, at least."""
+"""The shortest time from one value to the next, in seconds."""
 
 
 @dataclass(slots=True)
 class _Ramp:
-    """Where one thing is on its way to what it shall be, and how many samples it still takes."""
+    """The current value of a control, its target, and the samples left until then."""
 
     now: float
     target: float
@@ -221,57 +223,56 @@ class _Ramp:
 
 
 class ControlSmoother:
-    """Leads what others ask for, stretch by stretch: along a straight line, for as long as a block at least. What
-    nobody asks for in a stretch begins anew where it is by then."""
+    """Moves controls to their targets along straight lines that last at least a block. A control that is not read in a
+    section starts again at its value when it is read next."""
 
     def __init__(self, rate: float, given: Callable[[str], float]) -> None:
-        """`given` is asked for each thing by its name."""
+        """`given` has the target of each control by its name."""
         self._shortest = math.ceil(LED * rate)
         self._given = given
-        self._ways: dict[str, _Ramp] = {}
+        self._ramps: dict[str, _Ramp] = {}
 
     def led(self, names: Iterable[str], samples: int, left: int) -> dict[str, Reals]:
-        """The next so many samples of each, with so many `left` of the block."""
-        ways = {name: self._turned(name, left) for name in names}
-        self._ways = ways
-        return {name: _walked(way, samples) for name, way in ways.items()}
+        """The next samples of each control, where `left` samples remain of the block."""
+        self._ramps = {name: self._ramp(name, left) for name in names}
+        return {name: _advanced(ramp, samples) for name, ramp in self._ramps.items()}
 
-    def _turned(self, name: str, left: int) -> _Ramp:
-        """The way of one thing, to what it shall be by now."""
+    def _ramp(self, name: str, left: int) -> _Ramp:
+        """The ramp of one control to its current target."""
         target = float(self._given(name))
-        way = self._ways.get(name)
-        # To and from what is no number, nothing leads.
-        if way is None or not math.isfinite(target - way.now):
+        ramp = self._ramps.get(name)
+        # To and from NaN and infinity, values jump.
+        if ramp is None or not math.isfinite(target - ramp.now):
             return _Ramp(target, target)
-        if way.target != target:
-            way.target, way.left = target, max(left, self._shortest)
-        return way
+        if ramp.target != target:
+            ramp.target, ramp.left = target, max(left, self._shortest)
+        return ramp
 
 
-def _walked(way: _Ramp, samples: int) -> Reals:
-    """The next samples of a way; it has come so much further then."""
-    if not way.left:
-        return np.full(samples, way.now)
-    line: Reals = way.now + (way.target - way.now) * (np.arange(1, samples + 1) / way.left)
-    line[way.left - 1 :] = way.target
-    way.left = max(0, way.left - samples)
-    way.now = float(line[-1])
+def _advanced(ramp: _Ramp, samples: int) -> Reals:
+    """The next samples of a ramp, which advances by them."""
+    if not ramp.left:
+        return np.full(samples, ramp.now)
+    line: Reals = ramp.now + (ramp.target - ramp.now) * (np.arange(1, samples + 1) / ramp.left)
+    line[ramp.left - 1 :] = ramp.target
+    ramp.left = max(0, ramp.left - samples)
+    ramp.now = float(line[-1])
     return line
 
 
-# What becomes of a sound whose device fails while it plays: it goes on elsewhere, in the same block.
+# --- fallbacks for sounds whose device fails ----------------------------------------------------------------------
 
 
 class Rescue:
-    """Runs the subgraphs of sounds, or what has taken their place."""
+    """Runs the subgraphs of sounds, or their stand-ins on other devices, which take over within the same block."""
 
     def __init__(self) -> None:
         self._in_place: dict[int, tuple[RunningSubgraph, RunningSubgraph]] = {}
-        """By the identity of a subgraph that cannot run any more: its part, and the one that runs instead."""
+        """By the identity of a subgraph that cannot run any more: its part, and its stand-in."""
 
     def values(self, loader: ProgramLoader, loaded: LoadedProgram, part: RunningSubgraph, env: Env) -> Reals:
-        """What a subgraph gives in a block, [channels, outputs, samples]. Raises DeviceLostError if its device fails
-        and nothing is left that could take its place."""
+        """The outputs of a subgraph in a block, [channels, outputs, samples]. Raises DeviceLostError if its device
+        fails and nothing is left that could replace it."""
         _, acting = self._in_place.get(id(part.compiled), (part, part))
         if not loader.assignment.is_lost(acting.backend):
             try:
@@ -279,18 +280,18 @@ class Rescue:
             except DeviceLostError as failure:
                 if not loader.assignment.lose(acting.backend, failure.reason):
                     raise
-        # What it has been given meanwhile may be better than what it began with.
+        # Its unit may have got better code since it was loaded.
         latest = RunningSubgraph(acting.compiled.unit, acting.backend, acting.compiled)
         found = stand_in(loader, latest, loaded.compiled, env, loaded.runner)
         self._in_place[id(part.compiled)] = (part, found)
         return _run(found, env, loaded.runner)
 
     def acting(self, loaded: LoadedProgram) -> list[RunningSubgraph]:
-        """The parts of a program that run for it, with what they remember by now."""
+        """The parts that currently run for a program, with their state."""
         return [self._in_place.get(id(part.compiled), (part, part))[1] for part in loaded.runner.parts]
 
     def keep(self, parts: list[RunningSubgraph]) -> None:
-        """Forgets what has taken the place of any other parts than these."""
+        """Forgets the stand-ins of all other parts."""
         known = {id(part.compiled) for part in parts}
         self._in_place = {place: pair for place, pair in self._in_place.items() if place in known}
 
@@ -299,45 +300,43 @@ def _run(part: RunningSubgraph, env: Env, runner: ProgramRunner) -> Reals:
     return as_array(part.backend.execute_subgraph(part.compiled, env, runner))
 
 
-# The sum of all that sounds: the program that plays, and those before it as they fade away. The same code plays live
-# and renders to files.
+# --- the mixer ----------------------------------------------------------------------------------------------------
 
-# Programs that can be heard at once. With more saves in the time of one fade, the oldest ends within a block.
+# The most programs that are audible at once. With more saves during one fade, the oldest ends within a block.
 _MOST_PROGRAMS = 4
 
 NO_VIEWS: Mapping[str, Picture] = MappingProxyType({})
 
 
 def channels_of(compiled: CompiledProgram) -> int:
-    """How many channels a program has sound for; at least two."""
+    """The number of channels of a program's sound, at least two."""
     labels = (label for unit in compiled.streaming.units for label in unit.kernel.outputs)
     return max(2, *(1 + (_channel(label) or 0) for label in labels), 0)
 
 
 def _channel(label: str) -> int | None:
-    """The only channel that an output goes to; None if it goes to all."""
+    """The only channel to which an output goes; None: all."""
     place = label.rpartition(".")[2]
     return CHANNELS.index(place) if place in CHANNELS else None
 
 
 @dataclass
 class Levels:
-    """What is remarkable about samples, as they are before they are clipped: those from number `first` to the one
-    before `end`."""
+    """Statistics of the samples from number `first` to before `end`, before they are clipped."""
 
     first: int
     end: int
     samples: int = 0
-    """How many there were, in all channels together."""
+    """Their number, in all channels together."""
     peak: float = 0.0
     too_loud: int = 0
-    """How many are beyond −1…1, and the number of the first one in time."""
+    """How many are outside −1…1; `first_too_loud` is the number of the first one in time."""
     first_too_loud: int | None = None
     not_numbers: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """For each output that is not a number at some samples: at how many, and the number of the first."""
+    """For each output that is not a number at some samples: how many these are, and the number of the first."""
 
     def add(self, total: Reals, first: int) -> None:
-        """The sum of all that sounds, [channels, samples], from the sample of this number on."""
+        """Adds the mix, [channels, samples], whose first sample has the number `first`."""
         skipped = max(0, self.first - first)
         sizes = np.abs(total[:, skipped : max(skipped, self.end - first)])
         self.samples += sizes.size
@@ -349,7 +348,7 @@ class Levels:
                 self.first_too_loud = first + skipped + int(loud.any(axis=0).argmax())
 
     def look_for_nan(self, labels: Sequence[str], values: Reals, first: int) -> None:
-        """The outputs of a subgraph, [channels, outputs, samples]."""
+        """Adds the outputs of a subgraph, [channels, outputs, samples], from number `first`."""
         skipped = max(0, self.first - first)
         lost = np.isnan(values[:, :, skipped : max(skipped, self.end - first)]).any(axis=0)
         for label, missing in zip(labels, np.atleast_2d(lost), strict=True):
@@ -360,8 +359,8 @@ class Levels:
 
 @dataclass(frozen=True)
 class ScheduledProgram:
-    """A program that was made ready on a stage, to be heard from `at` on (seconds of the performance; None: at once).
-    `rows` says which ring each strand goes to that others hear; `pictures` has all that it samples."""
+    """A program that a loader has prepared, to play from `at` (seconds of the performance; None: at once). `rows` are
+    the rings of the strands that others read; `pictures` are all that it samples."""
 
     loaded: LoadedProgram
     loader: ProgramLoader
@@ -372,7 +371,7 @@ class ScheduledProgram:
 
 
 class Mixer:
-    """Renders stretches of sound, one after another. `given` is asked for what comes from outside, by its name."""
+    """Renders sections of sound, one after another. `given` has the values of controls by name."""
 
     def __init__(
         self,
@@ -382,28 +381,28 @@ class Mixer:
         rings: npt.NDArray[np.float32] | None = None,
         clips: bool = True,
     ) -> None:
-        """`rings` [strands, samples] take what others hear. Without `clips`, what is too loud, infinite or no number is
-        left as it is, and told by `not_numbers`."""
+        """`rings` [strands, samples] take the strands that others read. Without `clips`, samples that are too loud,
+        infinite or NaN are left as they are, and `not_numbers` is updated."""
         self._rate = rate
         self._channels = channels
-        self._leading = ControlSmoother(rate, given)
+        self._smoother = ControlSmoother(rate, given)
         self._rings = rings
         self._clips = clips
-        # Another thread puts in, the one that renders takes out.
+        # Another thread appends, the one that renders pops.
         self._coming: deque[ScheduledProgram] = deque(maxlen=1)
         self._latest: ScheduledProgram | None = None
         self._next: ScheduledProgram | None = None
-        """What enters at its moment."""
+        """The program that waits for its moment."""
         self._programs: list[ScheduledProgram] = []
-        """Those that can be heard, the one that plays last."""
+        """The audible programs, of which the last one plays."""
         self._fade = VoiceFade(0, {}, ())
         self._rescue = Rescue()
         self.levels: Levels | None = None
-        """Watches what is rendered, if it is wanted."""
+        """Collects statistics, if they are wanted."""
         self.loops_stopped: set[str] = set()
-        """The kernels of which a loop met its limit."""
+        """The kernels with a loop that reached its limit."""
         self.not_numbers: list[str] = []
-        """The outputs that were no number at any sample of the last stretch; looked for only where nothing clips."""
+        """The outputs that were not a number at any sample of the last section; only determined without `clips`."""
 
     @property
     def playing(self) -> LoadedProgram | None:
@@ -419,18 +418,18 @@ class Mixer:
         rows: Mapping[str, int],
         views: Mapping[str, Picture] = NO_VIEWS,
     ) -> ScheduledProgram:
-        """Loads what the program that plays does not have already. `views` are the pictures of strands that it sees,
-        which may change while it plays. May be called while another thread renders. Raises WeftError for what cannot
-        be loaded."""
+        """Loads what the program that plays does not already have. `views` are the pictures of strands that it
+        samples, which may change while it plays. May be called while another thread renders. Raises WeftError for what
+        cannot be loaded."""
         env = Env(*compiled.size, block=self._first_block(compiled.streaming.units))
         loaded = loader.prepare(compiled.streaming, compiled.size, self.playing, env)
-        for heard in self._programs[-1:]:
-            # Long delay lines would take longer to copy than a block lasts.
-            loader.copy_ahead(loaded, heard.loaded)
+        for playing in self._programs[-1:]:
+            # Copying long delay lines would take longer than a block.
+            loader.copy_ahead(loaded, playing.loaded)
         return ScheduledProgram(loaded, loader, fade, at, rows, {**loaded.pictures, **views})
 
     def _first_block(self, units: Iterable[Unit]) -> SampleBlock:
-        """A block without samples, which says what is different in each channel."""
+        """A block without samples, which says which inputs differ by channel."""
         block = SampleBlock(0, 0, self._rate, self._channels)
         for unit in units:
             if block.differs(unit.kernel):
@@ -439,13 +438,13 @@ class Mixer:
         return block
 
     def enter(self, entry: ScheduledProgram) -> None:
-        """Has a program play, with what the one before it remembers at that moment; it takes the place of one that
-        still waits. May be called while another thread renders."""
+        """Schedules a program, which will continue the state of the previous one; it replaces one that still waits. May
+        be called while another thread renders."""
         self._latest = entry
         self._coming.append(entry)
 
     def render(self, out: npt.NDArray[np.float32], seconds: float) -> None:
-        """Fills `out` [samples, channels] with what is heard from `seconds` of the performance on, −1…1."""
+        """Fills `out` [samples, channels] with the sound from `seconds` of the performance, −1…1."""
         if self._coming:
             self._next = self._coming.popleft()
         # Sums may be infinite, or too large for single precision.
@@ -453,7 +452,7 @@ class Mixer:
             self._fill(out, round(seconds * self._rate))
 
     def _fill(self, out: npt.NDArray[np.float32], first: int) -> None:
-        """Fills `out` from a sample of the performance on. The program that waits enters where it is due."""
+        """Fills `out` from this sample of the performance. The waiting program enters where it is due."""
         entry = self._next
         if entry is None:
             self._stretch(out, first, len(out))
@@ -468,7 +467,7 @@ class Mixer:
 
     def _change_to(self, entry: ScheduledProgram) -> None:
         if self._programs:
-            # That one goes on as well, until it has faded away.
+            # The previous program goes on too, until it has faded out.
             entering, playing = map(self._rescue.acting, (entry.loaded, self._programs[-1].loaded))
             hand_over(entering, playing, copy=True)
         gains = self._fade.now()
@@ -479,7 +478,7 @@ class Mixer:
         self._fade = VoiceFade(round(entry.fade * self._rate), gains, new, ending=gains.keys() - stay)
 
     def _stretch(self, out: npt.NDArray[np.float32], first: int, left: int) -> None:
-        """A stretch in which no program enters, with so many samples `left` of the block."""
+        """Renders a section in which no program enters, where `left` samples remain of the block."""
         if self._fade.is_over:
             del self._programs[:-1]
         total = np.zeros((self._channels, len(out)))
@@ -490,19 +489,19 @@ class Mixer:
         out[:] = (np.clip(total, -1.0, 1.0) if self._clips else total).T
 
     def _voices(self, samples: int, first: int, left: int) -> dict[Hashable, Reals]:
-        """What each subgraph sounds like, [channels, samples]."""
-        led = self._lead(samples, left)
+        """The sound of each subgraph, [channels, samples]."""
+        controls = self._smoothed(samples, left)
         audible = self._fade.voices
         sounds: dict[Hashable, Reals] = {}
         values: dict[Hashable, Reals] = {}
         self.not_numbers.clear()
         for entry in self._programs:
-            # What one subgraph gives can be heard by those behind it.
-            heard = dict(led)
+            # Later subgraphs may read the outputs of earlier ones.
+            inputs = dict(controls)
             env = Env(
                 *entry.loaded.size, abstime=first / self._rate, dt=1 / self._rate,
                 inputs=entry.loaded.compiled.parameters, pictures=entry.pictures,
-                block=SampleBlock(first, samples, self._rate, self._channels, heard),
+                block=SampleBlock(first, samples, self._rate, self._channels, inputs),
                 loop_stopped=self.loops_stopped.add,
             )  # fmt: skip
             for part in entry.loaded.runner.parts:
@@ -515,20 +514,20 @@ class Mixer:
                 for number, label in enumerate(part.unit.kernel.outputs):
                     if is_smoothed(label):
                         rows = values[voice][:, number]
-                        heard[label] = rows if len(rows) > 1 else rows[0]
+                        inputs[label] = rows if len(rows) > 1 else rows[0]
                         if self._rings is not None and entry is self._programs[-1] and label in entry.rows:
-                            # Who looks at a sound sees its first channel.
+                            # Pictures and numbers read the first channel of a sound.
                             write(self._rings[entry.rows[label]], first, rows[0])
         return sounds
 
     def _sum(self, part: RunningSubgraph, values: Reals, first: int) -> Reals:
-        """The outputs of a subgraph in the channels that they go to. `values` is [channels, outputs, samples], with one
-        channel where all sound the same."""
+        """The outputs of a subgraph in the channels to which they go. `values` is [channels, outputs, samples], with
+        one channel if all are equal."""
         total = np.zeros((self._channels, values.shape[2]))
         if self.levels is not None:
             self.levels.look_for_nan(part.unit.kernel.outputs, values, first)
         if self._clips:
-            # Before they meet: what is no number must not silence the others.
+            # Before the sum: NaN in one output must not silence the others.
             values = np.nan_to_num(values, nan=0.0, posinf=1.0, neginf=-1.0)
         else:
             lost = np.flatnonzero(np.isnan(values).all(axis=2).any(axis=0))
@@ -543,11 +542,11 @@ class Mixer:
                 total[only % self._channels] += values[min(only, len(values) - 1), number]
         return total
 
-    def _lead(self, samples: int, left: int) -> dict[str, Reals]:
-        """What comes from outside."""
+    def _smoothed(self, samples: int, left: int) -> dict[str, Reals]:
+        """The samples of all controls that are read."""
         kernels = (part.unit.kernel for entry in self._programs for part in entry.loaded.runner.parts)
         names = {name for kernel in kernels for name, _ in kernel.coords if is_smoothed(name)}
-        return self._leading.led(names, samples, left)
+        return self._smoother.led(names, samples, left)
 
 
 def _voice(part: RunningSubgraph) -> Hashable:

@@ -1,4 +1,4 @@
-"""Sound off stage: as fast as it goes, in step with the frames that read it, and the same every time."""
+"""Offline sound: as fast as possible, in step with the frames that read it, and the same every time."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from weft.runtime.sound.mixer import Levels, Mixer, Recent, channels_of
 from weft.runtime.sound.shared import MOST_RINGS, MOST_VIEWS, RING, places_of_views
 
 BLOCK = 512
-"""Samples that are computed at once, as live where nothing else is asked for."""
+"""Samples in a block, as in a performance by default."""
 
 
 class Rendering:
-    """One program's sound from a sample on. The parameters of the program stay as they are at the start; what else
-    comes from outside is 0 until it is fed."""
+    """The sound of a program from one sample on. The parameters stay at their initial values; other inputs are 0 until
+    they are fed."""
 
     def __init__(
         self, loader: ProgramLoader, compiled: CompiledProgram, inputs: Mapping[str, float], first: int = 0,
         clips: bool = True,
     ) -> None:
-        """`loader` is where the sound is loaded. Raises WeftError for what it cannot take."""
+        """`first` is the number of the first sample. Raises WeftError for what the `loader` cannot load."""
         self.rate = compiled.settings["rate"]
         self._inputs = dict(inputs)
         self._next = first
-        # Memory that nobody writes to takes no room.
+        # Memory that is never written takes no space.
         rings = np.zeros((MOST_RINGS, RING), np.float32)
         self._recent = Recent(rings, self.rate, lambda: self._next - 1)
         self._channels = channels_of(compiled)
@@ -40,13 +40,13 @@ class Rendering:
         self._mixer.enter(self._mixer.prepare(loader, compiled, 0.0, None, rows, self._views))
 
     def watch(self, first: int, end: int) -> Levels:
-        """Watches the samples from one number to the one before another, as they are rendered."""
+        """Watches the samples from `first` to before `end` while they are rendered."""
         self._mixer.levels = Levels(first, end)
         return self._mixer.levels
 
     @property
     def loops_stopped(self) -> frozenset[str]:
-        """The kernels of which a loop met its limit."""
+        """The kernels with a loop that reached its limit."""
         return frozenset(self._mixer.loops_stopped)
 
     @property
@@ -55,22 +55,22 @@ class Rendering:
         return self._mixer.not_numbers
 
     def getter(self, ref: StrandRef) -> Getter:
-        """What reads a strand of the sound; see `Recent.getter`."""
+        """The getter of a strand of the sound; see `Recent.getter`."""
         return self._recent.getter(ref)
 
     def feed(self, values: Mapping[str, float]) -> None:
-        """What comes from outside, from the next block on; see `ControlSmoother`."""
+        """Sets inputs from the next block on; see `ControlSmoother`."""
         self._inputs.update(values)
 
     def show(self, views: Mapping[str, Reals]) -> None:
-        """What it sees of strands, from the next block on; see `ProgramRunner.seen`."""
+        """Sets the strands that it samples, from the next block on; see `ProgramRunner.seen`."""
         for name, values in views.items():
             self._views[name][:, :, 0] = values
 
-    def until(self, behind: int) -> Iterator[npt.NDArray[np.float32]]:
-        """Computes the samples up to, and without, the one of this number: [samples, channels], block by block."""
-        while self._next < behind:
-            end = min(behind, self._next + BLOCK)
+    def until(self, stop: int) -> Iterator[npt.NDArray[np.float32]]:
+        """Computes the samples before number `stop`: [samples, channels], block by block."""
+        while self._next < stop:
+            end = min(stop, self._next + BLOCK)
             block = np.zeros((end - self._next, self._channels), np.float32)
             self._mixer.render(block, self._next / self.rate)
             self._next = end

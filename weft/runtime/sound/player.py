@@ -1,4 +1,4 @@
-"""The sound of a performance as the player's process sees it."""
+"""The player's side of the sound: streams of sound, and the change from one to another."""
 
 from __future__ import annotations
 
@@ -21,67 +21,65 @@ from weft.runtime.sound.process import SoundOptions, SoundProcess
 from weft.runtime.sound.shared import MOST_VIEWS, Figures, SoundState, places_of_views
 from weft.runtime.sound.transfer import Better, Play
 
-# One stream of sound: a sound process, and what it shares with those who draw.
-
-# What is kept for a process that takes the place of one that died: what plays, and what waits for its moment.
+# The keys of messages that are kept for a process that replaces a dead one: what plays, and what waits for its moment.
 _PLAYING, _WAITING = "playing", "waiting"
 
 
 class Stream:
-    """Plays programs of one rate, and of no more channels than it has. For the thread that draws, but for `getter`."""
+    """A sound process with one rate and a number of channels. For the thread that draws, except `getter`."""
 
     def __init__(self, setup: Setup, options: SoundOptions) -> None:
-        """`setup` says what runs the programs."""
+        """`setup` says what runs programs."""
         self.options = options
         self._setup = setup
         self._process = SoundProcess(options)
-        self._recent = self._remembered()
+        self._recent = self._recent_samples()
         self._views = places_of_views(MOST_VIEWS)
         self._reads: tuple[frozenset[str], ...] = (frozenset(),)
-        """What the programs that can be heard read from outside, the latest last."""
+        """The inputs that the audible programs read, the latest program last."""
         self._latest: Play | None = None
         self._changes_at: float | None = None
-        """When what waits takes over, in seconds of the performance."""
+        """When the waiting program takes over, in seconds of the performance."""
         self._has_started = False
 
     @property
     def has_started(self) -> bool:
-        """Whether it was given anything to play."""
+        """Whether a program was sent to it."""
         return self._has_started
 
     def expect(self) -> None:
-        """Something is about to be played: the process gets ready for it."""
+        """Starts the process, as a program is about to come."""
         self._process.start()
 
     def suit(self, rate: int, channels: int) -> None:
-        """It is to be of another rate, and of other channels. Only as long as it was given nothing to play."""
+        """Changes the rate and the number of channels, before any program was sent."""
         self.options = replace(self.options, rate=rate, channels=channels)
         self._process.suit(rate, channels)
-        self._recent = self._remembered()
+        self._recent = self._recent_samples()
 
     @property
     def is_ready(self) -> bool:
-        """Whether its first program is loaded, and a device has been asked for."""
+        """Whether its first program is loaded, and opening a device was tried."""
         return self._process.is_ready
 
-    def _remembered(self) -> Recent:
+    def _recent_samples(self) -> Recent:
         process = self._process
-        # The block that was begun last may not be complete.
+        # The latest block may not be complete.
         return Recent(process.rings.samples, self.options.rate, lambda: process.figures.sample - 1)
 
     def getter(self, ref: StrandRef) -> Getter:
-        """What reads a strand of what has been played; see `Recent.getter`."""
+        """The getter of a strand that was played; see `Recent.getter`."""
         return self._recent.getter(ref)
 
     def play(
         self, number: int, sounding: CompiledProgram, fade: float, given: Mapping[str, float], at: float | None,
         held: bool,
     ) -> None:
-        """Has the process play what streams of a program; see `Play`. Raises WeftError for one that reads more than
-        there is room for."""
+        """Plays the streaming part of a program; see `Play`. Raises WeftError for one that reads more than there is
+        room for."""
         rows, views = self._recent.rows(sounding), self._views.take(sounding.views)
         names = {name for unit in sounding.units for name, _ in unit.kernel.coords if is_smoothed(name)}
-        # The program before goes on for a while.
+        # The previous program goes on for a while.
         self._reads = (self._reads[-1], frozenset(names))
         first = {name: value for name, value in given.items() if name in names}
         self._send(Play(number, self._setup, sounding, fade, at, rows, views, first, held))
@@ -90,12 +88,12 @@ class Stream:
             self.expect()
 
     def release(self, fade: float, at: float | None) -> None:
-        """What is held plays from a moment on."""
+        """Plays the held program from `at` on."""
         if self._latest is not None:
             self._send(replace(self._latest, fade=fade, at=at, held=False))
 
     def fall_silent(self, fade: float, at: float | None) -> None:
-        """What plays fades away from a moment on."""
+        """Fades out what plays, from `at` on."""
         if self._latest is not None:
             nothing = replace(self._latest.compiled, units=())
             self._send(Play(0, self._setup, nothing, fade, at, {}, {}, {}))
@@ -108,7 +106,7 @@ class Stream:
         self._process.send(play, keep=_PLAYING if play.at is None else _WAITING)
 
     def change(self, setup: Setup) -> None:
-        """What is played by a process that is started from now on runs elsewhere."""
+        """Uses another setup for processes that are started from now on."""
         self._setup = setup
         self._process.revise(lambda message: replace(message, setup=setup) if isinstance(message, Play) else message)
 
@@ -119,11 +117,11 @@ class Stream:
     def follow(
         self, clock: Clock, restarts: int, values: Mapping[str, float], views: Mapping[str, Reals]
     ) -> None:
-        """Tells the process the time, and what comes from outside."""
-        for name, seen in views.items():
+        """Sends the process the time and the inputs."""
+        for name, view in views.items():
             place = self._views.find(name)
             if place is not None:
-                self._process.rings.views[place, :, :, 0] = seen
+                self._process.rings.views[place, :, :, 0] = view
         now = clock.now()
         if self._changes_at is not None and now >= self._changes_at:
             self._changes_at = None
@@ -136,7 +134,7 @@ class Stream:
         return self._process.seconds()
 
     def events(self) -> list[SoundEvent]:
-        """What has happened since this was asked last."""
+        """The events since the last call."""
         return self._process.events()
 
     @property
@@ -148,42 +146,39 @@ class Stream:
         self._process.close()
 
     def close_aside(self) -> None:
-        """The same, while others go on: it takes its time."""
+        """Ends the process in the background, which takes a while."""
         threading.Thread(target=self.close, name="weft-sound-close", daemon=True).start()
 
 
-# The sound of a performance, as those know it who draw its picture.
-
 NOTHING_SEEN: Mapping[str, Reals] = MappingProxyType({})
 
-# How long another stream may take to open, in seconds.
+# Seconds that another stream may take to open.
 _TO_OPEN = 15.0
-# What has been computed is heard for so long after the end of a fade, in seconds.
+# Seconds after the end of a fade in which computed samples are still heard.
 _HEARD = 0.5
 
-# How many blocks a stream has computed that are not heard yet, at the most; and how many seconds it takes until the
-# sound process has heard of a program.
+# The most blocks that a stream has computed ahead, and the seconds until the sound process knows of a program.
 _IN_HAND, _ON_THE_WAY = 4, 0.02
 
-# What says that a device cannot be had together with the stream that plays, which then ends first.
+# The code of an event: the device cannot be opened while the current stream plays, which then ends first.
 _BUSY = "sound-device-busy"
 
 
 @dataclass
 class _Opening:
-    """A stream that holds a program until it is ready, and has time for that until a moment of `time.monotonic`."""
+    """A new stream, which holds a program until it is ready. It has time `until` a moment of `time.monotonic`."""
 
     stream: Stream
     number: int
     compiled: CompiledProgram
     until: float
     entry: tuple[float, float | None] | None = None
-    """The fade and the moment with which it enters as soon as it is ready; None where somebody waits for it."""
+    """The fade and the moment with which it enters as soon as it is ready; None until `Sound.enter` is called."""
 
 
 @dataclass(frozen=True)
 class _Leaving:
-    """A stream that falls silent from a moment of the performance on, and is silent at another."""
+    """A stream that fades out from one moment of the performance, and is silent at another."""
 
     stream: Stream
     at: float
@@ -191,19 +186,19 @@ class _Leaving:
 
 
 class Sound:
-    """Plays what streams in the programs of a session, in a process of its own, which is started with the first program
-    that has something to play. Another rate, or more channels than there have been, need another stream: it is opened
-    while the one that plays goes on. For the thread that draws, but `getter`, which any may call."""
+    """Plays the streaming parts of a session's programs in a separate process, which is started with the first program
+    that needs it. Another rate, or more channels, need another stream, which is opened while the current one goes on.
+    For the thread that draws, except `getter`, which any thread may call."""
 
     def __init__(self, setup: Setup, options: SoundOptions) -> None:
-        """`setup` says what runs the programs."""
+        """`setup` says what runs programs."""
         self._setup = setup
         self._stream = Stream(setup, options)
         self._heard = self._stream
-        """The stream that is heard, which is another one until the moment at which the latest takes over."""
+        """The stream that is audible, which is the previous one until the latest takes over."""
         self._opening: _Opening | None = None
         self._leaving: list[_Leaving] = []
-        self._untold: list[SoundEvent] = []
+        self._pending: list[SoundEvent] = []
         self._last: Mapping[str, float] = {}
         self._now = 0.0
         self._restarts = 0
@@ -214,10 +209,10 @@ class Sound:
         return self._heard.options
 
     def getter(self, ref: StrandRef) -> Getter:
-        """What reads a strand of what has been played; see `Recent.getter`."""
+        """The getter of a strand that was played; see `Recent.getter`."""
 
         def read(seconds: Value) -> Value:
-            # Asked anew: another rate brings other rings.
+            # Looked up each time: another stream has other rings.
             return self._heard.getter(ref)(seconds)
 
         return read
@@ -225,13 +220,13 @@ class Sound:
     # --- programs -------------------------------------------------------------------------------------------------
 
     def expect(self) -> None:
-        """There will be something to play before long: the process gets ready for it."""
+        """Starts the process, as a program with sound is about to come."""
         if not self._stream.options.is_silent:
             self._stream.expect()
 
     def prepare(self, compiled: CompiledProgram, given: Mapping[str, float]) -> bool:
-        """Whether a program has to wait, until `is_ready`, for another stream, which is being opened from now on.
-        Raises WeftError for one that reads more than there is room for."""
+        """Opens another stream if a program needs one; returns whether it does. Then the program has to wait until
+        `is_ready`. Raises WeftError for a program that reads more than there is room for."""
         self._give_up_opening()
         if not self._stream.has_started or self._fits(compiled):
             return False
@@ -239,14 +234,14 @@ class Sound:
         return True
 
     def is_ready(self) -> bool:
-        """Whether the program that was prepared last can enter. Raises WeftError where its stream cannot be had."""
+        """Whether the program that was prepared last can enter. Raises WeftError if its stream cannot be opened."""
         opening = self._opening
         if opening is None:
             return True
         for event in opening.stream.events():
-            # Without a device there is nothing to lose.
-            hopeless = event.kind == "failure" or (self._plays and event.code != _BUSY)
-            if event.kind in {"failure", "lost", "died"} and hopeless:
+            # If the current stream has no device either, there is nothing to lose.
+            is_final = event.kind == "failure" or (self._plays and event.code != _BUSY)
+            if event.kind in {"failure", "lost", "died"} and is_final:
                 self._give_up_opening()
                 raise error(event.code, f"the sound cannot be played: {event.words}")
         if time.monotonic() > opening.until:
@@ -257,9 +252,9 @@ class Sound:
     def enter(
         self, compiled: CompiledProgram, fade: float, given: Mapping[str, float], at: float | None = None
     ) -> int:
-        """Has a program play from a moment of the performance on (seconds; None: at once), fading over from the one
-        before within `fade` seconds. What comes from outside is at first as it is `given`. Gives the number by which
-        events tell of it. Raises WeftError for one that reads more than there is room for."""
+        """Plays a program from `at` (seconds of the performance; None: at once), with a cross-fade of `fade` seconds.
+        Its inputs are as `given` at first. Returns the number by which events refer to it. Raises WeftError for a
+        program that reads more than there is room for."""
         if self._opening is not None and self._opening.compiled is compiled:
             self._opening.entry = (fade, at)
             number = self._opening.number
@@ -279,8 +274,8 @@ class Sound:
         return self._count
 
     def change(self, setup: Setup) -> None:
-        """What is played by a process that is started from now on runs elsewhere: one that runs has found out by
-        itself, and tells."""
+        """Uses another setup for processes that are started from now on. A running process finds out by itself, and
+        reports it."""
         self._setup = setup
         for stream in self._streams():
             stream.change(setup)
@@ -291,12 +286,12 @@ class Sound:
             stream.improve(codes)
 
     def _fits(self, compiled: CompiledProgram) -> bool:
-        """Whether the stream that there is can play a program."""
+        """Whether the current stream can play a program."""
         options = self._stream.options
         return round(compiled.settings["rate"]) == options.rate and channels_of(compiled) <= options.channels
 
     def _needs(self, compiled: CompiledProgram) -> tuple[int, int]:
-        """The rate and the channels of a stream that can play a program as well as what there was before."""
+        """The rate and the channels of a stream for a program, with at least as many channels as now."""
         return round(compiled.settings["rate"]), max(channels_of(compiled), self._stream.options.channels)
 
     def _open(self, compiled: CompiledProgram, given: Mapping[str, float]) -> _Opening:
@@ -317,7 +312,7 @@ class Sound:
             self._opening = None
 
     def _let_in(self) -> None:
-        """The stream that is opening takes over, if it is ready and anybody wants that."""
+        """Lets the new stream take over, if it is ready and its program has entered."""
         opening = self._opening
         if opening is None or opening.entry is None:
             return
@@ -326,7 +321,7 @@ class Sound:
                 return
         except WeftError as failure:
             reason = failure.diagnostics[0]
-            self._untold.append(SoundEvent("failure", reason.code, reason.message))
+            self._pending.append(SoundEvent("failure", reason.code, reason.message))
             return
         fade, at = opening.entry
         self._stream.fall_silent(fade, at)
@@ -338,7 +333,7 @@ class Sound:
             self._heard = self._stream
 
     def _needs_to_play(self, sounding: CompiledProgram) -> bool:
-        """Whether anybody hears what there is to play, or reads it."""
+        """Whether a sound is heard, or read by pictures and numbers."""
         if self._stream.options.is_silent:
             return any(unit.subgraph.exposes for unit in sounding.units)
         return bool(sounding.units)
@@ -346,29 +341,29 @@ class Sound:
     # --- frames ---------------------------------------------------------------------------------------------------
 
     def restart(self) -> None:
-        """The performance begins anew."""
+        """Restarts the performance at 0."""
         self._restarts += 1
 
     def follow(self, clock: Clock, values: Mapping[str, float], views: Mapping[str, Reals] = NOTHING_SEEN) -> None:
-        """Once a frame: tells the process the time and what comes from outside, and has the clock draw near to what is
-        heard. `views` are as from `ProgramRunner.seen`."""
+        """Once a frame: sends the process the time and the inputs, and lets the clock follow the audible sound. `views`
+        are those of `ProgramRunner.seen`."""
         if not self._stream.has_started:
             return
         now = clock.now()
         if now < self._now:
-            # What was to leave at some moment leaves now.
+            # After a restart, streams that were to leave later leave now.
             self._leaving = [replace(leaving, at=now, silent=now) for leaving in self._leaving]
         self._now, self._last = now, values
         self._let_in()
         for stream in (self._stream, *(leaving.stream for leaving in self._leaving)):
             stream.follow(clock, self._restarts, values, views)
-        self._part(now)
+        self._close_silent(now)
         heard = self._heard.seconds()
         if heard is not None:
             clock.follow(heard)
 
-    def _part(self, now: float) -> None:
-        """Takes leave of streams whose time is over."""
+    def _close_silent(self, now: float) -> None:
+        """Closes the streams that are silent."""
         if all(now >= leaving.at for leaving in self._leaving):
             self._heard = self._stream
         for leaving in self._leaving:
@@ -377,40 +372,40 @@ class Sound:
         self._leaving = [leaving for leaving in self._leaving if now < leaving.silent]
 
     def events(self) -> list[SoundEvent]:
-        """What has happened since this was asked last."""
-        untold, self._untold = self._untold, []
-        return [*untold, *self._stream.events()]
+        """The events since the last call."""
+        pending, self._pending = self._pending, []
+        return [*pending, *self._stream.events()]
 
     @property
     def is_starting(self) -> bool:
-        """Whether it takes a while until the first program can be heard; not any more where there is no device."""
+        """Whether the first program is not audible yet; False as soon as it is known that there is no device."""
         return self._stream.has_started and not self._stream.is_ready
 
     @property
     def ahead(self) -> float:
-        """How many of the next seconds cannot be changed any more: they have been computed, or will have been before
-        the sound process has heard of it."""
+        """The number of next seconds that cannot be changed any more: they are computed, or will be before the sound
+        process knows of a change."""
         options = self._stream.options
         return _IN_HAND * options.frames / options.rate + _ON_THE_WAY if self._stream.has_started else 0.0
 
     @property
     def figures(self) -> Figures | None:
-        """About the block that was begun last; None where nothing has been played."""
+        """Figures about the latest block; None if nothing was played."""
         figures = self._heard.figures if self._heard.has_started else None
         return figures if figures is not None and figures.blocks else None
 
     @property
     def _plays(self) -> bool:
-        """Whether the stream that there is has its device."""
+        """Whether the current stream has a device."""
         return self._stream.figures.state in {SoundState.PLAYING, SoundState.PAUSED}
 
     def _streams(self) -> list[Stream]:
-        """All that play or are about to."""
+        """The streams that play or are about to."""
         opening = [self._opening.stream] if self._opening is not None else []
         return [self._stream, *opening] if self._stream.has_started else []
 
     def close(self) -> None:
-        """Ends the process. May be called twice."""
+        """Ends all processes. May be called twice."""
         self._give_up_opening()
         for leaving in self._leaving:
             leaving.stream.close()

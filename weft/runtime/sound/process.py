@@ -1,4 +1,4 @@
-"""The sound process, as seen from the player's: it is started again when it dies, and nobody ever waits for it."""
+"""The player's side of the sound process, which is started again when it dies. The performance never waits for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weft.errors import Diagnostic, fault
 from weft.runtime.sound.messages import Kind, SoundEvent, SoundSetup
 from weft.runtime.sound.shared import Controls, ControlsWriter, Figures, FiguresReader, Rings, SharedMemory, SoundState
 
-# Seconds between two starts, for which figures stay true, and that the process may take to end.
+# Seconds between two starts, for which figures stay valid, and in which the process has to end.
 _AGAIN = 1.0
 _STALE = 1.0
 _LEAVE = 1.0
@@ -28,22 +28,22 @@ RENDERER = "weft.runtime.sound.transfer:Player"
 
 @dataclass(frozen=True)
 class SoundOptions:
-    """What a performer may choose about the sound. `device` is a number, or a part of a name; None leaves it to the
-    system. A block has so many `frames`."""
+    """Options of the sound. `device` is a number or a part of a name; None: the choice of the system. `frames` is the
+    length of a block."""
 
     device: str | None = None
     rate: int = 48000
     channels: int = 2
     frames: int = 512
     renderer: str = RENDERER
-    """`module:name` of what makes the renderer, see `renderer.py`."""
+    """`module:name` of a `RendererFactory`."""
     is_silent: bool = False
-    """Whether nothing shall be heard."""
+    """Whether no device is opened."""
 
 
 class SoundProcess:
-    """The process and the memory shared with it. For the thread that draws, apart from what says otherwise; nothing
-    but `close` takes time."""
+    """The process and the memory shared with it. For the thread that draws, unless a method says otherwise; only
+    `close` is slow."""
 
     def __init__(self, options: SoundOptions) -> None:
         self._memories = [SharedMemory(size) for size in (Controls.SIZE, FiguresReader.SIZE, Rings.SIZE)]
@@ -54,7 +54,7 @@ class SoundProcess:
         )  # fmt: skip
         self._renderer = options.renderer
         self.controls = ControlsWriter(controls)
-        """What the process learns every frame; nothing sounds until it has been written to."""
+        """The time and the inputs, once a frame. Nothing sounds before the first."""
         self.rings = Rings(rings.bytes)
         self._figures = FiguresReader(figures.bytes)
         self._lock = threading.Lock()
@@ -74,52 +74,52 @@ class SoundProcess:
     # --- for the thread that draws --------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Starts the process, unless that is done, and again whenever it dies. Until it is sent something, it only gets
-        ready."""
+        """Starts the process, unless it runs, and again whenever it dies. Until the first message it only prepares
+        itself."""
         if self._thread.ident is None:
             self._thread.start()
 
     def suit(self, rate: int, channels: int) -> None:
-        """It is to be of another rate, and of other channels. Only as long as nothing was sent."""
+        """Changes the rate and the number of channels, before anything was sent."""
         self._setup = replace(self._setup, rate=rate, channels=channels)
 
     def send(self, message: object, keep: str | None = None) -> None:
-        """Hands a message to the renderer. What was sent last for a key to `keep` is sent again to a process that
-        takes the place of one that died."""
+        """Sends a message to the renderer. With a key to `keep`, the last message for that key is sent again to a
+        process that replaces a dead one."""
         if self._ending.is_set():
             return
         with self._lock:
             if keep is not None:
-                # What is sent again comes in the order in which it was sent last.
+                # Kept messages are sent again in the order in which they were sent last.
                 self._kept.pop(keep, None)
                 self._kept[keep] = message
             self._outgoing.append((keep, message))
             self._is_used = True
-        self._rouse()
+        self._wake_thread()
 
     def rename(self, key: str, new: str) -> None:
-        """What is kept for a key is kept for another one from now on, in the place of what was."""
+        """Moves the message that is kept for a key to another key, where it replaces any other."""
         with self._lock:
             if key in self._kept:
                 self._kept = {new if k == key else k: message for k, message in self._kept.items() if k != new}
 
     def forget(self, key: str) -> None:
-        """What is kept for a key is not sent again any more."""
+        """Drops the message that is kept for a key."""
         with self._lock:
             self._kept.pop(key, None)
 
     def revise(self, change: Callable[[object], object]) -> None:
-        """Changes what is kept for a process that takes the place of one that died."""
+        """Changes the kept messages."""
         with self._lock:
             self._kept = {key: change(message) for key, message in self._kept.items()}
 
     @property
     def is_ready(self) -> bool:
-        """Whether a process has once loaded all that it was sent at first, and has asked for a device."""
+        """Whether a process has handled its first messages, and has tried to open a device."""
         return self._is_ready
 
     def events(self) -> list[SoundEvent]:
-        """What has happened since the last call."""
+        """The events since the last call."""
         events = []
         with suppress(IndexError):
             while True:
@@ -128,19 +128,18 @@ class SoundProcess:
 
     @property
     def pid(self) -> int | None:
-        """The number of the process; None while there is none."""
+        """The id of the process; None while there is none."""
         process = self._process
         return process.pid if process is not None else None
 
     @property
     def figures(self) -> Figures:
-        """About the block that was begun last, by whichever process."""
+        """Figures about the latest block."""
         return self._figures.read()
 
     def seconds(self) -> float | None:
-        """The performance time that is heard now; None while no stream runs, or none that knows of the last restart.
-
-        Right after a restart it is below 0, until the first sample has come to the loudspeaker.
+        """The performance time that is audible now; None while no stream runs, or while it does not know of the last
+        restart. Right after a restart it is below 0, until the first sample arrives at the loudspeaker.
         """
         figures, now = self.figures, time.monotonic()
         if figures.moment < max(self._started, now - _STALE) or figures.restarts != self.controls.restarts:
@@ -150,17 +149,17 @@ class SoundProcess:
         return figures.seconds + (now - figures.heard) if figures.state is SoundState.PLAYING else None
 
     def close(self) -> None:
-        """Lets the sound fade away and ends the process. May be called twice."""
+        """Fades the sound out and ends the process. May be called twice."""
         if self._ending.is_set():
             return
         self._ending.set()
         if self._thread.ident is not None:
             if not self._is_used:
-                # There is nothing that could fade away.
+                # There is nothing to fade out.
                 self._kill()
-            self._rouse()
+            self._wake_thread()
             self._thread.join(2 * _LEAVE)
-            # It may be at handing a message to a process that takes none.
+            # The thread may be sending to a process that does not receive.
             self._kill()
             self._thread.join()
         for memory in self._memories:
@@ -168,11 +167,11 @@ class SoundProcess:
         os.close(self._wake)
         os.close(self._woken)
 
-    def _rouse(self) -> None:
-        with suppress(BlockingIOError):  # it is full, which rouses as well
+    def _wake_thread(self) -> None:
+        with suppress(BlockingIOError):  # the pipe is full, which wakes it as well
             os.write(self._wake, b".")
 
-    # --- the thread that looks after the process ------------------------------------------------------------------
+    # --- the thread that serves the process -----------------------------------------------------------------------
 
     def _run(self) -> None:
         while not self._ending.is_set():
@@ -188,7 +187,7 @@ class SoundProcess:
     def _begin(self) -> Connection:
         self._started = time.monotonic()
         setup = self._setup
-        # It starts no sound server. Its main thread may stand still while blocks are filled.
+        # It must not start a sound server. Its main thread may stall while blocks are filled.
         self._process = Child(
             "weft.runtime.sound.server:main", self._renderer,
             descriptors=[setup.controls, setup.figures, setup.rings],
@@ -197,19 +196,19 @@ class SoundProcess:
         return self._process.connection
 
     def _serve(self, connection: Connection) -> None:
-        """Passes messages on in both directions. Returns at the end of the performance; raises EOFError or OSError
-        when the process has died."""
-        is_told = False
+        """Passes messages in both directions. Returns at the end of the performance; raises EOFError or OSError when
+        the process has died."""
+        is_set_up = False
         while not self._ending.is_set():
-            if self._is_used and not is_told:
+            if self._is_used and not is_set_up:
                 connection.send(self._setup)
-                is_told = True
+                is_set_up = True
             self._send_waiting(connection)
             ready = wait([connection, self._woken])
             if self._woken in ready:
                 os.read(self._woken, 4096)
             if connection in ready:
-                self._hear(connection.recv())
+                self._receive(connection.recv())
 
     def _send_waiting(self, connection: Connection) -> None:
         while True:
@@ -222,16 +221,16 @@ class SoundProcess:
             except OSError:
                 raise
             except Exception as failure:
-                self._fail(fault("the sound process cannot be told", failure))
+                self._fail(fault("a message to the sound process cannot be sent", failure))
 
-    def _hear(self, event: SoundEvent) -> None:
+    def _receive(self, event: SoundEvent) -> None:
         match event.kind:
             case "playing":
                 kind: Kind = "back" if self._is_lost else "restarted" if self._has_died else "playing"
                 self._events.append(replace(event, kind=kind))
                 self._is_lost = self._has_died = False
             case "lost":
-                # One that took the place of another finds what that one has told already.
+                # A process that replaces another finds what the other has already reported.
                 if not self._is_lost:
                     self._events.append(event)
                 self._is_lost = True
@@ -241,13 +240,13 @@ class SoundProcess:
                 self._events.append(event)
 
     def _fail(self, failure: Diagnostic) -> None:
-        """What fails again and again for one reason is told once."""
+        """Reports a failure, once for repeated failures with one reason."""
         if failure != self._failure:
             self._failure = failure
             self._events.append(SoundEvent("failure", failure.code, failure.message))
 
     def _end(self) -> None:
-        """Waits for the end of the process; unless that was wanted, it is told, and what is kept is to be sent anew."""
+        """Waits for the end of the process. If it ended by itself, reports that and queues the kept messages again."""
         process = self._process
         if process is not None:
             process.connection.close()
@@ -260,7 +259,7 @@ class SoundProcess:
         with self._lock:
             waiting = [(key, message) for key, message in self._outgoing if key is None]
             self._outgoing = deque([*self._kept.items(), *waiting])
-        # Where there was no sound before, nothing has changed.
+        # If there was no sound before, nothing has changed.
         if not (self._has_died or self._is_lost):
             reason = "stood still" if process.stood_still else f"ended ({_how(process.returncode)})"
             words = f"the sound process {reason} and is started again"
@@ -275,7 +274,7 @@ class SoundProcess:
 
 
 def _how(code: int) -> str:
-    """What a process that ended with this code died of."""
+    """Why a process with this exit code ended."""
     if code >= 0:
         return f"code {code}"
     if -code == signal.SIGALRM:

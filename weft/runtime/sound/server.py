@@ -1,4 +1,4 @@
-"""What runs in the sound process: it owns the stream, and plays until the player's process is gone."""
+"""The sound process: it owns the stream to the device, and plays until the player's process is gone."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from weft.runtime.sound.messages import Kind, ProgramFailure, Renderer, Renderer
 from weft.runtime.sound.shared import Controls, Figures, FiguresReader, FiguresWriter, Rings, SoundState, inherited
 from weft.runtime.stderr import suppress_stderr
 
-# Sound without a device: nobody hears it, but what reads it goes on.
+# --- sound without a device, for pictures and numbers that read it ------------------------------------------------
 
-# A thread that was held up for longer does not make up for it.
+# A thread that was delayed for longer, in seconds, does not catch up.
 _LONGEST_STALL = 0.5
 
 
 class NullAudioDevice:
     """A thread that takes blocks at the pace of a device."""
 
-    def __init__(self, rate: int, channels: int, frames: int, fill: Fill, anew: Callable[[], None]) -> None:
-        """`anew` is called, by that thread, before a block that does not follow the one before in time."""
+    def __init__(self, rate: int, channels: int, frames: int, fill: Fill, restart: Callable[[], None]) -> None:
+        """That thread calls `restart` before a block that does not directly follow the previous one in time."""
         self._block = np.zeros((frames, channels), np.float32)
         self._seconds = frames / rate
         self._fill = fill
-        self._anew = anew
+        self._restart = restart
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="weft-unheard", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Ends it, with the block that it is at."""
+        """Ends the thread after the current block."""
         self._ending.set()
         self._thread.join()
 
@@ -53,34 +53,35 @@ class NullAudioDevice:
         due = time.monotonic()
         while not self._ending.wait(max(0.0, due - time.monotonic())):
             if time.monotonic() - due > _LONGEST_STALL:
-                self._anew()
+                self._restart()
                 due = time.monotonic()
             self._fill(self._block, 0.0, False)
             due += self._seconds
 
 
-# One block of sound after another: its place in the performance, the pause, the restart, and the figures about it.
+# --- blocks of sound ----------------------------------------------------------------------------------------------
 
-# Seconds in which sound comes and goes at a pause, so that it does not click.
+# Seconds in which sound fades at a pause, so that it does not click.
 _RAMP = 0.005
-# How much of a new block's moment counts: blocks are begun in bursts, and are heard evenly.
+# The weight of a new block's moment: blocks begin in bursts, but are heard evenly.
 _NEW = 0.02
-# A moment that is further off, in seconds, tells of a gap, and is believed at once.
+# A moment that is further off, in seconds, indicates a gap, and is believed at once.
 _GAP = 0.1
 
 
 class Blocks:
-    """Fills blocks. Made, begun and ended by the main thread; `fill` is for the thread of the sound card.
+    """Fills blocks, and places them in the performance with its pauses and restarts. Made, begun and ended by the main
+    thread; `fill` is for the thread of the sound device.
 
-    The first sample of a stream is at the time that the player's clock will show when it is heard, so that a stream
-    that starts in the middle of a performance carries on with it. From then on samples are counted: sample n of the
-    performance is at n / rate seconds.
+    The first sample of a stream is at the time that the player's clock will show when it is heard, so that a stream may
+    start in the middle of a performance. From then on samples are counted: sample n of the performance is at n / rate
+    seconds.
     """
 
     def __init__(
         self, setup: SoundSetup, controls: Controls, memory: NDArray[np.uint8], renderer: Renderer
     ) -> None:
-        """`memory` is for the figures; counts go on from those that are there."""
+        """`memory` is for the figures, whose counts are continued."""
         self._rate = setup.rate
         self._controls = controls
         self._renderer = renderer
@@ -88,17 +89,17 @@ class Blocks:
         before = FiguresReader(memory).read()
         self.count, self._underruns = before.blocks, before.underruns
         self._load = _Load()
-        # A fade that a short block cuts off would click: it is as short as that.
+        # A fade is not longer than a block, which would cut it off with a click.
         steps = min(round(_RAMP * setup.rate), setup.frames)
         self._ramp = np.linspace(0, 1, steps, endpoint=False, dtype=np.float32)[:, np.newaxis]
         self._has_failed = False
-        self._untold: Exception | None = None
+        self._failure: Exception | None = None
         self._figures = before
         self.begin()
         self._writer.write(replace(before, state=SoundState.STARTING))
 
     def begin(self, is_heard: bool = True) -> None:
-        """A stream is about to start, and has a place yet to be found; or blocks that are not heard by anybody."""
+        """Prepares for a stream that is about to start and has no place yet, or for blocks that are not heard."""
         self._is_heard = is_heard
         self._sample: int | None = None
         self._restarts = 0
@@ -108,31 +109,31 @@ class Blocks:
 
     @property
     def is_placed(self) -> bool:
-        """Whether the stream has its place in the performance: from its first block on."""
+        """Whether the stream has its place in the performance, which is so from its first block on."""
         return self._sample is not None
 
     def lose(self) -> None:
-        """There is no stream any more."""
+        """Records that there is no stream any more."""
         self._writer.write(replace(self._figures, state=SoundState.LOST, load=0.0))
 
     def leave(self) -> None:
-        """Sound fades away, and stays away until `begin`."""
+        """Fades the sound out, until `begin`."""
         self._leaving = True
 
     def failure(self) -> Exception | None:
-        """What the renderer failed with, for `what_failed`; told once, until `forgive`."""
-        failure, self._untold = self._untold, None
+        """The failure of the renderer, for `what_failed`; returned once until `forgive`."""
+        failure, self._failure = self._failure, None
         return failure
 
     def forgive(self) -> None:
-        """The renderer has something else to play, and may fail anew."""
+        """Lets the renderer fail again, as it has another program to play."""
         self._has_failed = False
 
     def fill(self, block: NDArray[np.float32], latency: float, underflow: bool) -> None:
         """Fills a block, [frames, channels], that is heard after `latency` seconds. Never raises."""
         began = time.monotonic()
         self.count += 1
-        # What is missing in silence is not missed.
+        # Samples that are missing in silence do not count.
         self._underruns += underflow and self._sounds
         self._controls.refresh()
         if not self._controls.known:
@@ -158,7 +159,7 @@ class Blocks:
             self._restarts = controls.restarts
             self._sample = max(0, round(controls.now(heard) * self._rate))
         elif controls.restarts != self._restarts and not self._sounds:
-            # What sounded before has faded away. The new beginning is played from its first sample on.
+            # The sound before has faded out. The performance starts again with its first sample.
             self._restarts = controls.restarts
             self._sample = 0
         return self._sample
@@ -171,7 +172,7 @@ class Blocks:
             self._heard = _SmoothedClock()
             return SoundState.PAUSED
         self._render(block, sample / self._rate)
-        # A performance begins as it is: a drum on the first beat would lose its stroke.
+        # A performance begins without a fade, which would soften a drum on the first beat.
         if not self._sounds and sample > 0:
             self._fade(block)
         if ends:
@@ -187,30 +188,30 @@ class Blocks:
             block[:] = 0
             if not self._has_failed:
                 self._has_failed = True
-                self._untold = failure
+                self._failure = failure
 
     def _fade(self, block: NDArray[np.float32]) -> None:
-        """The beginning of a block fades in."""
+        """Fades the beginning of a block in."""
         ramp = self._ramp[: len(block)]
         block[: len(ramp)] *= ramp
 
 
 def what_failed(failure: BaseException) -> Diagnostic:
-    """What to say when the renderer fails, or cannot be had."""
+    """The diagnostic for a renderer that fails, or cannot be made."""
     if isinstance(failure, ProgramFailure) and failure.__cause__ is not None:
         return what_failed(failure.__cause__)
     return failure.diagnostics[0] if isinstance(failure, WeftError) else fault("the sound fails", failure)
 
 
 class _SmoothedClock:
-    """The moments at which blocks are heard, as even as they are."""
+    """The moments at which blocks are heard, smoothed."""
 
     def __init__(self) -> None:
         self._count = 0
         self._offset = 0.0
 
     def at(self, seconds: float, moment: float) -> float:
-        """When the block of this time is heard: one that is said to be heard at this moment."""
+        """When the block at `seconds` of the performance is heard; `moment` is an inexact estimate."""
         error = moment - seconds - self._offset
         self._count = 1 if abs(error) > _GAP else self._count + 1
         self._offset += error * max(1 / self._count, _NEW)
@@ -218,7 +219,7 @@ class _SmoothedClock:
 
 
 class _Load:
-    """Share of the time, over a second, that rendering takes."""
+    """The share of the time that rendering takes, over a second."""
 
     def __init__(self) -> None:
         self.share = 0.0
@@ -232,34 +233,36 @@ class _Load:
             self._busy = self._passed = 0.0
 
 
-# The thread of the sound card waits no longer than this for Python's lock, in seconds: a dozen times in each block,
+# --- the main thread ----------------------------------------------------------------------------------------------
+
+# The longest wait of the sound device's thread for Python's lock, in seconds; it waits a dozen times in each block
 # while a program is loaded.
 _SWITCH_SECONDS = 0.00005
-# How often the stream is looked after, and how long it may be silent, in seconds.
+# Seconds between checks of the stream, without a block before it counts as lost, and between tries to open one.
 _GLANCE = 0.05
 _STALLED = 1.0
 _AGAIN = 1.0
-# How long a device may take, in whole seconds.
+# Whole seconds that a device may take to open and to close.
 _TO_OPEN = 10
 _TO_CLOSE = 2
-# How long a program may take to be loaded, in seconds.
+# Seconds that a program may take to load.
 _TO_TAKE = 10.0
-# How long the first block of a stream is waited for, and how often it is looked for, in seconds.
+# Seconds of waiting for the first block of a stream, and between checks for it.
 _TO_PLACE, _STEP = 0.3, 0.002
-# At the end: the blocks in which sound fades away, and the most that it may take, in seconds.
+# At the end: the blocks in which sound fades out, and the most seconds for that.
 _LAST_BLOCKS = 2
 _LEAVE = 0.3
-# Priorities, among the least of those that outrank ordinary work.
+# Priorities just above ordinary work.
 _NICER = -10
 _URGENCY, _URGENCY_OF_OTHERS = 5, 2
 
 
 def main(descriptor: str, lifeline: str, renderer: str) -> None:
-    """Serves the socket of this number. The first message is the `SoundSetup`, which may be long in coming: until then,
-    `renderer` is imported, the `module:name` of what makes the renderer. For the `lifeline` see `Child`."""
+    """Serves the socket with this descriptor. The first message is the `SoundSetup`, which may come late; meanwhile
+    `renderer` is imported, the `module:name` of a `RendererFactory`. For the `lifeline` see `Child`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     player, pulse = Connection(int(descriptor)), Pulse(int(lifeline))
-    # PortAudio and ALSA talk to stderr whenever they like.
+    # PortAudio and ALSA print to stderr at any time.
     with suppress_stderr(), suppress(EOFError, OSError):
         try:
             make = _factory(renderer)
@@ -271,12 +274,12 @@ def main(descriptor: str, lifeline: str, renderer: str) -> None:
             raise
         except Exception as failure:
             player.send(_event("failure", fault("the sound process fails", failure)))
-    # PortAudio's thread may be anywhere: nothing is left to be done that could wait for it.
+    # At once: an ordinary exit could wait for PortAudio's thread.
     os._exit(0)
 
 
 def _factory(renderer: str) -> RendererFactory:
-    """What makes the renderer. What is wrong with that is raised when it is to make one, and somebody listens."""
+    """The factory of the renderer. If it cannot be imported, the error is raised when it is called."""
     module, _, name = renderer.partition(":")
     try:
         found: RendererFactory = getattr(importlib.import_module(module), name)
@@ -303,19 +306,19 @@ class SoundServer:
         self._blocks = Blocks(setup, controls, figures, self._renderer)
         self._devices: Devices | None = None
         self._stream: OutputStream | None = None
-        self._unheard: NullAudioDevice | None = None
+        self._null_device: NullAudioDevice | None = None
         self._tried = -_AGAIN
         self._is_lost = False
         self._progress = (0, 0.0)
 
     def serve(self) -> None:
-        """Plays, until the socket is closed, which raises EOFError or OSError here."""
+        """Plays until the socket is closed, which raises EOFError or OSError."""
         _prefer_this_process()
         try:
-            # What is to be played at first may take a while to load: that is over before the device waits for blocks.
+            # The first program may take a while to load: it is loaded before the device needs blocks.
             while self._player.poll():
                 self._take(self._player.recv())
-            # What is there now stays. Looking for garbage makes blocks late, and so waits for a message.
+            # The current objects stay. Collecting garbage delays blocks, so it is only done after a message.
             gc.freeze()
             gc.disable()
             self._look_after()
@@ -326,43 +329,43 @@ class SoundServer:
                 if self._player.poll(_GLANCE):
                     self._take(self._player.recv())
         finally:
-            self._fade_away()
+            self._fade_out()
 
     def _made(self, make: RendererFactory, controls: Controls, rings: Rings) -> Renderer:
         try:
             return make(self._setup, controls, rings)
         except Exception as failure:
-            self._tell("failure", what_failed(failure))
+            self._send("failure", what_failed(failure))
             return _Silence()
 
     def _take(self, message: object) -> None:
-        # What it takes may be waited for, a driver for example, and there is sound meanwhile.
+        # Loading may wait for a driver, for example, and the sound goes on meanwhile.
         self._pulse.allow(_TO_TAKE)
         try:
             self._renderer.take(message)
         except Exception as failure:
-            self._tell_failure(failure)
+            self._send_failure(failure)
         self._pulse.beat()
         self._blocks.forgive()
         gc.collect()
 
-    def _tell(self, kind: Kind, diagnostic: Diagnostic, number: int = 0) -> None:
+    def _send(self, kind: Kind, diagnostic: Diagnostic, number: int = 0) -> None:
         self._player.send(_event(kind, diagnostic, number))
 
-    def _tell_failure(self, failure: Exception) -> None:
-        self._tell("failure", what_failed(failure), failure.number if isinstance(failure, ProgramFailure) else 0)
+    def _send_failure(self, failure: Exception) -> None:
+        self._send("failure", what_failed(failure), failure.number if isinstance(failure, ProgramFailure) else 0)
 
     # --- the stream -----------------------------------------------------------------------------------------------
 
     def _look_after(self) -> None:
         failure = self._blocks.failure()
         if failure is not None:
-            self._tell_failure(failure)
+            self._send_failure(failure)
         for event in self._renderer.news():
             self._player.send(event)
         now = time.monotonic()
         if self._setup.is_silent:
-            self._go_on_unheard()
+            self._open_null_device()
         elif self._stream is None:
             if now - self._tried >= _AGAIN:
                 self._open()
@@ -372,7 +375,7 @@ class SoundServer:
             self._lose(Diagnostic("error", "sound-device-lost", f'the sound device "{name}" does not answer any more'))
 
     def _goes_on(self, now: float) -> bool:
-        """Whether the device takes blocks."""
+        """Whether the device accepts blocks."""
         if self._blocks.count != self._progress[0]:
             self._progress = (self._blocks.count, now)
         return self._stream is not None and self._stream.is_active and now - self._progress[1] < _STALLED
@@ -387,7 +390,7 @@ class SoundServer:
                 self._stream = self._devices.open_output(
                     device, setup.rate, channels, setup.frames, folded(self._blocks.fill, setup.channels, channels)
                 )  # fmt: skip
-                self._end_unheard()
+                self._close_null_device()
                 self._blocks.begin()
                 self._stream.start()
                 self._await_place()
@@ -400,8 +403,8 @@ class SoundServer:
 
     @contextmanager
     def _patience(self, seconds: int) -> Iterator[None]:
-        """Ends this process, to be started anew, if what is done takes longer: a sound server that is gone may let its
-        clients wait for good. The system's alarm does it, whoever has Python's lock."""
+        """Ends this process, which is then started again, if the block takes longer: a dead sound server may never
+        answer its clients. The system's alarm does not depend on Python's lock."""
         self._pulse.allow(seconds + 1.0)
         signal.alarm(seconds)
         try:
@@ -411,41 +414,41 @@ class SoundServer:
             self._pulse.beat()
 
     def _await_place(self) -> None:
-        """A performance that is told that sound is there goes on at once: its first sample has to have its place by
-        then."""
+        """Waits until the first block has its place, since the clock of the performance may go on as soon as the player
+        knows that there is sound."""
         until = time.monotonic() + _TO_PLACE
         while not self._blocks.is_placed and time.monotonic() < until:
             time.sleep(_STEP)
 
     def _lose(self, reason: Diagnostic) -> None:
-        """Gives the device up. The reason is told once, however often it is then tried in vain."""
+        """Gives the device up. The reason is reported once, even if opening it fails again and again."""
         if not self._is_lost:
             self._is_lost = True
-            self._tell("lost", reason)
+            self._send("lost", reason)
         with self._patience(_TO_CLOSE):
             if self._stream is not None:
                 self._stream.close()
             if self._devices is not None:
                 self._devices.close()
         self._stream = self._devices = None
-        self._go_on_unheard()
+        self._open_null_device()
 
-    def _go_on_unheard(self) -> None:
-        """What is played goes on without a device."""
-        if self._unheard is None:
-            # From now on, that thread alone writes figures.
+    def _open_null_device(self) -> None:
+        """Goes on without a device."""
+        if self._null_device is None:
+            # From now on, only that thread writes figures.
             self._blocks.lose()
             setup, blocks = self._setup, self._blocks
-            anew = partial(blocks.begin, is_heard=False)
-            anew()
-            self._unheard = NullAudioDevice(setup.rate, setup.channels, setup.frames, blocks.fill, anew)
+            begin = partial(blocks.begin, is_heard=False)
+            begin()
+            self._null_device = NullAudioDevice(setup.rate, setup.channels, setup.frames, blocks.fill, begin)
 
-    def _end_unheard(self) -> None:
-        if self._unheard is not None:
-            self._unheard.close()
-            self._unheard = None
+    def _close_null_device(self) -> None:
+        if self._null_device is not None:
+            self._null_device.close()
+            self._null_device = None
 
-    def _fade_away(self) -> None:
+    def _fade_out(self) -> None:
         if self._stream is not None:
             self._blocks.leave()
             blocks = _LAST_BLOCKS * self._setup.frames / self._setup.rate
@@ -453,7 +456,7 @@ class SoundServer:
 
 
 class _Silence:
-    """What plays where nothing can be made that plays."""
+    """The renderer if no other can be made."""
 
     def render(self, out: NDArray[np.float32], seconds: float) -> None:
         out[:] = 0
@@ -471,8 +474,8 @@ def _event(kind: Kind, diagnostic: Diagnostic, number: int = 0) -> SoundEvent:
 
 
 def _prefer_this_process() -> None:
-    """Asks for more of the processor; where that is not allowed, it goes without. The thread of the sound card waits
-    for whichever thread has Python's lock, so none of them may be kept waiting itself."""
+    """Raises the priority of this process, if that is allowed. The thread of the sound device may wait for any thread
+    that has Python's lock, so none of them should be delayed."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     with suppress(OSError):
         os.nice(_NICER)
@@ -480,7 +483,7 @@ def _prefer_this_process() -> None:
 
 
 def _ask_for(urgency: int) -> None:
-    """Has this thread, and those that it starts, served before all others, where that may be asked."""
+    """Gives this thread, and those that it starts, a realtime priority, if that is allowed."""
     if sys.platform == "linux":
         with suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(urgency))
@@ -488,8 +491,8 @@ def _ask_for(urgency: int) -> None:
 
 @contextmanager
 def _urgently() -> Iterator[None]:
-    """What is started meanwhile outranks all other threads of this process: the thread of the sound card, and those of
-    sound servers' clients, which must not wait for a program to be loaded."""
+    """Gives threads that are started in the block a higher priority than all others of this process: the thread of the
+    sound device, and those of sound servers' clients, must not wait while a program is loaded."""
     _ask_for(_URGENCY)
     try:
         yield

@@ -1,4 +1,8 @@
-"""Memory that the player's process and the sound process share: what they tell each other many times a second."""
+"""Memory that the player's process and the sound process share, for data that changes many times a second.
+
+Neither process waits for the other: a reader takes the last complete state. The memory belongs to open files without a
+name, so that it is gone when both processes are, however they end.
+"""
 
 from __future__ import annotations
 
@@ -20,29 +24,28 @@ from numpy.typing import NDArray
 from weft.backends.launch import VIEW
 from weft.errors import error
 
-# Places in shared memory, which are few, for strands that come and go with every save.
-
 
 class SlotAllocator:
-    """So many places, numbered from 0, for what has a name. `words` say to people that there are no more than {}."""
+    """A few places, numbered from 0, for strands that come and go with every save. `words` tell people that there are
+    no more than {}."""
 
     def __init__(self, count: int, code: str, words: str) -> None:
         self._count = count
         self._code = code
         self._words = words
         self._taken: dict[str, int] = {}
-        """Those asked for last at the end."""
+        """The names, those that were taken last at the end."""
 
     def find(self, name: str) -> int | None:
-        """The place of something that has one."""
+        """The place of a name; None if it has none."""
         return self._taken.get(name)
 
     def take(self, names: Iterable[str]) -> dict[str, int]:
-        """A place for each of these, the same as before for what has one. Where there are no more, it is one that
-        nobody has asked for for the longest time. Raises WeftError with the code if they are more than there are."""
+        """A place for each of these names, which is the previous one if it has one. If none is free, the place that
+        has not been taken for the longest time is reused. Raises WeftError with the code for more names than places."""
         wanted = dict.fromkeys(names)
         if len(wanted) > self._count:
-            raise error(self._code, self._words.format(self._count), hint="read one for several")
+            raise error(self._code, self._words.format(self._count), hint="read one instead of several")
         others = {name: place for name, place in self._taken.items() if name not in wanted}
         free = sorted(set(range(self._count)) - {*self._taken.values()}, reverse=True)
         places: dict[str, int] = {}
@@ -57,19 +60,14 @@ class SlotAllocator:
 
 
 def places_of_rings(count: int) -> SlotAllocator:
-    """For the strands of sound that others read."""
+    """Places for the strands of sound that pictures and numbers read."""
     return SlotAllocator(count, "too-many-heard", "pictures and numbers can read no more than {} strands of sound")
 
 
 def places_of_views(count: int) -> SlotAllocator:
-    """For the strands that sounds see."""
-    return SlotAllocator(count, "too-many-seen", "sounds can read no more than {} strands all over a picture")
+    """Places for the strands that sounds sample over a picture."""
+    return SlotAllocator(count, "too-many-seen", "sounds can read no more than {} strands over a whole picture")
 
-
-# What the player's process and the sound process tell each other many times a second, in memory that both see.
-#
-# Nobody waits for anybody: whoever reads takes what was written last as a whole. The memory belongs to open files
-# without a name, so that nothing is left of it when both processes are gone, however they ended.
 
 MOST_CONTROLS = 1024
 MOST_RINGS = 64
@@ -77,28 +75,28 @@ MOST_VIEWS = 8
 RING = 131072
 """Samples in a ring."""
 
-# How often a reader tries again when the writer overtakes it.
+# How often a reader tries when the writer overtakes it.
 _TRIES = 4
 
 
 class SharedMemory:
-    """Memory of a fixed size that another process maps by the number of its file, which it inherits."""
+    """Memory of a fixed size that another process maps through the inherited descriptor of its file."""
 
     def __init__(self, size: int) -> None:
-        """Makes it, all zeros; what is never touched takes no room."""
+        """Makes memory of zeros; pages that are never touched take no space."""
         self.descriptor = _nameless_file()
         os.ftruncate(self.descriptor, size)
         self.bytes = _mapped(self.descriptor, size)
 
     def close(self) -> None:
-        """Gives the file back; the memory itself goes when nobody maps it any more. May be called twice."""
+        """Closes the file; the memory is freed when no process maps it any more. May be called twice."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
 
 
 def inherited(descriptor: int, size: int) -> NDArray[np.uint8]:
-    """The memory of a file that this process was started with. The file is closed."""
+    """The memory of an inherited file, which is closed."""
     try:
         return _mapped(descriptor, size)
     finally:
@@ -114,19 +112,19 @@ def _nameless_file() -> int:
 
 
 def _mapped(descriptor: int, size: int) -> NDArray[np.uint8]:
-    # The map ends with the last array that looks into it.
+    # The map ends with the last array that uses it.
     return np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
 
 
 class _Mailbox:
     """Numbers (float64) that one process writes as a whole and another reads as a whole.
 
-    There are two places. The writer fills the one that was not written last, then turns the counter of writings, whose
-    lowest bit says which place is valid. A reader is disturbed only when two writings come while it copies. A checksum
-    over counter and numbers tells it so, also on processors that show writings to others out of order.
+    There are two places. The writer fills the one that was not written last, then increments the counter of writes,
+    whose lowest bit says which place is valid. A reader is only disturbed by two writes while it copies. It detects
+    them by a checksum over counter and numbers, even on processors that reorder writes.
     """
 
-    # Counter; of each place the count of numbers, and the checksum; all int64. Then both places.
+    # The counter; for each place the count of numbers, and the checksum; all int64. Then both places.
     _HEADER = 5
 
     def __init__(self, memory: NDArray[np.uint8], most: int) -> None:
@@ -138,11 +136,11 @@ class _Mailbox:
 
     @classmethod
     def size(cls, most: int) -> int:
-        """The bytes it takes for so many numbers."""
+        """The bytes for a mailbox with at most this many numbers."""
         return 8 * cls._HEADER + 16 * most
 
     def write(self, numbers: NDArray[np.float64]) -> None:
-        """For the one process that writes, and one thread at a time there."""
+        """Writes numbers. For one process, and one thread at a time there."""
         counter = int(self._header[0]) + 1
         place, count = counter & 1, len(numbers)
         self._places[place][:count] = numbers
@@ -151,7 +149,7 @@ class _Mailbox:
         self._header[0] = counter
 
     def read(self) -> NDArray[np.float64] | None:
-        """The numbers that were written last; None if there is nothing new, or if the writer was in the way."""
+        """The last numbers; None if there is nothing new, or if the writer was in the way."""
         for _ in range(_TRIES):
             counter = int(self._header[0])
             if counter == self._seen:
@@ -167,10 +165,10 @@ class _Mailbox:
 
 # --- from the player to the sound process -----------------------------------------------------------------------------
 
-# Performance time, the moment it was taken, paused, restarts; bytes of the names, and their checksum.
+# Performance time, the moment of that, paused, restarts; the bytes of the names, and their checksum.
 _CLOCK = 6
 _MOST_NUMBERS = _CLOCK + MOST_CONTROLS
-# The names stand behind the numbers, each on a line, in the order in which they were first written.
+# The names come after the numbers, each on a line, in the order in which they were first written.
 _NAMES = _Mailbox.size(_MOST_NUMBERS)
 
 
@@ -189,9 +187,9 @@ class ControlsWriter:
         self, seconds: float, values: Mapping[str, float], paused: bool = False, restarts: int = 0,
         moment: float | None = None,
     ) -> None:
-        """Hands over a consistent set: the performance is at `seconds` at `moment` (of `time.monotonic`, now if not
-        given). Names that are left out keep their numbers, until there is no room for new ones: then they are
-        forgotten. Raises WeftError (`too-many-controls`)."""
+        """Writes a consistent set: the performance is at `seconds` at `moment` (of `time.monotonic`, now if not given).
+        Names that are left out keep their numbers until there is no room for new ones; then they are forgotten. Raises
+        WeftError (`too-many-controls`)."""
         self._make_room(values)
         for name, value in values.items():
             self._numbers[_CLOCK + self._index(name)] = value
@@ -201,7 +199,7 @@ class ControlsWriter:
         self._mailbox.write(self._numbers[: _CLOCK + len(self._indices)])
 
     def _make_room(self, names: Collection[str]) -> None:
-        """Forgets the names that are known, if those that are new have no room behind them."""
+        """Forgets the known names if there is no room for the new ones."""
         new = [name for name in names if name not in self._indices]
         if self._fit(len(self._indices) + len(new), self._bytes + _length(new)):
             return
@@ -214,7 +212,7 @@ class ControlsWriter:
         return count <= MOST_CONTROLS and length <= len(self._names)
 
     def _index(self, name: str) -> int:
-        """Where the number of this name stands."""
+        """The index of the number with this name."""
         index = self._indices.get(name)
         if index is None:
             index = self._indices[name] = len(self._indices)
@@ -254,19 +252,19 @@ class Controls:
         self.restarts = 0
 
     def refresh(self) -> None:
-        """Takes what was written last. Never waits: in the worst case everything stays as it is."""
+        """Reads the last set. Never waits: in the worst case nothing changes."""
         numbers = self._mailbox.read()
         if numbers is None:
             return
         self.known = True
         self.seconds, self.moment, paused, restarts, count, checksum = numbers[:_CLOCK].tolist()
         self.paused, self.restarts = bool(paused), int(restarts)
-        # Numbers whose names are being written anew at this moment belong to nothing that is known.
+        # While the names are being rewritten, the numbers do not belong to known names.
         if self._has_names(int(count), int(checksum)):
             self._values[: len(numbers) - _CLOCK] = numbers[_CLOCK:]
 
     def _has_names(self, count: int, checksum: int) -> bool:
-        """Takes the names of so many bytes, if it does not have them already; False if they are not there."""
+        """Reads the names, `count` bytes, unless they are known already; False if they are not there."""
         if (count, checksum) == (self._bytes, self._checksum):
             return True
         text = self._names[:count].tobytes()
@@ -294,7 +292,7 @@ class Controls:
 
 
 class SoundState(IntEnum):
-    """What the sound process is at."""
+    """The state of the sound process."""
 
     STARTING = 0
     PLAYING = 1
@@ -304,25 +302,25 @@ class SoundState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """About the block that was begun last."""
+    """Figures about the latest block."""
 
     sample: int = 0
     """Number of its first sample, counted from the start of the performance: `seconds` times the rate."""
     seconds: float = 0.0
     """The performance time of its first sample."""
     moment: float = 0.0
-    """When it was begun, on `time.monotonic`."""
+    """When it began, on `time.monotonic`."""
     latency: float = 0.0
     """Seconds from then until its first sample is heard."""
     heard: float = 0.0
-    """The moment at which that is heard, evened out over many blocks."""
+    """The moment at which its first sample is heard, smoothed over many blocks."""
     blocks: int = 0
     underruns: int = 0
     load: float = 0.0
-    """Share of a block's time that rendering took, over the last second."""
+    """The share of the time that rendering took, over the last second."""
     state: SoundState = SoundState.STARTING
     restarts: int = 0
-    """How often the performance had been restarted by then."""
+    """The number of restarts of the performance by then."""
 
 
 _FIELDS = tuple(field.name for field in fields(Figures))
@@ -359,7 +357,7 @@ class FiguresReader:
         self._figures = Figures()
 
     def read(self) -> Figures:
-        """What was written last. Never waits."""
+        """The last figures. Never waits."""
         numbers = self._mailbox.read()
         if numbers is not None:
             self._figures = _figures_of(numbers)
@@ -371,10 +369,10 @@ class FiguresReader:
 
 class Rings:
     """Recent samples of up to 64 strands, which the sound process writes and the player reads; and views of up to 8
-    strands of pictures, the other way. Nothing protects them: whoever reads samples stays behind the block that is
-    being written, and a view may show parts of two frames.
+    strands of pictures, the other way. They are not protected: a reader may only read samples before the block that
+    is being written, and a view may show parts of two frames.
 
-    Sample n of the performance (as `Figures.sample` counts) stands at n modulo `RING`.
+    Sample n of the performance (as `Figures.sample` counts) is at n modulo `RING`.
     """
 
     SIZE = 4 * (MOST_RINGS * RING + MOST_VIEWS * math.prod(VIEW) * 4)

@@ -1,4 +1,4 @@
-"""Programs of sound on their way to the sound process, and what takes them there."""
+"""The messages that bring programs to the sound process, and the renderer that plays them there."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from weft.runtime.sound.messages import ProgramFailure, SoundEvent, SoundSetup
 from weft.runtime.sound.mixer import Mixer, ScheduledProgram
 from weft.runtime.sound.shared import Controls, Rings
 
-# Seconds in which the program before comes back when one fails: it is as sudden as that one's end.
+# Seconds in which the previous program fades in again when one fails.
 _BACK = 0.005
 
 
 @dataclass(frozen=True)
 class Play:
-    """A program to play, of which only that is sent which streams. `setup` says what runs it; `at` is the moment of the
-    performance from which on it plays, None for at once; `rows` says which rings its strands go to, `views` where the
-    pictures are that it sees; `given` has what comes from outside as it is now. One that is `held` is only made ready:
-    another `Play` of its number has it play."""
+    """The streaming part of a program to play. `setup` says what runs it; `at` is the time of the performance at which
+    it starts, None: at once; `rows` are the rings of its strands, `views` the places of the pictures that it samples;
+    `given` are the current inputs. One that is `held` is only prepared: another `Play` with its number starts it."""
 
     number: int
     setup: Setup
@@ -46,14 +45,14 @@ class Better:
 
 @dataclass(frozen=True)
 class _Numbered:
-    """A program that is ready, with its number."""
+    """A program that is ready, and its number."""
 
     number: int
     entry: ScheduledProgram
 
 
 class Player:
-    """The renderer of the sound process; see `renderer.Renderer`. A program that fails gives way to the one before."""
+    """The `Renderer` of the sound process. It goes back from a program that fails to the previous one."""
 
     def __init__(self, setup: SoundSetup, controls: Controls, rings: Rings) -> None:
         self._setup = setup
@@ -61,18 +60,18 @@ class Player:
         self._rings = rings
         self._controls = controls
         self._first: Mapping[str, float] = {}
-        """What counts as long as the controls do not know a name."""
+        """The values of names that the controls do not have yet."""
         self._mixer = self._empty()
         self._held: _Numbered | None = None
-        # The thread that takes messages puts in, the one that renders takes out, one for each block.
+        # The thread that takes messages appends; the one that renders pops, one in each block.
         self._coming: deque[_Numbered] = deque()
         self._next: _Numbered | None = None
-        """What the mixer has, and enters at its moment."""
+        """The program that waits in the mixer for its moment."""
         self._playing: _Numbered | None = None
         self._before: _Numbered | None = None
-        self._loops_told: set[str] = set()
-        self._has_gone_back = False
-        """Whether the mixer has one to take that plays again, so that another one has to wait for a block."""
+        self._reported_loops: set[str] = set()
+        self._went_back = False
+        """Whether the mixer is about to take a program that plays again, so that the next one waits for a block."""
 
     def render(self, out: npt.NDArray[np.float32], seconds: float) -> None:
         """See `Renderer.render`. Raises ProgramFailure."""
@@ -102,8 +101,8 @@ class Player:
     def news(self) -> list[SoundEvent]:
         """See `Renderer.news`."""
         changes = self._loader.assignment.changes() if self._loader is not None else []
-        stopped = [kernel for kernel in tuple(self._mixer.loops_stopped) if kernel not in self._loops_told]
-        self._loops_told.update(stopped)
+        stopped = [kernel for kernel in tuple(self._mixer.loops_stopped) if kernel not in self._reported_loops]
+        self._reported_loops.update(stopped)
         playing = self._playing.number if self._playing is not None else 0
         return [SoundEvent("loop", "", kernel, playing) for kernel in stopped] + [
             SoundEvent("moved", change.context, change.reason, origin=change.origin) if change.subgraph is None
@@ -118,7 +117,7 @@ class Player:
             ready = replace(ready, entry=replace(ready.entry, fade=play.fade, at=play.at))
         else:
             ready = self._ready(play)
-            self._loops_told.clear()
+            self._reported_loops.clear()
             self._mixer.loops_stopped.clear()
         if play.held:
             self._held = ready
@@ -135,25 +134,25 @@ class Player:
         return _Numbered(play.number, entry)
 
     def _take_turns(self, end: float) -> None:
-        """Hands the next program to the mixer, and knows which plays at the `end` of a block (seconds)."""
-        if self._coming and not self._has_gone_back:
+        """Hands the next program to the mixer, and updates which one plays at the `end` of a block (seconds)."""
+        if self._coming and not self._went_back:
             self._next = self._coming.popleft()
             self._mixer.enter(self._next.entry)
-        self._has_gone_back = False
+        self._went_back = False
         if self._next is not None and (self._next.entry.at is None or self._next.entry.at < end):
             self._before, self._playing, self._next = self._playing, self._next, None
 
     def _go_back(self) -> None:
-        """The program before plays again. Where there is none, the one that failed is tried again with every block."""
+        """Plays the previous program again. If there is none, the failed one is tried again in every block."""
         if self._before is None:
             return
-        # In the mixer that failed, the program that did so would be heard as long as it fades.
+        # The old mixer would still run the failed program while it fades out.
         self._mixer = self._empty()
         self._mixer.enter(replace(self._before.entry, fade=_BACK, at=None))
         if self._next is not None:
             self._coming.appendleft(self._next)
         self._playing, self._before, self._next = self._before, None, None
-        self._has_gone_back = True
+        self._went_back = True
 
     def _empty(self) -> Mixer:
         return Mixer(self._setup.rate, self._setup.channels, self._given, self._rings.samples)
