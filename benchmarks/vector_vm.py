@@ -31,7 +31,7 @@ from weft.ops.noise import LACUNARITY_Z, OCTAVE_PLANES, OCTAVE_SHIFT
 from weft.runtime.build import build
 
 F = np.float32
-Reals: TypeAlias = npt.NDArray[np.float32]
+Floats: TypeAlias = npt.NDArray[np.float32]
 Bits: TypeAlias = npt.NDArray[np.uint32]
 Picture: TypeAlias = npt.NDArray[np.uint8]
 
@@ -68,7 +68,7 @@ class Hand:
         self.pool.run(work, threads)
 
 
-def level(out: Picture, channel: int, value: Reals, free: Reals) -> None:
+def level(out: Picture, channel: int, value: Floats, free: Floats) -> None:
     """Packs one channel, the usual way."""
     np.multiply(value, F(255), out=free)
     np.add(free, F(0.5), out=free)
@@ -131,7 +131,7 @@ def plasma_by_hand(width: int, height: int) -> Draw:
     return draw
 
 
-def _parts(coordinate: Any, axis: noise.Axis) -> tuple[list[Bits], Reals]:
+def _parts(coordinate: Any, axis: noise.Axis) -> tuple[list[Bits], Floats]:
     """What a coordinate contributes to the hash of the lattice points around it, and how they are blended."""
     below = np.floor(coordinate)
     whole = below.astype(np.int32).view(np.uint32)
@@ -182,7 +182,7 @@ def clouds_by_hand(width: int, height: int) -> Draw:
     return draw
 
 
-def corner(bits: Bits, x_part: Bits, y_part: Bits, out: Reals) -> None:
+def corner(bits: Bits, x_part: Bits, y_part: Bits, out: Floats) -> None:
     """The random number of a lattice point, in units of 2⁻²⁴."""
     np.bitwise_xor(x_part, y_part, out=bits)
     np.multiply(bits, np.uint32(0x87EB_F2B7), out=bits)
@@ -194,7 +194,7 @@ def corner(bits: Bits, x_part: Bits, y_part: Bits, out: Reals) -> None:
     np.copyto(out, bits.view(np.int32), casting="unsafe")
 
 
-def blend(a: Reals, b: Reals, t: Reals) -> None:
+def blend(a: Floats, b: Floats, t: Floats) -> None:
     """Moves a towards b."""
     np.subtract(b, a, out=b)
     np.multiply(b, t, out=b)

@@ -29,7 +29,7 @@ from tests.support.parity.shrink import report, shrunk
 from tests.support.stack import kernel_of
 from tests.support.tolerances import BEYOND_SHARE, OFF_SHARE
 from weft.backends.executor import NOTHING, Executable, Executor
-from weft.backends.launch import Launch, Reals
+from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.series import SeriesExecutable
@@ -248,7 +248,7 @@ class Flawed(VectorExecutor):
         self,
         kernel: Callable[[Kernel], Kernel] = lambda kernel: kernel,
         launch: Callable[[Launch], Launch] = lambda launch: launch,
-        planes: Callable[[Reals], Reals] = lambda planes: planes,
+        planes: Callable[[Floats], Floats] = lambda planes: planes,
         pixels: Callable[[npt.NDArray[np.uint8]], None] = lambda pixels: None,
     ) -> None:
         super().__init__()
@@ -265,13 +265,13 @@ class FlawedExecutable:
         self,
         sound: Executable,
         launch: Callable[[Launch], Launch],
-        planes: Callable[[Reals], Reals],
+        planes: Callable[[Floats], Floats],
         pixels: Callable[[npt.NDArray[np.uint8]], None],
     ) -> None:
         self.kernel = sound.kernel
         self._sound, self._launch, self._planes, self._pixels = sound, launch, planes, pixels
 
-    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+    def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         return self._planes(self._sound.planes(memory, self._launch(launch)))
 
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
@@ -311,7 +311,7 @@ def clear(pixels: npt.NDArray[np.uint8]) -> None:
     pixels[..., 3] = 254
 
 
-def repeat_the_tail(planes: Reals) -> Reals:
+def repeat_the_tail(planes: Floats) -> Floats:
     planes[..., 32:] = planes[..., 27:32]
     return planes
 

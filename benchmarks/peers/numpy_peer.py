@@ -19,7 +19,7 @@ from benchmarks.peers.figures import (
 from benchmarks.peers.peer import Picture, Prepared, blank
 
 F, U = np.float32, np.uint32
-Reals: TypeAlias = npt.NDArray[np.float32]
+Floats: TypeAlias = npt.NDArray[np.float32]
 Bits: TypeAlias = npt.NDArray[np.uint32]
 
 # Draws some rows of a frame.
@@ -32,18 +32,18 @@ TILE = 64 * 1024
 class Grid:
     """Where the pixels are, and how they are shared: x [1, width] and y [height, 1], 0…1."""
 
-    x: Reals
-    y: Reals
+    x: Floats
+    y: Floats
     out: Picture
     rows: int
-    free: list[list[Reals]] = field(default_factory=list)
+    free: list[list[Floats]] = field(default_factory=list)
     """Sets of buffers for one tile that no thread uses at the moment."""
 
     @property
     def tiles(self) -> list[slice]:
         return [slice(at, at + self.rows) for at in range(0, len(self.out), self.rows)]
 
-    def buffers(self, count: int) -> list[Reals]:
+    def buffers(self, count: int) -> list[Floats]:
         try:
             return self.free.pop()
         except IndexError:
@@ -130,13 +130,13 @@ def clouds(grid: Grid) -> Callable[[float], Band]:
     return frame
 
 
-def level(wave: Reals, out: Picture, channel: int) -> None:
+def level(wave: Floats, out: Picture, channel: int) -> None:
     """Packs a sine: it stays in its range, so there is nothing to clamp."""
     np.add(np.multiply(wave, F(127.5), out=wave), F(128), out=wave)
     np.copyto(out[..., channel], wave, casting="unsafe")
 
 
-def cell(at: Reals, axis: str) -> tuple[Bits, Bits, Reals]:
+def cell(at: Floats, axis: str) -> tuple[Bits, Bits, Floats]:
     """Along one axis: the parts of the hash of the lattice points below and above, and how much of that above is
     blended in."""
     below = np.floor(at)
@@ -146,7 +146,7 @@ def cell(at: Reals, axis: str) -> tuple[Bits, Bits, Reals]:
     return low ^ (low >> U(FIRST_SHIFT)), high ^ (high >> U(FIRST_SHIFT)), rest * rest * (F(3) - F(2) * rest)
 
 
-def lattice(grid: Grid) -> list[list[tuple[Bits, Bits, Reals]]]:
+def lattice(grid: Grid) -> list[list[tuple[Bits, Bits, Floats]]]:
     """For each octave the cells along x and y."""
     return [
         [cell(line * F(octave.scale) + F(octave.shift), name) for name, line in (("x", grid.x), ("y", grid.y))]
@@ -154,7 +154,7 @@ def lattice(grid: Grid) -> list[list[tuple[Bits, Bits, Reals]]]:
     ]
 
 
-def corner(x_part: Bits, others: Bits, out: Reals, free: Reals) -> None:
+def corner(x_part: Bits, others: Bits, out: Floats, free: Floats) -> None:
     """The random number of a lattice point, in units of 2⁻²⁴."""
     bits, mixed = free.view(U), out.view(U)
     np.multiply(np.bitwise_xor(x_part, others, out=bits), U(FIRST_MULTIPLIER), out=bits)
@@ -163,7 +163,7 @@ def corner(x_part: Bits, others: Bits, out: Reals, free: Reals) -> None:
     np.copyto(out, bits.view(np.int32), casting="unsafe")
 
 
-def blend(a: Reals, b: Reals, t: Reals | np.float32) -> None:
+def blend(a: Floats, b: Floats, t: Floats | np.float32) -> None:
     """Moves a towards b, and leaves b in use."""
     np.multiply(np.subtract(b, a, out=b), t, out=b)
     np.add(a, b, out=a)

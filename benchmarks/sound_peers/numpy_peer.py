@@ -14,10 +14,10 @@ from benchmarks.beside.tools import versions
 from benchmarks.sound_peers.peer import BLOCK, RATE, Prepared, room
 from benchmarks.sound_peers.reference import TOLERANCE
 
-Reals: TypeAlias = npt.NDArray[Any]
+Floats: TypeAlias = npt.NDArray[Any]
 
 # Computes the samples at some times.
-Block: TypeAlias = Callable[[Reals], Reals]
+Block: TypeAlias = Callable[[Floats], Floats]
 
 
 def partials() -> Block:
@@ -27,12 +27,12 @@ def partials() -> Block:
     mix = np.hstack([(1 - pan) * gain, pan * gain]).T.copy()
     a, b = np.empty((2, 64, BLOCK))
 
-    def block(t: Reals) -> Reals:
+    def block(t: Floats) -> Floats:
         tone, level = a[:, : t.size], b[:, : t.size]
         np.sin(np.multiply(tones, t, out=tone), out=tone)
         np.sin(np.add(np.multiply(levels, t, out=level), i, out=level), out=level)
         np.add(np.multiply(level, 0.5, out=level), 0.5, out=level)
-        mixed: Reals = mix @ np.multiply(tone, level, out=tone)
+        mixed: Floats = mix @ np.multiply(tone, level, out=tone)
         return mixed
 
     return block
@@ -44,10 +44,10 @@ def bent() -> Block:
     left_over = 0.9 ** (np.arange(BLOCK) + 1)
     before = 0.0
 
-    def block(t: Reals) -> Reals:
+    def block(t: Floats) -> Floats:
         nonlocal before
         tone = np.sin(t * (2 * np.pi * 220) + 3 * np.sin(t * (2 * np.pi * 110)))
-        soft: Reals = filtered[: t.size, : t.size] @ tone + left_over[: t.size] * before
+        soft: Floats = filtered[: t.size, : t.size] @ tone + left_over[: t.size] * before
         before = soft[-1]
         return soft
 
@@ -58,9 +58,9 @@ def sines() -> Block:
     speeds = 2 * np.pi * 100 * 1.01 ** np.arange(200)[:, None]
     a = np.empty((200, BLOCK))
 
-    def block(t: Reals) -> Reals:
+    def block(t: Floats) -> Floats:
         each = a[:, : t.size]
-        total: Reals = np.sin(np.multiply(speeds, t, out=each), out=each).sum(axis=0)
+        total: Floats = np.sin(np.multiply(speeds, t, out=each), out=each).sum(axis=0)
         return total / 200
 
     return block

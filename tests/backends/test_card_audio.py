@@ -24,7 +24,7 @@ from weft.backends.card_sound import CardAudio
 from weft.backends.cpu import CpuAudio, CpuCode
 from weft.backends.executor import NOTHING
 from weft.backends.gl.backend import GlAudio
-from weft.backends.launch import Launch, Reals
+from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory
 from weft.backends.metal.backend import MetalAudio
 from weft.backends.shaders import SoundCode
@@ -48,7 +48,7 @@ WHOLE, BLOCKS = ContextTable(), ContextTable([VISUAL, AUDIO.by_blocks(), COMPUTE
 # Blocks of a usual size, and cuts of them, as where programs enter.
 CUTS = (512, 512, 100, 1, 411, 7, 700, 2500, 512)
 
-Given = Callable[[int, int], Mapping[str, Reals]]
+Given = Callable[[int, int], Mapping[str, Floats]]
 """What comes from outside, for so many samples from one on."""
 
 CARDS: tuple[type[CardAudio], ...] = (GlAudio, MetalAudio)
@@ -74,19 +74,19 @@ def unit_of(text: str, contexts: ContextTable = BLOCKS) -> Unit:
     return unit
 
 
-def nothing(first: int, samples: int) -> Mapping[str, Reals]:
+def nothing(first: int, samples: int) -> Mapping[str, Floats]:
     return {}
 
 
-def still(first: int, samples: int) -> Mapping[str, Reals]:
+def still(first: int, samples: int) -> Mapping[str, Floats]:
     return {"mouse@x": np.full(samples, 0.3)}
 
 
-def moving(first: int, samples: int) -> Mapping[str, Reals]:
+def moving(first: int, samples: int) -> Mapping[str, Floats]:
     return {"mouse@x": 0.6 + 0.1 * np.sin(np.arange(first, first + samples) * 1e-3)}
 
 
-def stepping(first: int, samples: int) -> Mapping[str, Reals]:
+def stepping(first: int, samples: int) -> Mapping[str, Floats]:
     """It stays as it is for thousands of samples, and then is another one."""
     return {"mouse@x": np.floor(np.arange(first, first + samples) / 3000) / 8}
 
@@ -167,7 +167,7 @@ def test_what_depends_on_the_channel_is_computed_for_each(card: type[CardAudio],
 
 
 def test_what_is_given_to_each_channel_by_itself_is_heard_there(card: type[CardAudio]) -> None:
-    def apart(first: int, samples: int) -> Mapping[str, Reals]:
+    def apart(first: int, samples: int) -> Mapping[str, Floats]:
         return {"mouse@x": np.stack([np.full(samples, 0.25), np.linspace(0, 1, samples)])}
 
     heard = Player(card(), unit_of("audio(mouse@x)"), given=apart).play(64)
@@ -308,7 +308,7 @@ class OnCard:
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> OnCard:
         return self
 
-    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+    def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         return self._player.compiled.run(self._player.compiled.memory, launch)
 
 

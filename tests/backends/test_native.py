@@ -208,7 +208,7 @@ def test_all_loops_of_a_nest_share_their_steps_lane_by_lane():
         np.zeros(12, np.float64), np.zeros(12, np.uint32), np.zeros(24, np.float32)[::2], np.zeros(11, np.float32),
         np.zeros(13, np.float32), np.zeros(49, np.uint8)[1:].view(np.float32),
     ],
-    ids=["doubles", "bits", "gaps", "short", "long", "not aligned"],
+    ids=["doubles", "u32", "gaps", "short", "long", "not aligned"],
 )  # fmt: skip
 def test_no_other_array_gets_through(array):
     block = ArgumentBlock(tuple(Word))
@@ -272,15 +272,15 @@ def test_better_code_is_taken_into_use_under_running_launches():
     expected, worst, failures = out.copy(), 0, []
     done = threading.Event()
 
-    def exchange():
+    def upgrade():
         try:
             for count in range(40):
-                executable.exchange(codes[2 - count % 2])
+                executable.upgrade(codes[2 - count % 2])
         except Exception as failure:
             failures.append(failure)
         done.set()
 
-    thread = threading.Thread(target=exchange)
+    thread = threading.Thread(target=upgrade)
     thread.start()
     while not done.is_set():
         executable.rgba8(memory, launch_of(shape, threads=2), out)

@@ -282,7 +282,7 @@ def test_better_code_goes_on_where_the_other_was():
     found = []
     for step in range(4):
         if step == 2:
-            executable.exchange(executor.translate(made, False, 2))
+            executable.upgrade(executor.translate(made, False, 2))
         assert executable.tier == (1 if step < 2 else 2)
         found.append(executable.planes(memory, launch(made, step * 300, 300))[:, 0])
     assert SERIES.agreement(np.concatenate(found, axis=1), expected).all()

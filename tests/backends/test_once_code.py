@@ -54,7 +54,7 @@ def both(kernel: Kernel) -> tuple[Once, Once, PrologueCode]:
     code = prologue.prologue_code(kernel)
     assert code is not None
     plain, fast = Once(kernel), Once(kernel)
-    fast.exchange(pickle.loads(pickle.dumps(code)))
+    fast.upgrade(pickle.loads(pickle.dumps(code)))
     return plain, fast, code
 
 
@@ -140,7 +140,7 @@ def test_a_picture_on_a_card_is_the_same_when_its_code_has_come(graphics: Graphi
         if number == 3:
             (unit,) = loaded.improvable
             assert loaded.tier == 1
-            loaded.exchange(loader.improve([unit]))
+            loaded.upgrade(loader.improve([unit]))
             assert loaded.tier == 2
         env = Env(*SHAPE[::-1], tick=number, abstime=number / 60, dt=1 / 60)
         pictures.append([as_array(each.runner.run(env)[0].values) for each in (loaded, still)])

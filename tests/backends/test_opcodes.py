@@ -55,7 +55,7 @@ CASES = {
     ),
     "STORE_LOCAL": case(
         [("PUSH", 3.0), ("PUSH", 0.0), ("EQ",), ("STORE_LOCAL", 0), ("LOAD_LOCAL", 0), ("NOT",), ("LOAD_LOCAL", 0)],
-        1, 0, locals=(local(Rate.ELEMENT, "truth"),),
+        1, 0, locals=(local(Rate.ELEMENT, "bool"),),
     ),
     "DROP": case(
         [("PUSH", 1.0), ("PUSH", 3.0), ("PUSH", 0.0), ("PUSH", 1.0), ("LOOP", LOOP), ("LOAD_CARRIED", LoopValue(0, 1)),

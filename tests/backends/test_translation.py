@@ -109,11 +109,11 @@ def test_a_patch_that_was_translated_elsewhere(path, elsewhere):
 
 # Code that leaves a value of each type, of what varies by column and row.
 OPERANDS: Mapping[ValueType, list[tuple[Any, ...]]] = {
-    "real": [("LOAD_COORD", "x"), ("LOAD_COORD", "y"), ("SUB",)],
-    "truth": [("LOAD_COORD", "y"), ("LOAD_COORD", "x"), ("LT",)],
-    "bits": [("LOAD_COORD", "x"), ("PUSH", 20.0), ("MUL",), ("CALL", "bits_of")],
+    "float": [("LOAD_COORD", "x"), ("LOAD_COORD", "y"), ("SUB",)],
+    "bool": [("LOAD_COORD", "y"), ("LOAD_COORD", "x"), ("LT",)],
+    "u32": [("LOAD_COORD", "x"), ("PUSH", 20.0), ("MUL",), ("CALL", "bits_of")],
 }
-TO_REAL: Mapping[ValueType, list[tuple[Any, ...]]] = {"real": [], "truth": [], "bits": [("CALL", "bits_top")]}
+TO_REAL: Mapping[ValueType, list[tuple[Any, ...]]] = {"float": [], "bool": [], "u32": [("CALL", "bits_top")]}
 
 
 @pytest.mark.parametrize("row", COMPUTED, ids=lambda row: row.name)

@@ -123,15 +123,15 @@ def test_registers_are_used_again():
     chain = x * y
     for _ in range(100):
         chain = e("sin", chain * 2 + x) - y
-    assert program(lowered(chain)).registers == {("real", Extent.ALL): 1}
+    assert program(lowered(chain)).registers == {("float", Extent.ALL): 1}
     both = e("sin", x * y) * e("cos", x + y)
-    assert program(lowered(both)).registers == {("real", Extent.ALL): 2}
+    assert program(lowered(both)).registers == {("float", Extent.ALL): 2}
 
 
 def test_each_step_is_no_wider_than_it_must_be():
     e = Exprs()
     made = compiled(lowered(e("sin", e.coord("x")) * e("cos", e.coord("y"))), optimise=False)
-    assert sorted(translate(made, Rate.ELEMENT).registers) == [("real", extent) for extent in (1, 2, 3)]
+    assert sorted(translate(made, Rate.ELEMENT).registers) == [("float", extent) for extent in (1, 2, 3)]
 
 
 def program(ir):

@@ -201,7 +201,7 @@ NUMBERS = (
     0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1 - 2**-53, -1e-300, 5e-324, 2.5, -7.0, 1e17, -1e17 - 16, 4503599627370497.5,
     1.7e308, -1.7e308, math.inf, -math.inf, math.nan,
 )  # fmt: skip
-VALUES = {"real": NUMBERS, "truth": (True, False), "bits": (0, 1, 12, 31, 0x9E37_79B9, 0xFFFF_FFFF)}
+VALUES = {"float": NUMBERS, "bool": (True, False), "u32": (0, 1, 12, 31, 0x9E37_79B9, 0xFFFF_FFFF)}
 
 
 @pytest.mark.parametrize("constants", [False, True], ids=["rows", "constants"])
@@ -213,7 +213,7 @@ def test_what_is_written_out_means_what_the_row_means(name, constants):
     if name == "bits_shr":
         operands = [(a, n) for a, n in operands if n < 32]
     if constants:
-        operands = [args for args in operands if "truth" not in kinds]
+        operands = [args for args in operands if "bool" not in kinds]
         found = [computed(row, [constant(arg, kind) for arg, kind in zip(args, kinds, strict=True)])[0]
                  for args in operands]  # fmt: skip
     else:
@@ -225,7 +225,7 @@ def test_what_is_written_out_means_what_the_row_means(name, constants):
 
 
 def constant(value, kind):
-    return Node("bits" if kind == "bits" else "const", (), kind, value)
+    return Node("u32" if kind == "u32" else "const", (), kind, value)
 
 
 def computed(row, operands, rows=()):
@@ -238,7 +238,7 @@ def computed(row, operands, rows=()):
 
 def test_loops_are_not_written():
     with pytest.raises(OneByOneError):
-        write_recurrence(kernel([("RETURN",)]), [node := Node("loop", (), "real")], {}, [node])
+        write_recurrence(kernel([("RETURN",)]), [node := Node("loop", (), "float")], {}, [node])
 
 
 def test_a_function_finds_nothing_but_what_it_needs():

@@ -92,7 +92,7 @@ def test_common_parts_are_computed_once_whatever_uses_them(e):
 def test_bits_have_locals_of_their_type(e):
     column = e("bits_of", e("floor", e.coord("x") * 8))
     kernel = compiled(lowered(e("bits_top", e("bits_xor", column, e("bits_of", e.coord("y"))))))
-    assert sorted((local.rate.title, local.type) for local in kernel.locals) == [("column", "bits"), ("row", "bits")]
+    assert sorted((local.rate.title, local.type) for local in kernel.locals) == [("column", "u32"), ("row", "u32")]
 
 
 def test_what_a_loop_does_not_change_comes_before_it(e):

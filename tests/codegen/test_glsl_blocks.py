@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.gl import GlExecutor, Graphics, graphics
-from weft.backends.launch import Launch, Reals, Value
+from weft.backends.launch import Floats, Launch, Value
 from weft.backends.memory import StateMemory
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import Kernel
@@ -38,13 +38,13 @@ def kernel_of(text: str, contexts: ContextTable) -> Kernel:
     return made.units[0].kernel
 
 
-def reference(kernel: Kernel, coords: dict[str, Value]) -> Reals:
+def reference(kernel: Kernel, coords: dict[str, Value]) -> Floats:
     uniforms = dict.fromkeys(kernel.uniforms, 0.0)
     launch = Launch((1, SAMPLES), {"channel": 0.0, **coords}, uniforms)
     return ReferenceExecutor().load(kernel).planes(StateMemory((), launch.shape), launch)[:, 0]
 
 
-def heard(text: str) -> Reals:
+def heard(text: str) -> Floats:
     """An hour after the beginning."""
     return reference(kernel_of(text, WHOLE), {"abstime": (HOUR + np.arange(SAMPLES)) / RATE})
 

@@ -185,7 +185,7 @@ def test_the_struct_is_as_long_as_what_a_launch_is_given() -> None:
     declared = re.search(r"struct Frame \{\n(.*?)\};", shader.text, re.DOTALL)
     assert declared is not None
     fields = [re.findall(r"\w+", line)[:2] for line in declared[1].splitlines()]
-    kinds = {"real": "float", "truth": "uint", "bits": "uint", "int": "int"}
+    kinds = {"float": "float", "bool": "uint", "u32": "uint", "int": "int"}
     assert fields == [[kinds[uniform.kind], uniform.name] for uniform in shader.uniforms]
 
 

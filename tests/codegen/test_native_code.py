@@ -27,7 +27,7 @@ def operands(e: Exprs, name: str) -> list[Term]:
     row, x = OPS[name], e.coord("x") * e.coord("y")
     found = []
     for n in range(len(row.params)):
-        kinds = {"real": x * (n + 3.7), "truth": e("lt", x, n + 0.3), "bits": e("bits_of", x * n)}
+        kinds = {"float": x * (n + 3.7), "bool": e("lt", x, n + 0.3), "u32": e("bits_of", x * n)}
         found.append(kinds[row.type_of_operand(n)])
     return found
 
@@ -37,8 +37,8 @@ def everything() -> Lowered:
     e = Exprs()
     x, y = e.coord("x"), e.coord("y")
     values = [e(name, *operands(e, name)) for name, row in OPS.items() if row.expand is None]
-    as_reals = [e("bits_top", v) if OPS[v.value.op].gives == "bits" else v for v in values]
-    values = [e("select", v, 0.25, 0.75) if OPS[v.value.op].gives == "truth" else v for v in as_reals]
+    as_reals = [e("bits_top", v) if OPS[v.value.op].gives == "u32" else v for v in values]
+    values = [e("select", v, 0.25, 0.75) if OPS[v.value.op].gives == "bool" else v for v in as_reals]
     steps = e.loop(0, (1, x * 5), [0], [e.carried(0) + e("sin", e.index(0) * y)])
     same = e.loop(0, (1, e.uniform("n")), [y], [e.carried(0) * x])
     memory = [e.state("v/i", 1 + 2 * x), e.state("v/i", 1, y, x), e.state("v/n", x * 3), e.state("v/i", 2)]

@@ -64,7 +64,7 @@ def test_everything_else_does():
     others = [
         replace(kernel, outputs=kernel.outputs[::-1]),
         replace(kernel, slots=tuple(replace(slot, depth=slot.depth + 1) for slot in kernel.slots)),
-        replace(kernel, locals=tuple(replace(local, type="truth") for local in kernel.locals)),
+        replace(kernel, locals=tuple(replace(local, type="bool") for local in kernel.locals)),
         replace(kernel, sections=kernel.sections[1:]),
         replace(kernel, tick="element"),
     ]

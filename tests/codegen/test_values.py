@@ -47,8 +47,8 @@ def test_what_is_given_is_there_where_it_is_used(e):
     section = element(compiled(lowered(e.coord("x") + e.uniform("time"), e.coord("x") * 0.0), optimise=False))
     (x, time), (same, zero) = (node.args for node in section.nodes)
     assert x is same
-    assert x.attr == Line("coord", "x", Rate.COLUMN, "real")
-    assert time.attr == Scalar("uniform", "time", "real")
+    assert x.attr == Line("coord", "x", Rate.COLUMN, "float")
+    assert time.attr == Scalar("uniform", "time", "float")
     assert (zero.op, zero.attr) == ("const", 0.0)
 
 
@@ -61,7 +61,7 @@ def test_zeros_are_told_apart():
 def test_a_truth_that_stands_for_a_real_is_converted(e):
     less = e("lt", e.coord("x"), e.coord("y"))
     section = element(compiled(lowered(less * 2, e("not", e.coord("x"))), optimise=False))
-    assert ops(section.nodes) == ["lt", "to_real", "mul", "ne", "not"]
+    assert ops(section.nodes) == ["lt", "to_float", "mul", "ne", "not"]
     assert [node.attr for node in section.nodes] == [None, IMPLIED, None, IMPLIED, None]
 
 
@@ -70,7 +70,7 @@ def test_a_section_reads_the_locals_of_rarer_ones(e):
     (sine,) = made.section(Rate.COLUMN).locals.values()
     assert sine.op == "sin"
     (product,) = element(made).nodes
-    assert product.args[0].attr == Line("local", 0, Rate.COLUMN, "real")
+    assert product.args[0].attr == Line("local", 0, Rate.COLUMN, "float")
 
 
 def loop_of(e, bounds=(1, 9)):
@@ -131,7 +131,7 @@ def test_only_what_is_made_of_something_replaced_is_copied(e):
     x, y = e.coord("x"), e.coord("y")
     section = element(compiled(lowered(e("sin", x * y) + e("cos", y)), optimise=False))
     product, sine, cosine, total = section.nodes
-    number = Node("const", (), "real", 3.0)
+    number = Node("const", (), "float", 3.0)
     changed = Rewriter({product.args[0]: number}).section(section)
     assert changed.nodes[0].args == (number, product.args[1])
     assert changed.nodes[1].args == (changed.nodes[0],)
@@ -144,7 +144,7 @@ def test_only_what_is_made_of_something_replaced_is_copied(e):
 def test_loops_are_copied_with_their_bodies(e):
     section = element(compiled(lowered(loop_of(e, (1, e.coord("x")))), optimise=False))
     (x,) = (leaf for leaf in section.leaves() if leaf.op == "line")
-    changed = Rewriter({x: Node("const", (), "real", 5.0)}).section(section)
+    changed = Rewriter({x: Node("const", (), "float", 5.0)}).section(section)
     assert not any(leaf.op == "line" for leaf in changed.leaves())
     verify_values(replace(kernel([("PUSH", 1.0), ("RETURN",)]), sections=(changed,)))
 
@@ -159,8 +159,8 @@ def test_joined_sections_have_values_for_locals(e):
 # --- the verifier -------------------------------------------------------------------------------------------------
 
 
-ONE = Node("const", (), "real", 1.0)
-X = Node("line", (), "real", Line("coord", "x", Rate.COLUMN, "real"))
+ONE = Node("const", (), "float", 1.0)
+X = Node("line", (), "float", Line("coord", "x", Rate.COLUMN, "float"))
 
 
 def section_of(*nodes, rate=Rate.ELEMENT, outputs=None, **fields):
@@ -176,22 +176,22 @@ def fails(words, section, **fields):
 @pytest.mark.parametrize(
     ("words", "node"),
     [
-        ("before it is computed", Node("neg", (Node("neg", (X,), "real"),), "real")),
-        ("is given", Node("neg", (Node("bits", (), "bits", 1),), "real")),
-        ("is given", Node("add", (X,), "real")),
-        ("another type", Node("lt", (X, X), "real")),
-        ("no attribute", Node("neg", (X,), "real", 3)),
-        ("unknown operation", Node("fract", (X,), "real")),
-        ("no uniform", Node("neg", (Node("scalar", (), "real", Scalar("uniform", "t", "real")),), "real")),
-        ("is not there", Node("neg", (Node("line", (), "real", X.attr._replace(key="z")),), "real")),
-        ("is no scalar", Node("neg", (Node("scalar", (), "real", Scalar("coord", "x", "real")),), "real")),
-        ("changes with", Node("neg", (Node("line", (), "real", X.attr._replace(rate=Rate.ROW)),), "real")),
-        ("no local", Node("neg", (Node("line", (), "real", Line("local", 7, Rate.ROW, "real")),), "real")),
-        ("no strand", Node("strand", (X,), "real", StrandRef("a", "b"))),
-        ("no plane of its pictures", Node("picture", (X, X), "real", PicturePlane("q", 1))),
-        ("its attribute", Node("state", (ONE,), "real", "s")),
-        ("no such plane", Node("state", (ONE,), "real", SlotPlane("s", 0))),
-        ("before it is computed", Node("neg", (Node("loop_value", (), "real", LoopValue(0, 0)),), "real")),
+        ("before it is computed", Node("neg", (Node("neg", (X,), "float"),), "float")),
+        ("is given", Node("neg", (Node("u32", (), "u32", 1),), "float")),
+        ("is given", Node("add", (X,), "float")),
+        ("another type", Node("lt", (X, X), "float")),
+        ("no attribute", Node("neg", (X,), "float", 3)),
+        ("unknown operation", Node("fract", (X,), "float")),
+        ("no uniform", Node("neg", (Node("scalar", (), "float", Scalar("uniform", "t", "float")),), "float")),
+        ("is not there", Node("neg", (Node("line", (), "float", X.attr._replace(key="z")),), "float")),
+        ("is no scalar", Node("neg", (Node("scalar", (), "float", Scalar("coord", "x", "float")),), "float")),
+        ("changes with", Node("neg", (Node("line", (), "float", X.attr._replace(rate=Rate.ROW)),), "float")),
+        ("no local", Node("neg", (Node("line", (), "float", Line("local", 7, Rate.ROW, "float")),), "float")),
+        ("no strand", Node("strand", (X,), "float", StrandRef("a", "b"))),
+        ("no plane of its pictures", Node("picture", (X, X), "float", PicturePlane("q", 1))),
+        ("its attribute", Node("state", (ONE,), "float", "s")),
+        ("no such plane", Node("state", (ONE,), "float", SlotPlane("s", 0))),
+        ("before it is computed", Node("neg", (Node("loop_value", (), "float", LoopValue(0, 0)),), "float")),
     ],
 )  # fmt: skip
 def test_values_that_are_wrong(words, node):
@@ -200,7 +200,7 @@ def test_values_that_are_wrong(words, node):
 
 def test_the_outputs_are_counted_and_real():
     fails("2 values as 1 outputs", section_of(outputs=(ONE, ONE)))
-    fails("bits cannot leave", section_of(outputs=(Node("bits", (), "bits", 1),)))
+    fails("bits cannot leave", section_of(outputs=(Node("u32", (), "u32", 1),)))
     fails("0 values as 1 outputs", section_of(outputs=()))
 
 
@@ -219,4 +219,4 @@ def test_what_a_loop_computes_is_not_there_after_it(e):
     section = element(compiled(lowered(loop_of(e)), optimise=False))
     (loop,) = (node for node in section.nodes if node.op == "loop")
     inside = loop.attr.nodes[0]
-    fails("before it is computed", section_of(*section.nodes, Node("neg", (inside,), "real")))
+    fails("before it is computed", section_of(*section.nodes, Node("neg", (inside,), "float")))

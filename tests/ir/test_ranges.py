@@ -35,7 +35,7 @@ def test_what_is_finite():
     e, finite = Exprs(), Finiteness(anywhere=False)
     x, u = e.coord("x"), e.uniform("u")
     sure = [x * u - 3, x / 4, u / e.uniform("height"), e("hypot", x, u), e("select", e("lt", 1 / u, 2), x, u),
-            e("bits_top", e("bits_of", 1 / u)), e("to_real", e("lt", 1 / u, 2))]  # fmt: skip
+            e("bits_top", e("bits_of", 1 / u)), e("to_float", e("lt", 1 / u, 2))]  # fmt: skip
     unsure = [1 / u, x / 0, e("sqrt", x), e("exp", u), e("log", x), e.strand("a@b"), x * math.inf, e("sin", 1 / u)]
     assert all(finite.of(term.value) for term in sure)
     assert not any(finite.of(term.value) for term in unsure)

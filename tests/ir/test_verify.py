@@ -72,7 +72,7 @@ def test_operations(op, count, words):
     [
         ("const", 1, "not a float"),
         ("coord", "time", "not a base coordinate"),
-        ("bits", 1 << 32, "32 bits"),
+        ("u32", 1 << 32, "32 bits"),
         ("uniform", None, "not a str"),
         ("state", SlotPlane("v/p", 0), "operands"),
     ],
@@ -82,9 +82,9 @@ def test_attributes(op, attr, words):
 
 
 def test_bits_are_no_reals():
-    number = node("bits", attr=3, index=0)
+    number = node("u32", attr=3, index=0)
     fails(lowered(node("sin", number)), "is bits, not real")
-    fails(lowered(node("bits_of", node("bits", attr=4, index=1))), "is bits, not real")
+    fails(lowered(node("bits_of", node("u32", attr=4, index=1))), "is bits, not real")
     fails(lowered(node("bits_add", number, node("coord", attr="x", index=2))), "is real, not bits")
     fails(lowered(number), "bits cannot leave")
 

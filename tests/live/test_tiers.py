@@ -75,7 +75,7 @@ def test_a_stage_improves_what_runs() -> None:
         assert loaded.tier == tick + 1
         if tick == 0:
             assert [unit.subgraph.name for unit in loaded.improvable] == ["visual/display"]
-            loaded.exchange(loader.improve(loaded.improvable))
+            loaded.upgrade(loader.improve(loaded.improvable))
             assert loaded.improvable == ()
     apart = np.abs(pictures[0][:, :, :2].astype(int) - pictures[1][:, :, :2])
     assert apart.max() <= LEVELS

@@ -31,7 +31,7 @@ _LIMITS_SINGLE: Mapping[str, float] = {
 }  # fmt: skip
 
 _EXACT = {
-    "or", "and", "not", "eq", "ne", "lt", "gt", "le", "ge", "select", "to_real", "neg", "abs", "sign", "min", "max",
+    "or", "and", "not", "eq", "ne", "lt", "gt", "le", "ge", "select", "to_float", "neg", "abs", "sign", "min", "max",
     "floor", "ceil", "round", "trunc", "fract", "clamp", "saturate", "step", "hash",
 }  # fmt: skip
 
@@ -46,7 +46,7 @@ def types(row: OpSpec) -> list[str]:
 
 
 def is_about_bits(row: OpSpec) -> bool:
-    return "bits" in (*types(row), row.gives)
+    return "u32" in (*types(row), row.gives)
 
 
 def tuples_for(row: OpSpec) -> st.SearchStrategy[tuple[float, ...]]:
@@ -55,7 +55,7 @@ def tuples_for(row: OpSpec) -> st.SearchStrategy[tuple[float, ...]]:
     finite = st.floats(-limit, limit) if limit else st.floats(allow_nan=False, allow_infinity=False)
     real = finite | st.floats(-10, 10) | st.sampled_from([x for x in EDGES if _within(x, limit)])
     strategies: list[st.SearchStrategy[float]] = [
-        real if t == "real" else st.sampled_from((0.0, 1.0)) for t in types(row)
+        real if t == "float" else st.sampled_from((0.0, 1.0)) for t in types(row)
     ]
     if row.name == "pow":
         strategies[1] |= st.integers(-40, 40).map(lambda n: n / 2)
@@ -78,7 +78,7 @@ def table_for(row: OpSpec, real: type[np.floating]) -> list[np.ndarray]:
     if count <= 2:
         mixed = np.vstack([cross, mixed])
     columns = np.vstack([mixed, inner]).T
-    return [c.astype(real) if t == "real" else c > 0 for c, t in zip(columns, types(row), strict=True)]
+    return [c.astype(real) if t == "float" else c > 0 for c, t in zip(columns, types(row), strict=True)]
 
 
 def remainder_operands(real: type[np.floating], count: int = 3000) -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ numbers = st.one_of(st.floats(-1e6, 1e6), st.sampled_from([0.0, -0.0, 1.0, math.
 
 def operand(data: st.DataObject, kind: str) -> tuple[Interval, float]:
     """An interval, and a number within."""
-    if kind == "truth":
+    if kind == "bool":
         return Interval(0, 1), data.draw(st.sampled_from([0.0, 1.0]))
     low, value, high = sorted(data.draw(numbers) for _ in range(3))
     return Interval(low, high), value
@@ -29,7 +29,7 @@ def operand(data: st.DataObject, kind: str) -> tuple[Interval, float]:
 @given(data=st.data())
 def test_results_lie_where_the_table_says(row, data):
     given_in = [operand(data, row.type_of_operand(k)) for k in range(len(row.params))]
-    low, high = row.lies(*(interval for interval, _ in given_in))
+    low, high = row.interval_of(*(interval for interval, _ in given_in))
     value = row.fold(*(value for _, value in given_in))
     # In the range of these numbers, this is more than any of the rows rounds.
     assert math.isnan(value) or low - 1e-9 <= value <= high + 1e-9
@@ -40,7 +40,7 @@ def test_results_lie_where_the_table_says(row, data):
 @given(data=st.data())
 def test_finite_operands_give_finite_results(row, data):
     kinds = [row.type_of_operand(k) for k in range(len(row.params))]
-    values = [data.draw(st.sampled_from([0.0, 1.0]) if kind == "truth" else st.floats(-1e100, 1e100)) for kind in kinds]
+    values = [data.draw(st.sampled_from([0.0, 1.0]) if kind == "bool" else st.floats(-1e100, 1e100)) for kind in kinds]
     assert math.isfinite(row.fold(*values))
 
 
@@ -49,4 +49,4 @@ def test_what_has_no_ends():
     assert product(half, Interval(0, 0)) == Interval(0, 0)
     assert total(half, ANYWHERE) == ANYWHERE
     assert number(math.nan) == ANYWHERE
-    assert OPS["lt"].lies(ANYWHERE, ANYWHERE) == Interval(0, 1)
+    assert OPS["lt"].interval_of(ANYWHERE, ANYWHERE) == Interval(0, 1)

@@ -44,7 +44,7 @@ def single_of(values: np.ndarray) -> np.ndarray:
 def test_native_is_the_fold(row, fused):
     operands = table_for(row, np.float32)
     got = native(row, fused, *operands)
-    assert got.dtype == {"real": np.float32, "truth": np.bool_}[row.gives]
+    assert got.dtype == {"float": np.float32, "bool": np.bool_}[row.gives]
     tolerance = POWER if row.name == "power" else vector_tolerance(row, np.float32)
     assert not list(disagreements(row, operands, got, np.float32, tolerance))[:5]
 

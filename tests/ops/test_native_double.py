@@ -39,7 +39,7 @@ def computed(row: OpSpec, operands: list[np.ndarray], isa, result=()) -> np.ndar
     code = []
     for name, kind in zip(names, types(row), strict=False):
         code.append(("LOAD_COORD", name))
-        code += [("CALL", "bits_of")] if kind == "bits" else []
+        code += [("CALL", "bits_of")] if kind == "u32" else []
     coords = tuple((name, Rate.ELEMENT) for name in names)
     made = kernel([*code, tuple(opcode_of(row)), *result, ("RETURN",)], tick="element", coords=coords, context="audio")
     executable = NativeExecutor(llvm.plainest(isa)).load(made)
@@ -77,7 +77,7 @@ def test_usual_numbers(row, isa):
 def test_hard_numbers(row, isa):
     kinds = types(row)[: len(row.params)]
     operands = [
-        x if kind == "real" else (x != 0).astype(np.float64) for x, kind in zip(crossed(row), kinds, strict=True)
+        x if kind == "float" else (x != 0).astype(np.float64) for x, kind in zip(crossed(row), kinds, strict=True)
     ]
     got = computed(row, operands, isa)
     tolerance = HALF_TURNS if row.name in ("sinpi", "cospi") else DOUBLE

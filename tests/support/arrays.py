@@ -16,7 +16,7 @@ class ArrayBuilder:
 
     def __init__(self, real: type[np.floating[Any]]) -> None:
         self.real = real
-        self._types: dict[ValueType, Any] = {"real": real, "truth": np.bool_, "bits": np.uint32}
+        self._types: dict[ValueType, Any] = {"float": real, "bool": np.bool_, "u32": np.uint32}
 
     def const(self, value: float, /) -> Any:
         return self.real(value)
@@ -46,9 +46,9 @@ class ArrayBuilder:
 
     def _as(self, wanted: ValueType, value: Any) -> Any:
         is_truth = np.asarray(value).dtype == np.bool_
-        if wanted == "real" and is_truth:
-            return self.op("to_real", value)
-        if wanted == "truth" and not is_truth:
+        if wanted == "float" and is_truth:
+            return self.op("to_float", value)
+        if wanted == "bool" and not is_truth:
             return self.op("ne", value, self.const(0))
         return value
 

@@ -13,7 +13,7 @@ from weft.backends.executor import NOTHING, check
 from weft.backends.gl.compiled import DrawPass, planes_of
 from weft.backends.gl.drawing import Canvas, GlMemory, PictureTextures, Points
 from weft.backends.gl.graphics import Graphics, offscreen
-from weft.backends.launch import Launch, Reals
+from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory
 from weft.backends.sampling import channels, check_picture
 from weft.codegen import glsl
@@ -63,7 +63,7 @@ class GlExecutable:
         self._passes: dict[bool, DrawPass] = {}
         self._points: Points | None = None
 
-    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+    def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         check(self.kernel, memory, launch)
         own = self._own(memory)
         if self.kernel.sweep == "points":
@@ -94,7 +94,7 @@ class GlExecutable:
                 self._passes[packed] = DrawPass(self._graphics, self.kernel, shader)
         return self._passes[packed]
 
-    def _asked(self, memory: GlMemory, launch: Launch) -> Reals:
+    def _asked(self, memory: GlMemory, launch: Launch) -> Floats:
         if self._points is None:
             with self._graphics.drawing():
                 self._points = Points(self._graphics, self.kernel, glsl.points(self.kernel))

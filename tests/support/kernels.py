@@ -61,7 +61,7 @@ def instructions(code: Sequence[tuple[Any, ...]]) -> tuple[Instruction, ...]:
     return tuple(Instruction(*entry) for entry in code)
 
 
-def local(rate: Rate = Rate.ELEMENT, kind: Any = "real") -> Allocation:
+def local(rate: Rate = Rate.ELEMENT, kind: Any = "float") -> Allocation:
     return Allocation("t", rate, kind)
 
 

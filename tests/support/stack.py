@@ -13,7 +13,7 @@ from weft.ir.expr import LoopShape
 from weft.ir.rates import Rate
 
 _PLAIN = {
-    "PUSH": "const", "PUSH_BITS": "bits", "LOAD_STATE": "state", "SAMPLE_STATE": "sample", "SAMPLE_PICTURE": "picture",
+    "PUSH": "const", "PUSH_BITS": "u32", "LOAD_STATE": "state", "SAMPLE_STATE": "sample", "SAMPLE_PICTURE": "picture",
 }  # fmt: skip
 _OPERANDS = {"LOAD_STATE": 1, "SAMPLE_STATE": 3, "SAMPLE_PICTURE": 2}
 
@@ -78,7 +78,7 @@ class _Reader:
 
     def _store_state(self, place: Any) -> None:
         (value,) = self._pop(1)
-        self._stores.append(Store(place, self._builder.converted(value, "real")))
+        self._stores.append(Store(place, self._builder.converted(value, "float")))
 
     def _strand(self, call: Any) -> None:
         self._stack.append(self._builder.add("strand", self._pop(call.coordinates), call.ref))
@@ -100,7 +100,7 @@ def _pushed(make: Callable[[_Reader, Any], Node]) -> Callable[[_Reader, Any], No
 
 _OTHERS: dict[str, Callable[[_Reader, Any], None]] = {
     "LOAD_COORD": _pushed(lambda reader, name: reader._builder.coord(name, reader._coords[name])),
-    "LOAD_UNIFORM": _pushed(lambda reader, name: reader._builder.leaf("scalar", Scalar("uniform", name, "real"))),
+    "LOAD_UNIFORM": _pushed(lambda reader, name: reader._builder.leaf("scalar", Scalar("uniform", name, "float"))),
     "LOAD_INDEX": _pushed(lambda reader, level: reader._builder.index(level)),
     "LOAD_CARRIED": _pushed(lambda reader, value: reader._builder.carried(*value)),
     "LOAD_LOCAL": _Reader._load_local,

@@ -20,7 +20,7 @@ def test_a_path_is_found_while_links_and_files_take_each_others_place(tmp_path: 
     path.write_text("x")
     ended = threading.Event()
 
-    def exchange() -> None:
+    def upgrade() -> None:
         other = tmp_path / "other"
         while not ended.is_set():
             other.symlink_to(target)
@@ -28,7 +28,7 @@ def test_a_path_is_found_while_links_and_files_take_each_others_place(tmp_path: 
             other.write_text("x")
             os.replace(other, path)
 
-    thread = threading.Thread(target=exchange)
+    thread = threading.Thread(target=upgrade)
     thread.start()
     try:
         found = {real_path(path) for _ in range(20_000)}

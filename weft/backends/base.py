@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import Refusal
-from weft.backends.launch import SINCE, TIME, Even, Getter, Launch, Picture, Reals, StreamCoords, Value
+from weft.backends.launch import SINCE, TIME, Even, Floats, Getter, Launch, Picture, StreamCoords, Value
 from weft.backends.memory import StateMemory
 from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import ContextSpec, is_smoothed
@@ -138,10 +138,10 @@ class SampleBlock:
     samples: int
     rate: float
     channels: int = 2
-    led: Mapping[str, Reals] = field(default_factory=dict)
+    led: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
-    def times(self) -> Reals:
+    def times(self) -> Floats:
         """The moment of each sample, in seconds. They do not depend on how a stream is cut into blocks."""
         return self.even.times(self.samples)
 
@@ -190,7 +190,7 @@ class Env:
         own = {"width": self.width, "height": self.height, "absframe": self.tick, "dt": self.dt}
         return float(own[name] if name in own else self.inputs.get(name, 0.0))
 
-    def standing(self, kernel: Kernel, samples: int) -> dict[str, Reals]:
+    def standing(self, kernel: Kernel, samples: int) -> dict[str, Floats]:
         """What comes to a kernel from outside, led to it sample by sample, while it stays as it is."""
         return {name: np.full(samples, self.uniform(name)) for name, _ in kernel.coords if is_smoothed(name)}
 
@@ -303,7 +303,7 @@ class DeviceProbe(ABC):
 class KernelCompiler(ABC):
     """From a unit to what the device runs, in tiers: the first is there soon, the next runs faster.
 
-    `compile_subgraph`, `tier` and `exchange` may be called from any thread.
+    `compile_subgraph`, `tier` and `upgrade` may be called from any thread.
     """
 
     def unsuitable(self, unit: Unit) -> str | None:
@@ -314,7 +314,7 @@ class KernelCompiler(ABC):
     def translate(self, unit: Unit, tier: int = 1) -> object:
         """The part of compiling that needs neither device nor memory; can be pickled. `compile_subgraph` finds it as
         `unit.code`; None if there is no such part, or it was not done beforehand. A higher tier takes longer to make,
-        and runs faster: `exchange` takes it; None where there is none."""
+        and runs faster: `upgrade` takes it; None where there is none."""
         return None
 
     def refusal(self, code: object) -> str | None:
@@ -330,7 +330,7 @@ class KernelCompiler(ABC):
         """How much was done for the speed of a subgraph, from 1; None where there is only one way."""
         return None
 
-    def exchange(self, compiled: Compiled, code: object) -> None:
+    def upgrade(self, compiled: Compiled, code: object) -> None:
         """Takes what `translate` gave for a higher tier into use, from the next tick on."""
 
     @abstractmethod
@@ -339,7 +339,7 @@ class KernelCompiler(ABC):
 
     def compile_at_once(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
         """The same as `compile_subgraph`, but as soon as can be, for a performance that waits for it: what is made may
-        be slower, is of tier 0 then, and `exchange` makes up for it."""
+        be slower, is of tier 0 then, and `upgrade` makes up for it."""
         return self.compile_subgraph(unit, env, coordinator)
 
 

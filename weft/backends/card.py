@@ -15,7 +15,7 @@ from weft.backends.base import (
 )
 from weft.backends.cpu import CpuCompute, CpuVisual
 from weft.backends.executor import Stillness
-from weft.backends.launch import Launch, Picture, Reals, Value
+from weft.backends.launch import Floats, Launch, Picture, Value
 from weft.backends.memory import StateMemory
 from weft.backends.prologue import Once, PrologueCode, prologue_code
 from weft.backends.reads import Fetch, at_points, nowhere, tick
@@ -114,7 +114,7 @@ class CardCompiled(ABC):
         """One tick: draws a picture, and advances the state. None if it has no outputs, and only remembers."""
 
     @abstractmethod
-    def planes(self, launch: Launch) -> Reals:
+    def planes(self, launch: Launch) -> Floats:
         """One tick: gives the outputs as they are [outputs, height, width], and advances the state."""
 
     def picture(self, launch: Launch) -> PictureHandle | None:
@@ -173,9 +173,9 @@ class CardBackend(Backend):
     def tier(self, compiled: Compiled) -> int | None:
         return self.own(compiled).once.tier
 
-    def exchange(self, compiled: Compiled, code: object) -> None:
+    def upgrade(self, compiled: Compiled, code: object) -> None:
         if isinstance(code, PrologueCode):
-            self.own(compiled).once.exchange(code)
+            self.own(compiled).once.upgrade(code)
 
     def code(self, unit: Unit) -> ShaderCode:
         """The programs of a unit. Raises UnsuitableError."""

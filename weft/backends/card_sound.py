@@ -13,7 +13,7 @@ import numpy.typing as npt
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, Env, Handle, NoHandle, SampleBlock
 from weft.backends.card import CardBackend
 from weft.backends.cpu import CpuAudio, block_of
-from weft.backends.launch import SINCE, TIME, Launch, Reals, Value
+from weft.backends.launch import SINCE, TIME, Floats, Launch, Value
 from weft.backends.memory import StateMemory
 from weft.backends.reads import tick
 from weft.backends.shaders import SoundCode, sound_problem, sound_translated
@@ -41,13 +41,13 @@ class SampleChunk(ABC):
         self.count = shape[2]
         self.stopped = False
         """Whether a loop met its limit; known as soon as the samples are."""
-        self._samples: Reals | None = None
+        self._samples: Floats | None = None
 
     @property
     def end(self) -> int:
         return self.first + self.count
 
-    def samples(self) -> Reals:
+    def samples(self) -> Floats:
         """The samples [channels, outputs, count], in double precision; waits for them when they are asked for first.
         Raises what the device raises when it is lost."""
         if self._samples is None:
@@ -82,7 +82,7 @@ class CardSound:
     _stretches: tuple[SampleChunk, ...] = ()
     """The one that is being played, and the one behind it, for which the card has been asked."""
 
-    def play(self, block: SampleBlock, launch: Launch) -> Reals:
+    def play(self, block: SampleBlock, launch: Launch) -> Floats:
         """The samples of a block [channels, outputs, samples], with one channel where all sound the same. `launch` has
         all but the coordinates. Raises what the device raises when it is lost."""
         kernel = self.unit.kernel
@@ -97,7 +97,7 @@ class CardSound:
         pieces = list(self._pieces(block, launch, ask.stretch))
         return np.concatenate([np.zeros((channels, len(kernel.outputs), 0)), *pieces], axis=2)
 
-    def _pieces(self, block: SampleBlock, launch: Launch, ask: Callable[[int, int], SampleChunk]) -> Iterator[Reals]:
+    def _pieces(self, block: SampleBlock, launch: Launch, ask: Callable[[int, int], SampleChunk]) -> Iterator[Floats]:
         at, end = block.first, block.first + block.samples
         while at < end:
             self._reach(at, block.samples, ask)
@@ -115,7 +115,7 @@ class CardSound:
         if len(self._stretches) == 1:
             self._stretches += (ask(self._stretches[0].end, max(samples, min(_AHEAD * samples, _MOST_AHEAD))),)
 
-    def _heard(self, stretch: SampleChunk, launch: Launch) -> Reals:
+    def _heard(self, stretch: SampleChunk, launch: Launch) -> Floats:
         samples = stretch.samples()
         if stretch.stopped:
             stretch.stopped = False
@@ -126,7 +126,7 @@ class CardSound:
         self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
     ) -> npt.NDArray[Any]:
         """Samples at coordinates that are given one by one: [outputs, 1, samples]."""
-        found: Reals = self.sounding.begin(0, [launch]).samples()[0][:, np.newaxis]
+        found: Floats = self.sounding.begin(0, [launch]).samples()[0][:, np.newaxis]
         if out is None:
             return found
         np.copyto(out, found)
@@ -174,7 +174,7 @@ class _ChunkPrefetch:
         return self.sound.sounding.begin(first, launches)
 
     def _coords(self, first: int, count: int, channel: int) -> dict[str, Value]:
-        def own(values: Reals) -> Value:
+        def own(values: Floats) -> Value:
             given = values if values.ndim == 1 else values[channel]
             return given if len(given) == count else float(given[0])
 
@@ -188,7 +188,7 @@ def middle(first: int, count: int, rate: float) -> dict[str, Value]:
     return {TIME: (first + at) / rate, SINCE: (np.arange(count) - at) / rate}
 
 
-def _is_steady(values: Reals) -> bool:
+def _is_steady(values: Floats) -> bool:
     return bool(values.size) and bool((values == values.flat[0]).all())
 
 
@@ -240,7 +240,7 @@ class CardAudio(CardBackend):
     def tier(self, compiled: Compiled) -> int | None:
         return None
 
-    def exchange(self, compiled: Compiled, code: object) -> None:
+    def upgrade(self, compiled: Compiled, code: object) -> None:
         """Keeps what was made for the processor, which goes on if the card fails."""
         if isinstance(compiled, CardSound):
             compiled.unit = replace(compiled.unit, code=code)

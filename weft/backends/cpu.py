@@ -86,7 +86,7 @@ class CpuCompiled:
         values: npt.NDArray[Any] = self.points[ref].planes(self.memory, launch)[0, 0]
         return values
 
-    def exchange(self, code: object) -> None:
+    def upgrade(self, code: object) -> None:
         match self.grid, code:
             case _, (NativeCode() | SeriesCode()) if self.stands_in_for is not None:
                 self.grid = self.stands_in_for.load(self.unit.kernel, {self.packed: code})
@@ -94,9 +94,9 @@ class CpuCompiled:
             case _ if self.stands_in_for is not None:
                 self.stands_in_for = None  # there is nothing better
             case NativeExecutable() as grid, NativeCode() as better:
-                grid.exchange(better)
+                grid.upgrade(better)
             case SeriesExecutable() as series, SeriesCode() as better:
-                series.exchange(better)
+                series.upgrade(better)
 
     def dump(self) -> str:
         return disassemble(self.unit.kernel)
@@ -174,9 +174,9 @@ class CpuBackend(Backend):
             return None
         return 0 if compiled.stands_in_for is not None else compiled.grid.tier
 
-    def exchange(self, compiled: Compiled, code: object) -> None:
+    def upgrade(self, compiled: Compiled, code: object) -> None:
         if isinstance(compiled, CpuCompiled) and isinstance(code, CpuCode):
-            compiled.exchange(code.grid)
+            compiled.upgrade(code.grid)
 
     def _loaded(self, unit: Unit) -> tuple[Executable, Mapping[StrandRef, Executable]]:
         """The kernels of a unit, ready to run. Those of the units asked for last are kept: a text that comes back, or

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends import hardware
-from weft.backends.launch import Launch, Reals
+from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory
 from weft.backends.sampling import channels, check_picture, pack
 from weft.codegen.kernel import Kernel
@@ -212,7 +212,7 @@ class Executable(Protocol):
         """How much was done for the speed of its pictures, from 1; None where there is only one way."""
         ...
 
-    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+    def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         """The outputs as an array [outputs, height, width], as they are: neither clamped nor freed of NaN. Then
         advances the state of a grid kernel. Raises ValueError if the launch does not fit the kernel."""
         ...

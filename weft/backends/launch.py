@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from weft.ir.expr import StrandRef
 
-Reals: TypeAlias = npt.NDArray[np.floating[Any]]
+Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 TIME = "abstime"
 """The coordinate that is the time, in seconds; where it is given by blocks, that of the first sample."""
@@ -21,7 +21,7 @@ SINCE = "since"
 """The coordinate that is the time within a block, in seconds, where the time is given by blocks."""
 
 # A coordinate, or anything else that is one number or a number for each of a list.
-Value: TypeAlias = float | Reals
+Value: TypeAlias = float | Floats
 
 # Reads a strand of another subgraph at coordinates: numbers, or arrays that broadcast together, which it may neither
 # keep nor change. Gives a number, or an array of the shape they broadcast to. Called from several threads at once.
@@ -38,7 +38,7 @@ class Even(NamedTuple):
     rate: float
     origin: float = 0.0
 
-    def times(self, count: int) -> Reals:
+    def times(self, count: int) -> Floats:
         """The first so many of them."""
         return self.origin + (self.first + np.arange(count)) / self.rate
 
@@ -64,7 +64,7 @@ class StreamCoords(Mapping[str, Value]):
         return len({TIME, *self._others})
 
     @functools.cached_property
-    def _times(self) -> Reals:
+    def _times(self) -> Floats:
         return self._even.times(self._count)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.launch import Reals
+from weft.backends.launch import Floats
 from weft.backends.sampling import resample
 from weft.codegen.kernel import Kernel
 from weft.ir.expr import StateSlot
@@ -47,17 +47,17 @@ class StateMemory:
         """How many ticks have been finished."""
         self.takeovers = 0
         """How often it took over what another one remembers."""
-        self._rings: dict[str, Reals] = {
+        self._rings: dict[str, Floats] = {
             slot.key: np.zeros(_shape(slot, shape), _dtype(slot, dtype))
             for slot in self.slots.values()
             if self._is_here(slot)
         }
         # A ring that was taken over goes on where it was, not where this memory's own count of ticks would have it.
         self._offsets: dict[str, int] = dict.fromkeys(self.slots, 0)
-        self._ahead: dict[str, tuple[Reals, int]] = {}
+        self._ahead: dict[str, tuple[Floats, int]] = {}
         """What has been copied ahead: the ring it was copied from, and how many ticks had been finished by then."""
 
-    def ring(self, key: str) -> Reals:
+    def ring(self, key: str) -> Floats:
         """All cells of a slot: [depth + 1, planes] or [depth + 1, planes, height, width]."""
         return self._rings[key]
 
@@ -66,9 +66,9 @@ class StateMemory:
         one to what the tick finished last read."""
         return (self.ticks + self._offsets[key] - ticks_ago) % (self.slots[key].depth + 1)
 
-    def planes(self, key: str, ticks_ago: int) -> Reals:
+    def planes(self, key: str, ticks_ago: int) -> Floats:
         """What a slot was so many ticks ago: [planes] or [planes, height, width]."""
-        found: Reals = self.ring(key)[self.cell(key, ticks_ago)]
+        found: Floats = self.ring(key)[self.cell(key, ticks_ago)]
         return found
 
     def read(self) -> StateMemory:
@@ -152,7 +152,7 @@ class StateMemory:
             to, of, count = (to - length) % len(mine), (of - length) % len(its), count - length
 
 
-def in_size(planes: Reals, shape: tuple[int, int]) -> Reals:
+def in_size(planes: Floats, shape: tuple[int, int]) -> Floats:
     """Images [planes, height, width] in the size of this shape (height, width)."""
     return planes if planes.shape[1:] == shape else np.stack([resample(plane, shape) for plane in planes])
 

@@ -71,8 +71,8 @@ class PrologueMachine:
         self._scalars = np.zeros(len(layout.scalars))
         block.set_array(Word.SCALARS, self._scalars, np.float64, len(self._scalars), writes=True)
         placed = [(at, int(scalar.key), scalar.kind) for at, scalar in enumerate(layout.scalars)]
-        self._reals = [(at, number) for at, number, kind in placed if kind == "real"]
-        self._others = [(2 * at, number) for at, number, kind in placed if kind != "real"]
+        self._reals = [(at, number) for at, number, kind in placed if kind == "float"]
+        self._others = [(2 * at, number) for at, number, kind in placed if kind != "float"]
         self._coords = [name for name, rate in kernel.coords if rate <= Rate.FRAME]
         self._given = [field for field in layout.fields if not isinstance(field, Word)]
 
@@ -116,7 +116,7 @@ class PrologueMachine:
 # block for a program.
 
 _ONCE = (Rate.CONSTANT, Rate.FRAME)
-_TYPES = {"real": np.float32, "int": np.int32, "bits": np.uint32, "truth": np.uint32}
+_TYPES = {"float": np.float32, "int": np.int32, "u32": np.uint32, "bool": np.uint32}
 
 # Drivers may ask for a block's size, rounded up to that of four numbers.
 _FOUR = 4
@@ -139,7 +139,7 @@ class Once:
             return 2
         return 1 if is_improvable(self.kernel) else None
 
-    def exchange(self, code: PrologueCode) -> None:
+    def upgrade(self, code: PrologueCode) -> None:
         """Takes machine code into use, from the next launch on. May be called from any thread."""
         self._machine = PrologueMachine(self.kernel, code)
 

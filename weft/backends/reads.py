@@ -110,7 +110,7 @@ class PointReads:
 # line at a time, for machine code to go on with.
 
 # In memory, a truth takes as much as the others.
-_STORED: Mapping[ValueType, npt.DTypeLike] = {"real": np.float32, "truth": np.uint32, "bits": np.uint32}
+_STORED: Mapping[ValueType, npt.DTypeLike] = {"float": np.float32, "bool": np.uint32, "u32": np.uint32}
 
 
 class LineReads:

@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.launch import Reals
+from weft.backends.launch import Floats
 
 # Bilinear sampling, clamped at the edge, with pixel centres at (i + ½) / width: once for single places, once for
 # arrays of them. A coordinate that is NaN reads the first row or column.
 
 
-def sample(plane: Reals, x: float, y: float) -> float:
+def sample(plane: Floats, x: float, y: float) -> float:
     """The value of a plane [height, width] at a place."""
     height, width = plane.shape
     column, across = _locate(x, width)
@@ -40,7 +40,7 @@ def _between(a: float, b: float, t: float) -> float:
 
 # Arrays of one shape that `locate` fills for many coordinates along an axis: where in memory the pixel at or before
 # each lies, where the next one does, how far on towards it the coordinate is (0…1), and one to scribble on.
-Located: TypeAlias = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Reals, Reals]
+Located: TypeAlias = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats, Floats]
 
 
 def locate(coordinate: npt.ArrayLike, size: int, stride: int, offset: npt.ArrayLike, found: Located) -> None:
@@ -64,8 +64,8 @@ def gather(
     pixels: npt.NDArray[Any],
     columns: Located,
     rows: Located,
-    out: Reals,
-    scratch: tuple[npt.NDArray[np.intp], Reals, Reals],
+    out: Floats,
+    scratch: tuple[npt.NDArray[np.intp], Floats, Floats],
 ) -> None:
     """Interpolates between four neighbours each in flat memory. The shapes of `columns` and `rows` broadcast to that of
     `out` and the scratch arrays."""
@@ -85,14 +85,14 @@ def gather(
     np.add(out, below, out=out)
 
 
-def _take(pixels: npt.NDArray[Any], index: npt.NDArray[np.intp], out: Reals) -> None:
+def _take(pixels: npt.NDArray[Any], index: npt.NDArray[np.intp], out: Floats) -> None:
     if pixels.dtype == out.dtype:
         np.take(pixels, index, out=out, mode="clip")  # any other mode would go through a copy
     else:
         np.copyto(out, pixels[index])
 
 
-def resample(plane: Reals, shape: tuple[int, int]) -> Reals:
+def resample(plane: Floats, shape: tuple[int, int]) -> Floats:
     """A plane [height, width] in another size."""
     height, width = shape
     x = (np.arange(width, dtype=plane.dtype)[None, :] + 0.5) / width
@@ -104,7 +104,7 @@ def resample(plane: Reals, shape: tuple[int, int]) -> Reals:
     return out
 
 
-def _located(coordinate: Reals, size: int, stride: int) -> Located:
+def _located(coordinate: Floats, size: int, stride: int) -> Located:
     near, far = (np.empty(coordinate.shape, np.intp) for _ in range(2))
     across, scratch = (np.empty_like(coordinate) for _ in range(2))
     locate(coordinate, size, stride, 0, (near, far, across, scratch))
@@ -137,7 +137,7 @@ def level(value: float) -> int:
     return 0 if math.isnan(value) else math.floor(min(max(value, 0.0), 1.0) * 255 + 0.5)
 
 
-def pack(planes: Reals, out: npt.NDArray[np.uint8]) -> None:
+def pack(planes: Floats, out: npt.NDArray[np.uint8]) -> None:
     """Packs outputs [outputs, height, width] into `out` [height, width, 4]."""
     shown = channels(len(planes))
     levels = np.floor(np.fmin(np.fmax(planes, 0.0), 1.0) * 255 + 0.5).astype(np.uint8)

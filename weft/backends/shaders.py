@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weft.backends.launch import TIME, Launch, Reals, Value
+from weft.backends.launch import TIME, Floats, Launch, Value
 from weft.backends.memory import StateMemory
 from weft.backends.prologue import Once
 from weft.codegen.clike.language import Identifiers
@@ -124,7 +124,7 @@ def _has_coarse_numbers(kernel: Kernel) -> bool:
     """Whether samples are computed from a number that is the same for a block, and is so large at some time of a day
     that single precision takes it for another one."""
     used = {int(given.key) for given in _given(kernel) if given.source == "local"}
-    asked = [at for at in used if kernel.locals[at].rate == Rate.FRAME and kernel.locals[at].type == "real"]
+    asked = [at for at in used if kernel.locals[at].rate == Rate.FRAME and kernel.locals[at].type == "float"]
     if not asked:
         return False
     numbers = np.array([at_moment[asked] for at_moment in _numbers(kernel)])
@@ -133,7 +133,7 @@ def _has_coarse_numbers(kernel: Kernel) -> bool:
         return bool((np.abs(numbers) > _FINE)[:, changes].any())
 
 
-def _numbers(kernel: Kernel) -> Iterator[Reals]:
+def _numbers(kernel: Kernel) -> Iterator[Floats]:
     """All locals of a kernel at each of the moments, as far as they are the same for a block."""
     once = Once(kernel)
     for moment in _MOMENTS:

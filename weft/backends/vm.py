@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import NOTHING, Refusals, check, pack_planes
-from weft.backends.launch import Launch, Reals
+from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory, ticks_back
 from weft.backends.sampling import channels, sample
 from weft.codegen.bytecode import Instruction, StrandCall, assemble, row_of
@@ -180,7 +180,7 @@ class _Loops:
 def _row(row: OpSpec) -> Step:
     """The step that computes a row of the table of operators and builtins."""
     fold, count = row.fold, len(row.params)
-    truths = [at for at in range(count) if row.type_of_operand(at) == "truth"]
+    truths = [at for at in range(count) if row.type_of_operand(at) == "bool"]
 
     def unary(machine: Machine) -> None:
         stack = machine.stack
@@ -408,7 +408,7 @@ class ReferenceExecutable:
         self._coords = {r: [name for name, rate in kernel.coords if rate == r] for r in Rate}
         self._locals = {r: [n for n, local in enumerate(kernel.locals) if local.rate == r] for r in Rate}
 
-    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+    def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         check(self.kernel, memory, launch)
         with np.errstate(all="ignore"):
             machine = self._interpreter.begin(memory, launch)
@@ -422,7 +422,7 @@ class ReferenceExecutable:
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
         pack_planes(self, memory, launch, out)
 
-    def _sweep(self, machine: Machine) -> Reals:
+    def _sweep(self, machine: Machine) -> Floats:
         """Runs the sections over all columns, rows and elements."""
         height, width = machine.launch.shape
         out = np.empty((len(self.kernel.outputs), height, width))

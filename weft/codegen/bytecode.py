@@ -76,14 +76,14 @@ def effect_of_row(row: OpSpec) -> Effect:
     return Effect(tuple(row.type_of_operand(at) for at in range(len(row.params))), (row.gives,))
 
 
-def reals(count: int) -> tuple[ValueType, ...]:
+def floats(count: int) -> tuple[ValueType, ...]:
     """The types of so many reals."""
-    real: ValueType = "real"
+    real: ValueType = "float"
     return (real,) * count
 
 
 def _always(pops: int = 0, pushes: int = 0) -> EffectOf:
-    effect = Effect(reals(pops), reals(pushes))
+    effect = Effect(floats(pops), floats(pushes))
     return lambda operand, local: effect
 
 
@@ -100,20 +100,20 @@ def _store_local(number: int, local: Sequence[Allocation]) -> Effect:
 
 
 def _load_strand(strand: StrandCall, local: Sequence[Allocation]) -> Effect:
-    return Effect(reals(strand.coordinates), reals(1))
+    return Effect(floats(strand.coordinates), floats(1))
 
 
 def _loop(shape: LoopShape, local: Sequence[Allocation]) -> Effect:
-    return Effect(reals(2 + shape.carried))
+    return Effect(floats(2 + shape.carried))
 
 
 def _next(shape: LoopShape, local: Sequence[Allocation]) -> Effect:
-    return Effect(reals(shape.carried), reals(shape.carried))
+    return Effect(floats(shape.carried), floats(shape.carried))
 
 
 _GENERAL = (
     Opcode("PUSH", float, "→ v", _always(0, 1), "pushes a number"),
-    Opcode("PUSH_BITS", int, "→ b", lambda n, local: Effect((), ("bits",)), "pushes an unsigned 32-bit number"),
+    Opcode("PUSH_BITS", int, "→ b", lambda n, local: Effect((), ("u32",)), "pushes an unsigned 32-bit number"),
     Opcode("LOAD_COORD", str, "→ v", _always(0, 1), "pushes a base coordinate of the element: x y abstime channel"),
     Opcode("LOAD_UNIFORM", str, "→ v", _always(0, 1), "pushes a number that is the same in a whole launch"),
     Opcode("LOAD_LOCAL", int, "→ v", _load_local, "pushes a local of this section or a rarer one"),
@@ -220,14 +220,14 @@ class _Computed(NamedTuple):
     node: Node
 
 
-class _Steps(NamedTuple):
+class _BodyTask(NamedTuple):
     """To do: the code of a loop's body."""
 
     body: LoopBody
 
 
 # A value stands for the code that leaves it on the stack.
-_Task: TypeAlias = "Instruction | Node | _Computed | _Steps"
+_Task: TypeAlias = "Instruction | Node | _Computed | _BodyTask"
 
 
 class _SectionAssembler:
@@ -313,7 +313,7 @@ class _SectionAssembler:
 
     def _loop(self, loop: Node) -> list[_Task]:
         body: LoopBody = loop.attr
-        return [*loop.args, Instruction("LOOP", LoopShape(body.level, len(body.carried))), _Steps(body)]
+        return [*loop.args, Instruction("LOOP", LoopShape(body.level, len(body.carried))), _BodyTask(body)]
 
     def _instruction(self, node: Node) -> Instruction:
         found = _OPERATIONS.get(node.op)
@@ -322,7 +322,7 @@ class _SectionAssembler:
         match node.op, node.attr:
             case "const", value:
                 return Instruction("PUSH", value)
-            case "bits", value:
+            case "u32", value:
                 return Instruction("PUSH_BITS", value)
             case ("scalar" | "line"), Scalar(source, key) | Line(source, key):
                 return Instruction(_GIVEN[source], key)

@@ -22,7 +22,7 @@ from weft.ir.verify import MalformedError, type_of
 # Decides where each expression is computed: in which section, and inside or before which loop.
 
 # What is given, and so there wherever it is used.
-LEAVES = frozenset({"const", "bits", "coord", "uniform", "loop_index", "loop_value"})
+LEAVES = frozenset({"const", "u32", "coord", "uniform", "loop_index", "loop_value"})
 
 
 @dataclass(eq=False, slots=True)
@@ -288,13 +288,13 @@ def compile_kernel(lowered: Lowered, spec: ContextSpec, optimise: bool = True, p
     rate = rates(lowered.swept, spec, slots)
     coords = {name: _coordinate_rate(spec, name) for name in _coordinates(rate)}
     program = _KernelBuilder(slots, coords, points=False, namer=Namer(pool))
-    updates: list[_Update] = []
+    updates: list[_SlotUpdate] = []
     for update in lowered.updates:
         by_element = ticks_by_element or slots[update.slot].image
         section = Rate.ELEMENT if by_element else Rate.FRAME
         if rate[update.value] > section:
             raise MalformedError(f"{update.slot} is one number, but its value is a {rate[update.value].title}'s")
-        updates.append(_Update(section, SlotPlane(update.slot, update.plane), update.value))
+        updates.append(_SlotUpdate(section, SlotPlane(update.slot, update.plane), update.value))
     outputs = [output.value for output in lowered.outputs]
     return Kernel(
         name=lowered.name,
@@ -348,7 +348,7 @@ def _coordinates(nodes: Iterable[Expr]) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Update:
+class _SlotUpdate:
     """What becomes a plane of a slot, in the section of a rate."""
 
     rate: Rate
@@ -383,7 +383,7 @@ class _KernelBuilder:
     used_slots: set[str] = field(default_factory=set)
 
     def sections(
-        self, outputs: list[Expr], updates: list[_Update], rate: dict[Expr, Rate], optimise: bool
+        self, outputs: list[Expr], updates: list[_SlotUpdate], rate: dict[Expr, Rate], optimise: bool
     ) -> tuple[Section, ...]:
         """Every section that has something to do."""
         roots = [Root(update.value, update.rate) for update in updates]
@@ -434,10 +434,10 @@ class _SectionWriter:
         """Which values the loops that are being built carry, by their levels."""
         self._notes: dict[Node, Note] = {}
 
-    def section(self, crossing: list[Place], updates: list[_Update], outputs: list[Expr]) -> Section:
+    def section(self, crossing: list[Place], updates: list[_SlotUpdate], outputs: list[Expr]) -> Section:
         """The section that computes all these."""
         self._compute(crossing)
-        stores = [Store(update.slot, self._builder.converted(self._root(update.value), "real")) for update in updates]
+        stores = [Store(update.slot, self._builder.converted(self._root(update.value), "float")) for update in updates]
         self._program.used_slots.update(store.place.slot for store in stores)
         shown = tuple([self._root(value) for value in outputs])
         read = {
@@ -577,7 +577,7 @@ class _SectionWriter:
                 return self._coord(name)
             case "uniform", str(name):
                 self._program.uniforms.add(name)
-                return self._builder.leaf("scalar", Scalar("uniform", name, "real"))
+                return self._builder.leaf("scalar", Scalar("uniform", name, "float"))
         return self._builder.leaf(node.op, node.attr)
 
     def _coord(self, name: str) -> Node:

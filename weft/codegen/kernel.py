@@ -37,7 +37,7 @@ class Allocation:
     @property
     def itemsize(self) -> int:
         """Bytes of one value, with reals in single precision."""
-        return 1 if self.type == "truth" else 4
+        return 1 if self.type == "bool" else 4
 
     def count(self, shape: tuple[int, int]) -> int:
         """How many values it takes for a picture of this shape (height, width)."""

@@ -150,7 +150,7 @@ class Msl(Language):
     def picture(self, parts: ProgramParts, picture: Bound, x: str, y: str) -> str:
         parts.helpers.add("between")
         size = ", ".join(
-            parts.frame.read(PictureWord(picture.key, what), f"{picture.name}_{what}", "bits")
+            parts.frame.read(PictureWord(picture.key, what), f"{picture.name}_{what}", "u32")
             for what in ("width", "height")
         )
         return f"between({picture.name}, {size}, {x}, {y})"
@@ -197,7 +197,7 @@ class Msl(Language):
 
 
 def _extent(parts: ProgramParts, extent: LaunchExtent) -> str:
-    return parts.frame.read(extent, extent.value, "bits")
+    return parts.frame.read(extent, extent.value, "u32")
 
 
 def _factor(layer: str, slot: StateSlot) -> str:

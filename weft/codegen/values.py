@@ -218,7 +218,7 @@ def kind_of(op: str, attr: Any) -> ValueType:
         return SIGNATURES[op][1]
     if op in ("scalar", "line"):
         return attr.kind  # type: ignore[no-any-return]
-    return "bits" if op == "bits" else "real"
+    return "u32" if op == "u32" else "float"
 
 
 # Building.
@@ -258,8 +258,8 @@ class SectionBuilder:
 
     def coord(self, name: str, rate: Rate) -> Node:
         if rate in _ONCE:
-            return self.leaf("scalar", Scalar("coord", name, "real"))
-        return self.leaf("line", Line("coord", name, rate, "real"))
+            return self.leaf("scalar", Scalar("coord", name, "float"))
+        return self.leaf("line", Line("coord", name, rate, "float"))
 
     def local(self, number: int, rate: Rate, kind: ValueType) -> Node:
         """A local of a rarer section."""
@@ -271,21 +271,21 @@ class SectionBuilder:
         """The value as another type."""
         if node.kind == kind:
             return node
-        if kind == "real":
-            made = Node("to_real", (node,), kind, IMPLIED)
+        if kind == "float":
+            made = Node("to_float", (node,), kind, IMPLIED)
         else:
             made = Node("ne", (node, self.leaf("const", 0.0)), kind, IMPLIED)
         self.nodes.append(made)
         return made
 
-    def reals(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
-        return tuple([node if node.kind == "real" else self.converted(node, "real") for node in nodes])
+    def floats(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
+        return tuple([node if node.kind == "float" else self.converted(node, "float") for node in nodes])
 
     def add(self, op: str, args: Sequence[Node], attr: Any = None) -> Node:
         """Appends an operation on operands of any types that stand for those that it takes."""
         signature = SIGNATURES.get(op)
         if signature is None:
-            made = Node(op, self.reals(args), "real", attr)
+            made = Node(op, self.floats(args), "float", attr)
         else:
             wanted, gives = signature
             if tuple(map(_KIND, args)) != wanted:
@@ -298,10 +298,10 @@ class SectionBuilder:
 
     def begin_loop(self, level: int, args: Sequence[Node]) -> None:
         """Begins a loop: `args` are its bounds, and what it carries before the first step."""
-        operands = self.reals(args)
+        operands = self.floats(args)
         for loop in self._loops:
             loop.has_inner = True
-        carried = tuple([Node("loop_value", (), "real", LoopValue(level, k)) for k in range(len(operands) - 2)])
+        carried = tuple([Node("loop_value", (), "float", LoopValue(level, k)) for k in range(len(operands) - 2)])
         self._loops.append(_OpenLoop(level, operands, self.nodes, carried))
         self.nodes = []
 
@@ -309,7 +309,7 @@ class SectionBuilder:
         """The variable of the loop of this level around this place."""
         loop = self._around(level)
         if loop.index is None:
-            loop.index = Node("loop_index", (), "real", level)
+            loop.index = Node("loop_index", (), "float", level)
         return loop.index
 
     def carried(self, level: int, k: int) -> Node:
@@ -318,18 +318,18 @@ class SectionBuilder:
 
     def end_loop(self, following: Sequence[Node]) -> Node:
         """Ends the innermost loop, with what its carried values are in the next step."""
-        operands = self.reals(following)
+        operands = self.floats(following)
         loop = self._loops.pop()
         outermost = not self._loops
         nested = not outermost or loop.has_inner
         body = LoopBody(loop.level, nested, outermost, tuple(self.nodes), operands, loop.carried, loop.index)
         self.nodes = loop.outside
-        made = Node("loop", loop.args, "real", body)
+        made = Node("loop", loop.args, "float", body)
         self.nodes.append(made)
         return made
 
     def result(self, loop: Node, k: int) -> Node:
-        made = Node("loop_out", (loop,), "real", k)
+        made = Node("loop_out", (loop,), "float", k)
         self.nodes.append(made)
         return made
 
@@ -432,7 +432,7 @@ def read_rows(rate: Rate, rows: Rows, notes: Iterable[tuple[int, Note]] = ()) ->
     )
 
 
-LEAVES = frozenset({"const", "bits", "scalar", "line"})
+LEAVES = frozenset({"const", "u32", "scalar", "line"})
 """What is given, and never listed: it is there where it is used."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.codegen.bytecode import OPCODES, Bytecode, Instruction, SectionCode, StrandCall, assemble, reals
+from weft.codegen.bytecode import OPCODES, Bytecode, Instruction, SectionCode, StrandCall, assemble, floats
 from weft.codegen.kernel import Allocation, Kernel
 from weft.codegen.values import IMPLIED, LEAVES, SIGNATURES, Line, LoopBody, Node, Scalar, Section, kind_of
 from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StrandRef
@@ -78,7 +78,7 @@ class _ValueCheck:
             self._require(at_end, "outputs", f"{len(section.outputs)} values as {len(self.kernel.outputs)} outputs")
         for node in section.outputs:
             self._check_use(node, node)
-            self._require(node.kind != "bits", node, "bits cannot leave the program")
+            self._require(node.kind != "u32", node, "bits cannot leave the program")
 
     def _require(self, condition: bool, what: object, message: str) -> None:
         if not condition:
@@ -110,7 +110,7 @@ class _ValueCheck:
     def _check_leaf(self, leaf: Node) -> None:
         visible = VISIBLE[self.section.rate]
         match leaf.op, leaf.attr:
-            case ("const", float()) | ("bits", int()):
+            case ("const", float()) | ("u32", int()):
                 return
             case "scalar", Scalar("uniform", name):
                 self._require(name in self.kernel.uniforms, leaf, f"{name} is no uniform of the kernel")
@@ -138,7 +138,7 @@ class _ValueCheck:
         count, attribute = _STRUCTURE[node.op]
         self._require(isinstance(node.attr, attribute), node, f"its attribute is no {attribute.__name__}")
         self._require(count is None or len(node.args) == count, node, f"takes {count} operands")
-        self._check_kinds(node, [arg.kind for arg in node.args], ["real"] * len(node.args))
+        self._check_kinds(node, [arg.kind for arg in node.args], ["float"] * len(node.args))
         checks: Mapping[str, Callable[[], None]] = {
             "state": lambda: self._check_read(node),
             "sample": lambda: self._check_read(node),
@@ -175,7 +175,7 @@ class _ValueCheck:
         self._check_nodes(body.nodes, body.level)
         for following in body.following:
             self._check_use(node, following)
-            self._check_kinds(node, [following.kind], ["real"])
+            self._check_kinds(node, [following.kind], ["float"])
         # The loop may have had no step: what it computes is not there after it.
         self.defined = outside
 
@@ -199,7 +199,7 @@ class _ValueCheck:
         by_element = self._check_plane(value, place) or self.kernel.tick == "element"
         rate = Rate.ELEMENT if by_element else Rate.FRAME
         self._require(self.section.rate == rate, value, "is stored at the wrong rate")
-        self._check_kinds(value, [value.kind], ["real"])
+        self._check_kinds(value, [value.kind], ["float"])
 
 
 # Checks that a kernel is sound: the stack, the types, the locals, the loops, and that it stores what it should.
@@ -315,7 +315,7 @@ class _CodeCheck:
                 self._require(last and not self.loops, "returns before the end of the element section")
                 count = len(self.kernel.outputs)
                 self._require(len(self.stack) == count, f"returns {len(self.stack)} values as {count} outputs")
-                self._pop(reals(count))
+                self._pop(floats(count))
 
     def _check_operand(self, op: str, operand: object) -> None:
         match op, operand:

@@ -13,8 +13,8 @@ from weft.graph.budget import Budget
 from weft.graph.domain import OWN, PLANE, Environment, Shape, ShapeDomain
 from weft.graph.elaborate import Elaborator
 from weft.graph.nodes import (
-    BundlePart, Edge, Expanded, FromCache, FromParameter, FromSource, GraphNode, Instance, OutputDefinition, Patch,
-    RenderGraph, Sink, SinkStatement, Spread, Strand
+    Broadcast, BundlePart, Edge, Expanded, FromCache, FromParameter, FromSource, GraphNode, Instance, OutputDefinition,
+    Patch, RenderGraph, Sink, SinkStatement, Strand
 )
 from weft.graph.partition import Fact, partition, reachable, tag
 from weft.graph.resolve import Resolver
@@ -95,14 +95,14 @@ def sink_parts(sink: SinkStatement, resolver: Resolver) -> list[SinkPart]:
                     f"for example {sink.spec.example}")  # fmt: skip
     spec = sink.spec
     places = _free_places(sink, args, resolver) if not spec.layouts else _laid_out(sink, args, resolver)
-    return [SinkPart(f"{sink.label}.{name}", value, _scope(sink, name, spread)) for name, value, spread in places]
+    return [SinkPart(f"{sink.label}.{name}", value, _scope(sink, name, broadcast)) for name, value, broadcast in places]
 
 
-def _scope(sink: SinkStatement, name: str, spread: Spread | None) -> Scope:
-    return Scope(f"{sink.label}@{name}", spread=spread)
+def _scope(sink: SinkStatement, name: str, broadcast: Broadcast | None) -> Scope:
+    return Scope(f"{sink.label}@{name}", broadcast=broadcast)
 
 
-_Place = tuple[str, Expression, "Spread | None"]
+_Place = tuple[str, Expression, "Broadcast | None"]
 
 
 def _free_places(sink: SinkStatement, args: list[Argument], resolver: Resolver) -> list[_Place]:
@@ -115,7 +115,7 @@ def _free_places(sink: SinkStatement, args: list[Argument], resolver: Resolver) 
             continue
         names = tuple(n or str(i) for i, n in enumerate(shape.names))
         prefix = f"{arg.label}." if arg.label else ""
-        places += [(prefix + name, arg.value, Spread(names, i)) for i, name in enumerate(names)]
+        places += [(prefix + name, arg.value, Broadcast(names, i)) for i, name in enumerate(names)]
     return places
 
 
@@ -132,7 +132,7 @@ def _laid_out(sink: SinkStatement, args: list[Argument], resolver: Resolver) -> 
                 continue  # the parser has reported it
             if name in filled:
                 raise error("duplicate-argument", f'"{name}" is given twice', arg.span)
-            filled[name] = (name, arg.value, Spread(names, i) if len(names) > 1 else None)
+            filled[name] = (name, arg.value, Broadcast(names, i) if len(names) > 1 else None)
     for layout in sink.spec.layouts:
         if set(layout) == set(filled):
             return [filled[name] for name in layout]
@@ -157,7 +157,7 @@ def _single(sink: SinkStatement, arg: Argument, resolver: Resolver) -> list[_Pla
         what = "this bundle has" if isinstance(arg.value, Bundle) else "this is"
         raise error("wrong-arguments", f"{what} {len(shape)} strands, and {sink.statement.name} takes {_layouts(spec)}",
                     arg.span)  # fmt: skip
-    return [(name, arg.value, Spread(layout, i)) for i, name in enumerate(layout)]
+    return [(name, arg.value, Broadcast(layout, i)) for i, name in enumerate(layout)]
 
 
 def _layout_of(sink: SinkStatement, count: int, args: list[Argument]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from weft.graph import memory
 from weft.graph.budget import Budget
 from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinates, Domain, Environment, SlotRequest
 from weft.graph.memory import Elaborating, run_loop
-from weft.graph.nodes import BundlePart, Expanded, FromCache, FromParameter, FromSource, Patch, Spread
+from weft.graph.nodes import Broadcast, BundlePart, Expanded, FromCache, FromParameter, FromSource, Patch
 from weft.graph.resolve import RESERVED, Resolver, too_many_outputs
 from weft.graph.scope import (
     CacheMember, Closure, Fixed, LoopResult, LoopSite, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped,
@@ -133,13 +133,13 @@ def _constant_place(node: Index, index: float, count: int) -> int:
 
 
 def _element(
-    e: Elaborating[V], node: Index, group: StrandGroup, spreads: Sequence[Spread] | None, place: int, scope: Scope,
+    e: Elaborating[V], node: Index, group: StrandGroup, spreads: Sequence[Broadcast] | None, place: int, scope: Scope,
     at: Coordinates[V],
 ) -> Task[V]:  # fmt: skip
     if spreads is None:
         return e.member(group.members[place], at, node.span)
     # Each place has a state of its own.
-    return e.value(node.base, replace(scope, path=f"{scope.path}[{place}]", spread=spreads[place]), at)
+    return e.value(node.base, replace(scope, path=f"{scope.path}[{place}]", broadcast=spreads[place]), at)
 
 
 # --- names and accesses (`name@output`), as values and as the targets of maps ---
@@ -476,8 +476,8 @@ class Elaborator(Generic[V]):
         output = self.patch.instances[ref.instance].outputs[ref.output]
         scope = self._scopes.get(ref)
         match output.definition:
-            case Expanded(expression, spread):
-                scope = scope or self._scopes.setdefault(ref, Scope(str(ref), spread=spread))
+            case Expanded(expression, broadcast):
+                scope = scope or self._scopes.setdefault(ref, Scope(str(ref), broadcast=broadcast))
                 return self.value(expression, scope, at)
             case BundlePart(expression, index, path):
                 scope = scope or self._scopes.setdefault(ref, Scope(path))

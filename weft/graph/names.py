@@ -9,8 +9,8 @@ from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, did_you_mean, error
 from weft.graph.domain import DEFAULTS, SETTINGS
 from weft.graph.nodes import (
-    BundlePart, Definition, Expanded, FromCache, FromParameter, FromSource, Instance, OutputDefinition, Patch,
-    SinkStatement, Spread
+    Broadcast, BundlePart, Definition, Expanded, FromCache, FromParameter, FromSource, Instance, OutputDefinition,
+    Patch, SinkStatement
 )
 from weft.graph.resolve import RESERVED, check_bound, check_copies
 from weft.graph.scope import source_shape
@@ -111,7 +111,7 @@ class _NameCollector:
     def binding(self, statement: Binding) -> None:
         outputs = statement.outputs or (Ident("val", statement.name.span),)
         names = tuple(o.name for o in outputs)
-        definitions = [Expanded(statement.value, Spread(names, i)) for i in range(len(names))]
+        definitions = [Expanded(statement.value, Broadcast(names, i)) for i in range(len(names))]
         self._bind(statement.name, outputs, definitions, doc=statement.doc)
 
     def call_binding(self, statement: CallBinding) -> None:
@@ -122,7 +122,7 @@ class _NameCollector:
         axes: tuple[str, ...] = ()
         if statement.count is not None:
             check_copies(statement, self.spindles)
-            definitions = [Expanded(value, Spread(names, i)) for i in range(len(names))]
+            definitions = [Expanded(value, Broadcast(names, i)) for i in range(len(names))]
         elif isinstance(value, Call) and called in SOURCES:
             spec = SOURCES[called]
             shape, over = source_shape(value, spec)

@@ -101,7 +101,7 @@ class RenderGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Broadcast:
     """One place of several that an expression is evaluated for: in `out<r, g> = img * 0.5`, a bare `img` means its
     output named `names[index]`, or the one at that position."""
 
@@ -114,7 +114,7 @@ class Expanded:
     """`name<a, b> = value`, and each copy of a multi-call: the value, spread over the outputs."""
 
     value: Expression
-    spread: Spread
+    broadcast: Broadcast
 
 
 @dataclass(frozen=True, slots=True, eq=False)

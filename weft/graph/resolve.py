@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from weft.errors import Span, WeftError, did_you_mean, error, steps_of
 from weft.graph.budget import Budget
-from weft.graph.nodes import BundlePart, Expanded, FromCache, FromSource, Patch, Spread
+from weft.graph.nodes import Broadcast, BundlePart, Expanded, FromCache, FromSource, Patch
 from weft.graph.partition import components
 from weft.graph.scope import (
     CacheMember, Closure, Local, LoopResult, LoopSite, Member, Opaque, PoisonedError, Required, Scope, SourceMember,
@@ -365,7 +365,7 @@ class Resolver:
     def _bundle(self, bundle: Bundle, scope: Scope) -> StrandGroup:
         group = self._bundles.get((bundle, scope))
         if group is None:
-            members = tuple(Closure(item, scope.spread_over(None)) for item in bundle.items)
+            members = tuple(Closure(item, scope.broadcast_over(None)) for item in bundle.items)
             group = self._bundles[bundle, scope] = StrandGroup(("",) * len(members), members)
         return group
 
@@ -419,19 +419,19 @@ class Resolver:
         spread."""
         if len(group) == 1:
             return group.members[0]
-        spread = scope.spread
-        if spread is None or len(spread.names) == 1:
+        broadcast = scope.broadcast
+        if broadcast is None or len(broadcast.names) == 1:
             raise error("several-strands", f"this is {strands(group)}, and one is needed here", span,
                         pick_hint(span, group))  # fmt: skip
-        if all(name in group.names for name in spread.names):
-            return group.members[group.names.index(spread.names[spread.index])]
-        if len(group) == len(spread.names):
-            return group.members[spread.index]
-        raise error("count-mismatch", f"this is {strands(group)}, and {len(spread.names)} are needed here "
-                    f"({', '.join(spread.names)})", span, "give as many outputs as there are strands, or "
+        if all(name in group.names for name in broadcast.names):
+            return group.members[group.names.index(broadcast.names[broadcast.index])]
+        if len(group) == len(broadcast.names):
+            return group.members[broadcast.index]
+        raise error("count-mismatch", f"this is {strands(group)}, and {len(broadcast.names)} are needed here "
+                    f"({', '.join(broadcast.names)})", span, "give as many outputs as there are strands, or "
                     + pick_hint(span, group))  # fmt: skip
 
-    def index_range(self, expression: Expression, scope: Scope) -> tuple[StrandGroup, list[Spread] | None]:
+    def index_range(self, expression: Expression, scope: Scope) -> tuple[StrandGroup, list[Broadcast] | None]:
         """The strands that an index picks from: a group, or the places that an expression can be spread over."""
         group = self.group(expression, scope)
         if group is not None:
@@ -440,7 +440,7 @@ class Resolver:
         if shape is None:
             raise error("not-several", "only a bundle, an instance or a call can be indexed", expression.span)
         names = tuple(n or str(i) for i, n in enumerate(shape.names))
-        return shape, [Spread(names, i) for i in range(len(shape))]
+        return shape, [Broadcast(names, i) for i in range(len(shape))]
 
     def positional(self, expression: Expression, scope: Scope) -> tuple[str, ...]:
         """The coordinates that a positional remap of an expression maps, in order: a source has axes of its own."""
@@ -508,7 +508,7 @@ class Resolver:
         kinds = tuple(self._kind_of(value, scope) for value in values if value is not None)
         if _OPEN not in kinds and _UNKNOWN not in kinds:
             return None
-        if None in kinds or scope.spread is not None or self.ordinals.is_recursive(spindle):
+        if None in kinds or scope.broadcast is not None or self.ordinals.is_recursive(spindle):
             return None
         return spindle, kinds, scope.level, scope.varying, scope.copies
 
@@ -642,7 +642,7 @@ class Resolver:
             check_copies(statement, self.patch.spindles)
             copies = tuple(
                 Closure(statement.value, replace(scope, path=f"{scope.path}/{statement.name.name}@{n}",
-                                                 spread=Spread(tuple(names), i)))
+                                                 broadcast=Broadcast(tuple(names), i)))
                 for i, n in enumerate(names)
             )  # fmt: skip
             return StrandGroup(tuple(names), copies)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 from weft.errors import Span, did_you_mean, error
-from weft.graph.nodes import FromCache, FromSource, Instance, Spread
+from weft.graph.nodes import Broadcast, FromCache, FromSource, Instance
 from weft.names import StrandRef
 from weft.sources import MediaKind, SourceSpec
 from weft.syntax.ast import Argument, Call, Expression, For, Map, Remap, SpindleDefinition, Text
@@ -127,8 +127,8 @@ class Scope:
 
     `path` names the place for state: `trail@v`, `scene/blur#0`. `later` holds the names that the body assigns further
     down, which only state may read. `level` is that of the innermost loop around it, -1 outside of loops. `chain` lists
-    the spindles being called, the innermost last, and `body` belongs to that one. `spread` is the place among several
-    for which the expression is evaluated. `copies` is the number of times that unrolled loops repeat it.
+    the spindles being called, the innermost last, and `body` belongs to that one. `broadcast` is the place among
+    several for which the expression is evaluated. `copies` is the number of times that unrolled loops repeat it.
     """
 
     path: str
@@ -137,7 +137,7 @@ class Scope:
     level: int = -1
     varying: bool = False
     chain: tuple[SpindleDefinition, ...] = ()
-    spread: Spread | None = None
+    broadcast: Broadcast | None = None
     body: SpindleBody | None = None
     copies: int = 1
 
@@ -145,14 +145,14 @@ class Scope:
         """The scope with one more local, which shadows an earlier one of that name."""
         known, later = {**self.locals, name: value}, self.later - {name}
         return Scope(
-            self.path, known, later, self.level, self.varying, self.chain, self.spread, self.body, self.copies
+            self.path, known, later, self.level, self.varying, self.chain, self.broadcast, self.body, self.copies
         )
 
-    def spread_over(self, spread: Spread | None) -> Scope:
-        if spread == self.spread:
+    def broadcast_over(self, broadcast: Broadcast | None) -> Scope:
+        if broadcast == self.broadcast:
             return self
         return Scope(
-            self.path, self.locals, self.later, self.level, self.varying, self.chain, spread, self.body, self.copies
+            self.path, self.locals, self.later, self.level, self.varying, self.chain, broadcast, self.body, self.copies
         )
 
     def for_memory(self) -> Scope:

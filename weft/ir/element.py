@@ -80,7 +80,7 @@ class Element:
 
     def _structural(self, node: Expr) -> Value:
         match node.op, node.attr:
-            case ("const" | "bits"), (float() | int()) as number:
+            case ("const" | "u32"), (float() | int()) as number:
                 return number
             case ("coord" | "uniform"), str(name):
                 return self._given[node.op].get(name)
@@ -135,8 +135,8 @@ _VARIABLES = frozenset({"loop_index", "loop_value"})
 def _folded(row: OpSpec, args: list[Value]) -> Value:
     if None in args:
         return None
-    if row.takes != "real":
-        args = [float(arg != 0) if row.type_of_operand(at) == "truth" else arg for at, arg in enumerate(args)]
+    if row.takes != "float":
+        args = [float(arg != 0) if row.type_of_operand(at) == "bool" else arg for at, arg in enumerate(args)]
     return row.fold(*args)
 
 

@@ -287,7 +287,7 @@ class Lowered:
 # Their operands are ordered by age, so that a · b and b · a are one expression.
 _COMMUTATIVE = frozenset({"add", "mul", "eq", "ne", "and", "or"})
 
-_NUMBERS = ("const", "bits")
+_NUMBERS = ("const", "u32")
 
 # These are NaN if any of their operands is.
 _KEEP_NAN = frozenset({"add", "sub", "mul", "div", "mod"})
@@ -334,7 +334,7 @@ class ExprBuilder:
         return self.pool.const(value, self.span)
 
     def bits(self, value: int, /) -> Expr:
-        return self.pool.make("bits", (), value, self.span)
+        return self.pool.make("u32", (), value, self.span)
 
     def op(self, name: str, /, *args: Expr) -> Expr:
         """A row applied to operands; a row that expands is rewritten into primitives."""
@@ -363,7 +363,7 @@ class ExprBuilder:
                 return _unchanged(name, args)
         row = OPS[name]
         value = row.fold(*(arg.attr for arg in args))
-        return self.bits(int(value)) if row.gives == "bits" else self.const(value)
+        return self.bits(int(value)) if row.gives == "u32" else self.const(value)
 
 
 def expanded_size(name: str, operands: Sequence[float | None]) -> int:

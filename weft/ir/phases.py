@@ -226,7 +226,7 @@ class _Phases:
             return None if cell is None else self._cell_bits(cell)
         varying, turns = self._bit_sums.get(first, (first, None))
         constant = node.args[1]
-        if turns is None or constant.op != "bits":
+        if turns is None or constant.op != "u32":
             return None
         if node.op == "bits_mul":
             varying = self._made("bits_mul", varying, constant)
@@ -241,7 +241,7 @@ class _Phases:
         if cell.finite:
             return bits, turns
         known = self._made("eq", self._made("sub", cell.whole, cell.whole), self.builder.const(0.0))
-        known = self._made("bits_of", self._made("to_real", known))
+        known = self._made("bits_of", self._made("to_float", known))
         return self._made("bits_add", bits, self._made("bits_mul", turns, known)), None
 
     # --- sums -----------------------------------------------------------------------------------------------------
@@ -422,7 +422,7 @@ def wave_rewriting(
         for arg in node.args:
             users[arg] += 1
     shared = {node for node, count in users.items() if count > 1}
-    return _Waves(ExprBuilder(pool), rate, shared, set(waves), _families(waves, rate)).change
+    return _WavePass(ExprBuilder(pool), rate, shared, set(waves), _families(waves, rate)).change
 
 
 def _families(waves: list[Expr], rate: Mapping[Expr, Rate]) -> dict[Expr, _Phase]:
@@ -467,7 +467,7 @@ def _difference(a: list[Signed], b: list[Signed]) -> list[Signed]:
 
 
 @dataclass(slots=True)
-class _Waves:
+class _WavePass:
     """One run of the pass."""
 
     builder: ExprBuilder

@@ -227,7 +227,7 @@ def _interval(node: Expr, depth: int) -> Interval:
     row = OPS.get(node.op)
     if row is None:
         return ANYWHERE
-    return row.lies(*(_interval(arg, depth - 1) if depth else ANYWHERE for arg in node.args))
+    return row.interval_of(*(_interval(arg, depth - 1) if depth else ANYWHERE for arg in node.args))
 
 
 def long_loops(roots: Iterable[Expr], steps: int, nest: int) -> list[Expr]:
@@ -267,12 +267,12 @@ class Finiteness:
         return self._known[value]
 
     def _is_finite(self, node: Expr) -> bool:
-        if node.op in ("const", "coord", "uniform", "bits"):
+        if node.op in ("const", "coord", "uniform", "u32"):
             return math.isfinite(_number(node)) if node.op == "const" else not (node.op == "coord" and self.anywhere)
         row = OPS.get(node.op)
         if row is None:
             return False
-        if row.gives != "real" or row.takes in ("truth", "bits"):
+        if row.gives != "float" or row.takes in ("bool", "u32"):
             return True
         if not all(self._known[arg] for arg in node.args):
             return False

@@ -139,7 +139,7 @@ def operand_text(node: Expr) -> str:
     match node.op, node.attr:
         case "const", float(value):
             return number_text(value)
-        case "bits", int(value):
+        case "u32", int(value):
             return f"0x{value:08x}"
         case (("coord" | "uniform"), str(name)):
             return name

@@ -20,7 +20,7 @@ class MalformedError(Exception):
 # The attribute of each structural operation, and the numbers of operands that it may have (None: any).
 _STRUCTURE: Mapping[str, tuple[type, tuple[int, ...] | None]] = {
     "const": (float, (0,)),
-    "bits": (int, (0,)),
+    "u32": (int, (0,)),
     "coord": (str, (0,)),
     "uniform": (str, (0,)),
     "state": (SlotPlane, (1, 3)),
@@ -52,14 +52,14 @@ def verify(lowered: Lowered) -> None:
 
 def type_of(node: Expr) -> ValueType:
     """The type of an expression's value."""
-    if node.op == "bits":
-        return "bits"
-    return "real" if node.op in _STRUCTURE else OPS[node.op].gives
+    if node.op == "u32":
+        return "u32"
+    return "float" if node.op in _STRUCTURE else OPS[node.op].gives
 
 
 def converts(given: ValueType, wanted: ValueType) -> bool:
     """Whether a value may be used where another type is wanted: reals and truths are interchangeable, bits are not."""
-    return (given == "bits") == (wanted == "bits")
+    return (given == "u32") == (wanted == "u32")
 
 
 def _require(condition: bool, where: object, message: str) -> None:
@@ -111,11 +111,11 @@ def _check_structural(node: Expr, slots: Mapping[str, StateSlot]) -> None:
     _require(isinstance(node.attr, attribute), node, f"its attribute is not a {attribute.__name__}")
     _require(counts is None or len(node.args) in counts, node, f"takes {counts} operands")
     for arg in node.args:
-        _check_operand(node, arg, "real")
+        _check_operand(node, arg, "float")
     match node.op, node.attr:
         case "coord", str(name):
             _require(name in COORDINATES or is_smoothed(name), node, f"{name!r} is not a base coordinate")
-        case "bits", int(value):
+        case "u32", int(value):
             _require(0 <= value < 1 << 32, node, "does not fit into 32 bits")
         case "picture", PicturePlane(_, plane):
             _require(0 <= plane < 4, node, "a picture has the planes 0…3")
@@ -176,7 +176,7 @@ def _check_roots(lowered: Lowered) -> None:
     for root in lowered.roots:
         _require(root.free == 0, root, "a loop's variable outside its loop")
         _require(root.op != "loop", root, "a loop is read by `loop_out` only")
-        _require(type_of(root) != "bits", root, "bits cannot leave the program")
+        _require(type_of(root) != "u32", root, "bits cannot leave the program")
     names = [ref for ref, _ in lowered.exposed]
     _require(len(names) == len(set(names)), "exposed", "a strand is exposed twice")
 

@@ -114,19 +114,19 @@ def _sign(x: float) -> float:
 ARITHMETIC = (
     OpSpec(
         "add", "operator", params("a", "b"), "the sum of a and b",
-        fold=lambda a, b: a + b, vector="add", native="add", clike="+", within=intervals.total, keeps_finite=True,
+        fold=lambda a, b: a + b, vector="add", native="add", clike="+", interval=intervals.total, keeps_finite=True,
         symbols=("+",), level=6, example="me@x + 0.1",
     ),
     OpSpec(
         "sub", "operator", params("a", "b"), "a less b",
         fold=lambda a, b: a - b, vector="subtract", native="sub", clike="-",
-        within=intervals.difference, keeps_finite=True,
+        interval=intervals.difference, keeps_finite=True,
         symbols=("-",), level=6, example="me@x - 0.5",
     ),
     OpSpec(
         "mul", "operator", params("a", "b"), "the product of a and b",
         fold=lambda a, b: a * b, vector="multiply", native="mul", clike="*",
-        within=intervals.product, keeps_finite=True,
+        interval=intervals.product, keeps_finite=True,
         symbols=("*",), level=7, example="me@x * 10",
     ),
     OpSpec(
@@ -137,12 +137,12 @@ ARITHMETIC = (
     OpSpec(
         "mod", "operator", params("a", "b"), "the remainder of a divided by b, with the sign of b",
         fold=ieee.remainder, vector=_vector_remainder, native=single.remainder, clike="modulo",
-        within=intervals.remainder,
+        interval=intervals.remainder,
         symbols=("%",), level=7, aliases=("mod",), example="me@beat % 4", cost=10,
     ),
     OpSpec(
         "neg", "operator", params("a"), "a with the other sign",
-        fold=lambda a: -a, vector="negative", native="neg", clike="-", within=intervals.opposite, keeps_finite=True,
+        fold=lambda a: -a, vector="negative", native="neg", clike="-", interval=intervals.opposite, keeps_finite=True,
         symbols=("-",), level=8, example="-me@x",
     ),
     OpSpec(
@@ -157,7 +157,7 @@ ARITHMETIC = (
     ),
     OpSpec(
         "abs", "builtin", params("x"), "x without its sign",
-        fold=abs, vector="absolute", native="abs", clike="abs", within=intervals.size, keeps_finite=True,
+        fold=abs, vector="absolute", native="abs", clike="abs", interval=intervals.size, keeps_finite=True,
         example="abs(me@x - 0.5)",
     ),
     OpSpec(
@@ -168,12 +168,12 @@ ARITHMETIC = (
     OpSpec(
         "min", "builtin", params("a", "b"), "the smallest operand; NaN only if all are",
         fold=lambda *xs: reduce(ieee.minimum, xs), vector=_vector_minimum, native=single.minimum, clike="minimum",
-        within=intervals.either, keeps_finite=True, variadic=True, example="min(me@x, me@y)",
+        interval=intervals.either, keeps_finite=True, variadic=True, example="min(me@x, me@y)",
     ),
     OpSpec(
         "max", "builtin", params("a", "b"), "the largest operand; NaN only if all are",
         fold=lambda *xs: reduce(ieee.maximum, xs), vector=_vector_maximum, native=single.maximum, clike="maximum",
-        within=intervals.either, keeps_finite=True, variadic=True, example="max(me@x, me@y)",
+        interval=intervals.either, keeps_finite=True, variadic=True, example="max(me@x, me@y)",
     ),
 )  # fmt: skip
 
@@ -308,7 +308,7 @@ EXPONENTIAL = (
     ),
     OpSpec(
         "sqrt", "builtin", params("x"), "the square root of x; NaN below 0",
-        fold=ieee.sqrt, vector="sqrt", native="sqrt", clike="sqrt", within=intervals.root,
+        fold=ieee.sqrt, vector="sqrt", native="sqrt", clike="sqrt", interval=intervals.root,
         example="sqrt(me@x)", cost=6,
     ),
     OpSpec(

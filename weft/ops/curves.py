@@ -35,23 +35,23 @@ TRIGONOMETRY = (
     OpSpec(
         "sin", "builtin", params("x"), "the sine of x radians",
         fold=ieee.sin, vector="sin", native=single.sine, double="sin", clike="sine",
-        within=intervals.wave, keeps_finite=True, example="sin(me@x * tau)", cost=10,
+        interval=intervals.wave, keeps_finite=True, example="sin(me@x * tau)", cost=10,
     ),
     OpSpec(
         "cos", "builtin", params("x"), "the cosine of x radians",
         fold=ieee.cos, vector="cos", native=single.cosine, double="cos",
-        clike="cosine", within=intervals.wave, keeps_finite=True, example="cos(me@time)", cost=10,
+        clike="cosine", interval=intervals.wave, keeps_finite=True, example="cos(me@time)", cost=10,
     ),
     OpSpec(
         "sinpi", "internal", params("x"), "the sine of x half turns",
         fold=ieee.sinpi, vector=_vector_sinpi, native=single.sine_of_half_turns, double=double.sine_of_half_turns,
-        clike="sinpi", within=intervals.wave,
+        clike="sinpi", interval=intervals.wave,
         example="sinpi(x)", cost=8,
     ),
     OpSpec(
         "cospi", "internal", params("x"), "the cosine of x half turns",
         fold=ieee.cospi, vector=_vector_cospi, native=single.cosine_of_half_turns, double=double.cosine_of_half_turns,
-        clike="cospi", within=intervals.wave,
+        clike="cospi", interval=intervals.wave,
         example="cospi(x)", cost=8,
     ),
     OpSpec(
@@ -169,7 +169,7 @@ SHAPING = (
     ),
     OpSpec(
         "step", "builtin", params("edge", "x"), "1 where x has reached the edge, else 0",
-        fold=lambda edge, x: float(x >= edge), expand=lambda edge, x: f.to_real(f.ge(x, edge)),
+        fold=lambda edge, x: float(x >= edge), expand=lambda edge, x: f.to_float(f.ge(x, edge)),
         example="step(0.5, me@x)", cost=2,
     ),
     OpSpec(

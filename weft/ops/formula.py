@@ -26,7 +26,7 @@ class TermBuilder(Protocol[V]):
 
     def op(self, name: str, /, *args: V) -> V:
         """The row `name`, applied. The row may have an `expand` of its own, and operands may have other types than the
-        row takes: a truth becomes a real by `to_real`, a real becomes a truth by `ne(x, 0)`."""
+        row takes: a truth becomes a real by `to_float`, a real becomes a truth by `ne(x, 0)`."""
 
     def constant_of(self, value: V, /) -> float | None:
         """The number of a real value, if it is known."""
@@ -182,7 +182,7 @@ le = _binary("le")
 and_ = _binary("and")
 or_ = _binary("or")
 not_ = _unary("not")
-to_real = _unary("to_real")
+to_float = _unary("to_float")
 
 bits_of = _unary("bits_of")
 bits_top = _unary("bits_top")

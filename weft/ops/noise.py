@@ -114,33 +114,33 @@ HASHING = (
     OpSpec(
         "bits_of", "internal", params("x"), "a whole number x modulo 2³²; 0 if it is not finite",
         fold=bits_of, vector=_vector_bits_of, native=single.bits_of, double=double.bits_of,
-        clike="bits_of", gives="bits",
+        clike="bits_of", gives="u32",
         example="bits_of(floor(x))",
     ),
     OpSpec(
         "bits_add", "internal", params("a", "b"), "the sum modulo 2³²",
         fold=lambda a, b: (a + b) & MASK, vector="add", native="bits_add", clike="+",
-        takes="bits", gives="bits", example="bits_add(a, b)",
+        takes="u32", gives="u32", example="bits_add(a, b)",
     ),
     OpSpec(
         "bits_mul", "internal", params("a", "b"), "the product modulo 2³²",
         fold=lambda a, b: a * b & MASK, vector="multiply", native="bits_mul", clike="*",
-        takes="bits", gives="bits", example="bits_mul(a, b)", cost=2,
+        takes="u32", gives="u32", example="bits_mul(a, b)", cost=2,
     ),
     OpSpec(
         "bits_xor", "internal", params("a", "b"), "the bits in which a and b differ",
         fold=lambda a, b: a ^ b, vector="bitwise_xor", native="bits_xor", clike="^",
-        takes="bits", gives="bits", example="bits_xor(a, b)",
+        takes="u32", gives="u32", example="bits_xor(a, b)",
     ),
     OpSpec(
         "bits_shr", "internal", params("a", "n"), "a, shifted right by n bits (0 to 31)",
         fold=lambda a, n: a >> n, vector="right_shift", native="bits_shr", clike=">>",
-        takes="bits", gives="bits", example="bits_shr(a, 16)",
+        takes="u32", gives="u32", example="bits_shr(a, 16)",
     ),
     OpSpec(
         "bits_top", "internal", params("a"), "the top 24 bits of a as a real from 0 to 2²⁴ - 1",
         fold=lambda a: float(a >> 8), vector=_vector_bits_top, native=single.bits_top, clike="bits_top",
-        takes="bits", example="bits_top(a)", cost=2,
+        takes="u32", example="bits_top(a)", cost=2,
     ),
     OpSpec(
         "hash", "builtin", params("x", y=0, z=0), "a random-looking number from 0 up to 1 for each whole x, y, z",
@@ -358,14 +358,14 @@ def _expand_simplex(x: Term, y: Term, z: Term) -> Term:
     # The way from the first corner to the last goes along the largest distance first, along the smallest last.
     x_over_y, x_over_z, y_over_z = f.ge(dx, dy), f.ge(dx, dz), f.ge(dy, dz)
     largest = (
-        f.to_real(f.and_(x_over_y, x_over_z)),
-        f.to_real(f.and_(f.not_(x_over_y), y_over_z)),
-        f.to_real(f.not_(f.or_(x_over_z, y_over_z))),
+        f.to_float(f.and_(x_over_y, x_over_z)),
+        f.to_float(f.and_(f.not_(x_over_y), y_over_z)),
+        f.to_float(f.not_(f.or_(x_over_z, y_over_z))),
     )
     not_smallest = (
-        f.to_real(f.or_(x_over_y, x_over_z)),
-        f.to_real(f.or_(f.not_(x_over_y), y_over_z)),
-        f.to_real(f.not_(f.and_(x_over_z, y_over_z))),
+        f.to_float(f.or_(x_over_y, x_over_z)),
+        f.to_float(f.or_(f.not_(x_over_y), y_over_z)),
+        f.to_float(f.not_(f.and_(x_over_z, y_over_z))),
     )
 
     steps: tuple[tuple[Operand, Operand, Operand], ...] = (largest, not_smallest, (1, 1, 1))

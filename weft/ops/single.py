@@ -344,7 +344,7 @@ def differs(lanes: Lanes[V], a: V, b: V) -> V:
     return lanes.ne(lanes.single(a), lanes.single(b))
 
 
-def truth_as_real(lanes: Lanes[V], c: V) -> V:
+def bool_as_float(lanes: Lanes[V], c: V) -> V:
     return lanes.select(c, lanes.real(1), lanes.real(0))
 
 

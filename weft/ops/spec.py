@@ -12,7 +12,7 @@ from weft.ops.intervals import ANYWHERE, UNIT, Interval
 # The type of a value. `real` is a float; `truth` is the 1 or 0 of a comparison (as a real it is 1.0 or 0.0; a real
 # becomes a truth by `x != 0`, so NaN is true); `bits` is an unsigned 32-bit integer, which only internal rows handle:
 # it exists so that hashing agrees bit for bit on every backend.
-ValueType: TypeAlias = Literal["real", "truth", "bits"]
+ValueType: TypeAlias = Literal["float", "bool", "u32"]
 
 # How a patch writes a row: as an operator, as a call, or not at all (only expansions of other rows use it).
 OpKind: TypeAlias = Literal["operator", "builtin", "internal"]
@@ -67,9 +67,9 @@ class OpSpec:
     args."""
     expand: Callable[..., Any] | None = None
     """`(*terms) -> term`: the row in terms of other rows, written with `weft.ops.formula`."""
-    takes: tuple[ValueType, ...] | ValueType = "real"
+    takes: tuple[ValueType, ...] | ValueType = "float"
     """The type of each operand, or of all of them."""
-    gives: ValueType = "real"
+    gives: ValueType = "float"
     symbols: tuple[str, ...] = ()
     """For operators: their spellings; the first is the usual one."""
     level: int = 0
@@ -83,8 +83,8 @@ class OpSpec:
     """Further names by which a patch may call the row: `lerp` is `mix`. An operator can be called only by these."""
     example: str = ""
     """An example expression."""
-    within: Callable[..., Interval] | None = None
-    """The interval of the result for operands within intervals, NaN and rounding aside; see `lies`."""
+    interval: Callable[..., Interval] | None = None
+    """The interval of the result for operands within intervals, NaN and rounding aside; see `interval_of`."""
     keeps_finite: bool = False
     """Whether the result is finite for finite operands, apart from overflow."""
     cost: int = 1
@@ -110,11 +110,11 @@ class OpSpec:
             return f"{names[0]} {self.symbols[0]} {names[1]}"
         return f"{self.symbols[0]}{' ' if self.symbols[0].isalpha() else ''}{names[0]}"
 
-    def lies(self, *operands: Interval) -> Interval:
+    def interval_of(self, *operands: Interval) -> Interval:
         """The interval of the result for operands within these intervals, NaN and rounding aside."""
-        if self.gives == "truth":
+        if self.gives == "bool":
             return UNIT
-        return self.within(*operands) if self.within is not None else ANYWHERE
+        return self.interval(*operands) if self.interval is not None else ANYWHERE
 
     def type_of_operand(self, index: int) -> ValueType:
         return self.takes if isinstance(self.takes, str) else self.takes[index]

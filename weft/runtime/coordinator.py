@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import Backend, Bindable, Compiled, Env, NoHandle, Reading, Values, as_array
-from weft.backends.launch import VIEW, Getter, Reals, Value
+from weft.backends.launch import VIEW, Floats, Getter, Value
 from weft.backends.reads import Place, Prefetch, prefetch_of, rows
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
@@ -216,7 +216,7 @@ class ProgramRunner:
         """Whether subgraphs that are played elsewhere read anything from here."""
         return bool(self.feeding or self.views)
 
-    def seen(self, env: Env) -> dict[str, Reals]:
+    def seen(self, env: Env) -> dict[str, Floats]:
         """The strands that subgraphs which are played elsewhere sample, by the names of their pictures: at the centres
         of a picture of the size `VIEW`, as the last tick left them."""
         self._env = env

@@ -395,7 +395,7 @@ class _CardRig:
         for compiled in self._loaded:
             code = self._backend.translate(compiled.unit, tier=_BEST)
             if code is not None:
-                self._backend.exchange(compiled, code)
+                self._backend.upgrade(compiled, code)
 
     def tick(self) -> None:
         """Runs the next tick, and waits until the device has finished it."""

@@ -81,11 +81,11 @@ class LoadedProgram:
         """The hashes of the units that run below the first tier."""
         return frozenset(part.unit.hash for part in self.runner.parts if part.backend.tier(part.compiled) == 0)
 
-    def exchange(self, codes: Mapping[str, object]) -> None:
+    def upgrade(self, codes: Mapping[str, object]) -> None:
         """Exchanges code for better code, given by the hashes of the units. May be called from any thread."""
         for part in self.runner.parts:
             if part.unit.hash in codes:
-                part.backend.exchange(part.compiled, codes[part.unit.hash])
+                part.backend.upgrade(part.compiled, codes[part.unit.hash])
 
 
 @dataclass

@@ -14,7 +14,7 @@ import pytest
 from tests.support.metal.device import CpuDevice
 from weft.apple import AppleDevice
 from weft.backends.executor import NOTHING
-from weft.backends.launch import Launch, Reals
+from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory
 from weft.backends.prologue import Once, PrologueBlock
 from weft.backends.reads import Answers, StrandReads
@@ -77,7 +77,7 @@ class MetalExecutable:
         self._strands = StrandReads(kernel)
         self._made: dict[bool, tuple[Shader, PrologueBlock, Any]] = {}
 
-    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+    def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         shape = (len(self.kernel.outputs), *launch.shape)
         found = self._run(memory, launch, packed=False, size=4 * int(np.prod(shape)))
         return found.view(np.float32).reshape(shape)

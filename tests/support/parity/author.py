@@ -278,7 +278,7 @@ class Author:
 
     def operand(self, row: OpSpec, recipe: Recipe, k: int, around: Surroundings, depth: int) -> Piece:
         piece = self.expression(around, depth - 1)
-        if row.type_of_operand(k) == "truth":
+        if row.type_of_operand(k) == "bool":
             return self.truth(piece)
         if self.chance(0.03):  # beyond what is worth trying: infinities and what is no number
             return piece
@@ -554,7 +554,7 @@ def _weight(row: OpSpec) -> float:
     """How often a row is written: less often what costs much, and what gives nothing but 1 and 0."""
     if row.cost > EXPENSIVE:
         return 0.1 if row.cost < 300 else 0.06
-    return 0.4 if row.gives == "truth" else 1
+    return 0.4 if row.gives == "bool" else 1
 
 
 def program(seed: int, attempt: int = 0) -> str:

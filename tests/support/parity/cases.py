@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.support.parity.author import program, sound, voice
 from tests.support.tolerances import GENERATED, HEARD, Tolerance
-from weft.backends.launch import Launch, Picture, Reals, picture_coords
+from weft.backends.launch import Floats, Launch, Picture, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import Kernel
@@ -47,7 +47,7 @@ class Case:
     text: str
     kernel: Kernel
     launches: tuple[Launch, ...]
-    expected: Reals
+    expected: Floats
 
     @property
     def is_sound(self) -> bool:
@@ -126,7 +126,7 @@ def _launch(kernel: Kernel, given: dict[str, float], tick: int, time: float, sha
     )
 
 
-def _sound_launch(kernel: Kernel, given: dict[str, float], times: Reals) -> Launch:
+def _sound_launch(kernel: Kernel, given: dict[str, float], times: Floats) -> Launch:
     """The launch of these samples. What comes from outside is led to where it moves."""
     ramp = np.linspace(0, 1, len(times))
     values = {"mouse@x": 0.3 + 0.4 * ramp, "mouse@y": 0.55, "mouse@down": ramp > 0.6, "key@space": ramp > 0.3, **given}

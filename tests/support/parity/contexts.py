@@ -24,7 +24,7 @@ from tests.support.parity.recipes import UNIT
 from tests.support.tolerances import GENERATED
 from weft.backends.cpu import CpuBackend
 from weft.backends.executor import NOTHING, Executor
-from weft.backends.launch import Reals
+from weft.backends.launch import Floats
 from weft.backends.registry import load_registry
 from weft.backends.select import Choice, choose
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
@@ -124,10 +124,10 @@ class Played:
     """What a program gives out: pictures [frames, outputs, height, width] and samples [samples, channels], as far as it
     has such."""
 
-    pictures: Reals | None
-    samples: Reals | None
+    pictures: Floats | None
+    samples: Floats | None
 
-    def parts(self) -> Iterator[tuple[str, Reals]]:
+    def parts(self) -> Iterator[tuple[str, Floats]]:
         for name, values in (("pictures", self.pictures), ("samples", self.samples)):
             if values is not None:
                 yield name, values
@@ -193,7 +193,7 @@ def differences(made: Build, found: Played, expected: Played) -> list[str]:
     return told
 
 
-def _unexplained(name: str, values: Reals, runs: Reals) -> list[str]:
+def _unexplained(name: str, values: Floats, runs: Floats) -> list[str]:
     """The values that lie outside of what runs [runs, …] span, widened by as much again."""
     with np.errstate(all="ignore"):
         finite = np.where(np.isfinite(runs), runs, np.nan)

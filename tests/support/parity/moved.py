@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.backends.launch import Launch, Reals
+from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory, ticks_back
 from weft.backends.vm import Interpreter, Machine, Step
 from weft.codegen.bytecode import Instruction, row_of
@@ -135,10 +135,10 @@ class MovingSteps:
         if row is not None and row.name == "mod":
             return _within_period(step, self._movement)
         if row is not None:
-            return _behind(step, self._movement.result) if row.gives == "real" else step
+            return _behind(step, self._movement.result) if row.gives == "float" else step
         if op == "LOAD_LOCAL" and isinstance(operand, int):
             is_given = operand < len(self.kernel.locals) and self.kernel.locals[operand].rate != rate
-            is_real = is_given and self.kernel.locals[operand].type == "real"
+            is_real = is_given and self.kernel.locals[operand].type == "float"
             return _behind(step, self._movement.given) if is_real else step
         if op in ("PUSH", "LOAD_COORD", "LOAD_UNIFORM", "LOAD_STATE"):
             return _behind(step, self._movement.given)
@@ -184,7 +184,7 @@ class MovedReference:
         samples = any(node.op == "sample" for _, node in kernel.walk())
         self._needs_all = samples or self._by_element
 
-    def play(self, launches: Sequence[Launch], elements: Sequence[tuple[int, int]], seed: int) -> Reals:
+    def play(self, launches: Sequence[Launch], elements: Sequence[tuple[int, int]], seed: int) -> Floats:
         """The outputs at some elements (row, column) in launches that follow one another: an array [launches, outputs,
         elements]. Each seed is another run."""
         self._movement.begin(seed)
@@ -203,7 +203,7 @@ class MovedReference:
         return found[:, :, wanted]
 
     def _launch(
-        self, interpreter: Interpreter, machine: Machine, elements: Sequence[tuple[int, int]], out: Reals
+        self, interpreter: Interpreter, machine: Machine, elements: Sequence[tuple[int, int]], out: Floats
     ) -> None:
         columns: dict[int, list[float]] = {}
         rows: dict[int, list[float]] = {}

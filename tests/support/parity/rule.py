@@ -38,7 +38,7 @@ from tests.support.parity.cases import Case
 from tests.support.parity.moved import MovedReference
 from tests.support.tolerances import LEVELS, Tolerance
 from weft.backends.executor import Executor
-from weft.backends.launch import Reals
+from weft.backends.launch import Floats
 from weft.backends.memory import StateMemory
 from weft.backends.sampling import channels, pack
 from weft.codegen.kernel import Kernel
@@ -102,8 +102,8 @@ class _Suspects:
     row: _Numbers
     column: _Numbers
     channel: _Numbers
-    candidate: Reals
-    reference: Reals
+    candidate: Floats
+    reference: Floats
 
     def only(self, which: npt.NDArray[np.bool_]) -> _Suspects:
         return _Suspects(*(getattr(self, field.name)[which] for field in fields(self)))
@@ -143,7 +143,7 @@ def compare(case: Case, executor: Executor) -> Outcome:
     return Outcome(off[0].size, tuple(map(int, off.sum(axis=(1, 2, 3)))), count - len(suspects.tick), unexplained)
 
 
-def _beyond_periods(case: Case, planes: Reals) -> tuple[Difference, ...]:
+def _beyond_periods(case: Case, planes: Floats) -> tuple[Difference, ...]:
     """Outputs that are remainders of a constant period, and are not less than that."""
     found = []
     for output, shown_node in enumerate(case.kernel.section(Rate.ELEMENT).outputs):
@@ -174,7 +174,7 @@ def _remainder(kernel: Kernel, node: Node) -> Node | None:
     return node if node.op == "mod" else None
 
 
-def _played(case: Case, executor: Executor) -> tuple[Reals, Reals]:
+def _played(case: Case, executor: Executor) -> tuple[Floats, Floats]:
     """What a machine shows: outputs [launches, outputs, height, width], and bytes [launches, 4, height, width]."""
     executable = executor.load(case.kernel)
     for_planes, for_pixels = (StateMemory(case.kernel.slots, launch.shape) for launch in case.launches[:2])
@@ -187,19 +187,19 @@ def _played(case: Case, executor: Executor) -> tuple[Reals, Reals]:
     return np.stack(planes), np.stack(levels)
 
 
-def _heard(case: Case, executor: Executor) -> Reals:
+def _heard(case: Case, executor: Executor) -> Floats:
     """What a machine plays: outputs [launches, outputs, 1, samples]."""
     executable, memory = executor.load(case.kernel), StateMemory(case.kernel.slots)
     return np.stack([np.array(executable.planes(memory, launch), np.float64) for launch in case.launches])
 
 
-def _suspects_of_planes(case: Case, planes: Reals) -> _Suspects:
+def _suspects_of_planes(case: Case, planes: Floats) -> _Suspects:
     at = tick, output, row, column = np.nonzero(~case.tolerance.agreement(planes, case.expected))
     channel = np.full_like(tick, -1)
     return _Suspects(tick, output, row, column, channel, planes[at], case.expected[at])
 
 
-def _levels(planes: Reals) -> Reals:
+def _levels(planes: Floats) -> Floats:
     """The bytes of outputs: [launches, 4, height, width]."""
     pixels = np.zeros((len(planes), *planes.shape[2:], 4), np.uint8)
     for launch, picture in zip(planes, pixels, strict=True):
@@ -207,7 +207,7 @@ def _levels(planes: Reals) -> Reals:
     return np.moveaxis(pixels, -1, 1).astype(np.float64)
 
 
-def _suspects(case: Case, planes: Reals, levels: Reals, expected: Reals, off: npt.NDArray[np.bool_]) -> _Suspects:
+def _suspects(case: Case, planes: Floats, levels: Floats, expected: Floats, off: npt.NDArray[np.bool_]) -> _Suspects:
     raw = _suspects_of_planes(case, planes)
     packed_tick, channel, packed_row, packed_column = packed_at = np.nonzero(off)
     shown = channels(len(case.kernel.outputs))
@@ -228,7 +228,7 @@ class _Trial:
     """What runs [runs, values] say of values: the first is the reference itself."""
 
     suspects: _Suspects
-    runs: Reals
+    runs: Floats
     explained: npt.NDArray[np.bool_]
 
     @property
@@ -261,7 +261,7 @@ def _tried(case: Case, moved: MovedReference, suspects: _Suspects, looks: tuple[
     at = (suspects.tick, suspects.output, np.array([number[element] for element in suspects.elements]))
     launches = case.launches[: int(suspects.tick.max()) + 1]
 
-    def values(planes: Reals) -> Reals:
+    def values(planes: Floats) -> Floats:
         """Those that are suspect, from outputs [launches, outputs, elements]. Behind the last output stands the alpha
         that no output gives."""
         opaque = np.ones((len(planes), 1, planes.shape[2]))
@@ -279,7 +279,7 @@ def _tried(case: Case, moved: MovedReference, suspects: _Suspects, looks: tuple[
     return _Trial(suspects, runs, explained)
 
 
-def _explained(runs: Reals, suspects: _Suspects, tolerance: Tolerance) -> npt.NDArray[np.bool_]:
+def _explained(runs: Floats, suspects: _Suspects, tolerance: Tolerance) -> npt.NDArray[np.bool_]:
     """Whether runs [runs, values], of which the first is the reference itself, explain each value."""
     candidate = suspects.candidate
     with np.errstate(all="ignore"):
@@ -297,5 +297,5 @@ def _explained(runs: Reals, suspects: _Suspects, tolerance: Tolerance) -> npt.ND
     return np.asarray(np.where(suspects.channel < 0, real, level))
 
 
-def _level(values: Reals) -> Reals:
+def _level(values: Floats) -> Floats:
     return np.asarray(np.floor(np.fmin(np.fmax(values, 0.0), 1.0) * 255 + 0.5))

@@ -20,7 +20,7 @@ from weft.backends.gl.drawing import (
 )
 from weft.backends.gl.graphics import GL, ContextState, Graphics
 from weft.backends.gl.textures import Buffer, BufferTexture, GlPicture, Texture, check_row
-from weft.backends.launch import SINCE, Launch, Picture, Reals
+from weft.backends.launch import SINCE, Floats, Launch, Picture
 from weft.backends.prologue import Once, PrologueBlock, line
 from weft.backends.reads import Answers, Fetch, StrandReads
 from weft.backends.shaders import ShaderCode, SoundCode
@@ -157,7 +157,7 @@ class GlCompiled(CardCompiled):
         return self.grid.shader.text
 
 
-def planes_of(wide: DrawPass, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Reals:
+def planes_of(wide: DrawPass, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Floats:
     """One tick of a program that gives its outputs as they are: [outputs, height, width]. Advances the state."""
     begun = wide.begin(memory, launch)
     with wide.graphics.drawing() as place:

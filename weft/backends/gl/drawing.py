@@ -17,7 +17,7 @@ import numpy.typing as npt
 from weft.backends.card import CardPictures
 from weft.backends.gl.graphics import GL, ContextState, Graphics, plain
 from weft.backends.gl.textures import Buffer, BufferTexture, Texture, TextureArray, bind
-from weft.backends.launch import Launch, Picture, Reals, Value
+from weft.backends.launch import Floats, Launch, Picture, Value
 from weft.backends.memory import StateMemory, in_size
 from weft.backends.prologue import Once, PrologueBlock, line
 from weft.backends.reads import Answers, Fetch, PointReads, StrandReads
@@ -161,7 +161,7 @@ class GlMemory(StateMemory):
     def _is_here(self, slot: StateSlot) -> bool:
         return not slot.image
 
-    def ring(self, key: str) -> Reals:
+    def ring(self, key: str) -> Floats:
         """All cells of a slot; those of an image are read back, and to change them changes nothing."""
         if key not in self.layers:
             return super().ring(key)
@@ -169,7 +169,7 @@ class GlMemory(StateMemory):
         with self.graphics.drawing() as place:
             return self.layers[key].read(place).reshape(slot.depth + 1, slot.planes, *self.shape)
 
-    def planes(self, key: str, ticks_ago: int) -> Reals:
+    def planes(self, key: str, ticks_ago: int) -> Floats:
         if key not in self.layers:
             return super().planes(key, ticks_ago)
         planes = self.slots[key].planes
@@ -495,7 +495,7 @@ class Points:
         shape = len(self._shader.outputs), launch.shape[1]
         return Pending(values, limit, shape, self._shader.stops, machine.loop_stopped)
 
-    def values(self, pending: Pending, launch: Launch) -> Reals:
+    def values(self, pending: Pending, launch: Launch) -> Floats:
         """The values [outputs, points]; waits for them."""
         with self._graphics.drawing():
             stopped = pending.stops and bool(pending.limit.read(_STORAGE, np.zeros(1, np.uint32))[0])

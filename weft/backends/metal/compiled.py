@@ -14,7 +14,7 @@ import numpy.typing as npt
 from weft.backends.card import CardCompiled, CardPicture
 from weft.backends.card_sound import SampleChunk
 from weft.backends.executor import Stillness
-from weft.backends.launch import Launch, Reals
+from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory
 from weft.backends.metal.library import MetalError
 from weft.backends.metal.program import ComputeProgram, DeviceResult, MetalMemory, PictureBuffers, uploaded
@@ -75,7 +75,7 @@ class MetalCompiled(CardCompiled):
         self._buffers.rotate(1)
         return MetalPicture(self.memory, buffer, launch.shape) if self.unit.kernel.outputs else None
 
-    def planes(self, launch: Launch) -> Reals:
+    def planes(self, launch: Launch) -> Floats:
         if self._wide is None:
             self._wide = ComputeProgram(self._device, self.unit.kernel, msl.pixels(self.unit.kernel, packed=False))
         shape = (len(self.unit.kernel.outputs), *launch.shape)
@@ -130,7 +130,7 @@ class MetalCompiled(CardCompiled):
         """Asks for the values [outputs, points] of a program over points."""
         left = self._left(program, launch)
 
-        def fetch() -> Reals:
+        def fetch() -> Floats:
             left.wait()
             if program.stopped():
                 launch.loop_stopped()

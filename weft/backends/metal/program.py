@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.card import CardPictures
-from weft.backends.launch import Launch, Reals
+from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory
 from weft.backends.metal.library import MetalError
 from weft.backends.prologue import Once, PrologueBlock, line
@@ -46,7 +46,7 @@ class MetalMemory(StateMemory):
     def _is_here(self, slot: StateSlot) -> bool:
         return not slot.image
 
-    def ring(self, key: str) -> Reals:
+    def ring(self, key: str) -> Floats:
         self.wait()
         return super().ring(key)
 

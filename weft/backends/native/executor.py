@@ -15,7 +15,7 @@ import numpy.typing as npt
 from weft.backends.executor import (
     NOTHING, BandPool, Executable, Refusal, Refusals, Refused, RefusedError, check, making
 )
-from weft.backends.launch import Launch, Reals, Value
+from weft.backends.launch import Floats, Launch, Value
 from weft.backends.memory import StateMemory
 from weft.backends.native.llvm import (
     ArgumentBlock, Functions, Processor, assembly, call, call_at_once, host, machine_code
@@ -87,9 +87,9 @@ class LaunchBuffers:
         block.set_array(Word.SCALARS, self._scalars, np.uint32, len(layout.scalars))
         self._reals = self._scalars.view(np.float32)
         placed = list(enumerate(layout.scalars))
-        self._real_scalars = [scalar for _, scalar in placed if scalar.kind == "real"]
-        self._real_places = np.array([at for at, scalar in placed if scalar.kind == "real"], np.intp)
-        self._other_scalars = [(at, scalar) for at, scalar in placed if scalar.kind != "real"]
+        self._real_scalars = [scalar for _, scalar in placed if scalar.kind == "float"]
+        self._real_places = np.array([at for at, scalar in placed if scalar.kind == "float"], np.intp)
+        self._other_scalars = [(at, scalar) for at, scalar in placed if scalar.kind != "float"]
         self._numbers = np.zeros(len(layout.numbers))
         block.set_array(Word.NUMBERS, self._numbers, np.float64, len(layout.numbers))
         self._uniforms = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "uniform"]
@@ -371,14 +371,14 @@ class NativeExecutable:
         program = self._programs.get((True, False))
         return program.tier if program else None
 
-    def exchange(self, code: NativeCode) -> None:
+    def upgrade(self, code: NativeCode) -> None:
         """Takes better code into use for pictures, from the next launch on."""
         program = _linked(code)
         with self._lock:
             self._programs[True, False] = program
             self._stages = {key: stage for key, stage in self._stages.items() if not key[0]}
 
-    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+    def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         if launch.shape == (1, 1):
             return self._single.planes(memory, launch)
         out = np.empty((len(self.kernel.outputs), *launch.shape), np.float32)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import Executable, RefusedError, check, pack_planes
-from weft.backends.launch import TIME, Even, Launch, Picture, Reals, Value
+from weft.backends.launch import TIME, Even, Floats, Launch, Picture, Value
 from weft.backends.memory import StateMemory
 from weft.backends.native.llvm import ArgumentBlock, Functions, call
 from weft.codegen.kernel import Kernel
@@ -45,7 +45,7 @@ def evenly(kernel: Kernel, memory: StateMemory, launch: Launch) -> Iterator[Laun
         start += count
 
 
-def _even(times: Reals) -> Even | None:
+def _even(times: Floats) -> Even | None:
     """How the times lie, if they are those of samples that follow one another at a whole rate; None if not."""
     first, last, count = float(times[0]), float(times[-1]), len(times)
     if count == 1:
@@ -116,13 +116,13 @@ class SeriesExecutable:
         """That of the code, if there is any yet."""
         return self._buffers.tier if self._buffers else None
 
-    def exchange(self, code: SeriesCode) -> None:
+    def upgrade(self, code: SeriesCode) -> None:
         """Takes better code into use, from the next launch on."""
         made = _Buffers(self.kernel, code)
         with self._lock:
             self._buffers = made
 
-    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+    def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         with self._lock:
             buffers = self._ready()
             if buffers is None:
@@ -186,7 +186,7 @@ class _Buffers:
         self._pictures = [field for field in layout.fields if isinstance(field, PictureWord)]
         self._links: list[_LinkedRings] = []
 
-    def run(self, memory: StateMemory, launch: Launch) -> Reals:
+    def run(self, memory: StateMemory, launch: Launch) -> Floats:
         """The samples of a launch [outputs, height, width], in their order."""
         height, width = launch.shape
         count = height * width

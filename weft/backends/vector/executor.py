@@ -16,7 +16,7 @@ import numpy.typing as npt
 from weft.backends.executor import (
     NOTHING, BandPool, Executable, Refusal, Refusals, Refused, RefusedError, check, making, pack_planes
 )
-from weft.backends.launch import Launch, Reals
+from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory
 from weft.backends.sampling import OPAQUE, channels, check_picture, level
 from weft.backends.vector.feedback import (
@@ -44,19 +44,19 @@ from weft.ir.rates import Rate
 # Where each channel lies in a pixel of 32 bits, which is in memory red first.
 _SHIFTS = (0, 8, 16, 24) if sys.byteorder == "little" else (24, 16, 8, 0)
 
-PIXEL_BASE = ScalarArray("pixels", "base", "bits")
+PIXEL_BASE = ScalarArray("pixels", "base", "u32")
 """What is the same in all pixels of a launch."""
 
 
 def pixel_line(extent: Extent) -> LineArray:
     """The part of the pixels that changes by column, or by row."""
-    return LineArray("pixels", extent.name, "bits", extent)
+    return LineArray("pixels", extent.name, "u32", extent)
 
 
 def return_planes(program: Emitter, values: Sequence[ArrayValue]) -> None:
     """Ends a program with outputs as they are."""
     for number, each in enumerate(values):
-        value = program.as_type(each, "real")
+        value = program.as_type(each, "float")
         program.emit(store_plane, HERE, number, value)
         program.release(value)
 
@@ -102,7 +102,7 @@ def return_pixels(program: Emitter, values: Sequence[ArrayValue]) -> PixelPlan:
         plan.base = OPAQUE << _SHIFTS[3]
     packed: Register | None = None
     for output, each in enumerate(values):
-        value = program.as_type(each, "real")
+        value = program.as_type(each, "float")
         factor = sum(1 << _SHIFTS[channel] for channel, source in enumerate(shown) if source == output)
         match value:
             case LineArray() as line:
@@ -129,23 +129,23 @@ def _pack(program: Emitter, value: Register, factor: int) -> Register:
     """Packs one channel of a tile: its level of 0…255, times the factor."""
     program.release(value)
     extent = value.extent
-    level = program.allocate("real", extent)
+    level = program.allocate("float", extent)
     program.emit(np.fmax, value, Filled(0.0, extent), level)
     program.emit(np.fmin, level, Filled(1.0, extent), level)
     program.emit(np.multiply, level, ConstantArray(255.0), level)
     program.emit(np.add, level, ConstantArray(0.5), level)
-    bits = program.allocate("bits", extent)
+    bits = program.allocate("u32", extent)
     program.emit(copy_bits_from_real, bits, level)
     program.free(level)
     if factor != 1:
-        program.emit(np.multiply, bits, ConstantArray(factor, "bits"), bits)
+        program.emit(np.multiply, bits, ConstantArray(factor, "u32"), bits)
     return bits
 
 
 def _together(program: Emitter, a: LineArray | Register, b: LineArray | Register) -> Register:
     """The bits of both."""
     program.free(*(operand for operand in (a, b) if isinstance(operand, Register)))
-    out = program.allocate("bits", joined((a.extent, b.extent)))
+    out = program.allocate("u32", joined((a.extent, b.extent)))
     program.emit(np.bitwise_or, a, b, out)
     return out
 
@@ -412,7 +412,7 @@ class VectorSeries:
         self._lines = [name for name, rate in kernel.coords if rate == Rate.ELEMENT]
         self._lock = threading.Lock()
 
-    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+    def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         check(self.kernel, memory, launch)
         with self._lock, np.errstate(all="ignore"):
             machine = self._interpreter.begin(memory, launch)
@@ -426,7 +426,7 @@ class VectorSeries:
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
         pack_planes(self, memory, launch, out)
 
-    def _run(self, steady: Values, memory: StateMemory, launch: Launch) -> Reals:
+    def _run(self, steady: Values, memory: StateMemory, launch: Launch) -> Floats:
         """Computes the samples of a launch, block by block."""
         height, width = launch.shape
         count = height * width
@@ -535,7 +535,7 @@ class VectorExecutable:
         self._stages: dict[tuple[bool, tuple[int, int]], TileBuffers] = {}
         self._lock = threading.Lock()
 
-    def planes(self, memory: StateMemory, launch: Launch) -> Reals:
+    def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         check(self.kernel, memory, launch)
         if not self._is_translated(packed=False):
             return self._plain.planes(memory, launch)

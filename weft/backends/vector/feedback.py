@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.launch import Launch, Reals
+from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory, ticks_back
 from weft.backends.sampling import Located, gather, locate, sample
 from weft.backends.vm import Machine, RunningLoop
@@ -29,7 +29,7 @@ from weft.ops.spec import OpSpec, ValueType
 
 # Computes graphs of values with numpy, each value for many elements at once, in double precision.
 
-TYPES: Mapping[ValueType, type[np.generic]] = {"real": np.float64, "truth": np.bool_, "bits": np.uint32}
+TYPES: Mapping[ValueType, type[np.generic]] = {"float": np.float64, "bool": np.bool_, "u32": np.uint32}
 """What numpy calls the types of values."""
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -59,7 +59,7 @@ class Values(dict[Node, Any]):
 
     def _given(self, node: Node) -> Any:
         match node.op, node.attr:
-            case ("const" | "bits"), number:
+            case ("const" | "u32"), number:
                 return _as(number, node.kind)
             case "scalar", Scalar("uniform", str(name)):
                 return np.float64(self.machine.launch.uniforms[name])
@@ -76,7 +76,7 @@ class Values(dict[Node, Any]):
 
 def _as(number: float, kind: ValueType) -> Any:
     """A number as numpy has it. Bits are whole."""
-    return TYPES[kind](int(number) if kind == "bits" else number)
+    return TYPES[kind](int(number) if kind == "u32" else number)
 
 
 Call: TypeAlias = Callable[[Values], Any]
@@ -218,7 +218,7 @@ class PastBlock(Values):
         ring = self._rings[place.slot] if place.slot in self._rings else memory.ring(place.slot)
         return ring[memory.cell(place.slot, -samples), place.plane]
 
-    def row(self, node: Node) -> Reals:
+    def row(self, node: Node) -> Floats:
         """A value at all samples."""
         return np.broadcast_to(self[node], (self.count,))
 
@@ -234,7 +234,7 @@ class Reads:
         (ticks,), place = state.args, state.attr
         depth, source = self._kernel.slot(place.slot).depth, self._stored[place]
 
-        def read(values: Values) -> Reals:
+        def read(values: Values) -> Floats:
             assert isinstance(values, PastBlock)
             k = values[ticks]
             if np.ndim(k) == 0:
@@ -248,7 +248,7 @@ class Reads:
         return read
 
 
-def _shifted(values: PastBlock, place: SlotPlane, source: Node, back: int) -> Reals:
+def _shifted(values: PastBlock, place: SlotPlane, source: Node, back: int) -> Floats:
     """A row as it was so many ticks before."""
     before = min(back, values.count)
     row = np.empty(values.count)
@@ -258,7 +258,7 @@ def _shifted(values: PastBlock, place: SlotPlane, source: Node, back: int) -> Re
     return row
 
 
-def store(memory: StateMemory, place: SlotPlane, row: Reals) -> None:
+def store(memory: StateMemory, place: SlotPlane, row: Floats) -> None:
     """Stores a row of samples, of which the first is what this tick writes."""
     ring, count = memory.ring(place.slot), len(row)
     last = np.arange(max(0, count - len(ring)), count)
@@ -335,7 +335,7 @@ INLINE: Mapping[str, str] = MappingProxyType({
     "floor": "{0} // 1.0 if {0} - {0} == 0.0 else {0}",
     "eq": "{0} == {1}", "ne": "{0} != {1}", "lt": "{0} < {1}", "le": "{0} <= {1}",
     "and": "{0} and {1}", "or": "{0} or {1}", "not": "not {0}", "select": "{1} if {0} else {2}",
-    "to_real": "1.0 if {0} else 0.0",
+    "to_float": "1.0 if {0} else 0.0",
     "bits_add": "({0} + {1}) & 0xFFFFFFFF", "bits_mul": "({0} * {1}) & 0xFFFFFFFF", "bits_xor": "{0} ^ {1}",
     "bits_shr": "{0} >> {1}",
 })  # fmt: skip
@@ -481,7 +481,7 @@ class _PythonWriter:
     def _given_values(self) -> list[Node]:
         """What comes from outside, besides constants."""
         used = [*(arg for node in self._nodes for arg in self._operands(node)), *self._stored.values()]
-        return [node for node in dict.fromkeys(used) if node not in self._own and node.op not in ("const", "bits")]
+        return [node for node in dict.fromkeys(used) if node not in self._own and node.op not in ("const", "u32")]
 
     # Names.
 
@@ -549,7 +549,7 @@ class _PythonWriter:
         if node.op in INLINE:
             return INLINE[node.op]
         row = OPS.get(node.op)
-        if row is None or row.gives == "truth":
+        if row is None or row.gives == "bool":
             raise OneByOneError(f"{node.op} among what state needs")
         self._called[row.name] = row.fold
         return f"{row.name}({', '.join(f'{{{at}}}' for at in range(len(row.params)))})"
@@ -567,7 +567,7 @@ class _PythonWriter:
         )  # fmt: skip
 
     def _text(self, node: Node) -> str:
-        return _literal(node.attr) if node.op in ("const", "bits") else self._texts[node]
+        return _literal(node.attr) if node.op in ("const", "u32") else self._texts[node]
 
     def _within(self, node: Node) -> str:
         """The text of a value as an operand of operators."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.launch import Launch, Reals
+from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory, ticks_back
 from weft.backends.sampling import Located, gather, locate
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
@@ -24,7 +24,7 @@ from weft.ir.expr import PicturePlane, SlotPlane, StateSlot, StrandRef
 Array: TypeAlias = npt.NDArray[Any]
 
 # What an array holds: the types of values, and places in memory.
-Kind: TypeAlias = Literal["real", "truth", "bits", "index"]
+Kind: TypeAlias = Literal["float", "bool", "u32", "index"]
 
 
 class Extent(IntEnum):
@@ -64,7 +64,7 @@ class ConstantArray:
     """A constant, as an array without axes. Each is itself alone: 0 and -0 are not the same number."""
 
     value: float
-    kind: Kind = "real"
+    kind: Kind = "float"
     extent: ClassVar = Extent.ONE
 
 
@@ -162,7 +162,7 @@ class VectorProgram:
 
     def bytes_per_element(self, real: int) -> int:
         """Roughly what its registers take for each element of a tile, with reals of so many bytes."""
-        sizes: Mapping[Kind, int] = {"real": real, "truth": 1, "bits": 4, "index": 8}
+        sizes: Mapping[Kind, int] = {"float": real, "bool": 1, "u32": 4, "index": 8}
         return sum(count * sizes[kind] for (kind, extent), count in self.registers.items() if extent == Extent.ALL)
 
 
@@ -178,8 +178,8 @@ def dtype_of(kind: Kind, real: np.dtype[Any]) -> np.dtype[Any]:
 
 
 _DTYPES: Mapping[Kind, np.dtype[Any]] = {
-    "truth": np.dtype(np.bool_),
-    "bits": np.dtype(np.uint32),
+    "bool": np.dtype(np.bool_),
+    "u32": np.dtype(np.uint32),
     "index": np.dtype(np.intp),
 }
 
@@ -191,7 +191,7 @@ class Scalars:
         self.arrays: dict[ScalarArray, Array] = {}
         self._groups: list[tuple[list[ScalarArray], Array]] = []
         listed = dict.fromkeys(scalars)
-        for kind in ("real", "truth", "bits"):
+        for kind in ("float", "bool", "u32"):
             group = [scalar for scalar in listed if scalar.kind == kind]
             values = np.zeros(len(group), dtype_of(kind, real))
             self._groups.append((group, values))
@@ -214,7 +214,7 @@ class LineArrays:
         height, width = shape
         listed = dict.fromkeys(lines)
         for down in (False, True):
-            for kind in ("real", "truth", "bits"):
+            for kind in ("float", "bool", "u32"):
                 group = [line for line in listed if (line.extent == Extent.ROWS) == down and line.kind == kind]
                 size = (len(group), height, 1) if down else (len(group), 1, width)
                 values = np.zeros(size, dtype_of(kind, real))
@@ -297,7 +297,7 @@ class Task:
     memory: StateMemory
     finished: int = 0
     """1 if the tick is over whose state is read: memory has moved on since."""
-    planes: Reals | None = None
+    planes: Floats | None = None
     pixels: npt.NDArray[np.uint32] | None = None
     flat_pictures: dict[str, Array] = field(default_factory=dict)
     loop_stopped: bool = False

@@ -91,7 +91,7 @@ class Emitter:
             return value
         self.release(value)
         out = self.allocate(wanted, value.extent)
-        if wanted == "real":
+        if wanted == "float":
             self.emit(np.copyto, out, value)
         else:
             self.emit(np.not_equal, value, _ZERO, out)
@@ -293,8 +293,8 @@ class Translator(Emitter):
         return found
 
     def _given(self, node: Node) -> ArrayValue:
-        if node.op in ("const", "bits"):
-            return ConstantArray(node.attr, "bits" if node.op == "bits" else "real")
+        if node.op in ("const", "u32"):
+            return ConstantArray(node.attr, "u32" if node.op == "u32" else "float")
         source, key, *_ = node.attr
         extent = EXTENTS[node.attr.rate] if node.op == "line" else Extent.ONE
         if extent == Extent.ONE:
@@ -337,7 +337,7 @@ class Translator(Emitter):
             self.emit(form.function, *args, out)
         else:
             out = self.allocate(form.gives, extent)
-            temps = [self.allocate("real", extent) for _ in range(form.temps)]
+            temps = [self.allocate("float", extent) for _ in range(form.temps)]
             self.emit(form.function, NUMPY, out, *args, *temps)
             self.free(*temps)
             self._forget(node)
@@ -346,7 +346,7 @@ class Translator(Emitter):
     def _load_state(self, node: Node) -> Register:
         k = self._value(node.args[0])
         slot = self.kernel.slot(node.attr.slot)
-        out = self.allocate("real", Extent.ALL if slot.image else k.extent)
+        out = self.allocate("float", Extent.ALL if slot.image else k.extent)
         self.emit(load_state, HERE, slot, node.attr.plane, k, out)
         self._forget(node)
         return self.held(out)
@@ -355,11 +355,11 @@ class Translator(Emitter):
         """Samples at places: x, y, and possibly how many ticks ago."""
         places = [self._value(arg) for arg in args]
         x, y, *_ = places
-        out = self.allocate("real", _extent_of(places))
+        out = self.allocate("float", _extent_of(places))
         scratch = (
-            self._allocate_all("index", "index", "real", "real", extent=x.extent),
-            self._allocate_all("index", "index", "real", "real", extent=_extent_of(places[1:])),
-            self._allocate_all("index", "real", "real", extent=out.extent),
+            self._allocate_all("index", "index", "float", "float", extent=x.extent),
+            self._allocate_all("index", "index", "float", "float", extent=_extent_of(places[1:])),
+            self._allocate_all("index", "float", "float", extent=out.extent),
         )
         self.emit(function, HERE, source, (x, y), out, scratch)
         for registers in scratch:
@@ -372,7 +372,7 @@ class Translator(Emitter):
 
     def _load_strand(self, node: Node) -> Register:
         args = [self._value(arg) for arg in node.args]
-        out = self.allocate("real", _extent_of(args))
+        out = self.allocate("float", _extent_of(args))
         self.emit(load_strand, HERE, node.attr, out, *args)
         self._forget(node)
         return self.held(out)
@@ -389,16 +389,16 @@ class Translator(Emitter):
         carried = []
         for k, start in enumerate(starts):
             plan.carried[k] = self._widened(plan.carried[k], plan.bounds, start.extent)
-            register = self.allocate("real", plan.carried[k])
+            register = self.allocate("float", plan.carried[k])
             self.emit(np.copyto, register, start)
             carried.append(self.held(register))
         self._forget(_Starts(node))
         masks = spent = None
         if plan.bounds:
-            masks = (self.allocate("truth", plan.bounds), self.allocate("truth", plan.bounds))
+            masks = (self.allocate("bool", plan.bounds), self.allocate("bool", plan.bounds))
             if body.nested:
-                spent = self._loops[0].spent if self._loops else self.allocate("real", plan.bounds)
-        index = self.held(self.allocate("real", first.extent))
+                spent = self._loops[0].spent if self._loops else self.allocate("float", plan.bounds)
+        index = self.held(self.allocate("float", first.extent))
         self._values.update(zip(body.carried, carried, strict=True))
         if body.index is not None:
             self._values[body.index] = index
@@ -450,7 +450,7 @@ class Translator(Emitter):
             if value == register:
                 self.release(value)
             elif value in loop.carried:
-                aside = self.held(self.allocate("real", value.extent))
+                aside = self.held(self.allocate("float", value.extent))
                 self.emit(np.copyto, aside, value)
                 self.release(value)
                 moves.append((register, aside))

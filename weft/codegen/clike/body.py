@@ -138,7 +138,7 @@ def write_state(w: ShaderWriter, node: Node) -> ExpressionText:
     (k,) = node.args
     if k.op == "const":
         past = Past(slot.key, node.attr.plane, _ticks(k.attr, slot))
-        return ExpressionText(w.parts.frame.read(past, f"{slot_name(slot.key)}_past", "real", slot.key))
+        return ExpressionText(w.parts.frame.read(past, f"{slot_name(slot.key)}_past", "float", slot.key))
     bound = _bound(w, w.parts.histories, slot.key, f"{slot_name(slot.key)}_{w.language.ring}")
     return ExpressionText(w.language.remembered(w.parts, bound, _index(w, slot, node)))
 
@@ -239,7 +239,7 @@ _INDICES = "ijklmn"
 _MOST_EXACT = 2**20
 
 
-class Steps:
+class LoopWriter:
     """Writes the loops of one program."""
 
     def __init__(self, writer: ShaderWriter) -> None:
@@ -397,7 +397,7 @@ def _counts_exactly(loop: Node) -> bool:
 # The waves that are counted in half turns, and those of the language.
 WAVES: Mapping[str, str] = MappingProxyType({"sinpi": "sin", "cospi": "cos"})
 
-TYPES: Mapping[ValueType, str] = MappingProxyType({"real": "float", "truth": "bool", "bits": "uint"})
+TYPES: Mapping[ValueType, str] = MappingProxyType({"float": "float", "bool": "bool", "u32": "uint"})
 
 # What a value is called that has no name, by what it is.
 _HINTS: Mapping[str, str] = MappingProxyType({
@@ -423,7 +423,7 @@ class ShaderWriter:
         self.names = Identifiers({*language.taken, *language.function_names, *own})
         self.rings = name_rings(self.names, parts.kernel, language.ring)
         self.depth = 0
-        self.steps = Steps(self)
+        self.steps = LoopWriter(self)
         self._variables: dict[Node, str] = {}
         self._shared: dict[object, str] = {}
         self._told: set[tuple[str, int]] = set()
@@ -504,7 +504,7 @@ class ShaderWriter:
         match node.op:
             case "const":
                 return literal(self.language.real(node.attr))
-            case "bits":
+            case "u32":
                 return ExpressionText(bits_text(node.attr))
             case "scalar":
                 return self._scalar(node)
@@ -587,7 +587,7 @@ class ShaderWriter:
             case _:
                 name = origin = str(scalar.key)
         text = self.parts.frame.read(scalar, name, scalar.kind, origin)
-        return ExpressionText(f"{text} != 0u", 45, "!=") if scalar.kind == "truth" else ExpressionText(text)
+        return ExpressionText(f"{text} != 0u", 45, "!=") if scalar.kind == "bool" else ExpressionText(text)
 
     def _coordinate(self, key: str | int) -> str:
         name = str(key)
@@ -615,7 +615,7 @@ class ShaderWriter:
 
 def as_real(value: ExpressionText, node: Node) -> str:
     """A value as a real: a truth as 1 or 0."""
-    return f"float({value.text})" if node.kind == "truth" else value.text
+    return f"float({value.text})" if node.kind == "bool" else value.text
 
 
 def _is_zero(node: Node) -> bool:

@@ -224,7 +224,7 @@ class Language(ABC):
 # Puts the pieces of a program together.
 
 _INDENT = "    "
-_TYPES: dict[Kind, str] = {"real": "float", "truth": "uint", "bits": "uint", "int": "int"}
+_TYPES: dict[Kind, str] = {"float": "float", "bool": "uint", "u32": "uint", "int": "int"}
 
 
 def block(head: str, lines: Iterable[CodeLine]) -> list[CodeLine]:

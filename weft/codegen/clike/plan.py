@@ -124,7 +124,7 @@ def read_program(kernel: Kernel) -> ElementProgram:
     merged, used = _merged(kernel)
     strands = [node for node in merged.nodes if node.op == "strand" and node in used]
     asked = {
-        strand: Node("asked", (), "real", asking.asked)
+        strand: Node("asked", (), "float", asking.asked)
         for strand, asking in zip(strands, read_sites(merged.nodes, used), strict=True)
     }
     rewriter = Rewriter(asked)
@@ -176,7 +176,7 @@ _LARGEST = 10
 _WORTH_A_NAME = 3
 
 # What is read as easily as a name.
-LEAVES = frozenset({"const", "bits", "scalar", "line", "loop_index", "loop_value", "loop_out"})
+LEAVES = frozenset({"const", "u32", "scalar", "line", "loop_index", "loop_value", "loop_out"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)

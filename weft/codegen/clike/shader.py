@@ -10,7 +10,7 @@ from weft.codegen.native.layout import Head, PictureWord
 from weft.codegen.values import Scalar
 from weft.ir.expr import SlotPlane
 
-Kind: TypeAlias = Literal["real", "truth", "bits", "int"]
+Kind: TypeAlias = Literal["float", "bool", "u32", "int"]
 """What a number in the frame's block is, 4 bytes each: a single, 0 or 1, unsigned, signed."""
 
 

@@ -39,7 +39,7 @@ class Recurrence:
         return w.fma(self.factor, self.now, w.neg(self.before))
 
     def phis(self, w: FunctionWriter, entering: str, following: LlvmValue, latch: str) -> list[str]:
-        of = w.type("real")
+        of = w.type("float")
         return [
             f"  {self.now.text} = phi {of} [ {self.second.text}, %{entering} ], [ {following.text}, %{latch} ]",
             f"  {self.before.text} = phi {of} [ {self.first.text}, %{entering} ], [ {self.now.text}, %{latch} ]",
@@ -60,62 +60,62 @@ def recurrence(w: FunctionWriter, node: Node) -> Recurrence:
     first = -w.lanes
     with w.narrow(width):
         registers = [_wave(w, node.attr, angle, growth, start) for start in (first, first + width)]
-        factor = w.splat(by_register, "real")
+        factor = w.splat(by_register, "float")
         while len(registers) < count:
             registers.append(w.fma(factor, registers[-1], w.neg(registers[-2])))
     before, now = (_joined(w, part, width) for part in (registers[: count // 2], registers[count // 2 :]))
-    name, behind = (LlvmValue(w.name(what), "real") for what in ("now", "before"))
-    return Recurrence(name, behind, before, now, w.splat(by_vector, "real"))
+    name, behind = (LlvmValue(w.name(what), "float") for what in ("now", "before"))
+    return Recurrence(name, behind, before, now, w.splat(by_vector, "float"))
 
 
 def _angle(w: FunctionWriter, node: Node) -> tuple[str, str]:
     """The angle at the first sample, and what it grows by, in half turns from −1 to 1."""
     slope, offset = (w.first(w.value(arg)) for arg in node.args)
     with w.narrow(1):
-        each = w.splat(slope, "real")
-        angle = w.fma(each, w.splat("%time", "real"), w.splat(offset, "real"))
-        growth = w.mul(each, w.splat("%step", "real"))
+        each = w.splat(slope, "float")
+        angle = w.fma(each, w.splat("%time", "float"), w.splat(offset, "float"))
+        growth = w.mul(each, w.splat("%step", "float"))
         return w.first(double.within_turn(w, angle)), w.first(double.within_turn(w, growth))
 
 
 def _wave(w: FunctionWriter, row: str, angle: str, growth: str, first: int) -> LlvmValue:
     """A wave at the samples from number `first` of the chunk on."""
-    numbers = w.each([w.reals.text(float(first + lane)) for lane in range(w.lanes)], "real")
-    angles = w.fma(numbers, w.splat(growth, "real"), w.splat(angle, "real"))
+    numbers = w.each([w.floats.text(float(first + lane)) for lane in range(w.lanes)], "float")
+    angles = w.fma(numbers, w.splat(growth, "float"), w.splat(angle, "float"))
     return _called(w, row, angles)
 
 
 def _factors(w: FunctionWriter, growth: str, *distances: int) -> tuple[str, ...]:
     """2 cos of what the angle grows by over so many samples, for each of some distances."""
     with w.narrow(len(distances)):
-        numbers = w.each([w.reals.text(float(distance)) for distance in distances], "real")
-        doubled = w.mul(_called(w, "cospi", w.mul(w.splat(growth, "real"), numbers)), w.real(2))
+        numbers = w.each([w.floats.text(float(distance)) for distance in distances], "float")
+        doubled = w.mul(_called(w, "cospi", w.mul(w.splat(growth, "float"), numbers)), w.real(2))
         return tuple(
-            w.put(f"extractelement {w.type('real')} {doubled.text}, i64 {lane}") for lane in range(len(distances))
+            w.put(f"extractelement {w.type('float')} {doubled.text}, i64 {lane}") for lane in range(len(distances))
         )
 
 
 def _called(w: FunctionWriter, row: str, x: LlvmValue) -> LlvmValue:
     """A row as a call: what runs once a chunk is worth less time to the processor than it takes LLVM."""
-    of, name = w.type("real"), f"@{row}.{w.lanes}"
+    of, name = w.type("float"), f"@{row}.{w.lanes}"
     if name not in w.helpers:
-        inner = LlvmLanes(w.isa, w.lanes, w.reals)
-        given = LlvmValue("%x", "real")
+        inner = LlvmLanes(w.isa, w.lanes, w.floats)
+        given = LlvmValue("%x", "float")
         found = (double.sine_of_half_turns if row == "sinpi" else double.cosine_of_half_turns)(inner, given)
         w.declared |= inner.declared
         w.helpers[name] = [
             f"define internal {of} {name}({of} %x) #0 {{", "entry:", *inner.text, f"  ret {of} {found.text}", "}",
         ]  # fmt: skip
-    return LlvmValue(w.put(f"call {of} {name}({of} {x.text})"), "real")
+    return LlvmValue(w.put(f"call {of} {name}({of} {x.text})"), "float")
 
 
 def _joined(w: FunctionWriter, registers: list[LlvmValue], width: int) -> LlvmValue:
     """Registers, each of so many lanes, as one vector."""
     while len(registers) > 1:
-        of = w.reals.vector(width, "real")
+        of = w.floats.vector(width, "float")
         order = ", ".join(f"i32 {lane}" for lane in range(2 * width))
         registers = [
-            LlvmValue(w.put(f"shufflevector {of} {a.text}, {of} {b.text}, <{2 * width} x i32> <{order}>"), "real")
+            LlvmValue(w.put(f"shufflevector {of} {a.text}, {of} {b.text}, <{2 * width} x i32> <{order}>"), "float")
             for a, b in zip(registers[::2], registers[1::2], strict=True)
         ]
         width *= 2
@@ -149,12 +149,12 @@ class Scratch:
 
     def carried(self, loop: Node, k: int) -> int:
         """The same for what a loop carries."""
-        return self._place((loop, k), "real")
+        return self._place((loop, k), "float")
 
     def _place(self, key: object, kind: ValueType) -> int:
         if key not in self._places:
             self._places[key] = self.size
-            self.size += CHUNK * (DOUBLE.bytes if kind == "real" else 4)
+            self.size += CHUNK * (DOUBLE.bytes if kind == "float" else 4)
         return self._places[key]
 
 
@@ -178,14 +178,14 @@ class ChunkWriter(FunctionWriter):
     def _times(self) -> LlvmValue:
         """The times of the samples of a vector: each comes of its own number alone, which is exact."""
         lanes = self._once("numbers", self._first_numbers)
-        rate = self._once("rate", lambda: self.splat("%rate", "real"))
-        origin = self._once("origin", lambda: self.splat("%origin", "real"))
-        row = self.splat(self.put(f"sitofp i64 {self.row} to double"), "real")
+        rate = self._once("rate", lambda: self.splat("%rate", "float"))
+        origin = self._once("origin", lambda: self.splat("%origin", "float"))
+        row = self.splat(self.put(f"sitofp i64 {self.row} to double"), "float")
         return self.add(self.div(self.add(lanes, row), rate), origin)
 
     def _first_numbers(self) -> LlvmValue:
-        lanes = self.each([self.reals.text(float(lane)) for lane in range(self.lanes)], "real")
-        return self.add(self.splat("%number", "real"), lanes)
+        lanes = self.each([self.floats.text(float(lane)) for lane in range(self.lanes)], "float")
+        return self.add(self.splat("%number", "float"), lanes)
 
     def row_of(self, node: Node) -> str:
         """The address of the row of a value."""
@@ -205,7 +205,7 @@ class ChunkWriter(FunctionWriter):
         """The address of the first sample of an output."""
         stride, out = self.word(Word.STRIDE), self.word(Word.OUT)
         with self.writing(self.entry):
-            return self.element(out, self.put(f"mul i64 {stride}, {number}"), "real")
+            return self.element(out, self.put(f"mul i64 {stride}, {number}"), "float")
 
     def read_rows(self, nodes: Sequence[Node]) -> None:
         """Loads what other stretches have left."""

@@ -112,16 +112,16 @@ def interval(node: Node, given: Callable[[Node], Interval] = _unknown, depth: in
     row = OPS.get(node.op)
     if row is None:
         return ANYWHERE
-    lies = row.lies(*(interval(arg, given, depth - 1) if depth else ANYWHERE for arg in node.args))
-    return _limited(node, lies) if node.op in ("min", "max") else lies
+    found = row.interval_of(*(interval(arg, given, depth - 1) if depth else ANYWHERE for arg in node.args))
+    return _limited(node, found) if node.op in ("min", "max") else found
 
 
-def _limited(node: Node, lies: Interval) -> Interval:
+def _limited(node: Node, found: Interval) -> Interval:
     """The smaller or larger of two, one of which may be a constant: that is no NaN."""
     sure = [arg.attr for arg in node.args if arg.op == "const" and not math.isnan(arg.attr)]
     if sure and node.op == "max":
-        return Interval(max(lies.low, sure[0]), lies.high)
-    return Interval(lies.low, min(lies.high, sure[0])) if sure else lies
+        return Interval(max(found.low, sure[0]), found.high)
+    return Interval(found.low, min(found.high, sure[0])) if sure else found
 
 
 def _turned(node: Node) -> float | None:
@@ -179,13 +179,13 @@ NO_GRAPH = Graph((), (), (), frozenset(), frozenset())
 
 def graph_of(kernel: Kernel, section: Section) -> Graph:
     """A section of a kernel, which may be several as one, with its lanes."""
-    lanes = _Lanes(kernel, section.rate)
+    lanes = _LaneAnalysis(kernel, section.rate)
     lanes.mark(section.nodes)
     lanes.mark_leaves((*section.outputs, *(store.value for store in section.stores), *section.locals.values()))
     return Graph(section.nodes, section.outputs, section.stores, lanes.varying, lanes.masked)
 
 
-class _Lanes:
+class _LaneAnalysis:
     """Finds out what varies. Neighbours in a vector are neighbours in the section's own direction: in a picture, along
     the row."""
 

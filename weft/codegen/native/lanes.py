@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from weft.codegen.native.target import SINGLE, Isa, LlvmValue, Precision, bits_text
 from weft.ops.spec import ValueType
 
-_KINDS: tuple[ValueType, ...] = ("real", "truth", "bits")
+_KINDS: tuple[ValueType, ...] = ("float", "bool", "u32")
 
 # Lets a product and a sum become one instruction. Nothing more: other liberties would break the reduction of phases,
 # or what NaN and infinity mean.
@@ -17,20 +17,20 @@ _FUSE = "contract "
 
 
 class LlvmLanes:
-    """Appends to `text`, which others may exchange for another stretch of the program. `reals` says what its reals
+    """Appends to `text`, which others may replace by another part of the program. `floats` says what its floats
     are."""
 
-    def __init__(self, isa: Isa, lanes: int, reals: Precision = SINGLE) -> None:
+    def __init__(self, isa: Isa, lanes: int, floats: Precision = SINGLE) -> None:
         self.isa = isa
         self.lanes = lanes
-        self.reals = reals
+        self.floats = floats
         self.text: list[str] = []
         self.block = "entry"
         """The label of the block that is being written."""
         self.declared: set[str] = set()
         self.helpers: dict[str, list[str]] = {}
         """Functions that are called, by their names."""
-        self._types: dict[ValueType, str] = {kind: reals.vector(lanes, kind) for kind in _KINDS}
+        self._types: dict[ValueType, str] = {kind: floats.vector(lanes, kind) for kind in _KINDS}
         self._count = 0
 
     # Text.
@@ -58,7 +58,7 @@ class LlvmLanes:
     def narrow(self, lanes: int) -> Iterator[None]:
         """Writes for vectors of fewer lanes meanwhile."""
         before = self.lanes, self._types
-        self.lanes, self._types = lanes, {kind: self.reals.vector(lanes, kind) for kind in _KINDS}
+        self.lanes, self._types = lanes, {kind: self.floats.vector(lanes, kind) for kind in _KINDS}
         try:
             yield
         finally:
@@ -66,25 +66,25 @@ class LlvmLanes:
 
     def scalar(self, kind: ValueType) -> str:
         """The type of one lane."""
-        return self.reals.scalar(kind)
+        return self.floats.scalar(kind)
 
     def call(self, function: str, kind: ValueType, *args: LlvmValue, flags: str = "") -> LlvmValue:
         """Calls one of LLVM's functions on vectors of one kind."""
         of = self._types[kind]
-        name = f"@llvm.{function}.v{self.lanes}{self.reals.suffix if kind == 'real' else 'i32'}"
+        name = f"@llvm.{function}.v{self.lanes}{self.floats.suffix if kind == 'float' else 'i32'}"
         self.declared.add(f"declare {of} {name}({', '.join([of] * len(args))})")
         return LlvmValue(self.put(f"call {flags}{of} {name}({', '.join(f'{of} {a.text}' for a in args)})"), kind)
 
     def library(self, function: str, *args: LlvmValue) -> LlvmValue:
         """Calls a function of C's library for each lane. The reals have to be doubles."""
-        of, one = self._types["real"], self.reals.name
+        of, one = self._types["float"], self.floats.name
         self.declared.add(f"declare {one} @{function}({', '.join([one] * len(args))}) #0")
         made = "poison"
         for lane in range(self.lanes):
             given = [self.put(f"extractelement {of} {arg.text}, i64 {lane}") for arg in args]
             found = self.put(f"call {one} @{function}({', '.join(f'{one} {each}' for each in given)})")
             made = self.put(f"insertelement {of} {made}, {one} {found}, i64 {lane}")
-        return LlvmValue(made, "real")
+        return LlvmValue(made, "float")
 
     # Blocks.
 
@@ -101,7 +101,7 @@ class LlvmLanes:
 
     def any(self, truths: LlvmValue) -> str:
         """Whether one holds in any lane."""
-        together = self.put(f"bitcast {self.type('truth')} {truths.text} to i{self.lanes}")
+        together = self.put(f"bitcast {self.type('bool')} {truths.text} to i{self.lanes}")
         return self.put(f"icmp ne i{self.lanes} {together}, 0")
 
     def where(self, c: LlvmValue, make: Callable[[], LlvmValue], otherwise: LlvmValue, /) -> LlvmValue:
@@ -115,7 +115,7 @@ class LlvmLanes:
         self.jump(behind)
         self.label(behind)
         ways = f"[ {otherwise.text}, %{before} ], [ {made.text}, %{end} ]"
-        return LlvmValue(self.put(f"phi {self.type('real')} {ways}"), "real")
+        return LlvmValue(self.put(f"phi {self.type('float')} {ways}"), "float")
 
     def repeat(
         self, x: LlvmValue, goes_on: Callable[[LlvmValue], LlvmValue], step: Callable[[LlvmValue], LlvmValue], /
@@ -125,12 +125,12 @@ class LlvmLanes:
         before = self.block
         self.jump(head)
         self.label(head)
-        phi, value = len(self.text), LlvmValue(self.name("rest"), "real")
+        phi, value = len(self.text), LlvmValue(self.name("rest"), "float")
         self.branch(self.any(goes_on(value)), again, behind)
         self.label(again)
         following = step(value)
         ways = f"[ {x.text}, %{before} ], [ {following.text}, %{self.block} ]"
-        self.text.insert(phi, f"  {value.text} = phi {self.type('real')} {ways}")
+        self.text.insert(phi, f"  {value.text} = phi {self.type('float')} {ways}")
         self.jump(head)
         self.label(behind)
         return value
@@ -140,21 +140,21 @@ class LlvmLanes:
 
     @property
     def digits(self) -> int:
-        return self.reals.digits
+        return self.floats.digits
 
     # Constants.
 
     def real(self, value: float, /) -> LlvmValue:
-        return LlvmValue(f"splat ({self.reals.name} {self.reals.text(value)})", "real", value)
+        return LlvmValue(f"splat ({self.floats.name} {self.floats.text(value)})", "float", value)
 
     def bits(self, value: int, /) -> LlvmValue:
-        return LlvmValue(f"splat (i32 {bits_text(value)})", "bits")
+        return LlvmValue(f"splat (i32 {bits_text(value)})", "u32")
 
     def known(self, x: LlvmValue, /) -> float | None:
         return None if x.number is None or math.isnan(x.number) else x.number
 
     def truth(self, value: bool, /) -> LlvmValue:
-        return LlvmValue(f"splat (i1 {str(value).lower()})", "truth")
+        return LlvmValue(f"splat (i1 {str(value).lower()})", "bool")
 
     def each(self, texts: Sequence[str], kind: ValueType) -> LlvmValue:
         """A constant that is another one in each lane."""
@@ -167,57 +167,57 @@ class LlvmLanes:
         return self.isa.fused
 
     def add(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
-        return self._binary(f"fadd {_FUSE}", "real", a, b)
+        return self._binary(f"fadd {_FUSE}", "float", a, b)
 
     def sub(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
-        return self._binary(f"fsub {_FUSE}", "real", a, b)
+        return self._binary(f"fsub {_FUSE}", "float", a, b)
 
     def mul(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
-        return self._binary(f"fmul {_FUSE}", "real", a, b)
+        return self._binary(f"fmul {_FUSE}", "float", a, b)
 
     def div(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         if b.number is not None and _has_exact_reciprocal(b.number):
             return self.mul(a, self.real(1 / b.number))
-        return self._binary("fdiv", "real", a, b)
+        return self._binary("fdiv", "float", a, b)
 
     def neg(self, x: LlvmValue, /) -> LlvmValue:
-        return LlvmValue(self.put(f"fneg {self._types['real']} {x.text}"), "real")
+        return LlvmValue(self.put(f"fneg {self._types['float']} {x.text}"), "float")
 
     def abs(self, x: LlvmValue, /) -> LlvmValue:
-        return self.call("fabs", "real", x)
+        return self.call("fabs", "float", x)
 
     def sqrt(self, x: LlvmValue, /) -> LlvmValue:
-        return self.call("sqrt", "real", x)
+        return self.call("sqrt", "float", x)
 
     def fma(self, a: LlvmValue, b: LlvmValue, c: LlvmValue, /) -> LlvmValue:
         if self.isa.fused:
-            return self.call("fma", "real", a, b, c)
+            return self.call("fma", "float", a, b, c)
         # Without fusing, or the processor's own function would be called for each lane.
-        product = self._binary("fmul", "real", a, b)
-        return self._binary("fadd", "real", product, c)
+        product = self._binary("fmul", "float", a, b)
+        return self._binary("fadd", "float", product, c)
 
     def floor(self, x: LlvmValue, /) -> LlvmValue:
         if self.isa.rounds:
-            return self.call("floor", "real", x)
+            return self.call("floor", "float", x)
         near = self._near(x)
-        below = self._binary("fsub", "real", near, self.select(self.lt(x, near), self.real(1), self.real(0)))
+        below = self._binary("fsub", "float", near, self.select(self.lt(x, near), self.real(1), self.real(0)))
         # What is already whole, infinite or NaN stays; so does the sign of a zero.
-        return self.select(self._has_fraction(x), self.call("copysign", "real", below, x), x)
+        return self.select(self._has_fraction(x), self.call("copysign", "float", below, x), x)
 
     def nearest(self, x: LlvmValue, /) -> LlvmValue:
         if self.isa.rounds:
-            return self.call("roundeven", "real", x)
+            return self.call("roundeven", "float", x)
         return self.select(self._has_fraction(x), self._near(x), x)
 
     def _near(self, x: LlvmValue) -> LlvmValue:
         """The nearest whole number, where x may have a fraction: the sum with so large a number of its sign has no
         digits behind the point."""
-        shifter = self.call("copysign", "real", self.real(self.reals.whole), x)
-        return self._binary("fsub", "real", self._binary("fadd", "real", x, shifter), shifter)
+        shifter = self.call("copysign", "float", self.real(self.floats.whole), x)
+        return self._binary("fsub", "float", self._binary("fadd", "float", x, shifter), shifter)
 
     def _has_fraction(self, x: LlvmValue) -> LlvmValue:
         """False where x is so large that it is whole, infinite or NaN."""
-        return self.lt(self.abs(x), self.real(self.reals.whole))
+        return self.lt(self.abs(x), self.real(self.floats.whole))
 
     def lesser(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self.select(self._compare("olt", a, b), a, b)
@@ -228,7 +228,7 @@ class LlvmLanes:
     # Truths.
 
     def _compare(self, how: str, a: LlvmValue, b: LlvmValue) -> LlvmValue:
-        return LlvmValue(self.put(f"fcmp {how} {self._types['real']} {a.text}, {b.text}"), "truth")
+        return LlvmValue(self.put(f"fcmp {how} {self._types['float']} {a.text}, {b.text}"), "bool")
 
     def eq(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self._compare("oeq", a, b)
@@ -243,47 +243,47 @@ class LlvmLanes:
         return self._compare("ole", a, b)
 
     def both(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
-        return self._binary("and", "truth", a, b)
+        return self._binary("and", "bool", a, b)
 
     def either(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
-        return self._binary("or", "truth", a, b)
+        return self._binary("or", "bool", a, b)
 
     def negation(self, a: LlvmValue, /) -> LlvmValue:
-        return self._binary("xor", "truth", a, self.truth(True))
+        return self._binary("xor", "bool", a, self.truth(True))
 
     def select(self, c: LlvmValue, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         of = self._types[a.kind]
-        return LlvmValue(self.put(f"select {self._types['truth']} {c.text}, {of} {a.text}, {of} {b.text}"), a.kind)
+        return LlvmValue(self.put(f"select {self._types['bool']} {c.text}, {of} {a.text}, {of} {b.text}"), a.kind)
 
     def as_real(self, x: LlvmValue) -> LlvmValue:
         """A truth as 1 or 0; a real as it is."""
-        return self.select(x, self.real(1), self.real(0)) if x.kind == "truth" else x
+        return self.select(x, self.real(1), self.real(0)) if x.kind == "bool" else x
 
     # Bits.
 
     def bits_add(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
-        return self._binary("add", "bits", a, b)
+        return self._binary("add", "u32", a, b)
 
     def bits_sub(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
-        return self._binary("sub", "bits", a, b)
+        return self._binary("sub", "u32", a, b)
 
     def bits_mul(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
-        return self._binary("mul", "bits", a, b)
+        return self._binary("mul", "u32", a, b)
 
     def bits_and(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
-        return self._binary("and", "bits", a, b)
+        return self._binary("and", "u32", a, b)
 
     def bits_or(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
-        return self._binary("or", "bits", a, b)
+        return self._binary("or", "u32", a, b)
 
     def bits_xor(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
-        return self._binary("xor", "bits", a, b)
+        return self._binary("xor", "u32", a, b)
 
     def bits_shl(self, a: LlvmValue, n: LlvmValue, /) -> LlvmValue:
-        return self._binary("shl", "bits", a, n)
+        return self._binary("shl", "u32", a, n)
 
     def bits_shr(self, a: LlvmValue, n: LlvmValue, /) -> LlvmValue:
-        return self._binary("lshr", "bits", a, n)
+        return self._binary("lshr", "u32", a, n)
 
     # From one to another.
 
@@ -291,24 +291,24 @@ class LlvmLanes:
         return LlvmValue(self.put(f"{op} {self._types[x.kind]} {x.text} to {self._types[kind]}"), kind)
 
     def single(self, x: LlvmValue, /) -> LlvmValue:
-        if self.reals.bytes == SINGLE.bytes:
+        if self.floats.bytes == SINGLE.bytes:
             return x
-        of, narrow = self._types["real"], SINGLE.vector(self.lanes, "real")
-        return LlvmValue(self.put(f"fpext {narrow} {self.put(f'fptrunc {of} {x.text} to {narrow}')} to {of}"), "real")
+        of, narrow = self._types["float"], SINGLE.vector(self.lanes, "float")
+        return LlvmValue(self.put(f"fpext {narrow} {self.put(f'fptrunc {of} {x.text} to {narrow}')} to {of}"), "float")
 
     def bits_in(self, x: LlvmValue, /) -> LlvmValue:
-        return self._convert("bitcast", x, "bits")
+        return self._convert("bitcast", x, "u32")
 
     def real_in(self, a: LlvmValue, /) -> LlvmValue:
-        return self._convert("bitcast", a, "real")
+        return self._convert("bitcast", a, "float")
 
     def whole(self, x: LlvmValue, /) -> LlvmValue:
         # What does not fit is any number, but one: without `freeze`, each use of it might see another.
-        converted = self._convert("fptosi", x, "bits")
-        return LlvmValue(self.put(f"freeze {self._types['bits']} {converted.text}"), "bits")
+        converted = self._convert("fptosi", x, "u32")
+        return LlvmValue(self.put(f"freeze {self._types['u32']} {converted.text}"), "u32")
 
     def real_of(self, a: LlvmValue, /) -> LlvmValue:
-        return self._convert("sitofp", a, "real")
+        return self._convert("sitofp", a, "float")
 
 
 def _has_exact_reciprocal(x: float) -> bool:

@@ -62,7 +62,7 @@ class Channels:
 
     def line(self, rate: Rate) -> Line | None:
         """The packed part of the pixels that changes by column or by row, if there is one."""
-        return Line("pixels", rate.name, rate, "bits") if rate in self.lines else None
+        return Line("pixels", rate.name, rate, "u32") if rate in self.lines else None
 
 
 def plan_channels(outputs: Sequence[Node]) -> Channels:
@@ -140,7 +140,7 @@ class _FrameWriter(FunctionWriter):
 
     def _scalar(self, scalar: Scalar) -> LlvmValue:
         place = str(self.places.number(scalar))
-        return self._once(scalar, lambda: self.load(self.word(Word.NUMBERS), place, "real"))
+        return self._once(scalar, lambda: self.load(self.word(Word.NUMBERS), place, "float"))
 
 
 def suits_frame(kernel: Kernel) -> bool:
@@ -149,7 +149,7 @@ def suits_frame(kernel: Kernel) -> bool:
 
 
 def frame_function(
-    kernel: Kernel, isa: Isa, places: ArgumentTable, reals: Precision, channels: Channels | None = None
+    kernel: Kernel, isa: Isa, places: ArgumentTable, floats: Precision, channels: Channels | None = None
 ) -> tuple[list[str], set[str]]:
     """The text of the function, and what it declares. It writes the scalars that `places` was asked for by then, with
     reals in the precision of those who read them; and what all pixels share, if there are `channels`. There is none
@@ -163,7 +163,7 @@ def frame_function(
     roots = [*sources.values(), *(node for _, node in levels), *(store.value for store in frame.stores)]
     write_nodes(w, kernel, frame.nodes, roots)
     for scalar, node in sources.items():
-        _leave(w, scalar, w.value(node), reals)
+        _leave(w, scalar, w.value(node), floats)
     for store in frame.stores:
         _write_store(w, kernel, store)
     if channels is not None:
@@ -182,7 +182,7 @@ def _source_in_frame(stored: Mapping[int, Node], scalar: Scalar) -> Node:
 
 
 def _level_source(stored: Mapping[int, Node], level: Scalar | float) -> Node:
-    return _source_in_frame(stored, level) if isinstance(level, Scalar) else Node("const", (), "real", level)
+    return _source_in_frame(stored, level) if isinstance(level, Scalar) else Node("const", (), "float", level)
 
 
 def _write_base(w: FunctionWriter, base: int, levels: Sequence[tuple[int, LlvmValue]]) -> None:
@@ -196,15 +196,15 @@ def _write_base(w: FunctionWriter, base: int, levels: Sequence[tuple[int, LlvmVa
     w.do(f"store i64 {w.put(f'zext i32 {w.first(bits)} to i64')}, ptr {place}, align 8")
 
 
-def _leave(w: FunctionWriter, scalar: Scalar, value: LlvmValue, reals: Precision) -> None:
+def _leave(w: FunctionWriter, scalar: Scalar, value: LlvmValue, floats: Precision) -> None:
     """Leaves a scalar for the others."""
     place, address = w.places.scalar(scalar), w.word(Word.SCALARS)
-    if scalar.kind == "real" and reals != w.reals:
-        single = w.put(f"fptrunc {w.type('real')} {value.text} to {reals.vector(1, 'real')}")
-        at = w.put(f"getelementptr {reals.name}, ptr {address}, i64 {place}")
-        w.do(f"store {reals.vector(1, 'real')} {single}, ptr {at}, align 4")
+    if scalar.kind == "float" and floats != w.floats:
+        single = w.put(f"fptrunc {w.type('float')} {value.text} to {floats.vector(1, 'float')}")
+        at = w.put(f"getelementptr {floats.name}, ptr {address}, i64 {place}")
+        w.do(f"store {floats.vector(1, 'float')} {single}, ptr {at}, align 4")
         return
-    w.store(value, address, str(place if scalar.kind == "real" else place * reals.bytes // 4))
+    w.store(value, address, str(place if scalar.kind == "float" else place * floats.bytes // 4))
 
 
 def _write_store(w: FunctionWriter, kernel: Kernel, store: Store) -> None:
@@ -367,7 +367,7 @@ def _store_planes(w: FunctionWriter, outputs: Sequence[LlvmValue]) -> None:
 
 
 def _store_pixels(w: FunctionWriter, channels: Channels) -> None:
-    parts = [w.value(Node("line", (), "bits", line)) for line in map(channels.line, _LINES) if line is not None]
+    parts = [w.value(Node("line", (), "u32", line)) for line in map(channels.line, _LINES) if line is not None]
     packed = pack(w, channels.elements)
     if packed is not None:
         parts.append(packed)

@@ -15,7 +15,7 @@ from weft.ir.rates import Rate
 # Finds sines and cosines of half turns whose argument grows evenly with the time: of these, each vector of a chunk
 # follows from the two before it.
 
-TIME = Line("coord", "abstime", Rate.ELEMENT, "real")
+TIME = Line("coord", "abstime", Rate.ELEMENT, "float")
 """The time of each sample."""
 
 _ROWS = ("sinpi", "cospi")
@@ -61,7 +61,7 @@ class Waves:
         found = self._reader.read(made.args[0])
         nodes = self._reader.taken()
         if found is not None and found.slope != 0.0:
-            made = Node("wave", (_node(found.slope), _node(found.offset)), "real", node.op)
+            made = Node("wave", (_node(found.slope), _node(found.offset)), "float", node.op)
             self._rewriter.new[node] = made
             self._varying.add(made)
         return [*nodes, made]
@@ -142,13 +142,13 @@ class _LinearReader:
                 return a * b
             case "div", float(), float() if b:
                 return a / b
-        made = Node(op, (_node(a), _node(b)), "real")
+        made = Node(op, (_node(a), _node(b)), "float")
         self._made.append(made)
         return made
 
 
 def _node(part: _Part) -> Node:
-    return part if isinstance(part, Node) else Node("const", (), "real", part)
+    return part if isinstance(part, Node) else Node("const", (), "float", part)
 
 
 # Takes the element section of a sound apart into stretches, which run one after another over a chunk of samples.

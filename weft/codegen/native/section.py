@@ -44,9 +44,9 @@ def write_loop(w: FunctionWriter, node: Node, write_body: Callable[[LoopBody], N
     w.jump(names.head)
     w.label(names.head)
     phis = len(w.text)
-    carried = [LlvmValue(name, "real") for name in names.carried]
+    carried = [LlvmValue(name, "float") for name in names.carried]
     with w.scope():
-        count = w.put(f"sitofp i32 {names.count} to {w.scalar('real')}")
+        count = w.put(f"sitofp i32 {names.count} to {w.scalar('float')}")
         step = _masked_step if body in w.graph.masked else _step
         go = step(w, body, names, first, last, count)
         for place, value in zip(body.carried, carried, strict=True):
@@ -55,16 +55,16 @@ def write_loop(w: FunctionWriter, node: Node, write_body: Callable[[LoopBody], N
         following = [w.value(value) for value in body.following]
         if body in w.graph.masked:
             following = [w.select(go, new, old) for new, old in zip(following, carried, strict=True)]
-            active = w.put(f"sext {w.type('truth')} {go.text} to {w.type('bits')}")
+            active = w.put(f"sext {w.type('bool')} {go.text} to {w.type('u32')}")
         counted = w.put(f"add i32 {names.count}, 1")
     latch = w.block
     w.jump(names.head)
     entering = [f"  {names.count} = phi i32 [ 0, %{before} ], [ {counted}, %{latch} ]"]
     if body in w.graph.masked:
         start = outer_mask.text if outer_mask is not None else "splat (i32 -1)"
-        entering.append(f"  {names.active} = phi {w.type('bits')} [ {start}, %{before} ], [ {active}, %{latch} ]")
+        entering.append(f"  {names.active} = phi {w.type('u32')} [ {start}, %{before} ], [ {active}, %{latch} ]")
     entering += [
-        f"  {value.text} = phi {w.type('real')} [ {start.text}, %{before} ], [ {new.text}, %{latch} ]"
+        f"  {value.text} = phi {w.type('float')} [ {start.text}, %{before} ], [ {new.text}, %{latch} ]"
         for value, start, new in zip(carried, starts, following, strict=True)
     ]
     w.text[phis:phis] = entering
@@ -83,7 +83,7 @@ def _names(w: FunctionWriter, carried: int) -> _LoopNames:
 
 def _allow_steps(w: FunctionWriter, body: LoopBody) -> None:
     """Gives a nest of loops its steps: for each lane, if they may leave at different ones."""
-    of = w.type("bits") if body in w.graph.masked else "i32"
+    of = w.type("u32") if body in w.graph.masked else "i32"
     with w.writing(w.entry):
         w.budget = w.put(f"alloca {of}")
     w.do(f"store {of} {w.bits(NEST_STEPS).text if body in w.graph.masked else NEST_STEPS}, ptr {w.budget}")
@@ -93,8 +93,8 @@ def _step(
     w: FunctionWriter, body: LoopBody, names: _LoopNames, first: LlvmValue, last: LlvmValue, count: str
 ) -> LlvmValue:
     """Goes on with the body, unless the loop is over for all lanes together."""
-    index = w.put(f"fadd {w.scalar('real')} {w.first(first)}, {count}")
-    goes_on = w.put(f"fcmp ole {w.scalar('real')} {index}, {w.first(last)}")
+    index = w.put(f"fadd {w.scalar('float')} {w.first(first)}, {count}")
+    goes_on = w.put(f"fcmp ole {w.scalar('float')} {index}, {w.first(last)}")
     allowed = w.put(f"icmp ult i32 {names.count}, {LOOP_STEPS}")
     if body.nested:
         left = w.put(f"load i32, ptr {w.budget}")
@@ -107,23 +107,23 @@ def _step(
     if body.nested:
         w.do(f"store i32 {w.put(f'sub i32 {left}, 1')}, ptr {w.budget}")
     if body.index is not None:
-        w.keep(body.index, w.splat(index, "real"))
-    return LlvmValue(go, "truth")
+        w.keep(body.index, w.splat(index, "float"))
+    return LlvmValue(go, "bool")
 
 
 def _masked_step(
     w: FunctionWriter, body: LoopBody, names: _LoopNames, first: LlvmValue, last: LlvmValue, count: str
 ) -> LlvmValue:
     """Goes on with the body, unless all lanes have left the loop. Gives the lanes that take part."""
-    index = w.add(first, w.splat(count, "real"))
-    active = LlvmValue(w.put(f"icmp ne {w.type('bits')} {names.active}, zeroinitializer"), "truth")
+    index = w.add(first, w.splat(count, "float"))
+    active = LlvmValue(w.put(f"icmp ne {w.type('u32')} {names.active}, zeroinitializer"), "bool")
     wanting = w.both(w.le(index, last), active)
     below_limit = w.put(f"icmp ult i32 {names.count}, {LOOP_STEPS}")
-    go = w.both(wanting, w.splat(below_limit, "truth"))
+    go = w.both(wanting, w.splat(below_limit, "bool"))
     if body.nested:
-        of = w.type("bits")
-        left = LlvmValue(w.put(f"load {of}, ptr {w.budget}"), "bits")
-        go = w.both(go, LlvmValue(w.put(f"icmp sgt {of} {left.text}, zeroinitializer"), "truth"))
+        of = w.type("u32")
+        left = LlvmValue(w.put(f"load {of}, ptr {w.budget}"), "u32")
+        go = w.both(go, LlvmValue(w.put(f"icmp sgt {of} {left.text}, zeroinitializer"), "bool"))
     checked, end = f"{names.step}.checked", f"{names.behind}.end"
     _stop_if_any(w, w.both(wanting, w.negation(go)), checked)
     w.branch(w.any(go), names.step, end)
@@ -131,12 +131,12 @@ def _masked_step(
     w.jump(names.behind)
     w.label(names.step)
     if body.nested:
-        taken = LlvmValue(w.put(f"zext {w.type('truth')} {go.text} to {of}"), "bits")
+        taken = LlvmValue(w.put(f"zext {w.type('bool')} {go.text} to {of}"), "u32")
         w.do(f"store {of} {w.bits_sub(left, taken).text}, ptr {w.budget}")
     if body.index is not None:
         w.keep(body.index, index)
-    mask = w.put(f"sext {w.type('truth')} {go.text} to {w.type('bits')}")
-    w.keep("mask", LlvmValue(mask, "bits"))
+    mask = w.put(f"sext {w.type('bool')} {go.text} to {w.type('u32')}")
+    w.keep("mask", LlvmValue(mask, "u32"))
     return go
 
 
@@ -175,9 +175,9 @@ def write_state(w: FunctionWriter, kernel: Kernel, node: Node) -> LlvmValue:
         return w.gather_wide(w.word(History(slot.key)), _cell_numbers(w, slot, plane, k))
     address = _plane(w, slot, plane, k)
     if address is not None:
-        return w.load(address, "%pixel", "real")
-    pixels = w.each([str(lane) for lane in range(w.lanes)], "bits")
-    first = w.splat(w.put("trunc i64 %pixel to i32"), "bits")
+        return w.load(address, "%pixel", "float")
+    pixels = w.each([str(lane) for lane in range(w.lanes)], "u32")
+    first = w.splat(w.put("trunc i64 %pixel to i32"), "u32")
     return _far_gather(w, slot, plane, k, w.bits_add(first, pixels))
 
 
@@ -236,18 +236,18 @@ def _plane(w: FunctionWriter, slot: StateSlot, plane: int, k: Node) -> str | Non
 def _far_gather(w: FunctionWriter, slot: StateSlot, plane: int, k: Node, at: LlvmValue) -> LlvmValue:
     """Elements of the images that a slot was k ticks ago, another k for each lane. A ring of pictures can have more
     elements than 32 bits count."""
-    wide, bits = f"<{w.lanes} x i64>", w.type("bits")
+    wide, bits = f"<{w.lanes} x i64>", w.type("u32")
     number = _cell_numbers(w, slot, plane, k)
     size = w.bits_mul(w.word_as_bits(Word.WIDTH), w.word_as_bits(Word.HEIGHT))
     widened = [w.put(f"sext {bits} {value.text} to {wide}") for value in (number, size, at)]
     start = w.put(f"mul {wide} {widened[0]}, {widened[1]}")
-    return w.gather(w.word(Ring(slot.key)), LlvmValue(w.put(f"add {wide} {start}, {widened[2]}"), "bits"), wide)
+    return w.gather(w.word(Ring(slot.key)), LlvmValue(w.put(f"add {wide} {start}, {widened[2]}"), "u32"), wide)
 
 
 def _cell_numbers(w: FunctionWriter, slot: StateSlot, plane: int, k: Node) -> LlvmValue:
     """Which of the planes in a ring is that of k ticks ago."""
-    cell = w.bits_sub(w.splat(w.put(f"trunc i64 {w.head(slot.key)} to i32"), "bits"), _ticks_back(w, slot, k))
-    is_before = LlvmValue(w.put(f"icmp slt {w.type('bits')} {cell.text}, zeroinitializer"), "truth")
+    cell = w.bits_sub(w.splat(w.put(f"trunc i64 {w.head(slot.key)} to i32"), "u32"), _ticks_back(w, slot, k))
+    is_before = LlvmValue(w.put(f"icmp slt {w.type('u32')} {cell.text}, zeroinitializer"), "bool")
     cell = w.select(is_before, w.bits_add(cell, w.bits(slot.depth + 1)), cell)
     return w.bits_add(w.bits_mul(cell, w.bits(slot.planes)), w.bits(plane))
 
@@ -297,7 +297,7 @@ def _between_rows(w: FunctionWriter, raster: _Raster, x: Node, y: Node, address:
     w.label(side)
     first = _as_index(w, columns.near)
     ends = first, w.put(f"add i64 {first}, 1")
-    ways[w.block] = [w.load(place, end, "real") for place in places for end in ends]
+    ways[w.block] = [w.load(place, end, "float") for place in places for end in ends]
     w.jump(behind)
     w.label(apart)
     ways[w.block] = [w.gather(place, column) for place in places for column in (columns.near, columns.far)]
@@ -305,7 +305,7 @@ def _between_rows(w: FunctionWriter, raster: _Raster, x: Node, y: Node, address:
     w.label(behind)
     four = [
         LlvmValue(
-            w.put(f"phi {w.type('real')} {', '.join(f'[ {v[at].text}, %{b} ]' for b, v in ways.items())}"), "real"
+            w.put(f"phi {w.type('float')} {', '.join(f'[ {v[at].text}, %{b} ]' for b, v in ways.items())}"), "float"
         )
         for at in range(4)
     ]
@@ -322,13 +322,13 @@ def _lie_side_by_side(w: FunctionWriter, x: Node, columns: _Located) -> str:
     """Whether each lane reads the pixel behind the one that the lane before it reads, and none the last of a row."""
     found = w.find((x, "side by side"))
     if found is None:
-        lanes = w.each([str(lane) for lane in range(w.lanes)], "bits")
-        expected = w.bits_add(w.splat(w.first(columns.near), "bits"), lanes)
-        bits = w.type("bits")
-        follows = LlvmValue(w.put(f"icmp eq {bits} {columns.near.text}, {expected.text}"), "truth")
-        has_next = LlvmValue(w.put(f"icmp ne {bits} {columns.near.text}, {columns.far.text}"), "truth")
-        together = w.put(f"bitcast {w.type('truth')} {w.both(follows, has_next).text} to i{w.lanes}")
-        found = w.keep((x, "side by side"), LlvmValue(w.put(f"icmp eq i{w.lanes} {together}, -1"), "truth"))
+        lanes = w.each([str(lane) for lane in range(w.lanes)], "u32")
+        expected = w.bits_add(w.splat(w.first(columns.near), "u32"), lanes)
+        bits = w.type("u32")
+        follows = LlvmValue(w.put(f"icmp eq {bits} {columns.near.text}, {expected.text}"), "bool")
+        has_next = LlvmValue(w.put(f"icmp ne {bits} {columns.near.text}, {columns.far.text}"), "bool")
+        together = w.put(f"bitcast {w.type('bool')} {w.both(follows, has_next).text} to i{w.lanes}")
+        found = w.keep((x, "side by side"), LlvmValue(w.put(f"icmp eq i{w.lanes} {together}, -1"), "bool"))
     return found.text
 
 
@@ -356,7 +356,7 @@ def _locate(w: FunctionWriter, coordinate: Node, size: Field, stride: LlvmValue)
         whole = w.whole(place)
         across = w.sub(place, w.real_of(whole))
         behind = w.bits_add(whole, w.bits(1))
-        is_inside = LlvmValue(w.put(f"icmp slt {w.type('bits')} {behind.text}, {w.word_as_bits(size).text}"), "truth")
+        is_inside = LlvmValue(w.put(f"icmp slt {w.type('u32')} {behind.text}, {w.word_as_bits(size).text}"), "bool")
         near = w.bits_mul(whole, stride)
         far = w.bits_mul(w.select(is_inside, behind, whole), stride)
         for key, value in zip(keys, (near, far, across), strict=True):
@@ -493,7 +493,7 @@ class _BlockWriter:
         row = OPS.get(node.op)
         if row is not None:
             args = [w.value(arg) for arg in node.args]
-            alone = w.reals == DOUBLE and node not in w.graph.varying and row.cost >= _WORTH_A_LANE
+            alone = w.floats == DOUBLE and node not in w.graph.varying and row.cost >= _WORTH_A_LANE
             w.keep(node, _write_in_one_lane(w, row, args) if alone else write_row(w, row, args))
             return
         match node.op:
@@ -543,7 +543,7 @@ def _write_in_one_lane(w: FunctionWriter, row: OpSpec, args: Sequence[LlvmValue]
 
 def write_row(w: FunctionWriter, row: OpSpec, args: Sequence[LlvmValue]) -> LlvmValue:
     """A row of the table of operators and builtins, applied in the writer's precision."""
-    form = row.double if row.double is not None and w.reals == DOUBLE else row.native
+    form = row.double if row.double is not None and w.floats == DOUBLE else row.native
     if form is None:
         raise TypeError(f"{row.name} has no native form")
     if not isinstance(form, str):

@@ -142,18 +142,18 @@ def write_scans(w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopPartitio
 
 def _write_total(w: ChunkWriter, carried: _Carried) -> tuple[LlvmValue, str]:
     """The next vector, and its last sample."""
-    of, factor, lanes = w.type("real"), carried.scan.factor, w.lanes
+    of, factor, lanes = w.type("float"), carried.scan.factor, w.lanes
     own, reach = w.value(carried.scan.added), 1
     while reach < lanes:
         order = ", ".join(f"i32 {lanes + at - reach if at >= reach else 0}" for at in range(lanes))
         earlier = w.put(f"shufflevector {of} zeroinitializer, {of} {own.text}, <{lanes} x i32> <{order}>")
-        own, reach = w.fma(w.real(factor**reach), LlvmValue(earlier, "real"), own), 2 * reach
-    powers = w.each([w.reals.text(factor ** (at + 1)) for at in range(lanes)], "real")
-    total = w.fma(powers, w.splat(carried.name, "real"), own)
+        own, reach = w.fma(w.real(factor**reach), LlvmValue(earlier, "float"), own), 2 * reach
+    powers = w.each([w.floats.text(factor ** (at + 1)) for at in range(lanes)], "float")
+    total = w.fma(powers, w.splat(carried.name, "float"), own)
     # The last of these, known earlier: the next vector waits for it.
     alone = w.put(f"extractelement {of} {own.text}, i64 {lanes - 1}")
     with w.narrow(1):
-        before, added = w.splat(carried.name, "real"), w.splat(alone, "real")
+        before, added = w.splat(carried.name, "float"), w.splat(alone, "float")
         return total, w.first(w.fma(w.real(factor**lanes), before, added))
 
 
@@ -170,16 +170,16 @@ def _read(w: ChunkWriter, kernel: Kernel, place: SlotPlane) -> str:
     """The last sample of a slot before a chunk."""
     last, _ = _cells(w, kernel, place)
     with w.narrow(1):
-        return w.first(w.load(w.word(History(place.slot)), last, "real"))
+        return w.first(w.load(w.word(History(place.slot)), last, "float"))
 
 
 def _write_back_totals(w: ChunkWriter, kernel: Kernel, place: SlotPlane, total: LlvmValue) -> None:
     """Notes the last two samples of a vector in the ring."""
-    of, lanes = w.type("real"), w.lanes
+    of, lanes = w.type("float"), w.lanes
     for cell, lane in zip(_cells(w, kernel, place), (lanes - 1, lanes - 2), strict=True):
         number = w.put(f"extractelement {of} {total.text}, i64 {lane}")
         with w.narrow(1):
-            w.store(w.splat(number, "real"), w.word(History(place.slot)), cell)
+            w.store(w.splat(number, "float"), w.word(History(place.slot)), cell)
 
 
 # Values that only the step of a loop decides, for a loop that always makes the same steps: computed beforehand.
@@ -206,11 +206,11 @@ def tables(loop: Node, steady: Sequence[Node]) -> dict[Node, list[float]]:
             continue
         known[node] = [row.fold(*args) for args in zip(*(each for each in operands if each is not None), strict=True)]
         costs[node] = row.cost + sum(costs.get(arg, 0) for arg in node.args)
-    return {node: known[node] for node, cost in costs.items() if cost >= _WORTH_A_TABLE and node.kind == "real"}
+    return {node: known[node] for node, cost in costs.items() if cost >= _WORTH_A_TABLE and node.kind == "float"}
 
 
 def _operand(node: Node, known: dict[Node, list[float]], steps: int) -> list[float] | None:
-    if node.op in ("const", "bits"):
+    if node.op in ("const", "u32"):
         return [node.attr] * steps
     return known.get(node)
 
@@ -228,7 +228,7 @@ def write_interchanged(w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopP
     _write_starts(w, part, loop)
     first, last = (w.first(w.value(bound)) for bound in loop.args[:2])
     steady = [k for k, carried in enumerate(body.carried) if carried not in graph.varying]
-    names = {k: LlvmValue(w.name("carried"), "real") for k in steady}
+    names = {k: LlvmValue(w.name("carried"), "float") for k in steady}
     before, phis = w.block, len(w.text) + 2
     w.jump("head")
     w.label("head")
@@ -237,13 +237,13 @@ def write_interchanged(w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopP
         for k, name in names.items():
             w.keep(body.carried[k], name)
         if body.index is not None:
-            w.keep(body.index, w.splat(index, "real"))
+            w.keep(body.index, w.splat(index, "float"))
         _write_body(w, kernel, part, loop)
         counted = w.put("add i32 %steps, 1")
         following = {k: w.value(body.following[k]) for k in steady}
     latch = w.block
     w.jump("head")
-    of = w.type("real")
+    of = w.type("float")
     w.text[phis:phis] = [
         f"  %steps = phi i32 [ 0, %{before} ], [ {counted}, %{latch} ]",
         *(
@@ -305,7 +305,7 @@ def _write_body(w: ChunkWriter, kernel: Kernel, part: LoopPartition, loop: Node)
     def write() -> None:
         w.read_rows(part.reads)
         for k in varying:
-            w.keep(body.carried[k], w.load(w.row_carried(loop, k), w.row, "real"))
+            w.keep(body.carried[k], w.load(w.row_carried(loop, k), w.row, "float"))
         write_nodes(w, kernel, others, [body.following[k] for k in varying])
         for k, value in [(k, w.value(body.following[k])) for k in varying]:
             w.store(value, w.row_carried(loop, k), w.row)
@@ -320,9 +320,9 @@ def _write_steady(w: ChunkWriter, kernel: Kernel, loop: Node) -> None:
     found = tables(loop, list(steady))
     for node, values in found.items():
         name = f"@{w.function}.table{len(w.helpers)}"
-        numbers = ", ".join(f"double {w.reals.text(value)}" for value in values)
+        numbers = ", ".join(f"double {w.floats.text(value)}" for value in values)
         w.helpers[name] = [f"{name} = private constant [{len(values)} x double] [{numbers}]"]
-        w.keep(node, w.load_splat(name, w.put("zext i32 %steps to i64"), "real"))
+        w.keep(node, w.load_splat(name, w.put("zext i32 %steps to i64"), "float"))
     varying = [arg for node in body.nodes if w.graph.changes(node) for arg in operands(node)]
     roots = [node for node in (*varying, *body.following) if node in steady and node not in found]
     write_nodes(w, kernel, [node for node in steady if node not in found], roots)
@@ -395,7 +395,7 @@ def write_recurrence(
             (register.now, register.first, new), (register.before, register.second, register.now),
         ):  # fmt: skip
             entering.append(
-                f"  {name.text} = phi {w.type('real')} [ {start.text}, %{before} ], [ {after.text}, %{latch} ]"
+                f"  {name.text} = phi {w.type('float')} [ {start.text}, %{before} ], [ {after.text}, %{latch} ]"
             )
     w.text[phis:phis] = entering
     w.label("last")
@@ -411,8 +411,8 @@ def write_recurrence(
 def _register(w: ChunkWriter, slot: StateSlot, place: SlotPlane) -> _SlotRegister:
     ring, head = w.word(History(place.slot)), w.word(Head(place.slot))
     other = w.put(f"xor i64 {head}, 1")
-    first, second = (w.load(ring, _at(w, slot, cell, place.plane), "real") for cell in (other, head))
-    now, before = (LlvmValue(w.name(what), "real") for what in ("now", "before"))
+    first, second = (w.load(ring, _at(w, slot, cell, place.plane), "float") for cell in (other, head))
+    now, before = (LlvmValue(w.name(what), "float") for what in ("now", "before"))
     return _SlotRegister(place, now, before, first, second)
 
 

@@ -30,7 +30,7 @@ class Precision:
 
     def scalar(self, kind: ValueType) -> str:
         """The type of one value."""
-        return {"real": self.name, "truth": "i1", "bits": "i32"}[kind]
+        return {"float": self.name, "bool": "i1", "u32": "i32"}[kind]
 
     def vector(self, lanes: int, kind: ValueType) -> str:
         return f"<{lanes} x {self.scalar(kind)}>"

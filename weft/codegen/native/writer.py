@@ -17,7 +17,7 @@ from weft.ops.spec import ValueType
 # Writes one function: what it is given, what it has computed so far, and where its text goes.
 
 # In memory, a truth takes as much as the others.
-_STORED: Mapping[ValueType, ValueType] = {"real": "real", "truth": "bits", "bits": "bits"}
+_STORED: Mapping[ValueType, ValueType] = {"float": "float", "bool": "u32", "u32": "u32"}
 
 
 class ArgumentTable:
@@ -62,8 +62,8 @@ class FunctionWriter(LlvmLanes):
     of the lines that are read a vector at once, at `index`; those of rows are read at `%y`.
     """
 
-    def __init__(self, isa: Isa, lanes: int, places: ArgumentTable, along: Rate, reals: Precision = SINGLE) -> None:
-        super().__init__(isa, lanes, reals)
+    def __init__(self, isa: Isa, lanes: int, places: ArgumentTable, along: Rate, floats: Precision = SINGLE) -> None:
+        super().__init__(isa, lanes, floats)
         self.places = places
         self.along = along
         self.entry: list[str] = []
@@ -122,7 +122,7 @@ class FunctionWriter(LlvmLanes):
         match node.op:
             case "const":
                 return self.real(node.attr)
-            case "bits":
+            case "u32":
                 return self.bits(node.attr)
             case "scalar":
                 return self._scalar(node.attr)
@@ -158,10 +158,10 @@ class FunctionWriter(LlvmLanes):
 
     def word_as_real(self, field: Field) -> LlvmValue:
         """A number of the block, in every lane."""
-        return self._once(("real", field), lambda: self._word_in_lanes(field, "sitofp", "real"))
+        return self._once(("float", field), lambda: self._word_in_lanes(field, "sitofp", "float"))
 
     def word_as_bits(self, field: Field) -> LlvmValue:
-        return self._once(("bits", field), lambda: self._word_in_lanes(field, "trunc", "bits"))
+        return self._once(("u32", field), lambda: self._word_in_lanes(field, "trunc", "u32"))
 
     def _word_in_lanes(self, field: Field, convert: str, kind: ValueType) -> LlvmValue:
         return self.splat(self.put(f"{convert} i64 {self.word(field)} to {self.scalar(kind)}"), kind)
@@ -175,7 +175,7 @@ class FunctionWriter(LlvmLanes):
 
     def places_of(self, kind: ValueType) -> int:
         """How many elements of a kind take as much memory as a real."""
-        return 1 if kind == "real" else self.reals.bytes // 4
+        return 1 if kind == "float" else self.floats.bytes // 4
 
     def _line(self, line: Line) -> LlvmValue:
         address = self.word(line)
@@ -210,7 +210,7 @@ class FunctionWriter(LlvmLanes):
         """The number in the first lane."""
         return self.put(f"extractelement {self.type(value.kind)} {value.text}, i64 0")
 
-    def element(self, address: str, index: str, kind: ValueType = "bits") -> str:
+    def element(self, address: str, index: str, kind: ValueType = "u32") -> str:
         """The address of an element: of 4 bytes, or as large as a real."""
         return self.put(f"getelementptr {self.scalar(_STORED[kind])}, ptr {address}, i64 {index}")
 
@@ -227,14 +227,14 @@ class FunctionWriter(LlvmLanes):
         return self._read(self.splat(number, stored), kind)
 
     def _read(self, stored: LlvmValue, kind: ValueType) -> LlvmValue:
-        if kind != "truth":
+        if kind != "bool":
             return stored
-        return LlvmValue(self.put(f"icmp ne {self.type('bits')} {stored.text}, zeroinitializer"), "truth")
+        return LlvmValue(self.put(f"icmp ne {self.type('u32')} {stored.text}, zeroinitializer"), "bool")
 
     def store(self, value: LlvmValue, address: str, index: str) -> None:
         """Writes a vector from an element on."""
-        if value.kind == "truth":
-            value = LlvmValue(self.put(f"zext {self.type('truth')} {value.text} to {self.type('bits')}"), "bits")
+        if value.kind == "bool":
+            value = LlvmValue(self.put(f"zext {self.type('bool')} {value.text} to {self.type('u32')}"), "u32")
         place = self.element(address, index, value.kind)
         self.do(f"store {self.type(value.kind)} {value.text}, ptr {place}, align 4")
 
@@ -248,30 +248,30 @@ class FunctionWriter(LlvmLanes):
 
     def _gathered(self, source: Precision, address: str, index: LlvmValue, of: str | None = None) -> LlvmValue:
         """Numbers of some precision, as reals."""
-        found_as = source.vector(self.lanes, "real")
+        found_as = source.vector(self.lanes, "float")
         instruction = None if of else self.isa.gather(source.bytes, self.lanes)
         if instruction is not None:
             found = self._gathered_by(instruction, source, address, index)
         else:
             found = self._gathered_by_lane(source, address, index, of)
-        if source.bytes != self.reals.bytes:
-            convert = "fptrunc" if source.bytes > self.reals.bytes else "fpext"
-            found = self.put(f"{convert} {found_as} {found} to {self.type('real')}")
-        return LlvmValue(found, "real")
+        if source.bytes != self.floats.bytes:
+            convert = "fptrunc" if source.bytes > self.floats.bytes else "fpext"
+            found = self.put(f"{convert} {found_as} {found} to {self.type('float')}")
+        return LlvmValue(found, "float")
 
     def _gathered_by(self, instruction: str, source: Precision, address: str, index: LlvmValue) -> str:
         """By one instruction of the processor. LLVM prefers a load for each lane, and takes half a millisecond to write
         them; where the code shall be there at once, that counts for more."""
-        reals, bits = source.vector(self.lanes, "real"), self.type("bits")
+        floats, bits = source.vector(self.lanes, "float"), self.type("u32")
         name = f"@llvm.{instruction}"
-        self.declared.add(f"declare {reals} {name}({reals}, ptr, {bits}, {reals}, i8)")
-        every = f"{reals} splat ({source.name} {source.text(-1.0)})"  # the sign of a lane says that it is wanted
-        args = f"{reals} zeroinitializer, ptr {address}, {bits} {index.text}, {every}, i8 {source.bytes}"
-        return self.put(f"call {reals} {name}({args})")
+        self.declared.add(f"declare {floats} {name}({floats}, ptr, {bits}, {floats}, i8)")
+        every = f"{floats} splat ({source.name} {source.text(-1.0)})"  # the sign of a lane says that it is wanted
+        args = f"{floats} zeroinitializer, ptr {address}, {bits} {index.text}, {every}, i8 {source.bytes}"
+        return self.put(f"call {floats} {name}({args})")
 
     def _gathered_by_lane(self, source: Precision, address: str, index: LlvmValue, of: str | None) -> str:
-        places = self.put(f"getelementptr {source.name}, ptr {address}, {of or self.type('bits')} {index.text}")
-        found_as, pointers, truths = source.vector(self.lanes, "real"), f"<{self.lanes} x ptr>", self.type("truth")
+        places = self.put(f"getelementptr {source.name}, ptr {address}, {of or self.type('u32')} {index.text}")
+        found_as, pointers, truths = source.vector(self.lanes, "float"), f"<{self.lanes} x ptr>", self.type("bool")
         name = f"@llvm.masked.gather.v{self.lanes}{source.suffix}.v{self.lanes}p0"
         self.declared.add(f"declare {found_as} {name}({pointers}, i32 immarg, {truths}, {found_as})")
         args = f"{pointers} {places}, i32 4, {truths} {self.truth(True).text}, {found_as} poison"

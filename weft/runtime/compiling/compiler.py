@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import Env, as_array
-from weft.backends.launch import Getter, Reals
+from weft.backends.launch import Floats, Getter
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError, fault
 from weft.media.pictures import picture_problem
@@ -56,7 +56,7 @@ _SLOWEST = 2.0
 _CARD = 30
 
 _NOT_FED: Mapping[str, float] = MappingProxyType({})
-_NOT_SEEN: Mapping[str, Reals] = MappingProxyType({})
+_NOT_SEEN: Mapping[str, Floats] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class _Trial:
         """The numbers that sounds read from the last frame."""
         return self._program.runner.feeds(self._env)
 
-    def seen(self) -> Mapping[str, Reals]:
+    def seen(self) -> Mapping[str, Floats]:
         """The strands of the last frame that sounds sample."""
         return self._program.runner.seen(self._env)
 
@@ -178,7 +178,7 @@ class _SoundTrial:
         moment: TrialMoment,
         timing: TrialClocks,
         fed: Mapping[str, float] = _NOT_FED,
-        seen: Mapping[str, Reals] = _NOT_SEEN,
+        seen: Mapping[str, Floats] = _NOT_SEEN,
     ) -> None:
         self._now = timing.blocks
         self._rate = compiled.settings["rate"]

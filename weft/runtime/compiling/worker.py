@@ -326,7 +326,7 @@ class CompileWorker:
         started = time.perf_counter()
         moved = moves(self._loader, loaded, improved.translated)
         if improved.codes or moved:
-            loaded.exchange(improved.codes)
+            loaded.upgrade(improved.codes)
             took = improved.took + (time.perf_counter() - started) * 1e3
             with self._condition:
                 self._better_elsewhere |= elsewhere & set(improved.codes)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import DeviceLostError, Env, SampleBlock, as_array
-from weft.backends.launch import Getter, Picture, Reals, Value
+from weft.backends.launch import Floats, Getter, Picture, Value
 from weft.codegen.kernel import Unit
 from weft.contexts import CHANNELS, is_smoothed
 from weft.names import StrandRef
@@ -59,7 +59,7 @@ class Recent:
         """A function that reads a strand at times of the performance, in seconds: 0 before its start and for times too
         long ago, the newest sample for times in the future. A strand without a ring is 0."""
 
-        def read(seconds: Value) -> Reals:
+        def read(seconds: Value) -> Floats:
             row, newest = self._rows.find(str(ref)), self._newest()
             length = self._rings.shape[1]
             # NaN and times far away must not overflow.
@@ -99,7 +99,7 @@ class Likeness:
     entering: float = 0.0
     common: float = 0.0
 
-    def with_more(self, leaving: Reals, entering: Reals) -> Likeness:
+    def with_more(self, leaving: Floats, entering: Floats) -> Likeness:
         """The likeness after another section of both, which have one shape."""
         sums = [float(np.sum(a * b)) for a, b in ((leaving, leaving), (entering, entering), (leaving, entering))]
         if not all(map(math.isfinite, sums)):
@@ -108,7 +108,7 @@ class Likeness:
         known = (self.leaving, self.entering, self.common)
         return Likeness(*(kept * before + more for before, more in zip(known, sums, strict=True)))
 
-    def compensation(self, cosine: Reals, sine: Reals) -> Reals:
+    def compensation(self, cosine: Floats, sine: Floats) -> Floats:
         """The factor that keeps the total power from rising where one sound has this cosine as its gain and the other
         this sine. Sounds that cancel each other are not made louder: they would swell when they stop doing so."""
         apart = self.leaving * np.square(cosine) + self.entering * np.square(sine)
@@ -149,7 +149,7 @@ class VoiceFade:
         compensation = self._likeness.compensation(cosine, sine)
         return {v: float((self._gains(v, cosine, sine, compensation) * np.ones(1))[0]) for v in self._start}
 
-    def mix(self, sounds: Mapping[Hashable, Reals], total: Reals) -> None:
+    def mix(self, sounds: Mapping[Hashable, Floats], total: Floats) -> None:
         """Adds the next section of the voices, [channels, samples] each, at their gains."""
         samples = total.shape[1]
         still = {voice for voice in sounds if self._stands_still(voice)}
@@ -169,14 +169,14 @@ class VoiceFade:
         """Whether a voice stays at full gain."""
         return voice in self._wanted and (self.is_over or self._start[voice] == 1.0)
 
-    def _gains(self, voice: Hashable, cosine: Reals, sine: Reals, compensation: Reals) -> Reals | float:
+    def _gains(self, voice: Hashable, cosine: Floats, sine: Floats, compensation: Floats) -> Floats | float:
         if self._stands_still(voice):
             return 1.0
         # A voice that was fading out and comes back is part of both sides.
-        gains: Reals = (self._start[voice] * cosine + (sine if voice in self._wanted else 0.0)) * compensation
+        gains: Floats = (self._start[voice] * cosine + (sine if voice in self._wanted else 0.0)) * compensation
         return gains * _ending(len(gains)) if voice in self._ending else np.minimum(gains, 1.0)
 
-    def _compensation(self, moving: Mapping[Hashable, Reals], cosine: Reals, sine: Reals) -> Reals:
+    def _compensation(self, moving: Mapping[Hashable, Floats], cosine: Floats, sine: Floats) -> Floats:
         """Measures a section of the voices that come and go. Returns their compensation, which moves from the value
         for the previous likeness to that for the new one, so that it does not jump."""
         shape = next(iter(moving.values())).shape
@@ -192,16 +192,16 @@ class VoiceFade:
             return now
         ramp = np.arange(1, len(now) + 1) / len(now)
         previous = before.compensation(cosine, sine)
-        smoothed: Reals = previous + (now - previous) * ramp
+        smoothed: Floats = previous + (now - previous) * ramp
         return smoothed
 
 
-def _ending(samples: int) -> Reals:
+def _ending(samples: int) -> Floats:
     """The gains that end a voice within one section."""
     return np.linspace(1, 0, samples)
 
 
-def _circle(share: Reals) -> tuple[Reals, Reals]:
+def _circle(share: Floats) -> tuple[Floats, Floats]:
     """Cosine and sine at these shares of a quarter of a circle."""
     angle = share * (math.pi / 2)
     return np.cos(angle), np.sin(angle)
@@ -232,7 +232,7 @@ class ControlSmoother:
         self._given = given
         self._ramps: dict[str, _Ramp] = {}
 
-    def led(self, names: Iterable[str], samples: int, left: int) -> dict[str, Reals]:
+    def led(self, names: Iterable[str], samples: int, left: int) -> dict[str, Floats]:
         """The next samples of each control, where `left` samples remain of the block."""
         self._ramps = {name: self._ramp(name, left) for name in names}
         return {name: _advanced(ramp, samples) for name, ramp in self._ramps.items()}
@@ -249,11 +249,11 @@ class ControlSmoother:
         return ramp
 
 
-def _advanced(ramp: _Ramp, samples: int) -> Reals:
+def _advanced(ramp: _Ramp, samples: int) -> Floats:
     """The next samples of a ramp, which advances by them."""
     if not ramp.left:
         return np.full(samples, ramp.now)
-    line: Reals = ramp.now + (ramp.target - ramp.now) * (np.arange(1, samples + 1) / ramp.left)
+    line: Floats = ramp.now + (ramp.target - ramp.now) * (np.arange(1, samples + 1) / ramp.left)
     line[ramp.left - 1 :] = ramp.target
     ramp.left = max(0, ramp.left - samples)
     ramp.now = float(line[-1])
@@ -270,7 +270,7 @@ class Rescue:
         self._in_place: dict[int, tuple[RunningSubgraph, RunningSubgraph]] = {}
         """By the identity of a subgraph that cannot run any more: its part, and its stand-in."""
 
-    def values(self, loader: ProgramLoader, loaded: LoadedProgram, part: RunningSubgraph, env: Env) -> Reals:
+    def values(self, loader: ProgramLoader, loaded: LoadedProgram, part: RunningSubgraph, env: Env) -> Floats:
         """The outputs of a subgraph in a block, [channels, outputs, samples]. Raises DeviceLostError if its device
         fails and nothing is left that could replace it."""
         _, acting = self._in_place.get(id(part.compiled), (part, part))
@@ -296,7 +296,7 @@ class Rescue:
         self._in_place = {place: pair for place, pair in self._in_place.items() if place in known}
 
 
-def _run(part: RunningSubgraph, env: Env, runner: ProgramRunner) -> Reals:
+def _run(part: RunningSubgraph, env: Env, runner: ProgramRunner) -> Floats:
     return as_array(part.backend.execute_subgraph(part.compiled, env, runner))
 
 
@@ -335,7 +335,7 @@ class Levels:
     not_numbers: dict[str, tuple[int, int]] = field(default_factory=dict)
     """For each output that is not a number at some samples: how many these are, and the number of the first."""
 
-    def add(self, total: Reals, first: int) -> None:
+    def add(self, total: Floats, first: int) -> None:
         """Adds the mix, [channels, samples], whose first sample has the number `first`."""
         skipped = max(0, self.first - first)
         sizes = np.abs(total[:, skipped : max(skipped, self.end - first)])
@@ -347,7 +347,7 @@ class Levels:
             if self.first_too_loud is None:
                 self.first_too_loud = first + skipped + int(loud.any(axis=0).argmax())
 
-    def look_for_nan(self, labels: Sequence[str], values: Reals, first: int) -> None:
+    def look_for_nan(self, labels: Sequence[str], values: Floats, first: int) -> None:
         """Adds the outputs of a subgraph, [channels, outputs, samples], from number `first`."""
         skipped = max(0, self.first - first)
         lost = np.isnan(values[:, :, skipped : max(skipped, self.end - first)]).any(axis=0)
@@ -488,12 +488,12 @@ class Mixer:
             self.levels.add(total, first)
         out[:] = (np.clip(total, -1.0, 1.0) if self._clips else total).T
 
-    def _voices(self, samples: int, first: int, left: int) -> dict[Hashable, Reals]:
+    def _voices(self, samples: int, first: int, left: int) -> dict[Hashable, Floats]:
         """The sound of each subgraph, [channels, samples]."""
         controls = self._smoothed(samples, left)
         audible = self._fade.voices
-        sounds: dict[Hashable, Reals] = {}
-        values: dict[Hashable, Reals] = {}
+        sounds: dict[Hashable, Floats] = {}
+        values: dict[Hashable, Floats] = {}
         self.not_numbers.clear()
         for entry in self._programs:
             # Later subgraphs may read the outputs of earlier ones.
@@ -520,7 +520,7 @@ class Mixer:
                             write(self._rings[entry.rows[label]], first, rows[0])
         return sounds
 
-    def _sum(self, part: RunningSubgraph, values: Reals, first: int) -> Reals:
+    def _sum(self, part: RunningSubgraph, values: Floats, first: int) -> Floats:
         """The outputs of a subgraph in the channels to which they go. `values` is [channels, outputs, samples], with
         one channel if all are equal."""
         total = np.zeros((self._channels, values.shape[2]))
@@ -542,7 +542,7 @@ class Mixer:
                 total[only % self._channels] += values[min(only, len(values) - 1), number]
         return total
 
-    def _smoothed(self, samples: int, left: int) -> dict[str, Reals]:
+    def _smoothed(self, samples: int, left: int) -> dict[str, Floats]:
         """The samples of all controls that are read."""
         kernels = (part.unit.kernel for entry in self._programs for part in entry.loaded.runner.parts)
         names = {name for kernel in kernels for name, _ in kernel.coords if is_smoothed(name)}

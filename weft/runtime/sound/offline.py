@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.launch import Getter, Reals, blank_view
+from weft.backends.launch import Floats, Getter, blank_view
 from weft.names import StrandRef
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.program import ProgramLoader
@@ -62,7 +62,7 @@ class Rendering:
         """Sets inputs from the next block on; see `ControlSmoother`."""
         self._inputs.update(values)
 
-    def show(self, views: Mapping[str, Reals]) -> None:
+    def show(self, views: Mapping[str, Floats]) -> None:
         """Sets the strands that it samples, from the next block on; see `ProgramRunner.seen`."""
         for name, values in views.items():
             self._views[name][:, :, 0] = values

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from weft.backends.launch import Getter, Reals, Value
+from weft.backends.launch import Floats, Getter, Value
 from weft.contexts import is_smoothed
 from weft.errors import WeftError, error
 from weft.names import StrandRef
@@ -115,7 +115,7 @@ class Stream:
         self._process.send(Better(codes), keep="better")
 
     def follow(
-        self, clock: Clock, restarts: int, values: Mapping[str, float], views: Mapping[str, Reals]
+        self, clock: Clock, restarts: int, values: Mapping[str, float], views: Mapping[str, Floats]
     ) -> None:
         """Sends the process the time and the inputs."""
         for name, view in views.items():
@@ -150,7 +150,7 @@ class Stream:
         threading.Thread(target=self.close, name="weft-sound-close", daemon=True).start()
 
 
-NOTHING_SEEN: Mapping[str, Reals] = MappingProxyType({})
+NOTHING_SEEN: Mapping[str, Floats] = MappingProxyType({})
 
 # Seconds that another stream may take to open.
 _TO_OPEN = 15.0
@@ -344,7 +344,7 @@ class Sound:
         """Restarts the performance at 0."""
         self._restarts += 1
 
-    def follow(self, clock: Clock, values: Mapping[str, float], views: Mapping[str, Reals] = NOTHING_SEEN) -> None:
+    def follow(self, clock: Clock, values: Mapping[str, float], views: Mapping[str, Floats] = NOTHING_SEEN) -> None:
         """Once a frame: sends the process the time and the inputs, and lets the clock follow the audible sound. `views`
         are those of `ProgramRunner.seen`."""
         if not self._stream.has_started:

@@ -94,9 +94,9 @@ class Player:
             case Better(codes):
                 for ready in [self._held, *self._coming]:
                     if ready is not None:
-                        ready.entry.loaded.exchange(codes)
+                        ready.entry.loaded.upgrade(codes)
                 if self._mixer.playing is not None:
-                    self._mixer.playing.exchange(codes)
+                    self._mixer.playing.upgrade(codes)
 
     def news(self) -> list[SoundEvent]:
         """See `Renderer.news`."""
