@@ -20,7 +20,7 @@ from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle, as_array
 from weft.backends.gl.backend import GlVisual
-from weft.backends.gl.graphics import Context, GraphicsError
+from weft.backends.gl.contexts import Context, GraphicsError
 from weft.backends.memory import StateMemory, in_size
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
@@ -323,7 +323,8 @@ def test_a_text_that_the_driver_refuses_names_the_line_of_the_patch(graphics: Gr
 
 
 def test_a_context_that_is_lost_is_told_as_a_device_that_is_lost() -> None:
-    from weft.backends.gl.graphics import Egl, Graphics
+    from weft.backends.gl.contexts import Egl
+    from weft.backends.gl.graphics import Graphics
 
     egl = Egl()
     preparing, drawing = egl.context(), egl.context()

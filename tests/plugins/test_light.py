@@ -54,7 +54,7 @@ def test_the_context_is_known_to_the_other_commands(tmp_path: Path) -> None:
 def test_without_the_package_the_statement_is_unknown(tmp_path: Path) -> None:
     done = weft(tmp_path, "check", "patch.weft", plugin=False)
     assert done.returncode == 1
-    assert '"light" is no output statement' in done.stderr
+    assert '"light" is not an output statement' in done.stderr
 
 
 def test_a_package_that_cannot_be_loaded_is_a_warning(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tests.support.cards import card_of_package, registry_with
 from tests.support.gl import Graphics, graphics
 from weft.backends.base import DeviceLostError, Env, Values
 from weft.backends.gl.backend import GlVisual
-from weft.backends.gl.graphics import Context, Egl, GraphicsError
+from weft.backends.gl.contexts import Context, Egl, GraphicsError
 from weft.backends.metal.backend import MetalVisual
 from weft.backends.select import choose
 from weft.errors import Source, WeftError

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from weft.backends.base import Env, PictureHandle
-from weft.backends.gl.graphics import GraphicsError
+from weft.backends.gl.contexts import GraphicsError
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.contexts import ContextTable

@@ -17,7 +17,7 @@ from tests.support.metal.layer import VISIBLE, CAMetalLayer, NSWindow
 from tests.support.metal.library import apple_in_place
 from weft.apple import AppleDevice, AppleError
 from weft.backends.base import Env
-from weft.backends.gl.graphics import GraphicsError
+from weft.backends.gl.contexts import GraphicsError
 from weft.backends.metal.compiled import MetalPicture
 from weft.backends.registry import load_registry
 from weft.backends.select import choose

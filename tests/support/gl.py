@@ -26,7 +26,7 @@ __all__ = ["GlExecutor", "Graphics", "graphics", "no_graphics", "that_computes"]
 @pytest.fixture(scope="module")
 def graphics() -> Graphics:
     """What draws. Where there is no OpenGL without a display, the test is skipped, but in CI it fails."""
-    from weft.backends.gl.graphics import GraphicsError
+    from weft.backends.gl.contexts import GraphicsError
 
     if GlExecutor is None:
         no_graphics("libGL is missing")

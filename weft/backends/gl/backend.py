@@ -13,7 +13,7 @@ from weft.backends.base import Capabilities, Compiled, Coordinator, DeviceInfo, 
 from weft.backends.card import CardBackend, CardCompute, CardVisual
 from weft.backends.card_sound import CardAudio, CardSound
 from weft.backends.gl import probe
-from weft.backends.gl.graphics import GraphicsError
+from weft.backends.gl.contexts import GraphicsError
 from weft.backends.memory import StateMemory
 from weft.backends.registry import register_backend
 from weft.backends.shaders import Dialect, SoundCode

@@ -1,4 +1,4 @@
-"""OpenGL: the one module that imports PyOpenGL, and its contexts, in each of which one thread draws at a time."""
+"""OpenGL: the one module that imports PyOpenGL, with what has to be set before, and the contexts that weft draws in."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import OpenGL
-from OpenGL.error import Error as OpenGLError
 
-# The one module that imports PyOpenGL, with how it has to be set up first.
-#
-# Importing it raises whatever PyOpenGL raises where there is no libGL: errors of many kinds.
+from weft.backends.gl.contexts import Context, Egl, GraphicsError
+
+# Where there is no libGL, PyOpenGL raises errors of many kinds.
 
 # Every call would otherwise ask the driver for errors, which makes it wait; what can fail is asked for explicitly.
 OpenGL.ERROR_CHECKING = False
@@ -58,6 +57,8 @@ if _FINDS_BY_EGL:
 else:
     from OpenGL import GL, platform
 
+from OpenGL.error import Error as OpenGLError  # noqa: E402  (the settings above count when this is imported)
+
 
 def _current_of_any() -> Callable[[], int | None]:
     """What finds the context that is current in a thread, whether EGL or GLX has made it."""
@@ -93,120 +94,6 @@ def is_software(renderer: str) -> bool:
 def plain(words: Any) -> str:
     """What a driver says, as text."""
     return words.decode(errors="replace") if isinstance(words, bytes) else str(words or "")
-
-
-# Contexts of OpenGL: whoever draws enters one, in one thread at a time.
-#
-# Without a window they come from EGL, which needs no display. What opens windows brings its own.
-
-_PLATFORM_SURFACELESS = 0x31DD
-_PLATFORM_DEVICE = 0x313F
-_DESKTOP_OPENGL = 0x30A2
-_NONE = 0x3038
-_MAJOR, _MINOR, _PROFILE, _CORE = 0x3098, 0x30FB, 0x30FD, 1
-_RESET_NOTICE, _LOSE_CONTEXT = 0x31BD, 0x31BF
-
-VERSIONS = ((4, 5), (4, 3), (4, 1), (3, 3))
-"""What is asked for, the best first."""
-
-# A library may know several devices, of which the first that makes a context is taken.
-_MOST_DEVICES = 16
-
-
-class GraphicsError(Exception):
-    """Graphics that cannot be had, or are lost. Carries the reason, in plain words."""
-
-
-@dataclass(frozen=True)
-class Context:
-    """One context. `enter` makes it the current one of the calling thread, `leave` undoes that as far as it has to be;
-    both raise GraphicsError."""
-
-    enter: Callable[[], None]
-    leave: Callable[[], None]
-    close: Callable[[], None] = lambda: None
-
-
-class Egl:
-    """EGL without a display. Its contexts share programs and textures with one another."""
-
-    def __init__(self) -> None:
-        """Raises GraphicsError."""
-        try:
-            self._egl = ctypes.CDLL("libEGL.so.1")
-        except OSError as failure:
-            raise GraphicsError(f"there is no EGL ({failure})") from failure
-        self._declare()
-        self._first: int | None = None
-        self._display = self._opened()
-
-    def _declare(self) -> None:
-        egl, pointer = self._egl, ctypes.c_void_p
-        forms: dict[str, tuple[Any, list[Any]]] = {
-            "eglGetProcAddress": (pointer, [ctypes.c_char_p]),
-            "eglGetDisplay": (pointer, [pointer]),
-            "eglInitialize": (ctypes.c_uint, [pointer, pointer, pointer]),
-            "eglBindAPI": (ctypes.c_uint, [ctypes.c_uint]),
-            "eglCreateContext": (pointer, [pointer, pointer, pointer, pointer]),
-            "eglMakeCurrent": (ctypes.c_uint, [pointer, pointer, pointer, pointer]),
-            "eglDestroyContext": (ctypes.c_uint, [pointer, pointer]),
-            "eglGetError": (ctypes.c_int, []),
-        }
-        for name, (gives, takes) in forms.items():
-            function = getattr(egl, name)
-            function.restype, function.argtypes = gives, takes
-
-    def _opened(self) -> int:
-        """The display of the first device that makes a context, or of none where that is not told."""
-        for display in self._displays():
-            if display and self._egl.eglInitialize(display, None, None):
-                self._egl.eglBindAPI(_DESKTOP_OPENGL)
-                self._first = self._created(display)
-                if self._first is not None:
-                    return display
-        raise GraphicsError("EGL makes no context of OpenGL 3.3 or later without a display")
-
-    def _displays(self) -> list[int | None]:
-        """Displays, the best first: those of devices, which are cards, then what draws without one."""
-        pointer = ctypes.c_void_p
-        get = self._extension("eglGetPlatformDisplayEXT", pointer, ctypes.c_uint, pointer, pointer)
-        query = self._extension("eglQueryDevicesEXT", ctypes.c_uint, ctypes.c_int, pointer, pointer)
-        found: list[int | None] = []
-        if get is not None and query is not None:
-            devices, count = (pointer * _MOST_DEVICES)(), ctypes.c_int()
-            if query(_MOST_DEVICES, devices, ctypes.byref(count)):
-                found += [get(_PLATFORM_DEVICE, device, None) for device in devices[: count.value]]
-        if get is not None:
-            found.append(get(_PLATFORM_SURFACELESS, None, None))
-        return [*found, self._egl.eglGetDisplay(None)]
-
-    def _extension(self, name: str, gives: Any, *takes: Any) -> Callable[..., Any] | None:
-        address = self._egl.eglGetProcAddress(name.encode())
-        return ctypes.CFUNCTYPE(gives, *takes)(address) if address else None
-
-    def _created(self, display: int) -> int | None:
-        for major, minor in VERSIONS:
-            for reset in ((_RESET_NOTICE, _LOSE_CONTEXT), ()):
-                wanted = (_MAJOR, major, _MINOR, minor, _PROFILE, _CORE, *reset, _NONE)
-                made = self._egl.eglCreateContext(display, None, self._first, (ctypes.c_int * len(wanted))(*wanted))
-                if made:
-                    return int(made)
-        return None
-
-    def context(self) -> Context:
-        """A new context. Raises GraphicsError."""
-        made = self._created(self._display)
-        if made is None:
-            raise GraphicsError(f"EGL makes no further context ({self._egl.eglGetError():#x})")
-        return Context(
-            enter=lambda: self._make_current(made),
-            leave=lambda: self._make_current(None),
-            close=lambda: self._egl.eglDestroyContext(self._display, made),
-        )
-
-    def _make_current(self, context: int | None) -> None:
-        if not self._egl.eglMakeCurrent(self._display, None, None, context):
-            raise GraphicsError(f"the context cannot be used ({self._egl.eglGetError():#x})")
 
 
 # The contexts that weft draws in: one for the thread that draws, one in which programs are made ready meanwhile.

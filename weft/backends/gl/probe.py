@@ -41,7 +41,7 @@ def devices(least: tuple[int, int] = DRAWS) -> list[DeviceInfo]:
 
 def main() -> None:
     """Prints what there is."""
-    from weft.backends.gl.graphics import GraphicsError
+    from weft.backends.gl.contexts import GraphicsError
 
     try:
         from weft.backends.gl.graphics import offscreen

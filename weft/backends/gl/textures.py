@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from weft.backends.base import DeviceLostError, MemoryPool
 from weft.backends.card import CardPicture
-from weft.backends.gl.graphics import GL, ContextState, Graphics, GraphicsError
+from weft.backends.gl.contexts import GraphicsError
+from weft.backends.gl.graphics import GL, ContextState, Graphics
 from weft.errors import error
 
 # Textures and buffers, which live for as long as somebody knows them; and what is read back from them.

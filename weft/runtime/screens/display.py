@@ -32,7 +32,8 @@ def lost(reason: str) -> WeftError:
 try:
     import glfw
 
-    from weft.backends.gl.graphics import NEEDS_EGL, Context, DriverError, Graphics, GraphicsError
+    from weft.backends.gl.contexts import Context, GraphicsError
+    from weft.backends.gl.graphics import NEEDS_EGL, DriverError, Graphics
     from weft.backends.gl.textures import GlPicture
 except Exception as problem:  # without libGL, PyOpenGL raises errors of many kinds
     raise no_display(f"OpenGL or GLFW is missing on this machine ({problem})") from problem

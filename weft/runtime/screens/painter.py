@@ -11,7 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from weft.backends.gl.graphics import GL, DriverError, GraphicsError, is_software, plain
+from weft.backends.gl.contexts import GraphicsError
+from weft.backends.gl.graphics import GL, DriverError, is_software, plain
 from weft.backends.gl.textures import Texture
 from weft.errors import error
 from weft.runtime.screens.screen import Label, Picture, Rect, letterbox
