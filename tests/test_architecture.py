@@ -1,0 +1,47 @@
+"""What docs/architecture.md names is there."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import weft
+
+ROOT = Path(weft.__file__).parent
+TEXT = (ROOT.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+NAMES = re.findall(r"`([\w/]+\.py): (\w+)`", TEXT)
+GLOSSARY = re.findall(r"^\| (\w+) \| `([\w/]+\.py)` \| (.+) \|$", TEXT.partition("## Glossary")[2], re.MULTILINE)
+FILES = sorted(set(re.findall(r"`((?:[\w]+/)*\w+\.py)[:`]", TEXT)))
+
+
+@cache
+def defined_in(path: str) -> frozenset[str]:
+    """The names that a module of weft defines."""
+    found = set()
+    for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body:
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+                found.add(name)
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                found.add(name)
+            case ast.Assign(targets=targets):
+                found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return frozenset(found)
+
+
+@pytest.mark.parametrize(("path", "name"), NAMES)
+def test_a_name_is_defined_where_the_document_says(path, name):
+    assert name in defined_in(path)
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_a_file_is_there(path):
+    assert (ROOT / path).exists() or (ROOT.parent / path).exists()
+
+
+def test_the_glossary_is_short_and_each_word_is_defined_where_it_says():
+    assert 20 <= len(GLOSSARY) <= 40
+    assert [word for word, path, _ in GLOSSARY if word not in defined_in(path)] == []
+    assert len({word for word, _, _ in GLOSSARY}) == len(GLOSSARY)
