@@ -244,11 +244,11 @@ def test_locals_carry_the_text(e):
 
 def test_what_has_a_name_carries_it(e):
     (first, a), (second, b) = (wave_of(e, n, text) for n, text in ((9, "\n  a = sin(me@x * 9)"), (3, "sin(me@x)")))
-    e.pool.call(first, "blue", local=True)
-    e.pool.call(first, "light", local=True)
-    e.pool.call(second, "tide", local=False)
-    e.pool.call(second, "moon", local=False)
-    e.pool.call(second, "water", local=True)
+    e.pool.annotate(first, "blue", local=True)
+    e.pool.annotate(first, "light", local=True)
+    e.pool.annotate(second, "tide", local=False)
+    e.pool.annotate(second, "moon", local=False)
+    e.pool.annotate(second, "water", local=True)
     kernel = compile_kernel(lowered(a, b), VISUAL, pool=e.pool)
     assert [local.name for local in kernel.locals] == ["light", "tide"]
     column = kernel.section(Rate.COLUMN)

@@ -129,7 +129,7 @@ class _Floats:
     def uniform(self, name: str) -> float:
         return self._settings[name]
 
-    def call(self, value: float, name: str, local: bool) -> None:
+    def annotate(self, value: float, name: str, local: bool) -> None:
         """Does nothing: numbers have no names."""
 
 

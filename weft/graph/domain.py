@@ -124,7 +124,7 @@ class Algebra(Protocol[V]):
     def const(self, value: float) -> V: ...
     def op(self, name: str, *args: V) -> V: ...
     def uniform(self, name: str) -> V: ...
-    def call(self, value: V, name: str, local: bool) -> None: ...
+    def annotate(self, value: V, name: str, local: bool) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Environment(Generic[V]):
             value = self.ops("div", self.setting("width"), self.setting("height"))
         else:
             value = FIELDS[name].value(self, at)
-        self.algebra.call(value, name, local=True)
+        self.algebra.annotate(value, name, local=True)
         return value
 
     def ops(self, name: str, *args: V | float) -> V:
@@ -344,7 +344,7 @@ class Domain(Protocol[V]):
     def constant(self, value: V) -> float | None:
         """The number of a value that is the same at every coordinate; None for other values."""
 
-    def call(self, value: V, name: str, local: bool) -> None:
+    def annotate(self, value: V, name: str, local: bool) -> None:
         """Notes the name of a value in the patch: that of a strand, or of a `local` of a spindle."""
 
     def is_unknown(self, value: V) -> bool:
@@ -437,7 +437,7 @@ class ShapeDomain:
     def constant(self, value: Shape) -> float | None:
         return value.number
 
-    def call(self, value: Shape, name: str, local: bool) -> None:
+    def annotate(self, value: Shape, name: str, local: bool) -> None:
         """Shapes have no use for names."""
 
     def is_unknown(self, value: Shape) -> bool:

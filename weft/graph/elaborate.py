@@ -400,7 +400,7 @@ class Elaborator(Generic[V]):
             value: V = yield self.value(closure.value, closure.scope, at)
             self._locals[closure, at] = value
             if closure.name:
-                self.domain.call(value, closure.name, local=True)
+                self.domain.annotate(value, closure.name, local=True)
         return self._locals[closure, at]
 
     def _cached(self, member: CacheMember, at: Coordinates[V]) -> Task[V]:
@@ -458,7 +458,7 @@ class Elaborator(Generic[V]):
                 self._owners.pop()
                 self._open.discard(ref)
         self._strands[ref, at] = across
-        self.domain.call(across, short(ref) if len(outputs) > 1 else ref.instance, local=False)
+        self.domain.annotate(across, short(ref) if len(outputs) > 1 else ref.instance, local=False)
         return across
 
     def _raise_cycle(self, ref: StrandRef) -> None:

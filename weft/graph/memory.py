@@ -317,7 +317,7 @@ def _real(
         if building.close(list(_fixed_values(after, carried).values())):
             results = dict(zip(carried, building.results, strict=True))
             for name, result in results.items():
-                domain.call(result, name, local=True)
+                domain.annotate(result, name, local=True)
             return results
 
 
@@ -345,7 +345,7 @@ def _body(e: Elaborating[V], loop: For, scope: Scope, at: Coordinates[V]) -> Tas
                 scope = scope.bind(name.name, Closure(value, scope))
             case Assignment(name):
                 result: V = yield e.value(assigned_value(statement), scope, at)
-                e.domain.call(result, name.name, local=True)
+                e.domain.annotate(result, name.name, local=True)
                 scope = scope.bind(name.name, Fixed(result))
             case CallBinding(name=name):
                 scope = scope.bind(name.name, e.resolver.bound_call(statement, scope))

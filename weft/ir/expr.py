@@ -142,7 +142,7 @@ class Pool:
         """The place in the text for which this expression was first made."""
         return self._spans.get(node)
 
-    def call(self, node: Expr, name: str, local: bool) -> None:
+    def annotate(self, node: Expr, name: str, local: bool) -> None:
         """Notes the name of an expression in the patch. Of several names, the first one of a strand counts; otherwise
         the last one of a `local`, which is the outermost."""
         if node not in self._strands:

@@ -186,8 +186,8 @@ class ExprDomain:
     def unknown(self) -> Expr:
         raise TypeError("an argument that was never given reached lowering")
 
-    def call(self, value: Expr, name: str, local: bool) -> None:
-        self.pool.call(value, name, local)
+    def annotate(self, value: Expr, name: str, local: bool) -> None:
+        self.pool.annotate(value, name, local)
 
     def is_unknown(self, value: Expr) -> bool:
         return False
