@@ -208,7 +208,7 @@ def test_all_loops_of_a_nest_share_their_steps_lane_by_lane():
         np.zeros(12, np.float64), np.zeros(12, np.uint32), np.zeros(24, np.float32)[::2], np.zeros(11, np.float32),
         np.zeros(13, np.float32), np.zeros(49, np.uint8)[1:].view(np.float32),
     ],
-    ids=["doubles", "u32", "gaps", "short", "long", "not aligned"],
+    ids=["doubles", "bits", "gaps", "short", "long", "not aligned"],
 )  # fmt: skip
 def test_no_other_array_gets_through(array):
     block = ArgumentBlock(tuple(Word))

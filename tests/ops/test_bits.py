@@ -23,7 +23,7 @@ def expected_bits(x: float) -> int:
     return int(x) % 2**32 if math.isfinite(x) else 0
 
 
-@pytest.mark.parametrize("float", [np.float32, np.float64])
+@pytest.mark.parametrize("real", [np.float32, np.float64])
 def test_bits_of_edges(real):
     with np.errstate(over="ignore"):
         values = np.array(EDGES, real)
@@ -62,7 +62,7 @@ def test_binary_operations(name, integers, a, b):
     assert ArrayBuilder(np.float32).op(name, column, np.uint32(b)).tolist() == [[integers(a, b)], [integers(b, b)]]
 
 
-@pytest.mark.parametrize("float", [np.float32, np.float64])
+@pytest.mark.parametrize("real", [np.float32, np.float64])
 @given(words=st.lists(WORDS, min_size=1, max_size=20))
 def test_top_bits(real, words):
     words += [0, 255, 256, 2**31 - 1, 2**31, 2**32 - 1]

@@ -87,7 +87,7 @@ def test_neighbours_are_independent(lag):
     assert abs(chi_square - 1023) < 4.5 * np.sqrt(2 * 1023)
 
 
-@pytest.mark.parametrize("float", [np.float32, np.float64])
+@pytest.mark.parametrize("real", [np.float32, np.float64])
 def test_integers_agree_in_every_real_type(real):
     x = np.array([0, 1, -1, 7.9, -7.9, 65536, -(2.0**31), 2.0**32, 1e20, np.nan, np.inf], real)
     y = x[::-1].copy()

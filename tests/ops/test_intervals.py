@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from weft.ops import OPS
 from weft.ops.intervals import ANYWHERE, Interval, number, product, total
 
-KNOWN = [row for row in OPS.values() if row.within is not None]
+KNOWN = [row for row in OPS.values() if row.interval is not None]
 FINITE = [row for row in OPS.values() if row.keeps_finite]
 
 numbers = st.one_of(st.floats(-1e6, 1e6), st.sampled_from([0.0, -0.0, 1.0, math.inf, -math.inf]))

@@ -28,7 +28,7 @@ def picture(name: str, size: int, real: type[np.floating], *rest: float) -> np.n
     return builder.op(name, steps[None, :], steps[:, None], *map(builder.const, rest))
 
 
-@pytest.mark.parametrize("float", [np.float32, np.float64])
+@pytest.mark.parametrize("real", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("name", "rest", "low", "high"),
     [
@@ -70,7 +70,7 @@ def test_continuous(name, place, step):
     assert abs(OPS[name].fold(*there, *rest) - OPS[name].fold(*place, *rest)) <= SLOPES[name] * moved + 1e-9
 
 
-@pytest.mark.parametrize("float", [np.float32, np.float64])
+@pytest.mark.parametrize("real", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["noise", "fbm", "voronoi"])
 def test_constant_zero_is_the_plane_of_a_z_that_happens_to_be_zero(name, real):
     builder = ArrayBuilder(real)

@@ -13,7 +13,7 @@ ROWS = [row for row in OPS.values() if not is_about_bits(row)]
 REALS = (np.float32, np.float64)
 
 
-@pytest.mark.parametrize("float", REALS)
+@pytest.mark.parametrize("real", REALS)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_vector_is_the_fold(row, real):
     operands = table_for(row, real)
@@ -22,7 +22,7 @@ def test_vector_is_the_fold(row, real):
     assert not list(disagreements(row, operands, got, real, vector_tolerance(row, real)))[:5]
 
 
-@pytest.mark.parametrize("float", REALS)
+@pytest.mark.parametrize("real", REALS)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_rows_and_columns_broadcast(row, real):
     rng = np.random.default_rng(5)
@@ -39,7 +39,7 @@ def test_rows_and_columns_broadcast(row, real):
     np.testing.assert_array_equal(builder.op(row.name, *operands), builder.op(row.name, *full))
 
 
-@pytest.mark.parametrize("float", REALS)
+@pytest.mark.parametrize("real", REALS)
 def test_constants_as_operands(real):
     builder = ArrayBuilder(real)
     x = np.linspace(-2, 2, 9).astype(real)
@@ -49,7 +49,7 @@ def test_constants_as_operands(real):
     np.testing.assert_array_equal(builder.op("lt", builder.const(0), x), x > 0)
 
 
-@pytest.mark.parametrize("float", REALS)
+@pytest.mark.parametrize("real", REALS)
 @pytest.mark.parametrize(
     ("name", "constant"),
     [("pow", n) for n in (-17, -3, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 7, 16, 17)]
@@ -64,14 +64,14 @@ def test_short_cuts_for_constants_are_the_fold(name, constant, real):
     assert not list(disagreements(row, operands, got, real, vector_tolerance(row, real)))
 
 
-@pytest.mark.parametrize("float", REALS)
+@pytest.mark.parametrize("real", REALS)
 def test_whole_powers_of_two_are_exact(real):
     whole = np.arange(-30, 31).astype(real)
     builder = ArrayBuilder(real)
     np.testing.assert_array_equal(builder.op("pow", builder.const(2), whole), np.ldexp(real(1), np.arange(-30, 31)))
 
 
-@pytest.mark.parametrize("float", REALS)
+@pytest.mark.parametrize("real", REALS)
 def test_truths_where_reals_are_taken_and_reals_where_truths_are(real):
     builder = ArrayBuilder(real)
     x = np.array([-1, 0, 2, np.nan], real)
@@ -80,7 +80,7 @@ def test_truths_where_reals_are_taken_and_reals_where_truths_are(real):
     np.testing.assert_array_equal(builder.op("select", x, builder.const(1), builder.const(2)), [1, 2, 1, 1])
 
 
-@pytest.mark.parametrize("float", REALS)
+@pytest.mark.parametrize("real", REALS)
 def test_select_never_leaks_the_other_side(real):
     builder = ArrayBuilder(real)
     c = np.array([True, False, True, False])
