@@ -274,7 +274,7 @@ SERIES = "series"
 
 
 def chunks_function(w: FunctionWriter, names: Sequence[str], lanes: int, frame: bool) -> list[str]:
-    """The function. It calls the launch prologue if there is one (`frame`), then for each chunk the functions `names`."""
+    """The function. It calls the launch prologue if there is one (`frame`), then `names` for each chunk."""
     width = w.word(Word.WIDTH)
     lines = [w.word(field) for field in w.places.fields if isinstance(field, Line) and field != TIME]
     origin, first, rate = (w.word(word) for word in (Word.ORIGIN, Word.FIRST, Word.RATE))

@@ -106,8 +106,8 @@ def is_address(field: Field) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The arguments of a kernel's code. `levels` are the channels that are the same in all pixels of a launch, each with
-    its factor in a pixel. `base` are the bits of a pixel that never change."""
+    """The arguments of a kernel's code. `levels` are the channels that are the same in all pixels of a launch, each
+    with its factor in a pixel. `base` are the bits of a pixel that never change."""
 
     fields: tuple[Field, ...]
     scalars: tuple[Scalar, ...]

@@ -353,8 +353,8 @@ class _Far:
 def write_recurrence(
     w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopPartition, lanes: int, scanned: int
 ) -> None:
-    """Writes the serial partition. `lanes` is the width of the vectors of the partitions after it, and `scanned` that of
-    the vectors that scans have computed before it; 0 without scans."""
+    """Writes the serial partition. `lanes` is the width of the vectors of the partitions after it, and `scanned` that
+    of the vectors that scans have computed before it; 0 without scans."""
     write_nodes(w, kernel, part.prologue, part.prologue)
     first = rows_before(w, scanned) if scanned else "0"
     stored = {store.place: store.value for store in graph.stores}

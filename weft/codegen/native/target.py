@@ -79,8 +79,8 @@ _DOUBLE_BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class Isa:
-    """A family of processors, as far as it affects the emitted code. `cpu` and `triple` are LLVM's names of its plainest
-    member, and of a system with such processors."""
+    """A family of processors, as far as it affects the emitted code. `cpu` and `triple` are LLVM's names of its
+    plainest member, and of a system with such processors."""
 
     name: str
     title: str
