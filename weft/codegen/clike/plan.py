@@ -1,4 +1,4 @@
-"""The plan of a shader: which values it computes, what it reads from other subgraphs, and which values get variables."""
+"""The plan of a shader: the values that it computes, its external reads, and which values get variables."""
 
 from __future__ import annotations
 
