@@ -31,8 +31,8 @@ while True:
 """
 
 # A player has two blocks in hand, 21 ms. Several processes have to run one after another before the next block is
-# heard: the loudspeaker, its client, the player and the recorder. So stalls add up. A flaw is explained only by what was
-# lost from _BEFORE seconds before it on, and only if that is at least _ENOUGH seconds.
+# heard: the loudspeaker, its client, the player and the recorder. So stalls add up. A flaw is explained only by the
+# time lost from _BEFORE seconds before it on, and only if that is at least _ENOUGH seconds.
 _BEFORE = 0.05
 _ENOUGH = 0.01
 

@@ -178,19 +178,19 @@ def played(made: Build, executor: str, seed: int | None = None) -> Played:
 
 
 def differences(made: Build, found: Played, expected: Played) -> list[str]:
-    """Where what was found of a program is not what the reference plays, and no movement explains it, in words."""
+    """The differences between a program and the reference that no movement explains, in words."""
     runs = [expected]
-    differences: list[str] = []
+    texts: list[str] = []
     for look in (0, *_RUNS):
         runs += [played(made, "vm", seed) for seed in range(len(runs) - 1, look)]
-        differences = [
+        texts = [
             words
             for (name, values), *others in zip(found.parts(), *(run.parts() for run in runs), strict=True)
             for words in _unexplained(name, values, np.stack([each for _, each in others]))
         ]
-        if not differences:
+        if not texts:
             break
-    return differences
+    return texts
 
 
 def _unexplained(name: str, values: Floats, runs: Floats) -> list[str]:

@@ -14,8 +14,8 @@ interval's own width and by `GENERATED` or `HEARD`.
   of whose runs are on one side, have to be near as before.
 - A value that depends on digits which single precision does not have (a hash of a day in samples) has runs all over its
   range, so that any value within the range is explained, and no value outside of it.
-- Widening by the width itself allows for what chance leaves out: rounding errors that all have one sign, and a library's
-  sine, which may be wrong by more than half a unit.
+- Widening by the width itself allows for what chance leaves out: rounding errors that all have one sign, and a
+  library's sine, which may be wrong by more than half a unit.
 - A remainder that is not less than its period is never explained: the result of `%` is in 0 … b, without b, on every
   machine, whatever digits it lacks.
 - The alpha of a pixel that no output gives is opaque, to the bit.

@@ -167,8 +167,8 @@ class ChunkWriter(FunctionWriter):
     """The function of one loop partition, over the samples from `%start` on. `row` is where a vector begins in the
     chunk, and `index` where it begins in the launch."""
 
-    def __init__(self, function: str, isa: Isa, lanes: int, places: ArgumentTable, scratch: Scratch) -> None:
-        super().__init__(isa, lanes, places, Rate.ELEMENT, DOUBLE)
+    def __init__(self, function: str, isa: Isa, lanes: int, table: ArgumentTable, scratch: Scratch) -> None:
+        super().__init__(isa, lanes, table, Rate.ELEMENT, DOUBLE)
         self.function = function
         self.block = "begin"
         self.row = ""
@@ -276,7 +276,7 @@ SERIES = "series"
 def chunks_function(w: FunctionWriter, names: Sequence[str], lanes: int, frame: bool) -> list[str]:
     """The function. It calls the launch prologue if there is one (`frame`), then `names` for each chunk."""
     width = w.word(Word.WIDTH)
-    lines = [w.word(field) for field in w.places.fields if isinstance(field, Line) and field != TIME]
+    lines = [w.word(field) for field in w.table.fields if isinstance(field, Line) and field != TIME]
     origin, first, rate = (w.word(word) for word in (Word.ORIGIN, Word.FIRST, Word.RATE))
     return [
         *(_fill_up(lanes) if lines else ()),

@@ -137,7 +137,7 @@ class _FrameWriter(FunctionWriter):
     """Writes scalar code. The scalars that it reads are among the numbers that the caller passes."""
 
     def _scalar(self, scalar: Scalar) -> LlvmValue:
-        place = str(self.places.number(scalar))
+        place = str(self.table.number(scalar))
         return self._hoist(scalar, lambda: self.load(self.word(Word.NUMBERS), place, "float"))
 
 
@@ -147,16 +147,16 @@ def suits_frame(kernel: Kernel) -> bool:
 
 
 def frame_function(
-    kernel: Kernel, isa: Isa, places: ArgumentTable, floats: Precision, channels: Channels | None = None
+    kernel: Kernel, isa: Isa, table: ArgumentTable, floats: Precision, channels: Channels | None = None
 ) -> tuple[list[str], set[str]]:
-    """The text of the function, and its declarations. The function leaves the scalars that `places` has by then, with
+    """The text of the function, and its declarations. The function leaves the scalars that `table` has by then, with
     floats in the precision `floats` of their readers, and the bits that all pixels share, if there are `channels`. The
     text is empty if there is nothing to compute."""
-    w = _FrameWriter(isa, 1, places, Rate.FRAME, DOUBLE)
+    w = _FrameWriter(isa, 1, table, Rate.FRAME, DOUBLE)
     w.block = "body"
     frame = joined(Rate.FRAME, map(kernel.section, (Rate.CONSTANT, Rate.FRAME)))
     w.graph = graph_of(kernel, frame)
-    sources = {scalar: _source_in_frame(frame.locals, scalar) for scalar in places.scalars}
+    sources = {scalar: _source_in_frame(frame.locals, scalar) for scalar in table.scalars}
     levels = [(factor, _level_source(frame.locals, level)) for factor, level in channels.levels] if channels else []
     roots = [*sources.values(), *(node for _, node in levels), *(store.value for store in frame.stores)]
     write_nodes(w, kernel, frame.nodes, roots)
@@ -190,13 +190,13 @@ def _write_base(w: FunctionWriter, base: int, levels: Sequence[tuple[int, LlvmVa
         level = w.fma(w.as_real(value), w.real(LEVELS), w.real(0.5))
         level = w.lesser(w.greater(level, w.real(0)), w.real(LEVELS))
         bits = w.bits_or(bits, w.bits_mul(w.whole(level), w.bits(factor)))
-    place = w.put(f"getelementptr i64, ptr %block, i64 {w.places.field(Word.BASE)}")
+    place = w.put(f"getelementptr i64, ptr %block, i64 {w.table.field(Word.BASE)}")
     w.do(f"store i64 {w.put(f'zext i32 {w.first(bits)} to i64')}, ptr {place}, align 8")
 
 
 def _leave(w: FunctionWriter, scalar: Scalar, value: LlvmValue, floats: Precision) -> None:
     """Stores a scalar for the other functions."""
-    place, address = w.places.scalar(scalar), w.word(Word.SCALARS)
+    place, address = w.table.scalar(scalar), w.word(Word.SCALARS)
     if scalar.kind == "float" and floats != w.floats:
         single = w.put(f"fptrunc {w.type('float')} {value.text} to {floats.vector(1, 'float')}")
         at = w.put(f"getelementptr {floats.name}, ptr {address}, i64 {place}")
@@ -244,14 +244,14 @@ def emit_prologue(kernel: Kernel, isa: Isa) -> PrologueModule | None:
     images that a device remembers."""
     if not suits_frame(kernel):
         return None
-    places = ArgumentTable()
+    table = ArgumentTable()
     for number in _read_later(kernel):
-        places.scalar(Scalar("local", number, kernel.locals[number].type))
-    text, declared = frame_function(kernel, isa, places, DOUBLE)
-    if not text or not all(isinstance(field, (Word, Head, History, PictureWord)) for field in places.fields):
+        table.scalar(Scalar("local", number, kernel.locals[number].type))
+    text, declared = frame_function(kernel, isa, table, DOUBLE)
+    if not text or not all(isinstance(field, (Word, Head, History, PictureWord)) for field in table.fields):
         return None
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
-    layout = PrologueLayout(places.fields, places.numbers, places.scalars)
+    layout = PrologueLayout(table.fields, table.numbers, table.scalars)
     return PrologueModule("\n".join([*sorted(declared), *text, attributes, ""]), layout)
 
 
@@ -313,15 +313,15 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False
 
     Raises ValueError if the outputs cannot be packed.
     """
-    places = ArgumentTable()
+    table = ArgumentTable()
     graph = graph_of(kernel, kernel.section(Rate.ELEMENT))
     channels = plan_channels(graph.outputs) if packed else None
-    elements = FunctionWriter(isa, lanes, places, Rate.COLUMN)
+    elements = FunctionWriter(isa, lanes, table, Rate.COLUMN)
     elements.graph = graph
     _write_elements(elements, kernel, graph, channels)
     writers, functions, sections = [elements], band_function(elements), set[Rate]()
     for rate, (name, extent) in _LINES.items():
-        writer = FunctionWriter(isa, lanes, places, rate)
+        writer = FunctionWriter(isa, lanes, table, rate)
         if _write_line(writer, kernel, rate, channels):
             functions += line_function(writer, name, extent)
             writers.append(writer)
@@ -329,15 +329,15 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False
     declared = set[str]().union(*(writer.declared for writer in writers))
     frame = frame and suits_frame(kernel) and not sections_that_read(kernel)
     if frame:
-        text, in_frame = frame_function(kernel, isa, places, SINGLE, channels)
+        text, in_frame = frame_function(kernel, isa, table, SINGLE, channels)
         functions += text
         declared |= in_frame
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
     return Module(
         "\n".join([*sorted(declared), *functions, attributes, ""]),
         Layout(
-            places.fields, places.scalars, lanes, costs(graph.nodes), Rate.COLUMN in sections, Rate.ROW in sections,
-            channels.base if channels else 0, tuple(channels.levels) if channels else (), places.numbers, frame,
+            table.fields, table.scalars, lanes, costs(graph.nodes), Rate.COLUMN in sections, Rate.ROW in sections,
+            channels.base if channels else 0, tuple(channels.levels) if channels else (), table.numbers, frame,
             sections_that_read(kernel),
         ),
     )  # fmt: skip
@@ -380,7 +380,7 @@ def _write_line(w: FunctionWriter, kernel: Kernel, rate: Rate, channels: Channel
     """Writes the locals of a section by column or row that elements read, and packs the parts of pixels that change as
     rarely. Returns False if there is nothing to write."""
     given = rate in sections_that_read(kernel)
-    lines = (f for f in w.places.fields if isinstance(f, Line) and f.rate == rate and f.source == "local")
+    lines = (f for f in w.table.fields if isinstance(f, Line) and f.rate == rate and f.source == "local")
     wanted = [] if given else list(lines)
     packed = channels.line(rate) if channels else None
     if not wanted and packed is None:

@@ -456,7 +456,7 @@ def _next_head(w: ChunkWriter, far: _Far) -> str:
 
 def _write_word(w: ChunkWriter, slot: str, head: str) -> None:
     """Stores the cell at which the next chunk goes on in a ring."""
-    place = w.put(f"getelementptr i64, ptr %block, i64 {w.places.field(Head(slot))}")
+    place = w.put(f"getelementptr i64, ptr %block, i64 {w.table.field(Head(slot))}")
     w.do(f"store i64 {head}, ptr {place}, align 8")
 
 
@@ -502,7 +502,7 @@ def suits_series(kernel: Kernel) -> bool:
 def emit_series(kernel: Kernel, isa: Isa, lanes: int, is_first: bool = False) -> SeriesModule:
     """The module of a kernel that `suits_series`, for vectors of `lanes`, a power of two. In the first tier
     (`is_first`), only sines in loops become waves: starting a wave takes more code than one sine."""
-    places, scratch = ArgumentTable(), Scratch()
+    table, scratch = ArgumentTable(), Scratch()
     graph = with_waves(kernel, is_first)
     parts = loop_partitions(graph, [store.value for store in graph.stores])
     functions: list[str] = []
@@ -513,7 +513,7 @@ def emit_series(kernel: Kernel, isa: Isa, lanes: int, is_first: bool = False) ->
         found = scans(kernel, graph, part) if part.way == "serial" and not is_first else ()
         for way in ["scan", "serial"] if found else [part.way]:
             name = f"{way}{number}"
-            w = ChunkWriter(name, isa, {"serial": 1, "scan": isa.doubles}.get(way, lanes), places, scratch)
+            w = ChunkWriter(name, isa, {"serial": 1, "scan": isa.doubles}.get(way, lanes), table, scratch)
             w.graph = graph
             match way:
                 case "vectors":
@@ -528,14 +528,14 @@ def emit_series(kernel: Kernel, isa: Isa, lanes: int, is_first: bool = False) ->
             names.append(name)
             declared |= w.declared
             helpers |= w.helpers
-    frame, in_frame = frame_function(kernel, isa, places, DOUBLE)
-    outer = FunctionWriter(isa, 1, places, Rate.ELEMENT, DOUBLE)
+    frame, in_frame = frame_function(kernel, isa, table, DOUBLE)
+    outer = FunctionWriter(isa, 1, table, Rate.ELEMENT, DOUBLE)
     functions += chunks_function(outer, names, lanes, bool(frame))
     called = [line for text in helpers.values() for line in text]
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
     return SeriesModule(
         "\n".join([*sorted(declared | in_frame), *called, *functions, *frame, attributes, ""]),
-        SeriesLayout(places.fields, places.scalars, places.numbers, lanes, scratch.size),
+        SeriesLayout(table.fields, table.scalars, table.numbers, lanes, scratch.size),
     )
 
 

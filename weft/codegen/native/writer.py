@@ -60,9 +60,9 @@ class FunctionWriter(LlvmLanes):
     `along` are read a vector at a time, at `index`; those of rows are read at `%y`.
     """
 
-    def __init__(self, isa: Isa, lanes: int, places: ArgumentTable, along: Rate, floats: Precision = SINGLE) -> None:
+    def __init__(self, isa: Isa, lanes: int, table: ArgumentTable, along: Rate, floats: Precision = SINGLE) -> None:
         super().__init__(isa, lanes, floats)
-        self.places = places
+        self.table = table
         self.along = along
         self.entry: list[str] = []
         self.outer: list[str] = []
@@ -142,14 +142,14 @@ class FunctionWriter(LlvmLanes):
 
     def stopped(self) -> str:
         """The address of the flag that a loop met its limit."""
-        return self.put(f"getelementptr i64, ptr %block, i64 {self.places.field(Word.STOPPED)}")
+        return self.put(f"getelementptr i64, ptr %block, i64 {self.table.field(Word.STOPPED)}")
 
     def word(self, field: Field) -> str:
         """The content of a word of the block, loaded once: an address or a number of 64 bits."""
         name = self._words.get(field)
         if name is None:
             with self.writing(self.entry):
-                place = self.put(f"getelementptr i64, ptr %block, i64 {self.places.field(field)}")
+                place = self.put(f"getelementptr i64, ptr %block, i64 {self.table.field(field)}")
                 name = self.put(f"load {'ptr' if is_address(field) else 'i64'}, ptr {place}, align 8")
             self._words[field] = name
         return name
@@ -166,7 +166,7 @@ class FunctionWriter(LlvmLanes):
 
     def _scalar(self, scalar: Scalar) -> LlvmValue:
         def load() -> LlvmValue:
-            place = self.places.scalar(scalar) * self.places_of(scalar.kind)
+            place = self.table.scalar(scalar) * self.places_of(scalar.kind)
             return self.load_splat(self.word(Word.SCALARS), str(place), scalar.kind)
 
         return self._hoist(scalar, load)
@@ -299,7 +299,7 @@ def band_function(w: FunctionWriter) -> list[str]:
     """A function that takes bands of rows and runs the text of the writer along each row of them."""
     with w.writing(w.entry):
         width, height, band = (w.word(word) for word in (Word.WIDTH, Word.HEIGHT, Word.BAND))
-        taken = w.put(f"getelementptr i64, ptr %block, i64 {w.places.field(Word.NEXT)}")
+        taken = w.put(f"getelementptr i64, ptr %block, i64 {w.table.field(Word.NEXT)}")
         limit = w.put(f"sub i64 {width}, {w.lanes}")
         w.jump("band")
     outer = w.outer
