@@ -86,39 +86,18 @@ def _always(pops: int = 0, pushes: int = 0) -> EffectOf:
     return lambda operand, local: effect
 
 
-def _call(name: str, local: Sequence[Allocation]) -> Effect:
-    return effect_of_row(OPS[name])
-
-
-def _load_local(number: int, local: Sequence[Allocation]) -> Effect:
-    return Effect((), (local[number].type,))
-
-
-def _store_local(number: int, local: Sequence[Allocation]) -> Effect:
-    return Effect((local[number].type,))
-
-
-def _load_strand(strand: StrandCall, local: Sequence[Allocation]) -> Effect:
-    return Effect(floats(strand.coordinates), floats(1))
-
-
-def _loop(shape: LoopShape, local: Sequence[Allocation]) -> Effect:
-    return Effect(floats(2 + shape.carried))
-
-
-def _next(shape: LoopShape, local: Sequence[Allocation]) -> Effect:
-    return Effect(floats(shape.carried), floats(shape.carried))
-
-
 _GENERAL = (
     Opcode("PUSH", float, "→ v", _always(0, 1), "pushes a number"),
     Opcode("PUSH_BITS", int, "→ b", lambda n, local: Effect((), ("u32",)), "pushes an unsigned 32-bit number"),
     Opcode("LOAD_COORD", str, "→ v", _always(0, 1), "pushes a base coordinate of the element: x y abstime channel"),
     Opcode("LOAD_UNIFORM", str, "→ v", _always(0, 1), "pushes a number that is the same in a whole launch"),
-    Opcode("LOAD_LOCAL", int, "→ v", _load_local, "pushes a local of this section or a rarer one"),
-    Opcode("STORE_LOCAL", int, "v →", _store_local, "pops a value into a local of this section"),
+    Opcode("LOAD_LOCAL", int, "→ v", lambda number, local: Effect((), (local[number].type,)),
+           "pushes a local of this section or a rarer one"),
+    Opcode("STORE_LOCAL", int, "v →", lambda number, local: Effect((local[number].type,)),
+           "pops a value into a local of this section"),
     Opcode("DROP", None, "v →", _always(1, 0), "discards the value on top"),
-    Opcode("CALL", str, "a … → v", _call, "calls a builtin with as many operands as it has parameters"),
+    Opcode("CALL", str, "a … → v", lambda name, local: effect_of_row(OPS[name]),
+           "calls a builtin with as many operands as it has parameters"),
     Opcode("LOAD_STATE", SlotPlane, "k → v", _always(1, 1),
            "reads a slot as it was k ticks ago, for this element: k is rounded down and clamped to what the slot "
            "remembers (NaN: 1); 0 before the start"),
@@ -129,13 +108,14 @@ _GENERAL = (
            "pops the new value of a slot, which it has from the next tick on"),
     Opcode("SAMPLE_PICTURE", PicturePlane, "x y → v", _always(2, 1),
            "samples a picture: bilinearly, clamped at the edge"),
-    Opcode("LOAD_STRAND", StrandCall, "c … → v", _load_strand, "reads a strand of another subgraph at coordinates"),
-    Opcode("LOOP", LoopShape, "first last v … →", _loop,
+    Opcode("LOAD_STRAND", StrandCall, "c … → v", lambda strand, local: Effect(floats(strand.coordinates), floats(1)),
+           "reads a strand of another subgraph at coordinates"),
+    Opcode("LOOP", LoopShape, "first last v … →", lambda shape, local: Effect(floats(2 + shape.carried)),
            "begins a loop from first to last, both included, in steps of 1; v … are what it carries before the first "
            "step; jumps past NEXT if there is no step"),
     Opcode("LOAD_INDEX", int, "→ i", _always(0, 1), "pushes the variable of a loop around this place"),
     Opcode("LOAD_CARRIED", LoopValue, "→ v", _always(0, 1), "pushes a carried value of a loop around this place"),
-    Opcode("NEXT", LoopShape, "v … → v …", _next,
+    Opcode("NEXT", LoopShape, "v … → v …", lambda shape, local: Effect(floats(shape.carried), floats(shape.carried)),
            "pops the carried values for the next step of the loop and runs it; after the last step, pushes them"),
     Opcode("RETURN", None, "v … →", _always(),
            "ends the element section with the whole stack, in the order of the outputs"),

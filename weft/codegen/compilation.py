@@ -477,7 +477,7 @@ class _SectionWriter:
         bounds, starts, nexts = loop_parts(place.node)
         missing: list[Place] = []
         if place not in self._begun:
-            before = [each for each in body.needs if not self._is_done(each)]
+            before = [each for each in body.needs if each not in self._made and each not in self._ended]
             missing += sorted(before, key=lambda needed: needed.node.index)
             args = self._operands((*bounds, *(starts[k] for k in place.kept)), place.region, missing)
             if not missing:
@@ -496,9 +496,6 @@ class _SectionWriter:
         self._ended.add(place)
         for out in place.outs:
             self._made[place, out] = self._noted(place, out, self._builder.result(loop, place.kept.index(out)))
-
-    def _is_done(self, place: Place) -> bool:
-        return place in self._made or place in self._ended
 
     def _noted(self, place: Place, out: int, made: Node) -> Node:
         note = self._program.namer.note(place.node, out)

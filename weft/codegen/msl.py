@@ -234,7 +234,8 @@ def _given(parts: ProgramParts, frame: str) -> list[tuple[BufferSpec, str]]:
     given = [(BufferSpec(BufferUse.FRAME), f"constant {frame} &frame")]
     if parts.outputs:
         given.append((BufferSpec(BufferUse.OUT), "device uchar4 *pixels" if parts.packed else "device float *values"))
-    given += [(BufferSpec(BufferUse.COORDINATE, name), f"const device float *all_{name}") for name in _places(parts)]
+    if parts.kernel.sweep == "points":
+        given += [(BufferSpec(BufferUse.COORDINATE, name), f"const device float *all_{name}") for name in parts.coords]
     for image in parts.images.values():
         access = "device" if image.key in written else "const device"
         given.append((BufferSpec(BufferUse.RING, image.key), f"{access} float *{image.name}"))
@@ -245,10 +246,6 @@ def _given(parts: ProgramParts, frame: str) -> list[tuple[BufferSpec, str]]:
     if parts.stops:
         given.append((BufferSpec(BufferUse.LIMIT), "device atomic_uint *met_limit"))
     return given
-
-
-def _places(parts: ProgramParts) -> list[str]:
-    return parts.coords if parts.kernel.sweep == "points" else []
 
 
 def _parameters(given: list[tuple[BufferSpec, str]], parts: ProgramParts) -> list[str]:
