@@ -170,7 +170,8 @@ def test_what_it_cannot_do_is_told_beforehand() -> None:
     lines = [f"t{k} = prev(t{k}) * 0.5 + me@x * {k}" for k in range(MOST_BUFFERS)]
     unit = unit_of("\n".join([*lines, f"display(({' + '.join(f't{k}' for k in range(MOST_BUFFERS))}) / 99)\n"]))
     assert MetalVisual().translate(unit) is None
-    with pytest.raises(WeftError, match="Metal cannot compute visual/display: it needs 33 buffers, and 31 can be had"):
+    problem = "Metal cannot compute visual/display: it needs 33 buffers, and 31 is the limit"
+    with pytest.raises(WeftError, match=problem):
         MetalVisual().compile_subgraph(unit, env_of(), alone())
 
 

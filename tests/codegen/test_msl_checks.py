@@ -153,7 +153,7 @@ def test_a_kernel_that_needs_too_many_buffers_is_refused() -> None:
     lines = [f"t{k} = prev(t{k}) * 0.5 + me@x * {k}" for k in range(msl.MOST_BUFFERS)]
     text = "\n".join([*lines, f"display(({' + '.join(f't{k}' for k in range(msl.MOST_BUFFERS))}) / 99)\n"])
     (unit,) = build(Source("p.weft", text), ContextTable()).units
-    with pytest.raises(UnsuitableError, match="it needs 33 buffers, and 31 can be had"):
+    with pytest.raises(UnsuitableError, match="it needs 33 buffers, and 31 is the limit"):
         msl.pixels(unit.kernel)
 
 

@@ -120,7 +120,7 @@ def test_a_slow_terminal_gets_the_latest_picture_in_the_end(start):
     player = start(columns=200, rows=60)
     for seed in range(5):
         player.order("screen.present(picture)", picture=noise(200, 118, seed))
-        player.until(lambda: player.done == player._told, reading=False)
+        player.until(lambda: player.done == player._sent, reading=False)
     player.do("pass")
     wanted = noise(200, 118, 4)[..., :3]
     player.until(lambda: player.raw.endswith(b"\x1b[?2026l") and np.array_equal(player.half_blocks(59), wanted))

@@ -35,8 +35,8 @@ class ArrayBuilder:
             return self.op(name, self.op(name, *args[:-1]), args[-1])
         operands = [self._as(row.type_of_operand(i), arg) for i, arg in enumerate(args)]
         shape = np.broadcast_shapes(*(np.shape(arg) for arg in operands))
-        out = self._spoilt(shape, self._types[row.gives])
-        temps = [self._spoilt(shape, self.real) for _ in range(row.temps)]
+        out = self._dirty(shape, self._types[row.gives])
+        temps = [self._dirty(shape, self.real) for _ in range(row.temps)]
         with np.errstate(all="ignore"):
             if isinstance(row.vector, str):
                 getattr(np, row.vector)(*operands, out=out)
@@ -53,8 +53,8 @@ class ArrayBuilder:
         return value
 
     @staticmethod
-    def _spoilt(shape: tuple[int, ...], kind: Any) -> Any:
-        """Memory as it may be found: full of something else."""
+    def _dirty(shape: tuple[int, ...], kind: Any) -> Any:
+        """Uninitialised memory: full of other data."""
         out = np.empty(shape, kind)
         out.view(np.uint8 if out.itemsize == 1 else f"u{out.itemsize}").fill(0xA5)
         return out

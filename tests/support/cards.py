@@ -1,4 +1,4 @@
-"""Backends with devices that a test describes, beside those of weft."""
+"""Backends with devices that a test describes, in addition to those of weft."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.backends.null import Null
 from weft.backends.registry import Registry, load_registry
 
 PACKAGE = Path(__file__).parent.parent / "plugins" / "card"
-"""A package whose backend is a graphics card that lasts for some frames."""
+"""A package whose backend is a graphics card that fails after some frames."""
 
 SOFTWARE = DeviceInfo(0, "a processor that draws", software=True)
 HARDWARE = DeviceInfo(0, "a card")
@@ -19,7 +19,7 @@ BROKEN = DeviceInfo(0, "a broken card", False, "it smells of smoke", "open a win
 
 
 def card_of_package() -> type[Backend]:
-    """That card, as the environment describes it, without its package being installed."""
+    """That card, as the environment describes it, without installing its package."""
     spec = importlib.util.spec_from_file_location("weft_card", PACKAGE / "weft_card.py")
     assert spec is not None
     assert spec.loader is not None
@@ -30,7 +30,7 @@ def card_of_package() -> type[Backend]:
 
 
 def card(name: str, devices: Sequence[DeviceInfo], context: str = "visual", hardware: bool = True) -> type[Backend]:
-    """A backend that draws nothing on these devices, and knows how often somebody has looked for them."""
+    """A backend that draws nothing on these devices, and counts how often they are probed."""
 
     class Card(Null):
         probes = 0
@@ -49,7 +49,7 @@ def card(name: str, devices: Sequence[DeviceInfo], context: str = "visual", hard
 
 
 def registry_with(*cards: type[Backend]) -> Registry:
-    """What weft runs on the CPU, and these."""
+    """A registry of weft's backends for the CPU, and these."""
     own = load_registry()
     cpu = {name: context for name, context in own.names.items() if not name.startswith(("gl_", "metal_"))}
     brought = {backend.name: backend for backend in cards}

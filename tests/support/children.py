@@ -1,4 +1,4 @@
-"""What the children in tests do; each tells its number first."""
+"""The children in tests. Each reports its process number first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _begun(descriptor: str) -> Connection:
 
 
 def idle(descriptor: str, lifeline: str) -> None:
-    """Waits for a word, which it gives back."""
+    """Waits for a message, and returns it."""
     parent, pulse = _begun(descriptor), Pulse(int(lifeline))
     while True:
         while not parent.poll(BEAT):
@@ -29,20 +29,20 @@ def idle(descriptor: str, lifeline: str) -> None:
 
 
 def busy(descriptor: str, lifeline: str) -> None:
-    """Works without giving Python's lock away, as a long call of a library may."""
+    """Works without releasing Python's lock, as a long call of a library may."""
     _begun(descriptor)
     sum(range(10**12))
 
 
 def allowed(descriptor: str, lifeline: str) -> None:
-    """Waits for something, and has said so."""
+    """Waits for something, after announcing it."""
     parent = _begun(descriptor)
     Pulse(int(lifeline)).allow(1000)
     parent.recv()
 
 
 def locked(descriptor: str, lifeline: str) -> None:
-    """Waits for a lock that nobody gives back."""
+    """Waits for a lock that is never released."""
     lock = threading.Lock()
     lock.acquire()
     _begun(descriptor)
@@ -50,13 +50,13 @@ def locked(descriptor: str, lifeline: str) -> None:
 
 
 def locked_for_all(descriptor: str, lifeline: str) -> None:
-    """The same with Python's lock, so that no thread of it goes on."""
+    """The same with Python's lock, so that all threads wait."""
     _begun(descriptor)
     ctypes.PyDLL(None).sleep(1000)
 
 
 def locked_but_for_a_thread(descriptor: str, lifeline: str) -> None:
-    """The main thread waits for good, and another one works."""
+    """The main thread waits forever, while another one works."""
     _begun(descriptor)
     working = threading.Thread(target=_work)
     working.start()
@@ -69,7 +69,7 @@ def _work() -> None:
 
 
 def parent(*names: str) -> None:
-    """Starts children, tells their numbers, and that none of them has ended with each line that it reads."""
+    """Starts children and prints their numbers. For each line that it reads, prints whether all of them still run."""
     children = [Child(f"{__name__}:{name}", main_thread_works=False) for name in names]
     for child in children:
         print(child.connection.recv(), flush=True)
@@ -83,8 +83,8 @@ def asking() -> None:
 
 
 def never() -> None:
-    """Tells its number, and nothing more."""
-    told = Path(os.environ["TOLD"])
-    told.with_suffix(".part").write_text(str(os.getpid()))
-    told.with_suffix(".part").rename(told)
+    """Reports its number, and nothing more."""
+    file = Path(os.environ["TOLD"])
+    file.with_suffix(".part").write_text(str(os.getpid()))
+    file.with_suffix(".part").rename(file)
     time.sleep(1000)

@@ -33,6 +33,6 @@ def lowered_by(text: str, passes: Sequence[Pass] = PASSES) -> Lowered:
 
 
 def kernel_by(text: str, passes: Sequence[Pass] = PASSES) -> Kernel:
-    """The kernel of a program of one subgraph, which does everything as rarely as it can unless `passes` leave the
-    program as it is written."""
+    """The kernel of a program of one subgraph. It computes everything as rarely as possible, unless the `passes` are
+    those that leave the program as it is written."""
     return compiled(lowered_by(text, passes), optimise=list(passes) != AS_WRITTEN)

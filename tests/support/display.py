@@ -14,7 +14,7 @@ import pytest
 
 @contextmanager
 def private_display() -> Iterator[None]:
-    """A display that nobody else uses: tests take its screen, move its pointer and press its keys.
+    """A display for the tests alone: they read its screen, move its pointer and press its keys.
 
     On Linux it is an X server of this process alone, whatever `DISPLAY` says, and the environment leads to it; on
     macOS there is only the real one. A machine without Xvfb fails the test rather than skipping it.

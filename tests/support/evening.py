@@ -1,4 +1,4 @@
-"""An evening in short: a patch that sounds and shows, saved again and again while others want Python's lock.
+"""A performance in short: a patch with sound and picture, saved again and again under contention for Python's lock.
 
 Run as a program it is the performer's `weft`, in which a thread keeps Python's lock for 20 ms at a time.
 """
@@ -19,8 +19,8 @@ from tests.support.sound import RATE, SoundServer, frequency, sounding
 HERTZ = 440.0
 _ROOT = Path(__file__).parents[2]
 
-# The tone stays as it is. The sound around it is another one with each save, at a level that nobody hears; and so is
-# the picture, which reads the sound.
+# The tone stays the same. With each save, the sound around it changes, at an inaudible level, and so does the picture,
+# which reads the sound.
 _PATCH = """\
 // save {save}
 tone = sin(me@time * {hertz} * tau) * 0.4
@@ -36,9 +36,8 @@ _EDGE = RATE // 20
 
 @dataclass(frozen=True)
 class Evening:
-    """What became of it: how many saves were swapped in, for how many seconds it was heard, at which frequency, what
-    was wrong with that, the last event about the sound, how often the machine itself stood still meanwhile, and how
-    likely it is that this explains a flaw by mere coincidence."""
+    """The result: the number of swaps, the seconds of sound, its frequency, its flaws, the last event about the sound,
+    the number of stalls of the machine, and the probability that these explain a flaw by coincidence."""
 
     swaps: int
     seconds: float
@@ -49,17 +48,17 @@ class Evening:
     chance: float
 
     def count(self, kind: str) -> int:
-        """How many flaws of this kind there are."""
+        """The number of flaws of this kind."""
         return sum(flaw.kind == kind for flaw in self.flaws)
 
     @property
     def unexplained(self) -> list[Flaw]:
-        """Those for which the machine did not stand still."""
+        """The flaws that no stall of the machine explains."""
         return [flaw for flaw in self.flaws if not flaw.is_explained]
 
 
 def spend(folder: Path, loudspeaker: SoundServer, seconds: float, every: float = 1.0) -> Evening:
-    """Plays for so many seconds, with a save every so often."""
+    """Plays for this many seconds, and saves the patch `every` so many seconds."""
     patch = folder / "evening.weft"
     _save(patch, 0)
     with listened(loudspeaker, folder / "heard", _EDGE) as listening:
@@ -83,9 +82,9 @@ def spend(folder: Path, loudspeaker: SoundServer, seconds: float, every: float =
 
 
 def _save(patch: Path, save: int) -> None:
-    beside = patch.with_suffix(".new")
-    beside.write_text(_PATCH.format(save=save, hertz=HERTZ))
-    beside.replace(patch)
+    new = patch.with_suffix(".new")
+    new.write_text(_PATCH.format(save=save, hertz=HERTZ))
+    new.replace(patch)
 
 
 def _hold() -> None:

@@ -1,13 +1,13 @@
-"""Programs that carry in their comments what their strands are.
+"""Programs whose comments state the values of their strands.
 
     a = me@x * 2
     //= a at x=0.25 is 0.5
     //= prev(a) ticks 3 on 4x2 at px=1 is 0.75
     //= tone@v in audio at time=0.5, mouse@x=1 is sin(1)
 
-What stands before the key words is consumed by an output statement, `display` unless another is named. It is evaluated
-on one element at the coordinates that are given, else on a grid at the pixel that is given. Several ticks follow one
-another by a frame, from `time` on; the value is that of the last. Everything else before `is` sets uniforms.
+The strand before the keywords is consumed by an output statement, `display` unless another is named. It is evaluated on
+one element at the given coordinates, or with `on` on a grid at the given pixel. Successive ticks are a frame apart,
+from `time` on; the value is that of the last one. Everything else before `is` sets uniforms.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LINE = re.compile(
     r"(?: at (?P<at>.+?))? is (?P<value>.+)"
 )
 
-# What every picture of a test program shows: red grows to the right, green down, blue is even, alpha is opaque.
+# The picture that test programs load: red grows to the right, green grows downwards, blue is even, alpha is opaque.
 PICTURE = np.zeros((2, 4, 4), np.float32)
 PICTURE[..., 0] = [0, 0.25, 0.5, 0.75]
 PICTURE[..., 1] = [[0], [1]]
@@ -61,7 +61,7 @@ class Expectation:
 
 
 def expectations(text: str) -> list[Expectation]:
-    """What a program promises."""
+    """The expectations of a program."""
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith("//=")]
     assert lines, "a program without expectations"
     return [_expectation(line) for line in lines]
@@ -87,7 +87,7 @@ def _number(text: str) -> float:
 
 
 def built(path: Path, expected: Expectation, optimise: bool = True) -> Build:
-    """A program of the tests, with what is expected as its only output."""
+    """A program of the tests, with the expected strand as its only output."""
     source = Source(str(path), path.read_text(encoding="utf-8"))
     made = build(source, ContextTable(), optimise=optimise, consume=f"{expected.statement}({expected.strand})")
     for unit, lowered in zip(made.units, made.lowered, strict=True):
@@ -97,7 +97,7 @@ def built(path: Path, expected: Expectation, optimise: bool = True) -> Build:
 
 
 def value_of(made: Build, expected: Expectation, machine: str) -> float:
-    """What a machine computes."""
+    """The value that a machine computes."""
     (kernel,) = (unit.kernel for unit in made.units)
     width, height = expected.size or (1, 1)
     memory = StateMemory(kernel.slots, (height, width), np.float64)
@@ -135,7 +135,7 @@ def _swept(kernel: Kernel) -> set[str]:
 
 
 def start_values(patch: Patch) -> dict[str, float]:
-    """The uniforms of a patch's parameters before anyone moves them."""
+    """The initial uniforms of a patch's parameters."""
     return {
         f"{parameter.name.name}@{output.name}": value
         for parameter in patch.parameters

@@ -49,7 +49,7 @@ class Exprs:
         return self.node("loop_value", (), LoopValue(level, k))
 
     def loop(self, level: int, bounds: Sequence[Any], starts: Sequence[Any], following: Sequence[Any]) -> list[Term]:
-        """The carried values behind a loop."""
+        """The results of a loop."""
         made = self.node("loop", (*bounds, *starts, *following), LoopShape(level, len(starts)))
         return [self.node("loop_out", (made,), k) for k in range(len(starts))]
 

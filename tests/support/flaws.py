@@ -1,4 +1,4 @@
-"""What is wrong in the recording of a tone, when that was heard, and whether the machine itself stood still."""
+"""Flaws in the recording of a tone: their times, and whether stalls of the machine explain them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import numpy as np
 from tests.support.sound import RATE, Samples, SoundServer, breaks, read, stretches
 from tests.support.stalls import Stalls, Watch, watched
 
-# How often it is noted how much was recorded, in seconds; and among the notes of how many samples the best is chosen.
+# The interval between notes about the length of the recording, in seconds; and the samples among whose notes the best
+# is chosen.
 _GLANCE = 0.005
 _NOTES = 2 * RATE
 # Two breaks that are this many samples apart are two.
@@ -23,18 +24,18 @@ _APART = RATE // 200
 
 
 class Timeline:
-    """When each sample was recorded, in the seconds of `time.monotonic`. A recording grows with the time, but is noted
-    late now and then: of several notes, the earliest is true."""
+    """The time at which each sample was recorded, as by `time.monotonic`. Notes may be late, so the earliest of several
+    is the right one."""
 
     def __init__(self) -> None:
         self._notes: list[tuple[float, int]] = []
 
     def note(self, samples: int) -> None:
-        """So many are there by now."""
+        """Notes that this many samples have been recorded by now."""
         self._notes.append((time.monotonic(), samples))
 
     def moment(self, sample: int) -> float:
-        """When this one was recorded."""
+        """The time at which a sample was recorded."""
         moments, counts = np.array(self._notes).T
         late = (moments - counts / RATE)[(counts > sample) & (counts <= sample + _NOTES)]
         return sample / RATE + float(late.min() if len(late) else moments[-1] - counts[-1] / RATE)
@@ -42,7 +43,7 @@ class Timeline:
 
 @contextmanager
 def _timed(recording: Path) -> Iterator[Timeline]:
-    """Notes the time as a recording grows."""
+    """Keeps the timeline of a recording while it grows."""
     timeline = Timeline()
     is_over = threading.Event()
 
@@ -61,8 +62,8 @@ def _timed(recording: Path) -> Iterator[Timeline]:
 
 @dataclass(frozen=True)
 class Flaw:
-    """A gap, or a place where the tone does not go on from what was before: its time in the recording, how long it
-    lasts, and for how long the machine stood still around it, in seconds."""
+    """A gap, or a break, where the tone does not continue: its time in the recording, its duration, and how long the
+    machine stood still around it, in seconds."""
 
     kind: str
     at: float
@@ -76,7 +77,7 @@ class Flaw:
 
 
 class Listening:
-    """A recording, with the time, and a watch over the machine. What is asked for is known when it is over."""
+    """A recording with its timeline and a watch over the machine. Its methods may be called once it is over."""
 
     def __init__(self, file: Path, timeline: Timeline, watch: Watch, edge: int) -> None:
         self._file = file
@@ -89,20 +90,19 @@ class Listening:
         return self._watch.stalls
 
     def heard(self, channel: int = 0) -> tuple[int, Samples]:
-        """One channel from the first sound to the last, without the time in which it comes and goes; and the number of
-        its first sample."""
+        """One channel from the first sound to the last, without its fades; and the number of its first sample."""
         samples = read(self._file)[:, channel]
         loud = np.flatnonzero(samples)
         first, last = int(loud[0]) + self._edge, int(loud[-1]) + 1 - self._edge
         return first, samples[first:last]
 
     def chance(self) -> float:
-        """How likely it is that a flaw would be explained by mere coincidence."""
+        """The probability that a flaw is explained by coincidence."""
         first, samples = self.heard()
         return self.stalls.chance(self._timeline.moment(first), self._timeline.moment(first + len(samples)))
 
     def flaws(self, hertz: float) -> list[Flaw]:
-        """All that is wrong with a tone of this frequency in the first channel."""
+        """All flaws of a tone of this frequency in the first channel."""
         first, samples = self.heard()
         parts = stretches(samples)
         found = [self._flaw("gap", first, one.stop, other.start) for one, other in pairwise(parts)]
@@ -120,6 +120,6 @@ class Listening:
 
 @contextmanager
 def listened(loudspeaker: SoundServer, file: Path, edge: int) -> Iterator[Listening]:
-    """Records what is heard meanwhile. Sound comes and goes within `edge` samples."""
+    """Records what is heard within this context. Sound fades in and out within `edge` samples."""
     with loudspeaker.recorded(file), _timed(file) as timeline, watched() as watch:
         yield Listening(file, timeline, watch, edge)

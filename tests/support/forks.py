@@ -1,5 +1,4 @@
-"""Processes of weft that need not import it anew, which takes most of the time of a short command: forks of one that
-has."""
+"""Forks of a process that has imported weft: they save the import, which takes most of the time of a short command."""
 
 from __future__ import annotations
 
@@ -13,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
-# For each request, a fork becomes `weft` with these arguments, as far as one can see from outside. It leaves the loop
-# to end as any process does, with all that is done then.
+# For each request, a fork runs `weft` with these arguments; from outside it looks like a new process. It leaves the
+# loop and ends like any process, with everything that Python does at the end.
 _SERVER = """
 import importlib, json, os, signal, socket, sys
 
@@ -33,16 +32,16 @@ if request:
     requests.close()
     os.dup2(out, 1)
     os.dup2(errors, 2)
-    asked = json.loads(request)
-    os.chdir(asked["folder"])
+    given = json.loads(request)
+    os.chdir(given["folder"])
     os.environ.clear()
-    os.environ.update(asked["environment"])
-    sys.argv = ["weft", *asked["arguments"]]
+    os.environ.update(given["environment"])
+    sys.argv = ["weft", *given["arguments"]]
     from weft.__main__ import main
     sys.exit(main())
 """
 
-# What Python itself reads when it starts, and only then.
+# Variables that Python itself reads, only when it starts.
 _OF_PYTHON = ("PYTHON", "LC_", "LANG", "LD_")
 
 # A command that takes longer has failed, in seconds.
@@ -57,16 +56,16 @@ class Forks:
         self._of_python = _of_python(os.environ)
 
     def suit(self, environment: Mapping[str, str]) -> bool:
-        """Whether a fork is what a new process with this environment would be."""
+        """Whether a fork is equivalent to a new process with this environment."""
         return _of_python(environment) == self._of_python
 
     def run(
         self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
     ) -> subprocess.CompletedProcess[str]:
         """Runs `weft` with these arguments in a folder. Raises TimeoutError if it does not end."""
-        asked = {"arguments": list(arguments), "folder": str(folder), "environment": dict(environment)}
+        request = {"arguments": list(arguments), "folder": str(folder), "environment": dict(environment)}
         with TemporaryFile() as out, TemporaryFile() as errors:
-            socket.send_fds(self._requests, [json.dumps(asked).encode()], [out.fileno(), errors.fileno()])
+            socket.send_fds(self._requests, [json.dumps(request).encode()], [out.fileno(), errors.fileno()])
             code = int(self._requests.recv(16))
             out.seek(0)
             errors.seek(0)

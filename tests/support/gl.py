@@ -1,5 +1,4 @@
-"""Kernels as shaders, drawn by OpenGL without a display: what the machines do, on a graphics card or on a driver that
-draws with the processor."""
+"""OpenGL without a display, for kernels as shaders: on a graphics card, or on a driver that draws on the processor."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ __all__ = ["GlExecutor", "Graphics", "graphics", "no_graphics", "that_computes"]
 
 @pytest.fixture(scope="module")
 def graphics() -> Graphics:
-    """What draws. Where there is no OpenGL without a display, the test is skipped, but in CI it fails."""
+    """OpenGL without a display. Where there is none, the test is skipped, but in CI it fails."""
     from weft.backends.gl.contexts import GraphicsError
 
     if GlExecutor is None:
@@ -47,7 +46,7 @@ def no_graphics(problem: str) -> NoReturn:
 
 @pytest.fixture
 def that_computes(graphics: Graphics) -> Graphics:
-    """What draws, with compute shaders; only OpenGL on a Mac may lack them."""
+    """OpenGL with compute shaders; only OpenGL on a Mac may lack them."""
     if sys.platform == "darwin" and not graphics.about.computes:
         pytest.skip("OpenGL on a Mac has no compute shaders")
     assert graphics.about.computes

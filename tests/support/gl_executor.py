@@ -1,5 +1,4 @@
-"""Kernels on the graphics card as an executor runs them, in memory that the processor holds, so that they can be held
-against the machines."""
+"""An executor that runs kernels on the graphics card but keeps memory on the processor, to be compared with others."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ class GlExecutor:
 
     def __init__(self, graphics: Graphics | None = None, modern: bool | None = None) -> None:
         """`modern` says whether state is written to images instead of targets; None: where it has to be. Raises
-        GraphicsError where there are no graphics."""
+        GraphicsError without OpenGL."""
         self._graphics = graphics or offscreen()
         self._modern = modern
         self._sources = PictureTextures(self._graphics)
@@ -67,7 +66,7 @@ class GlExecutable:
         check(self.kernel, memory, launch)
         own = self._own(memory)
         if self.kernel.sweep == "points":
-            return self._asked(own, launch)[:, np.newaxis]
+            return self._at_points(own, launch)[:, np.newaxis]
         values = planes_of(self._pass(packed=False), own, launch, self._sources)
         self._bring_back(own, memory)
         return values
@@ -94,14 +93,14 @@ class GlExecutable:
                 self._passes[packed] = DrawPass(self._graphics, self.kernel, shader)
         return self._passes[packed]
 
-    def _asked(self, memory: GlMemory, launch: Launch) -> Floats:
+    def _at_points(self, memory: GlMemory, launch: Launch) -> Floats:
         if self._points is None:
             with self._graphics.drawing():
                 self._points = Points(self._graphics, self.kernel, glsl.points(self.kernel))
         return self._points.values(self._points.begin(memory, launch, self._sources), launch)
 
     def _own(self, memory: StateMemory) -> GlMemory:
-        """The memory on the graphics card that stands for one that the processor holds."""
+        """The memory on the graphics card that mirrors one on the processor."""
         if memory not in self._memories:
             with self._graphics.drawing() as place:
                 own = GlMemory(self._graphics, place, memory.slots.values(), memory.shape)

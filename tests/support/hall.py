@@ -1,4 +1,4 @@
-"""Programs of sound played one after another, without a loudspeaker: what is heard can be computed."""
+"""Programs of sound, played one after another without a loudspeaker, so that tests can check every sample."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def compiled(text: str) -> CompiledProgram:
 
 
 class Hall:
-    """Plays blocks. `given` is what comes from outside, by its name."""
+    """Plays blocks. `given` are the inputs from outside, by their names."""
 
     def __init__(self, executor: str = "vector", channels: int = 2, clips: bool = True, strands: int = 4) -> None:
         registry = load_registry()
@@ -44,13 +44,13 @@ class Hall:
         return self.mixer.prepare(self.loader, made, fade, at, self.recent.rows(made))
 
     def enter(self, text: str, fade: float = 0.0, at: float | None = None) -> ScheduledProgram:
-        """A program is to be heard; see `ScheduledProgram`."""
+        """Schedules a program; see `ScheduledProgram`."""
         entry = self.prepare(text, fade, at)
         self.mixer.enter(entry)
         return entry
 
     def play(self, samples: int, block: int = BLOCK) -> Samples:
-        """So many samples of what is heard, [samples, channels]."""
+        """The next samples that are heard, [samples, channels]."""
         out = np.full((samples, self.channels), np.nan, np.float32)
         for start in range(0, samples, block):
             piece = out[start : start + block]
@@ -65,5 +65,5 @@ def moments(first: int, count: int) -> NDArray[np.float64]:
 
 
 def level(samples: Samples) -> float:
-    """The power of some sound, in dB."""
+    """The power of a sound, in dB."""
     return float(10 * np.log10(np.mean(np.square(samples, dtype=np.float64))))

@@ -46,7 +46,7 @@ def kernel(code: Sequence[tuple[Any, ...]], outputs: int = 1, **fields: Any) -> 
 def bytecode(
     code: Sequence[tuple[Any, ...]], outputs: int = 1, sections: Sequence[SectionCode] | None = None, **fields: Any
 ) -> Bytecode:
-    """The same as code, right or wrong; with other `sections`, if there are any."""
+    """The bytecode of such a kernel, well-formed or not; with other `sections`, if there are any."""
     given: dict[str, Any] = {
         "name": "test", "context": "visual", "sweep": "grid", "tick": "launch", "sections": (),
         "outputs": tuple(str(at) for at in range(outputs)), "coords": (("x", Rate.COLUMN), ("y", Rate.ROW)),

@@ -1,4 +1,4 @@
-"""The instructions of native forms, carried out by numpy: what the forms compute, without a processor of their own."""
+"""The instructions of native forms on numpy arrays: what the forms compute, without machine code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.ops import OpSpec
 
 Array = NDArray[Any]
 
-# What comes of a conversion that has no result. Processors differ here, so a form must not depend on it.
+# The result of a conversion that is undefined. Processors differ here, so a form must not depend on it.
 _GARBAGE = 0x5EA1_ED17
 
 
@@ -177,7 +177,7 @@ def _all_of(kind: type[np.generic], values: tuple[Array, ...]) -> tuple[Array, .
 
 
 def native(row: OpSpec, fused: bool, *operands: Array) -> Array:
-    """The native form of a row, carried out. More operands than the row has are taken in from the left."""
+    """The value of a row by its native form. More operands than the row has are folded from the left."""
     if len(operands) > len(row.params):
         return native(row, fused, native(row, fused, *operands[:-1]), operands[-1])
     lanes = NumpyLanes(fused)

@@ -1,4 +1,4 @@
-"""Texts as they are while somebody types them: programs after slips of the hand."""
+"""Texts in the middle of typing: programs after slips of the hand."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from weft.runtime.screens.screen import Overlay
 
 Picture = NDArray[np.uint8]
 
-# Plays pictures as a session does, reports what it sees on the pipe, and does what it is told by the other pipe.
+# Plays pictures as a session does. It reports the input that it sees on one pipe, and runs code from the other.
 PLAYER = """
 import fcntl, json, os, pickle, select, signal, sys, termios, time
 import numpy as np
@@ -36,14 +36,14 @@ from weft.runtime.inputs import Inputs
 from weft.runtime.screens.screen import Overlay
 from weft.runtime.screens.terminal import Terminal
 
-told, report = open(int(sys.argv[1]), "rb", buffering=0), open(int(sys.argv[2]), "w")
+orders, report = open(int(sys.argv[1]), "rb", buffering=0), open(int(sys.argv[2]), "w")
 inputs, commands, said = Inputs(), [], None
 picture = np.zeros((2, 2, 4), np.uint8)
 frames = 0
 aside = os.open("/dev/tty", os.O_WRONLY)
 
 def settle(number):
-    # Everything is with the terminal, and this comes behind it.
+    # The terminal has received everything; this mark comes after it.
     while screen._device.busy or screen._due:
         screen.poll()
     os.write(aside, b"\\x1b[?%dl" % number)
@@ -51,7 +51,7 @@ def settle(number):
 def exactly(size):
     data = b""
     while len(data) < size:
-        data += told.read(size - len(data))
+        data += orders.read(size - len(data))
     return data
 
 with Terminal(inputs, commands.append) as screen:
@@ -68,13 +68,13 @@ with Terminal(inputs, commands.append) as screen:
             said = json.loads(json.dumps(state))
             said["room"] = tuple(said["room"])
             print(json.dumps(state), file=report, flush=True)
-        if select.select([told], [], [], 0.005)[0]:
+        if select.select([orders], [], [], 0.005)[0]:
             exec(pickle.loads(exactly(int(exactly(10)))), globals())
             print(json.dumps({"done": True}), file=report, flush=True)
     print(json.dumps({"closed": True}), file=report, flush=True)
 """
 
-# What a shell does for a job: gives it the terminal, takes it back while the job stands still, lets it go on.
+# What a shell does for a job: gives it the terminal, takes it back while the job is stopped, and resumes the job.
 SHELL = """
 import fcntl, os, signal, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -121,17 +121,17 @@ class Player:
         self.done = 0
         self.closed = False
         self.ended: int | None = None
-        self._told = 0
-        told, self._tell = os.pipe()
+        self._sent = 0
+        orders, self._send = os.pipe()
         self._report, report = os.pipe()
         self._reported = b""
         env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLORTERM", "TERM_PROGRAM", "TMUX")}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SHELL, "-c", PLAYER, str(told), str(report)],
-            stdin=self.slave, stdout=self.slave, stderr=self.slave, pass_fds=[told, report],
+            [sys.executable, "-c", SHELL, "-c", PLAYER, str(orders), str(report)],
+            stdin=self.slave, stdout=self.slave, stderr=self.slave, pass_fds=[orders, report],
             start_new_session=True, env={**env, "TERM": "xterm-256color", **environment},
         )  # fmt: skip
-        os.close(told)
+        os.close(orders)
         os.close(report)
 
     def resize(self, columns: int, rows: int) -> None:
@@ -145,12 +145,12 @@ class Player:
         """Has the player run this code between two frames, with these values as globals."""
         names = "".join(f"{name} = pickle.loads({pickle.dumps(value)!r})\n" for name, value in values.items())
         data = pickle.dumps(names + code)
-        self._told += 1
-        os.write(self._tell, b"%010d" % len(data) + data)
+        self._sent += 1
+        os.write(self._send, b"%010d" % len(data) + data)
 
     def do(self, code: str, **values: Any) -> None:
         """Has the player run this code, and waits until the terminal has all that came of it."""
-        number = 9000 + self._told
+        number = 9000 + self._sent
         self.order(f"{code}\nsettle({number})", **values)
         mark = b"\x1b[?%dl" % number
         self.until(lambda: mark in self.raw)
@@ -161,7 +161,7 @@ class Player:
         self.do("screen.annotate(overlay); screen.present(picture)", picture=picture, overlay=overlay)
 
     def listen(self, seconds: float = 0.02, reading: bool = True) -> None:
-        """Takes in what has come, waiting for so long if nothing has."""
+        """Takes in what has arrived; waits for up to `seconds` if nothing has."""
         watched = [self._report] + [self.master] * reading
         for ready in select.select(watched, [], [], seconds)[0]:
             data = os.read(ready, 1 << 16)
@@ -186,7 +186,7 @@ class Player:
     def until(self, condition: Callable[[], object], reading: bool = True) -> None:
         deadline = time.monotonic() + 20
         while not condition():
-            assert time.monotonic() < deadline, ("this has not come about in time", self.state, self.raw[-500:])
+            assert time.monotonic() < deadline, ("this has not happened in time", self.state, self.raw[-500:])
             self.listen(reading=reading)
 
     @property
@@ -220,7 +220,7 @@ class Player:
                 os.kill(self.job, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
-        for number in (self.master, self.slave, self._tell, self._report):
+        for number in (self.master, self.slave, self._send, self._report):
             if number >= 0:
                 os.close(number)
 

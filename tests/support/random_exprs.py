@@ -1,4 +1,4 @@
-"""Random expressions for hypothesis, of everything that the IR has."""
+"""Random expressions for hypothesis, with everything that the IR has."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from weft.ir.expr import Lowered
 from weft.ops.formula import Term
 
-# Operations with one right answer: whatever is made of them is the same to the bit in every order of evaluation.
+# Operations with one right answer: expressions of them are equal to the bit in every order of evaluation.
 EXACT_OPS = ("add", "sub", "mul", "div", "neg", "abs", "floor", "sqrt", "min", "max", "lt", "le", "eq", "and", "or",
              "not", "select", "mod", "fract", "sign", "round", "clamp", "hash")  # fmt: skip
 
-# Operations that end in a library, or are built so; all continuous, so that a difference stays small.
+# Operations of libraries, and similar ones; all continuous, so that differences stay small.
 SMOOTH_OPS = ("sin", "cos", "add", "sub", "mul", "tanh", "atan2", "mix", "min", "max", "abs")
 
 CONSTANTS = (0.0, -0.0, 0.25, 0.5, 1.0, 2.0, -1.5, 3.0, 10.0)
@@ -24,7 +24,7 @@ CONSTANTS = (0.0, -0.0, 0.25, 0.5, 1.0, 2.0, -1.5, 3.0, 10.0)
 
 @dataclass
 class Garden:
-    """Grows random terms, each from those that are there already."""
+    """Grows random terms, each from earlier ones."""
 
     draw: Callable[[Any], Any]
     ops: Sequence[str]

@@ -1,4 +1,4 @@
-"""Sounds as kernels, what they play launch by launch, and programs that have something of everything."""
+"""Kernels of sounds, played launch by launch, and programs that cover all features."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ LOOPS_OF_SEVERAL = {
         " for i in (1 to 2 + me@y * 4) { p = p * 0.5 + o\n o = o * 0.3 } }\nplay(f(me@time)@p)"
     ),
 }
-"""Loops that carry several values, of which some need state. Numpy has no way to go through these block by block."""
+"""Loops that carry several values, some of which need state. Numpy cannot compute these block by block."""
 
 LOOPS = {
     "partials": ("o += sin(t * 55 * (i + 1) * tau) / (i + 1)", "0 to 40"),
@@ -90,7 +90,7 @@ LOOPS = {
 
 
 def looping(step: str, bounds: str) -> str:
-    """A program with a loop, some of it of what it remembers."""
+    """A program with a loop, part of which depends on state."""
     return f"""
         spindle f(t, s, fb) :: o {{ o = 0.1
           for i in ({bounds}) {{ {step} }}
@@ -122,7 +122,7 @@ def launch(made: Kernel, first: int, count: int, start: float = 0.0, **fields) -
 
 
 def played(executor, made: Kernel, sizes=SIZES, start=0.0, codes=None):
-    """What launches of such sizes give one after another [outputs, samples], and what is remembered then."""
+    """The outputs of successive launches of these sizes [outputs, samples], and the memory after them."""
     executable, memory, found = executor.load(made, codes or {}), StateMemory(made.slots), []
     for first, size in zip(accumulate(sizes, initial=0), sizes, strict=False):
         planes = executable.planes(memory, launch(made, first, size, start))

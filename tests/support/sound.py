@@ -1,4 +1,4 @@
-"""A loudspeaker that is none, recordings of it, and what is measured in them."""
+"""A virtual loudspeaker, recordings of it, and measurements of these."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class SoundServer:
 
     @contextmanager
     def held_up(self) -> Iterator[None]:
-        """It does nothing meanwhile."""
+        """Within this context, the server is stopped."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
         try:
@@ -105,7 +105,7 @@ class SoundServer:
 
     @contextmanager
     def recorded(self, file: Path) -> Iterator[Path]:
-        """What is heard meanwhile, for `read`."""
+        """Records what is heard within this context, for `read`."""
         command = ["parec", "-d", f"{SINK}.monitor", "--latency-msec=20", "--format=float32le", f"--rate={RATE}"]
         environment = {**os.environ, **self.environment}
         with file.open("wb") as out, subprocess.Popen(
@@ -120,8 +120,8 @@ class SoundServer:
 
 
 def _serve_first(process: subprocess.Popen[bytes]) -> None:
-    """Has a process outrank all ordinary work where that may be asked, as sound servers do on a stage: what a busy
-    machine makes of one that does not says nothing about who plays to it."""
+    """Gives a process priority over all ordinary work, if that is allowed. Sound servers on a stage have it; without
+    it, a busy machine would disturb the recording, whatever the player does."""
     if sys.platform == "linux":
         with suppress(OSError):
             os.sched_setscheduler(process.pid, os.SCHED_FIFO, os.sched_param(_URGENCY))
@@ -129,8 +129,8 @@ def _serve_first(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def private_sound(folder: Path) -> Iterator[SoundServer]:
-    """A loudspeaker that nobody hears but the tests, to which the environment leads; not started yet. Where there
-    cannot be one, the test is skipped, but in CI it fails."""
+    """A virtual loudspeaker for the tests alone, to which the environment leads; not started yet. Where there cannot be
+    one, the test is skipped, but in CI it fails."""
     reason = _why_not()
     if reason is not None:
         (pytest.fail if os.environ.get("CI") and sys.platform == "linux" else pytest.skip)(reason)
@@ -170,7 +170,7 @@ def stretches(samples: Samples, apart: int = RATE // 200) -> list[slice]:
 
 
 def sounding(samples: Samples, apart: int = RATE // 200) -> list[Samples]:
-    """The stretches of one channel that sound, without the silence between them, as by `stretches`."""
+    """The parts of one channel that sound, without the silence between them, as by `stretches`."""
     return [samples[part] for part in stretches(samples, apart)]
 
 
@@ -183,7 +183,7 @@ def frequency(samples: Samples) -> float:
 
 
 def breaks(samples: Samples, hertz: float, tolerance: float = 1e-4) -> NDArray[np.intp]:
-    """Where one channel is not what a sine of this frequency makes of the two samples before."""
+    """Where one channel does not continue a sine of this frequency from the two samples before."""
     missed = samples[2:] - 2 * np.cos(2 * np.pi * hertz / RATE) * samples[1:-1] + samples[:-2]
     return np.flatnonzero(np.abs(missed) > tolerance) + 2
 
@@ -192,7 +192,7 @@ def breaks(samples: Samples, hertz: float, tolerance: float = 1e-4) -> NDArray[n
 
 
 class Tone:
-    """A sine of the time, at the frequency that it was sent last, half as loud as can be."""
+    """A sine at half of full volume, at the frequency of the last message."""
 
     def __init__(self, rate: int) -> None:
         self._rate = rate

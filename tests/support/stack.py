@@ -1,4 +1,4 @@
-"""The way back from stack code to values, for kernels that tests write as code."""
+"""From stack code back to values, for kernels that tests write as code."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ _OPERANDS = {"LOAD_STATE": 1, "SAMPLE_STATE": 3, "SAMPLE_PICTURE": 2}
 
 
 def kernel_of(bytecode: Bytecode) -> Kernel:
-    """The kernel that code computes."""
-    sections = tuple(
-        _Reader(bytecode, section.rate).section(section.code) for section in bytecode.sections
-    )  # fmt: skip
+    """The kernel that bytecode computes."""
+    sections = tuple(_Reader(bytecode, section.rate).section(section.code) for section in bytecode.sections)
     return replace(bytecode.kernel, sections=sections)
 
 

@@ -1,4 +1,4 @@
-"""When the machine itself stood still, as one does that is shared with others, and what that excuses."""
+"""Stalls of the machine itself, as on one that is shared with others, and the flaws that they excuse."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# It asks for nothing but to be woken every millisecond, before all others, on one processor, and notes from when to
-# when it was not. One that may move to another processor would not notice that its own stands still.
+# It only asks to be woken every millisecond, with priority over all others, and notes the times during which it was
+# not. It is bound to one processor: if it could move to another, it would not notice a stall.
 _WATCH = """
 import os, sys, time
 try:
@@ -30,9 +30,9 @@ while True:
         print(due, now, flush=True)
 """
 
-# A player has two blocks in hand, 21 ms, and several must be served one after another before the next one is heard:
-# the loudspeaker, its client, who computes, and who records. So stalls add up, and nothing goes wrong that did not
-# begin to within this time before, in seconds, nor where less of it was lost than this.
+# A player has two blocks in hand, 21 ms. Several processes have to run one after another before the next block is
+# heard: the loudspeaker, its client, the player and the recorder. So stalls add up. A flaw is explained only by the
+# time lost from _BEFORE seconds before it on, and only if that is at least _ENOUGH seconds.
 _BEFORE = 0.05
 _ENOUGH = 0.01
 
@@ -45,25 +45,25 @@ class Stalls:
     times: NDArray[np.float64]
 
     def lost(self, begin: float, end: float) -> float:
-        """For how many of these seconds the machine stood still."""
+        """The seconds that the machine stood still between these moments."""
         until_begin, until_end = self._lost_until(np.array([begin, end]))
         return float(until_end - until_begin)
 
     def lost_around(self, begin: float, end: float) -> float:
-        """For how many seconds it did, when that may have led to what went wrong from and to these moments."""
+        """The seconds that it stood still when this may have caused a flaw between these moments."""
         return self.lost(begin - _BEFORE, end)
 
     def explain(self, begin: float, end: float) -> bool:
-        """Whether that can be the machine's fault."""
+        """Whether stalls can explain a flaw between these moments."""
         return self.lost_around(begin, end) >= _ENOUGH
 
     def chance(self, begin: float, end: float) -> float:
-        """The share of these moments at which anything would be explained: how likely that is by mere coincidence."""
+        """The share of these moments at which any flaw would be explained: the probability of a coincidence."""
         moments = np.arange(begin, end, _ENOUGH)
         return float(np.mean(self._lost_until(moments) - self._lost_until(moments - _BEFORE) >= _ENOUGH))
 
     def _lost_until(self, moments: NDArray[np.float64]) -> NDArray[np.float64]:
-        """For how many seconds the machine stood still before each of these moments."""
+        """The seconds that the machine stood still before each of these moments."""
         if not len(self.times):
             return np.zeros_like(moments)
         lengths = self.times[:, 1] - self.times[:, 0]
@@ -93,7 +93,7 @@ class Watch:
 
 
 def _joined(times: NDArray[np.float64]) -> Stalls:
-    """What overlaps is one."""
+    """Stalls without overlaps."""
     joined: list[list[float]] = []
     for begin, end in times[np.argsort(times[:, 0])].tolist():
         if joined and begin <= joined[-1][1]:
@@ -105,7 +105,7 @@ def _joined(times: NDArray[np.float64]) -> Stalls:
 
 @contextmanager
 def watched() -> Iterator[Watch]:
-    """Watches over the machine meanwhile."""
+    """Watches the machine within this context."""
     watch = Watch()
     processors = os.sched_getaffinity(0) if sys.platform == "linux" else {0}
     with ExitStack() as watches:

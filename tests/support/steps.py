@@ -1,7 +1,7 @@
 """Steps in a sound: samples at which it jumps, which are heard as clicks.
 
-A step bends a sound twice, one way and back at the next sample, by more than the sound bends around it. What begins
-or ends at 0, like the attack of a drum, has a corner there: it bends once, and is no step.
+A step bends a sound twice, one way and back at the next sample, by more than the sound bends around it. A sound that
+begins or ends at 0, like the attack of a drum, has a corner there: it bends once, which is not a step.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 STANDS_OUT = 4.0
-"""How many times what is around it a step is, at least."""
+"""The least ratio of a step to the bends around it."""
 
 QUIETEST = 0.003
-"""What is smaller than this is not heard."""
+"""The size below which a step is inaudible."""
 
 _AROUND = 0.01
 _NEAR = 2
@@ -23,14 +23,14 @@ _NEAR = 2
 
 @dataclass(frozen=True)
 class Step:
-    """A jump at a time, in seconds, by so much."""
+    """A jump: its time, in seconds, and its height."""
 
     time: float
     height: float
 
 
 def steps(samples: npt.NDArray[np.floating], rate: float) -> list[Step]:
-    """The steps of a sound, [samples] or [samples, channels], but for its first and last hundredth of a second."""
+    """The steps of a sound, [samples] or [samples, channels], without its first and last hundredth of a second."""
     channels = np.asarray(samples, float).reshape(len(samples), -1).T
     return sorted((step for channel in channels for step in _steps(channel, rate)), key=lambda step: step.time)
 

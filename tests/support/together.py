@@ -1,6 +1,6 @@
 """Which tests one worker of pytest-xdist runs, one after another, when several share them (`--dist loadgroup`).
 
-They are told by their names: the groups that pytest-xdist 3.8 takes from marks are lost on pytest 9.2.
+They are recognised by their names: with pytest 9.2, pytest-xdist 3.8 loses the groups that marks give.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import re
 
 from xdist.scheduler import LoadScopeScheduling
 
-# Sound processes ask to be served before all others, and two at once would be in each other's way as they never are on
-# a stage. Keys go to the window on top. The executors of a chunk share its programs, which a process makes only once.
+# Sound processes ask for priority over all others, and two at once would compete as they never do on a stage. Keys go
+# to the window on top. The executors of a chunk share its programs, which a process makes only once.
 _GROUPS = re.compile(
     r"tests/(?P<loudspeaker>sound)/"
     r"|tests/(?P<display>live/test_window\.py|cli/test_examples\.py::test_a_name_is_played)"

@@ -30,7 +30,7 @@ class Tolerance:
         return np.asarray(np.where(finite, near, same))
 
     def scaled(self, factor: float) -> Tolerance:
-        """For what computes on from such a result."""
+        """The bound for computations with such results."""
         return Tolerance(self.relative * factor, self.absolute * factor)
 
 
@@ -64,7 +64,7 @@ SERIES = Tolerance(relative=1e-9, absolute=1e-9)
 # A wave of which each vector of a chunk follows from the two before it.
 WAVES = Tolerance(relative=0, absolute=1e-11)
 
-# Noise blends values with weights that depend on the digits of its coordinates behind the point.
+# Noise blends values with weights that depend on the fractional digits of its coordinates.
 NOISE_DOUBLE = Tolerance(relative=0, absolute=1e-8)
 NOISE_SINGLE = Tolerance(relative=0, absolute=2e-4)
 

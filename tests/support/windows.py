@@ -1,4 +1,4 @@
-"""Windows as a player moves them and as a passer-by sees them, by programs that know nothing of weft."""
+"""Windows from outside: external programs move them, and take pictures of the screen."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def screen(directory: Path) -> Picture:
 
 def geometry(title: str) -> dict[str, str]:
     command = ["xdotool", "search", "--name", f"^{title}$", "getwindowgeometry", "--shell"]
-    told = subprocess.run(command, check=True, timeout=10, capture_output=True, text=True).stdout
-    return dict(line.split("=") for line in told.splitlines())
+    output = subprocess.run(command, check=True, timeout=10, capture_output=True, text=True).stdout
+    return dict(line.split("=") for line in output.splitlines())
 
 
 def resize(window: Window, width: int, height: int, title: str = "weft") -> None:
-    """Gives a window another size, as a player does who drags its edge."""
+    """Resizes a window from outside, as dragging its edge does."""
     xdotool("search", "--name", f"^{title}$", "windowsize", width, height)
     deadline = time.monotonic() + 5
     while window.frame_size != (width, height):

@@ -1,4 +1,4 @@
-"""What a window manager and a desktop say by way of properties, said by the tests: Xvfb has neither."""
+"""Window properties, set by the tests in place of a window manager and a desktop: Xvfb has neither."""
 
 from __future__ import annotations
 

@@ -15,15 +15,14 @@ from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.spec import OpSpec, ValueType
 
-# The instruction set of the stack machine: one table, which the verifier, the disassembler and the machines share.
+# The instruction set: one table, which the verifier, the disassembler and the machines share.
 #
-# Code runs from front to back; loops are the only way to go back. A value on the stack is a real, a truth or bits.
-# Where an instruction takes a real, a truth does as well (1 or 0), and where it takes a truth, a real does (`x != 0`,
-# so NaN is true).
+# Code runs forwards; only loops jump back. A value on the stack is a float, a bool or a u32. Where an instruction takes
+# a float, a bool is converted (1 or 0), and where it takes a bool, a float is converted (`x != 0`, so NaN is true).
 
 
 class StrandCall(NamedTuple):
-    """A strand of another subgraph, and how many coordinates it is read at."""
+    """A strand of another subgraph, and the number of coordinates at which it is read."""
 
     instance: str
     output: str
@@ -45,7 +44,7 @@ class Instruction(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """The types of what an instruction pops, the last one from the top, and of what it then pushes."""
+    """The types of the values that an instruction pops, the top of the stack last, and of those that it pushes."""
 
     pops: tuple[ValueType, ...] = ()
     pushes: tuple[ValueType, ...] = ()
@@ -56,7 +55,7 @@ EffectOf: TypeAlias = Callable[[Any, Sequence[Allocation]], Effect]
 
 @dataclass(frozen=True, slots=True)
 class Opcode:
-    """One opcode. `effect` takes the operand and the locals of the kernel; `stack` shows it for people."""
+    """One opcode. `effect` takes the operand and the locals of the kernel; `stack` shows the effect to people."""
 
     name: str
     operand: type | None
@@ -77,9 +76,9 @@ def effect_of_row(row: OpSpec) -> Effect:
 
 
 def floats(count: int) -> tuple[ValueType, ...]:
-    """The types of so many reals."""
-    real: ValueType = "float"
-    return (real,) * count
+    """The types of `count` floats."""
+    kind: ValueType = "float"
+    return (kind,) * count
 
 
 def _always(pops: int = 0, pushes: int = 0) -> EffectOf:
@@ -87,39 +86,18 @@ def _always(pops: int = 0, pushes: int = 0) -> EffectOf:
     return lambda operand, local: effect
 
 
-def _call(name: str, local: Sequence[Allocation]) -> Effect:
-    return effect_of_row(OPS[name])
-
-
-def _load_local(number: int, local: Sequence[Allocation]) -> Effect:
-    return Effect((), (local[number].type,))
-
-
-def _store_local(number: int, local: Sequence[Allocation]) -> Effect:
-    return Effect((local[number].type,))
-
-
-def _load_strand(strand: StrandCall, local: Sequence[Allocation]) -> Effect:
-    return Effect(floats(strand.coordinates), floats(1))
-
-
-def _loop(shape: LoopShape, local: Sequence[Allocation]) -> Effect:
-    return Effect(floats(2 + shape.carried))
-
-
-def _next(shape: LoopShape, local: Sequence[Allocation]) -> Effect:
-    return Effect(floats(shape.carried), floats(shape.carried))
-
-
 _GENERAL = (
     Opcode("PUSH", float, "→ v", _always(0, 1), "pushes a number"),
     Opcode("PUSH_BITS", int, "→ b", lambda n, local: Effect((), ("u32",)), "pushes an unsigned 32-bit number"),
     Opcode("LOAD_COORD", str, "→ v", _always(0, 1), "pushes a base coordinate of the element: x y abstime channel"),
     Opcode("LOAD_UNIFORM", str, "→ v", _always(0, 1), "pushes a number that is the same in a whole launch"),
-    Opcode("LOAD_LOCAL", int, "→ v", _load_local, "pushes a local of this section or a rarer one"),
-    Opcode("STORE_LOCAL", int, "v →", _store_local, "pops a value into a local of this section"),
-    Opcode("DROP", None, "v →", _always(1, 0), "forgets the value on top"),
-    Opcode("CALL", str, "a … → v", _call, "calls a builtin with as many operands as it has parameters"),
+    Opcode("LOAD_LOCAL", int, "→ v", lambda number, local: Effect((), (local[number].type,)),
+           "pushes a local of this section or a rarer one"),
+    Opcode("STORE_LOCAL", int, "v →", lambda number, local: Effect((local[number].type,)),
+           "pops a value into a local of this section"),
+    Opcode("DROP", None, "v →", _always(1, 0), "discards the value on top"),
+    Opcode("CALL", str, "a … → v", lambda name, local: effect_of_row(OPS[name]),
+           "calls a builtin with as many operands as it has parameters"),
     Opcode("LOAD_STATE", SlotPlane, "k → v", _always(1, 1),
            "reads a slot as it was k ticks ago, for this element: k is rounded down and clamped to what the slot "
            "remembers (NaN: 1); 0 before the start"),
@@ -127,17 +105,18 @@ _GENERAL = (
            "samples the image that a slot was k ticks ago: bilinearly, clamped at the edge; over points, which are "
            "read between ticks, 0 is what the last tick wrote"),
     Opcode("STORE_STATE", SlotPlane, "v →", _always(1, 0),
-           "pops what a slot will have been one tick ago, from the next tick on"),
+           "pops the new value of a slot, which it has from the next tick on"),
     Opcode("SAMPLE_PICTURE", PicturePlane, "x y → v", _always(2, 1),
            "samples a picture: bilinearly, clamped at the edge"),
-    Opcode("LOAD_STRAND", StrandCall, "c … → v", _load_strand, "reads a strand of another subgraph at coordinates"),
-    Opcode("LOOP", LoopShape, "first last v … →", _loop,
+    Opcode("LOAD_STRAND", StrandCall, "c … → v", lambda strand, local: Effect(floats(strand.coordinates), floats(1)),
+           "reads a strand of another subgraph at coordinates"),
+    Opcode("LOOP", LoopShape, "first last v … →", lambda shape, local: Effect(floats(2 + shape.carried)),
            "begins a loop from first to last, both included, in steps of 1; v … are what it carries before the first "
-           "step; goes behind NEXT if there is no step"),
+           "step; jumps past NEXT if there is no step"),
     Opcode("LOAD_INDEX", int, "→ i", _always(0, 1), "pushes the variable of a loop around this place"),
     Opcode("LOAD_CARRIED", LoopValue, "→ v", _always(0, 1), "pushes a carried value of a loop around this place"),
-    Opcode("NEXT", LoopShape, "v … → v …", _next,
-           "pops the carried values for the next step of the loop and runs it; behind the last, pushes them"),
+    Opcode("NEXT", LoopShape, "v … → v …", lambda shape, local: Effect(floats(shape.carried), floats(shape.carried)),
+           "pops the carried values for the next step of the loop and runs it; after the last step, pushes them"),
     Opcode("RETURN", None, "v … →", _always(),
            "ends the element section with the whole stack, in the order of the outputs"),
 )  # fmt: skip
@@ -160,11 +139,11 @@ OPCODES: Mapping[str, Opcode] = MappingProxyType(
 
 
 def row_of(op: str, operand: Operand) -> OpSpec | None:
-    """The row of the table of operators and builtins that an instruction computes; None if it does something else."""
+    """The row of the table of operators and builtins that an instruction computes; None if it computes none."""
     return OPS[operand] if op == "CALL" and isinstance(operand, str) else _ROWS.get(op)
 
 
-# Assembles the values of a kernel to bytecode of the stack machine: for the reference machine, and for listings.
+# Assembling the values of a kernel to bytecode, for the reference machine and for listings.
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +156,8 @@ class SectionCode:
 
 @dataclass(frozen=True)
 class Bytecode:
-    """A kernel for the stack machine. `locals` are those of the kernel, and after them those that one section uses for
-    values that it needs several times."""
+    """A kernel for the stack machine. `locals` are those of the kernel, then those of single sections for values that
+    are used several times."""
 
     kernel: Kernel
     sections: tuple[SectionCode, ...]
@@ -190,7 +169,7 @@ class Bytecode:
         return {section.rate: section.code for section in self.sections}
 
     def code(self, rate: Rate) -> tuple[Instruction, ...]:
-        """The code of a section; none where the kernel has no such section."""
+        """The code of a section; empty if the kernel has no such section."""
         return self.codes.get(rate, ())
 
     def walk(self) -> Iterator[Instruction]:
@@ -215,30 +194,30 @@ _GIVEN = {"uniform": "LOAD_UNIFORM", "coord": "LOAD_COORD", "local": "LOAD_LOCAL
 
 
 class _Computed(NamedTuple):
-    """To do: the code that leaves a value on the stack, also where a local is to have it."""
+    """A task: write the code that computes a value, even if a local is planned to hold it."""
 
     node: Node
 
 
 class _BodyTask(NamedTuple):
-    """To do: the code of a loop's body."""
+    """A task: write the code of a loop's body."""
 
     body: LoopBody
 
 
-# A value stands for the code that leaves it on the stack.
+# A value is the task to leave it on the stack, by loading or by computing it.
 _Task: TypeAlias = "Instruction | Node | _Computed | _BodyTask"
 
 
 class _SectionAssembler:
-    """Assembles one section. What is to do is kept in a list, not on Python's stack: values depend on each other
-    deeply. It is done from the end of the list."""
+    """Assembles one section. Tasks are kept in a list and done from its end, not by recursion: values depend on each
+    other too deeply for Python's stack."""
 
     def __init__(self, section: Section, allocations: list[Allocation]) -> None:
         self._section = section
         self._allocations = allocations
         self._numbers: dict[Node, int] = {}
-        """The locals that hold values, once their code is planned."""
+        """The locals that hold values, from when their code is planned."""
         self._read = {node: number for number, node in section.locals.items()}
         self._shared, self._used = _shared(section)
 
@@ -278,7 +257,7 @@ class _SectionAssembler:
                 todo += self._statements(task.body.nodes)[::-1]
 
     def _statements(self, nodes: Sequence[Node]) -> list[_Task]:
-        """What has to be computed before others use it. The rest stands where it is used."""
+        """The values that have to be computed before their users. All others are computed where they are used."""
         tasks: list[_Task] = []
         results: dict[Node, dict[int, Node]] = {}
         for node in nodes:
@@ -342,12 +321,13 @@ class _SectionAssembler:
 
 
 _ALONE = LEAVES | {"loop_value", "loop_index"}
-"""What is as cheap to push as a local is to load."""
+"""Operations that are as cheap to push as a local is to load."""
 
 
 def _shared(section: Section) -> tuple[set[Node], set[Node]]:
-    """The values that are used more than once, in the body of a loop that does not compute them, or by other sections;
-    and the loops that leave several. With them, all values that are used."""
+    """The values that need a local, and all values that are used. A local is needed for a value that is used more than
+    once, in the body of a loop that does not compute it, or by other sections; and for a loop without exactly one
+    result."""
     shared = {node for node in section.locals.values() if node.op not in _ALONE}
     homes: dict[Node, LoopBody | None] = {}
     used: set[Node] = set()

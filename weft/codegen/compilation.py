@@ -19,16 +19,16 @@ from weft.ir.passes import PassContext, run_passes
 from weft.ir.rates import Rate, long_loops, rates
 from weft.ir.verify import MalformedError, type_of
 
-# Decides where each expression is computed: in which section, and inside or before which loop.
+# Placement: in which section each expression is computed, and inside or before which loop.
 
-# What is given, and so there wherever it is used.
+# Operations that take no computing, and need no place.
 LEAVES = frozenset({"const", "u32", "coord", "uniform", "loop_index", "loop_value"})
 
 
 @dataclass(eq=False, slots=True)
 class Region:
-    """A stretch of code that runs as a whole: a section, or the body of a loop within `parent`. `needs` are values of
-    the parent that the body uses, and that have to be ready before the loop starts."""
+    """A block of code: a section, or the body of a loop within `parent`. `needs` are values of the parent that the body
+    uses, and that have to be computed before the loop."""
 
     rate: Rate
     parent: Region | None = None
@@ -37,7 +37,7 @@ class Region:
     needs: dict[Place, None] = field(default_factory=dict)
 
     def around(self, level: int) -> Region:
-        """This region or the nearest one around it that is the body of a loop of this level."""
+        """The innermost region around this place, itself included, that is the body of a loop of this level."""
         region: Region | None = self
         while region is not None and region.level != level:
             region = region.parent
@@ -48,9 +48,9 @@ class Region:
 
 @dataclass(eq=False, slots=True)
 class Place:
-    """The one place where an expression is computed for all its users in and below `region`. That of a loop is one for
-    all its values: `outs` are those that are used, `kept` those that it carries, and `body` is the region of its
-    steps."""
+    """The one place where an expression is computed for all its users in and below `region`. A loop has one place for
+    all its results: `outs` are the numbers of those that are used, `kept` of those that it carries, and `body` is the
+    region of its steps."""
 
     node: Expr
     region: Region
@@ -59,7 +59,7 @@ class Place:
     body: Region | None = None
 
 
-# A use of an expression: where, and which of its values, if it is a loop.
+# A use of an expression: the region, and the number of its result, if it is a loop.
 _Use: TypeAlias = tuple[Region, int]
 
 
@@ -72,14 +72,14 @@ class Root:
 
 
 class Placement:
-    """Where each expression below the roots is computed.
+    """The place of each expression below the roots.
 
-    With `hoist`, that is the rarest section that its rate allows, and outside every loop whose variables it does not
-    mention. Without, it is the innermost place that all its users in a section share.
+    With `hoist`, this is the rarest section that its rate allows, outside every loop whose variables it does not
+    mention. Without, it is the innermost region around all its users in a section.
     """
 
     def __init__(self, roots: Iterable[Root], rate: dict[Expr, Rate], hoist: bool) -> None:
-        """`rate` holds that of everything below the roots, operands first."""
+        """`rate` has the rate of every expression below the roots, operands first."""
         self.sections = {r: Region(r) for r in Rate}
         self._crossing: dict[Rate, dict[Place, None]] = {r: {} for r in Rate}
         self._rate = rate
@@ -98,7 +98,7 @@ class Placement:
         return sorted(self._crossing[rate], key=lambda value: value.node.index)
 
     def value(self, node: Expr, region: Region) -> Place:
-        """The value that stands for an expression where `region` uses it."""
+        """The place of an expression for its users in `region`."""
         values = self._values[node]
         if len(values) > 1:
             return next(v for v in values if _within(region, v.region))
@@ -123,7 +123,7 @@ class Placement:
             self._use_operands(value)
 
     def _homes(self, node: Expr, uses: list[_Use]) -> Mapping[Region, list[_Use]]:
-        """The outermost regions where the expression may be computed, with the uses that each serves."""
+        """The outermost regions in which the expression may be computed, with the uses that each serves."""
         if self._hoist and not node.free:
             return {self.sections[self._rate[node]]: uses}
         homes: dict[Region, list[_Use]] = {}
@@ -145,7 +145,7 @@ class Placement:
         self._use([nexts[k] for k in value.kept], value.body)
 
     def _leave(self, value: Place, used_in: Region) -> None:
-        """Notes that a value is used outside the code of its own region."""
+        """Notes that a value is used outside its own region."""
         body: Region | None = used_in
         while body is not None and body.parent is not value.region:
             body = body.parent
@@ -156,13 +156,13 @@ class Placement:
 
 
 def loop_parts(loop: Expr) -> tuple[tuple[Expr, ...], tuple[Expr, ...], tuple[Expr, ...]]:
-    """The bounds of a loop, what it carries before the first step, and what follows that in each step."""
+    """The bounds of a loop, its carried values before the first step, and their new values in each step."""
     count = (len(loop.args) - 2) // 2
     return loop.args[:2], loop.args[2 : 2 + count], loop.args[2 + count :]
 
 
 def _kept(level: int, nexts: Sequence[Expr], outs: Sequence[int]) -> tuple[int, ...]:
-    """The carried values that are needed for some of them: what a loop carries only because a text names it is left
+    """The numbers of the carried values that the results `outs` need. Others, which only the text names, are left
     out."""
     if len(outs) == len(nexts):
         return tuple(range(len(nexts)))
@@ -177,7 +177,7 @@ def _kept(level: int, nexts: Sequence[Expr], outs: Sequence[int]) -> tuple[int, 
 
 
 def _carried_below(level: int, nexts: Sequence[Expr]) -> list[frozenset[int]]:
-    """Which values that the loop of a level carries each of these is made of."""
+    """For each of these expressions, the numbers of the carried values of a loop that it depends on."""
     nodes: set[Expr] = set()
     todo = list(nexts)
     while todo:
@@ -202,7 +202,7 @@ def _within(region: Region | None, outer: Region) -> bool:
 
 
 def _innermost(node: Expr, regions: list[Region]) -> Region:
-    """The innermost region around all of these where an expression may be: levels grow from loop to loop inwards."""
+    """The innermost region around all of these where an expression may be. A loop needs a region of a lower level."""
     region = _common(regions)
     if isinstance(node.attr, LoopShape):
         while region.parent is not None and region.level >= node.attr.level:
@@ -211,7 +211,7 @@ def _innermost(node: Expr, regions: list[Region]) -> Region:
 
 
 def _common(regions: list[Region]) -> Region:
-    """The innermost region around all of these, which lie in one section."""
+    """The innermost region around all of these, which are in one section."""
     common = regions[0]
     for region in regions[1:]:
         inner, outer = region, common
@@ -224,27 +224,27 @@ def _common(regions: list[Region]) -> Region:
     return common
 
 
-# What people call the values of a kernel: names from the patch for listings, and the lines that they come from.
+# Names of values, from the patch, for listings; and the lines that they come from.
 
-# A longer name is cut; it only has to be recognised in a listing.
+# Longer names are cut: they only have to be recognised in a listing.
 _LENGTH = 24
 
 
 class Namer:
-    """Names the expressions of a `pool`; by their numbers where there is none."""
+    """Names the expressions of a `pool`; without one, by their numbers."""
 
     def __init__(self, pool: Pool | None) -> None:
         self._pool = pool
         self._results: dict[tuple[Expr, int], Expr] = {}
-        """What stands for each value behind a loop that has a name."""
+        """The named expression for each result of a loop that has one."""
         if pool is not None:
             for node in pool.named():
                 if node.op == "loop_out" and isinstance(node.attr, int):
                     self._results[node.args[0], node.attr] = node
 
     def title(self, node: Expr, out: int, several: bool) -> str:
-        """The name of a local that holds an expression, or value `out` of the `several` of a loop: what the patch calls
-        it, else its text, else its number."""
+        """The name of a local for an expression, or for result `out` of a loop with `several`: its name in the patch,
+        or its text, or its number."""
         name = self._name(node, out)
         if name is None:
             span = self._pool.span(node) if self._pool is not None else None
@@ -255,7 +255,7 @@ class Namer:
         return name
 
     def note(self, node: Expr, out: int) -> Note | None:
-        """The note on an expression, or on value `out` of a loop; None if the patch has no name for it."""
+        """The note on an expression, or on result `out` of a loop; None if the patch has no name for it."""
         name = self._name(node, out)
         if name is None or self._pool is None:
             return None
@@ -272,14 +272,14 @@ class Namer:
         return self._pool.name(meant) if meant is not None else None
 
 
-# From lowered IR to kernels: each expression becomes a value of the section where it is computed.
+# Kernels: each expression becomes a value of the section where it is computed.
 
 
 def compile_kernel(lowered: Lowered, spec: ContextSpec, optimise: bool = True, pool: Pool | None = None) -> Kernel:
     """The kernel that computes the outputs over the sweep of a context and advances the state.
 
-    Without `optimise`, everything is computed at every element (state that is one number: once a tick), where the
-    text has it. The `pool` of its expressions knows what the text calls them.
+    Without `optimise`, everything is computed at every element (or once a tick, for state that is one number), in the
+    place that the text gives it. The `pool` of the expressions has their names.
 
     Raises MalformedError if state that is one number would have to change within a tick.
     """
@@ -332,8 +332,8 @@ def compile_points(lowered: Lowered, strand: StrandRef, spec: ContextSpec, pool:
 
 
 def compile_feeds(lowered: Lowered, optimise: bool = True, pool: Pool | None = None) -> Kernel:
-    """The kernel that computes, once a frame, what a context that streams is given by others; its outputs bear the
-    names of the coordinates that these become."""
+    """The kernel that computes, once a frame, the values that other contexts feed to a streaming one. Its outputs have
+    the names of the coordinates that these become."""
     alone = Lowered(f"{lowered.name}: feeds", COMPUTE.name, lowered.feeds, (), (), ())
     return compile_kernel(alone, COMPUTE, optimise, pool)
 
@@ -349,7 +349,7 @@ def _coordinates(nodes: Iterable[Expr]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class _SlotUpdate:
-    """What becomes a plane of a slot, in the section of a rate."""
+    """The new value of a plane of a slot, in the section of a rate."""
 
     rate: Rate
     slot: SlotPlane
@@ -366,8 +366,7 @@ class _KernelInputs(TypedDict):
 
 @dataclass
 class _KernelBuilder:
-    """Builds the sections of one kernel, and collects what they refer to. `coords` says how often each coordinate
-    changes."""
+    """Builds the sections of one kernel, and collects what they refer to. `coords` has the rate of each coordinate."""
 
     slots: Mapping[str, StateSlot]
     coords: Mapping[str, Rate]
@@ -375,7 +374,7 @@ class _KernelBuilder:
     namer: Namer
     locals: list[Allocation] = field(default_factory=list)
     crossing: dict[tuple[Place, int], int] = field(default_factory=dict)
-    """The locals of what sections read of one another, each with its number among the values of a loop."""
+    """The locals for values that sections read of one another, by place and number of the result."""
     used_coords: set[str] = field(default_factory=set)
     uniforms: set[str] = field(default_factory=set)
     strands: set[StrandRef] = field(default_factory=set)
@@ -399,7 +398,7 @@ class _KernelBuilder:
         return tuple(made)
 
     def inputs(self) -> _KernelInputs:
-        """The fields of a kernel that say what its values refer to."""
+        """The fields of a kernel with what its values refer to."""
         return {
             "coords": tuple((name, self.coords[name]) for name in sorted(self.used_coords)),
             "uniforms": tuple(sorted(self.uniforms)),
@@ -409,7 +408,7 @@ class _KernelBuilder:
         }
 
     def allocate(self, place: Place, out: int) -> int:
-        """A new local for an expression, or for one of the values of a loop."""
+        """A new local for an expression, or for a result of a loop."""
         name = self.namer.title(place.node, out, len(place.outs) > 1)
         self.locals.append(Allocation(name, place.region.rate, type_of(place.node)))
         self.crossing[place, out] = len(self.locals) - 1
@@ -417,7 +416,7 @@ class _KernelBuilder:
 
 
 class _SectionWriter:
-    """Builds one section. What is to do is kept in a list, not on Python's stack: expressions are deep."""
+    """Builds one section. Places to compute are kept in a list, not on Python's stack: expressions are deep."""
 
     def __init__(self, program: _KernelBuilder, placement: Placement, region: Region) -> None:
         self._program = program
@@ -426,12 +425,12 @@ class _SectionWriter:
         self._builder = SectionBuilder()
         self._leaves: dict[Expr, Node] = {}
         self._made: dict[Place | tuple[Place, int], Node] = {}
-        """What is done; the values of a loop by their numbers."""
+        """The values that are built; results of a loop by their numbers."""
         self._begun: set[Place] = set()
-        """Loops whose bodies are being built, or have been."""
+        """The loops whose bodies are being built, or have been."""
         self._ended: set[Place] = set()
         self._carried: dict[int, tuple[int, ...]] = {}
-        """Which values the loops that are being built carry, by their levels."""
+        """The numbers of the values that open loops carry, by their levels."""
         self._notes: dict[Node, Note] = {}
 
     def section(self, crossing: list[Place], updates: list[_SlotUpdate], outputs: list[Expr]) -> Section:
@@ -456,7 +455,7 @@ class _SectionWriter:
         return found[0]
 
     def _compute(self, places: Iterable[Place]) -> None:
-        """Builds values, and before each what it is made of, in the order of its operands."""
+        """Builds values, each after its operands, in their order."""
         made = self._made
         todo = list(places)[::-1]
         while todo:
@@ -478,7 +477,7 @@ class _SectionWriter:
         bounds, starts, nexts = loop_parts(place.node)
         missing: list[Place] = []
         if place not in self._begun:
-            before = [each for each in body.needs if not self._is_done(each)]
+            before = [each for each in body.needs if each not in self._made and each not in self._ended]
             missing += sorted(before, key=lambda needed: needed.node.index)
             args = self._operands((*bounds, *(starts[k] for k in place.kept)), place.region, missing)
             if not missing:
@@ -498,9 +497,6 @@ class _SectionWriter:
         for out in place.outs:
             self._made[place, out] = self._noted(place, out, self._builder.result(loop, place.kept.index(out)))
 
-    def _is_done(self, place: Place) -> bool:
-        return place in self._made or place in self._ended
-
     def _noted(self, place: Place, out: int, made: Node) -> Node:
         note = self._program.namer.note(place.node, out)
         if note is not None:
@@ -508,8 +504,8 @@ class _SectionWriter:
         return made
 
     def _operands(self, nodes: Iterable[Expr], region: Region, missing: list[Place]) -> list[Node]:
-        """The values that stand for some expressions where `region` uses them. Those that have to be computed before
-        are left out, and added to `missing`."""
+        """The values of expressions for their users in `region`. Those that are not built yet are left out, and added
+        to `missing`."""
         made, leaves = self._made, self._leaves
         found = []
         for node in nodes:
@@ -541,7 +537,7 @@ class _SectionWriter:
         return made
 
     def _operation(self, node: Expr, args: list[Node]) -> Node:
-        """Appends what computes an expression from its operands."""
+        """Appends the operation that computes an expression from its operands."""
         builder, program = self._builder, self._program
         op, attr = node.op, node.attr
         match attr:
@@ -585,7 +581,7 @@ class _SectionWriter:
         return self._builder.coord(name, self._program.coords[name])
 
 
-# From a subgraph to its kernels: lowering, the passes, and the values.
+# Units: all kernels of a subgraph.
 
 
 def compile_unit(
@@ -596,8 +592,8 @@ def compile_unit(
     optimise: bool = True,
     budget: Budget | None = None,
 ) -> tuple[Unit, Lowered]:
-    """Compiles one subgraph; gives with it what it was compiled from. Raises WeftError, or Unavailable if a source is
-    missing."""
+    """Compiles one subgraph. Returns the unit, and the lowered IR that it was compiled from. Raises WeftError, or
+    Unavailable if a source is missing."""
     pool = Pool(budget)
     spec = contexts[subgraph.context]
     written = lower(patch, graph, subgraph, contexts, pool)

@@ -1,6 +1,6 @@
-"""GLSL: fragment shaders for what is computed at every pixel, compute shaders for lists of points.
+"""GLSL: fragment shaders and compute shaders for pictures, and compute shaders for lists of points.
 
-Rows of textures are rows of the picture, the upper one first.
+Rows of textures are rows of the picture, from top to bottom.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from weft.ir.expr import SlotPlane, StateSlot
 from weft.ir.rates import Rate
 
 TARGETS = 8
-"""How many targets every driver can draw to at once."""
+"""The number of targets that every driver can draw to at once."""
 
 TEXTURES = 16
-"""How many textures every driver lets a program read."""
+"""The number of textures that a program can read with every driver."""
 
 IMAGES = 8
-"""How many images every driver with such can write to."""
+"""The number of images that a program can write with every driver that supports images."""
 
 WORKGROUP = 64
 TILE = 16
@@ -124,14 +124,14 @@ _RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class Glsl(Language):
-    """Version 3.30, in which pixels go to as many targets as every driver has; or, `modern`, version 4.30, in which
-    state is written straight to its images, however much there is of it."""
+    """Version 3.30, which draws to as many targets as every driver has; or `modern`, version 4.30, which writes state
+    straight to its images, however much there is of it."""
 
     modern: bool = False
     tile: int | None = None
-    """Pixels are not drawn, but computed by squares with so many a side."""
+    """The side of the squares of pixels that are computed instead of drawn; None for fragment shaders."""
     macros: frozenset[str] = frozenset()
-    """Macros of the text that holds the program besides others."""
+    """The macros of a text that holds several programs, this one included."""
 
     name: ClassVar[str] = "glsl"
     has_fract: ClassVar[bool] = True
@@ -167,9 +167,9 @@ class Glsl(Language):
         parts.helpers.add("picture")
         return f"picture({picture.name}, {x}, {y})"
 
-    def asked(self, parts: ProgramParts, asked: Bound, over: frozenset[Rate]) -> str:
+    def external_read(self, parts: ProgramParts, read: Bound, over: frozenset[Rate]) -> str:
         columns = parts.frame.read(LaunchExtent.COLUMNS, LaunchExtent.COLUMNS.value, "int") if len(over) > 1 else ""
-        return f"texelFetch({asked.name}, {_place(over, columns)}).r"
+        return f"texelFetch({read.name}, {_place(over, columns)}).r"
 
     def program(self, parts: ProgramParts) -> Shader:
         if parts.kernel.sweep == "points":
@@ -242,7 +242,7 @@ class Glsl(Language):
         return f"imageStore({image_to_write(parts.images[slot.key].name)}, ivec3(at, {layer}), vec4({value}));"
 
     def _coordinates(self, parts: ProgramParts, ends: list[str]) -> list[CodeLine]:
-        """Where a pixel is."""
+        """The coordinates of a pixel."""
         lines = []
         if any("(at, " in text or "at." in text for text in (*ends, *(line.text for line in parts.body))):
             lines.append("ivec2 at = ivec2(gl_FragCoord.xy);")
@@ -273,10 +273,10 @@ class Glsl(Language):
         return document(self, parts, top, [*self._given(parts), buffers], main, workgroup=WORKGROUP)
 
     def _given(self, parts: ProgramParts) -> list[list[str]]:
-        """What the program is given, in groups."""
+        """The declarations of the inputs, in groups."""
         kinds = (
             ("sampler2DArray", parts.images), ("samplerBuffer", parts.histories), ("sampler2D", parts.pictures),
-            ("samplerBuffer", parts.asked),
+            ("samplerBuffer", parts.external_reads),
         )  # fmt: skip
         samplers = [
             f"uniform {kind} {bound.name};  // {remark(bound.key)}" for kind, found in kinds for bound in found.values()
@@ -298,8 +298,8 @@ def _place(over: frozenset[Rate], columns: str) -> str:
 
 
 def _packed(parts: ProgramParts) -> list[tuple[str, str]]:
-    """One target, as a picture has it: it clamps to 0…1, and rounds to steps of 1/255. No half but 127½ can be hit
-    exactly, and that is rounded up both to even and away from 0. NaN would become whatever the card likes."""
+    """The target of a picture, which clamps to 0…1 and rounds to steps of 1/255. The only half that can be hit exactly
+    is 127½, which both kinds of rounding round up. NaN is replaced, since cards differ in what they make of it."""
     parts.helpers.add("number_or")
     channels = [f"number_or({value}, 0.0)" for value in parts.outputs]
     if len(channels) == 1:
@@ -308,7 +308,7 @@ def _packed(parts: ProgramParts) -> list[tuple[str, str]]:
 
 
 def _planes(outputs: list[str]) -> list[tuple[str, str]]:
-    """Four outputs a target, as they are."""
+    """Targets of four outputs each, as they are."""
     made = []
     for at in range(0, len(outputs), 4):
         four = (*outputs[at : at + 4], "0.0", "0.0", "0.0")[:4]
@@ -326,7 +326,7 @@ def _stopped(parts: ProgramParts) -> list[str]:
 
 
 def needs_modern(kernel: Kernel) -> bool:
-    """Whether a kernel over a picture may have too much to remember for targets alone."""
+    """Whether the state of a kernel over a picture may need more targets than there are."""
     planes = sum(slot.planes for slot in kernel.slots if slot.image)
     loops = any(node.op == "loop" for _, node in kernel.walk())
     return planes + -(-len(kernel.outputs) // 4) + loops > TARGETS
@@ -338,7 +338,7 @@ def fragment(kernel: Kernel, packed: bool = True, modern: bool = False) -> Shade
 
 
 def over_picture(kernel: Kernel, packed: bool, macros: frozenset[str] = frozenset()) -> Shader:
-    """The same, in the version that the kernel needs; `macros` are those of the text that it is part of."""
+    """The fragment shader in the version that the kernel needs; `macros` are those of the text that it is part of."""
     return emit(kernel, Glsl(needs_modern(kernel), macros=macros), packed)
 
 
@@ -369,8 +369,8 @@ def macro_names(kernels: Sequence[Kernel]) -> Mapping[str, str]:
 
 
 def text_of(shaders: Mapping[str, Shader], chosen: str) -> str:
-    """One text that holds several shaders, given by their macros. A compiler takes the `chosen` one, unless it is told
-    another. The version is the highest that any of them needs, and functions stand there once."""
+    """One text of several shaders, by their macros. A compiler compiles the `chosen` one unless another is defined. The
+    version is the highest that any of them needs, and shared functions appear once."""
     parts = {macro: without_functions(shader) for macro, shader in shaders.items()}
     width = max(map(len, shaders))
     lines = [
@@ -391,8 +391,8 @@ def text_of(shaders: Mapping[str, Shader], chosen: str) -> str:
 
 
 def resampling() -> str:
-    """The fragment shader that draws a layer of images anew, in the size that it draws in: as state is sampled, but in
-    the same size as it is."""
+    """The fragment shader that draws a layer of images in the size of its target: sampled like state, or unchanged if
+    the size is the same."""
     functions = "\n\n".join(Glsl().functions(["sampled"]))
     return f"""\
 #version 330 core

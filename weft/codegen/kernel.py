@@ -1,4 +1,4 @@
-"""Kernels: what code generation hands to a backend, how they cross processes and how they are compared."""
+"""Kernels, the programs that code generation hands to backends: their form, their JSON and their hashes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ from weft.ir.serialize import Json, number_from_json, number_to_json, slot_from_
 from weft.names import StrandRef
 from weft.ops.spec import ValueType
 
-# Kernels: what code generation hands to a backend.
-
-# A loop stops after this many steps, and a nest of loops after so many in all its loops together: for each element,
-# on every backend, with a warning. Nothing that a patch asks for may hang the performance.
+# A loop stops after LOOP_STEPS, and a nest of loops after NEST_STEPS in all its loops together: for each element, on
+# every backend, with a warning. No patch may hang the performance.
 LOOP_STEPS = 4096
 NEST_STEPS = 65_536
 
@@ -28,7 +26,7 @@ NEST_STEPS = 65_536
 @dataclass(frozen=True, slots=True)
 class Allocation:
     """A local: a value of one section (`rate`) that others read. It takes one number a frame, a column, a row or an
-    element. `name` says which strand it came from, for people."""
+    element. `name` is that of its strand, for people."""
 
     name: str
     rate: Rate
@@ -36,11 +34,11 @@ class Allocation:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one value, with reals in single precision."""
+        """The bytes of one value, with floats in single precision."""
         return 1 if self.type == "bool" else 4
 
     def count(self, shape: tuple[int, int]) -> int:
-        """How many values it takes for a picture of this shape (height, width)."""
+        """The number of values for a picture of this shape (height, width)."""
         height, width = shape
         return {Rate.COLUMN: width, Rate.ROW: height, Rate.ELEMENT: height * width}.get(self.rate, 1)
 
@@ -50,7 +48,7 @@ class Kernel:
     """One program over the sweep of a context.
 
     `grid` kernels compute `outputs` at every element and advance `slots`; `points` kernels compute one exposed strand
-    at any list of coordinates, and only read state: as it was in the tick that was finished last.
+    at any list of coordinates, and only read state, as it was after the last tick.
     """
 
     name: str
@@ -61,7 +59,7 @@ class Kernel:
     sections: tuple[Section, ...]
     outputs: tuple[str, ...]
     coords: tuple[tuple[str, Rate], ...]
-    """The base coordinates that it reads, and how often each changes."""
+    """The base coordinates that it reads, and the rate of each."""
     uniforms: tuple[str, ...]
     strands: tuple[StrandRef, ...]
     pictures: tuple[str, ...]
@@ -69,7 +67,7 @@ class Kernel:
     locals: tuple[Allocation, ...]
 
     def section(self, rate: Rate) -> Section:
-        """The section of a rate; an empty one where the kernel has none."""
+        """The section of a rate; an empty one if the kernel has none."""
         return next((s for s in self.sections if s.rate == rate), Section(rate))
 
     def slot(self, key: str) -> StateSlot:
@@ -86,11 +84,11 @@ class Kernel:
                 yield section.rate, node
 
 
-# Kernels as JSON, without loss in both directions, and the hash that says whether two do the same.
+# Kernels as JSON, without loss in both directions, and their hashes.
 
 
 def to_json(kernel: Kernel) -> Json:
-    """What `from_json` reads."""
+    """The kernel as JSON, for `from_json`."""
     return {
         "name": kernel.name,
         "context": kernel.context,
@@ -126,7 +124,7 @@ def from_json(data: Json) -> Kernel:
 
 
 def content_hash(kernel: Kernel) -> str:
-    """16 hexadecimal digits, equal for kernels that do the same: what people call the kernel and its values does not
+    """16 hexadecimal digits, equal for kernels that compute the same. The names of the kernel and of its values do not
     matter."""
     head = (
         kernel.context, kernel.sweep, kernel.tick, kernel.outputs, kernel.uniforms, kernel.strands, kernel.pictures,
@@ -136,7 +134,7 @@ def content_hash(kernel: Kernel) -> str:
     digest = hashlib.sha256(repr(head).encode())
     for section in kernel.sections:
         rows, _ = numbered(section)
-        # Numbers are told apart by their bits; which of the rows they belong to, the rows themselves say.
+        # Numbers are compared by their bits. The rows show which of them they belong to.
         numbers = [attr for attr in rows.attrs if isinstance(attr, float)]
         words = rows._replace(attrs=tuple([None if isinstance(attr, float) else attr for attr in rows.attrs]))
         digest.update(f"\n{int(section.rate)} {tuple(words)!r}".encode())
@@ -195,15 +193,14 @@ def _attribute_from_json(op: str, data: Any) -> Any:
     return _ATTRIBUTES[op](*data) if op in _ATTRIBUTES else data
 
 
-# One subgraph, compiled, as it is handed from process to process; `compilation` makes it.
+# Units: compiled subgraphs, as they pass from process to process. `compilation` makes them.
 
 
 @dataclass(frozen=True)
 class Unit:
-    """One subgraph, compiled: the kernel over its context's sweep, and one for each strand that others read. Equal
-    hashes mean that nothing has to be built again. `feeds` computes once a frame what a context that streams is given
-    by others. `code` is what the backend that will run it has translated beforehand, if anything; `code_of` names
-    it."""
+    """One compiled subgraph: the kernel over its context's sweep, and one for each strand that others read. Equal
+    hashes mean that nothing has to be built again. `feeds` computes, once a frame, the values that other contexts feed
+    to a streaming one. `code` is the code that the backend named `code_of` has translated beforehand, if any."""
 
     subgraph: Subgraph
     kernel: Kernel
@@ -213,10 +210,10 @@ class Unit:
     code: object = None
     code_of: str = ""
     loops: tuple[Span, ...] = ()
-    """Where the loops stand that may be stopped by their limit of steps."""
+    """The places of the loops that may be stopped by their limit of steps."""
 
     def coded_for(self, name: str) -> Unit:
-        """The same without code that another backend than the one of this name has translated."""
+        """The unit without code of any other backend than the one of this name."""
         return self if self.code_of in ("", name) else replace(self, code=None, code_of="")
 
     @property
@@ -226,7 +223,7 @@ class Unit:
 
     @property
     def feeding(self) -> Unit | None:
-        """What computes the feeds, as a unit for the context that computes numbers."""
+        """The kernel of the feeds, as a unit of the context that computes numbers."""
         if self.feeds is None:
             return None
         name = f"{self.subgraph.name}: feeds"

@@ -1,8 +1,8 @@
 """MSL, the language of Metal: compute kernels for pictures, planes and lists of points, an element for each thread.
 
-All that a kernel is given lies in buffers, whose order is `Shader.buffers`. Launches are one row of threads, and may be
-rounded up. Compilers of Metal take it that there is neither NaN nor infinity, divide a bit off, and put terms into
-another order: what has to be as written is looked at by its bits, or asked for by the name `precise`.
+All inputs of a kernel are in buffers, in the order of `Shader.buffers`. Launches are one row of threads, and may be
+rounded up. Compilers of Metal assume that there is neither NaN nor infinity, divide imprecisely, and reorder terms.
+Code that has to stay as written works on bits, or uses the functions of `precise`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from weft.ir.rates import Rate
 
 _TOP = ("#include <metal_stdlib>", "using namespace metal;")
 
-# What lies in these is said where they are declared.
-_TOLD = frozenset({BufferUse.RING, BufferUse.HISTORY, BufferUse.PICTURE, BufferUse.ASKED})
+# A comment names the content of these buffers where they are declared.
+_LABELLED = frozenset({BufferUse.RING, BufferUse.HISTORY, BufferUse.PICTURE, BufferUse.ASKED})
 
 MOST_BUFFERS = 31
-"""How many buffers a kernel can be given."""
+"""The most buffers of a kernel."""
 
 _BETWEEN = Helper(
     """\
@@ -91,7 +91,7 @@ _RESERVED = frozenset(
 
 
 class KernelNames(NamedTuple):
-    """What a kernel defines in its file: a function, and the struct of the numbers that it is given."""
+    """The names that a kernel defines in its file: its function, and the struct of its uniforms."""
 
     entry: str
     frame: str = "Frame"
@@ -132,7 +132,7 @@ class Msl(Language):
         return "float4"
 
     def infinite(self, sign: float) -> str:
-        # Compilers drop a product with an infinity that they know. There are fewer than 2³¹ threads.
+        # Compilers drop products with a known infinity. Bit 31 of `id` is always 0, which they do not know.
         return f"as_type<float>({0xFF800000 if copysign(1, sign) < 0 else 0x7F800000:#x}u | (id >> 31u))"
 
     def own(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str) -> str:
@@ -155,12 +155,12 @@ class Msl(Language):
         )
         return f"between({picture.name}, {size}, {x}, {y})"
 
-    def asked(self, parts: ProgramParts, asked: Bound, over: frozenset[Rate]) -> str:
+    def external_read(self, parts: ProgramParts, read: Bound, over: frozenset[Rate]) -> str:
         if not over:
-            return f"{asked.name}[0]"
+            return f"{read.name}[0]"
         if len(over) > 1 or Rate.ELEMENT in over:
-            return f"{asked.name}[id]"
-        return f"{asked.name}[id {'%' if Rate.COLUMN in over else '/'} {_extent(parts, LaunchExtent.COLUMNS)}]"
+            return f"{read.name}[id]"
+        return f"{read.name}[id {'%' if Rate.COLUMN in over else '/'} {_extent(parts, LaunchExtent.COLUMNS)}]"
 
     def program(self, parts: ProgramParts) -> Shader:
         over_points = parts.kernel.sweep == "points"
@@ -171,14 +171,14 @@ class Msl(Language):
         names = self.file.get(parts.kernel.name) or KernelNames(identifier(parts.kernel.name))
         given = _given(parts, names.frame)
         if len(given) > MOST_BUFFERS:
-            raise UnsuitableError(f"it needs {len(given)} buffers, and {MOST_BUFFERS} can be had")
+            raise UnsuitableError(f"it needs {len(given)} buffers, and {MOST_BUFFERS} is the limit")
         main = [CodeLine(f"kernel void {names.entry}("), *(CodeLine(text, 1) for text in _parameters(given, parts))]
         main += block(")", body)
         frame = structure(self, parts, f"struct {names.frame}", "};")
         return document(self, parts, _TOP, [frame], main, entry=names.entry, buffers=[buffer for buffer, _ in given])
 
     def _ends(self, parts: ProgramParts) -> list[str]:
-        """What is written for an element."""
+        """The statements that write the results of an element."""
         ends = []
         if parts.packed:
             parts.helpers.add("to_byte")
@@ -201,12 +201,12 @@ def _extent(parts: ProgramParts, extent: LaunchExtent) -> str:
 
 
 def _factor(layer: str, slot: StateSlot) -> str:
-    """The number of a layer, as it stands before `*`."""
+    """The number of a layer, as an operand of `*`."""
     return layer if slot.planes == 1 else f"({layer})"
 
 
 def _pixels(parts: ProgramParts) -> list[str]:
-    """Where a pixel is, if it is one at all."""
+    """The coordinates of a pixel. Returns for threads without one."""
     columns, rows = _extent(parts, LaunchExtent.COLUMNS), _extent(parts, LaunchExtent.ROWS)
     lines = [f"uint count = {columns} * {rows};", "if (id >= count) return;"]
     for name, at, size in (("x", "%", columns), ("y", "/", rows)):
@@ -216,7 +216,7 @@ def _pixels(parts: ProgramParts) -> list[str]:
 
 
 def _points(parts: ProgramParts) -> list[str]:
-    """Where a point is, if it is one at all."""
+    """The coordinates of a point. Returns for threads without one."""
     lines = [f"uint count = {_extent(parts, LaunchExtent.POINTS)};", "if (id >= count) return;"]
     return [*lines, *(f"float me_{name} = all_{name}[id];" for name in parts.coords)]
 
@@ -229,32 +229,30 @@ def _pixel(outputs: list[str]) -> str:
 
 
 def _given(parts: ProgramParts, frame: str) -> list[tuple[BufferSpec, str]]:
-    """What the kernel is given, and how it is declared."""
+    """The buffers of a kernel, and their declarations."""
     written = {place.slot for place, _ in parts.stores}
     given = [(BufferSpec(BufferUse.FRAME), f"constant {frame} &frame")]
     if parts.outputs:
         given.append((BufferSpec(BufferUse.OUT), "device uchar4 *pixels" if parts.packed else "device float *values"))
-    given += [(BufferSpec(BufferUse.COORDINATE, name), f"const device float *all_{name}") for name in _places(parts)]
+    if parts.kernel.sweep == "points":
+        given += [(BufferSpec(BufferUse.COORDINATE, name), f"const device float *all_{name}") for name in parts.coords]
     for image in parts.images.values():
         access = "device" if image.key in written else "const device"
         given.append((BufferSpec(BufferUse.RING, image.key), f"{access} float *{image.name}"))
     given += [(BufferSpec(BufferUse.HISTORY, b.key), f"const device float *{b.name}") for b in parts.histories.values()]
     given += [(BufferSpec(BufferUse.PICTURE, b.key), f"const device float4 *{b.name}") for b in parts.pictures.values()]
-    given += [(BufferSpec(BufferUse.ASKED, b.key), f"const device float *{b.name}") for b in parts.asked.values()]
+    reads = parts.external_reads.values()
+    given += [(BufferSpec(BufferUse.ASKED, b.key), f"const device float *{b.name}") for b in reads]
     if parts.stops:
         given.append((BufferSpec(BufferUse.LIMIT), "device atomic_uint *met_limit"))
     return given
 
 
-def _places(parts: ProgramParts) -> list[str]:
-    return parts.coords if parts.kernel.sweep == "points" else []
-
-
 def _parameters(given: list[tuple[BufferSpec, str]], parts: ProgramParts) -> list[str]:
-    """The declarations with their numbers, and with what they are of."""
+    """The declarations with their numbers and comments."""
     lines = []
     for at, (buffer, declared) in enumerate(given):
-        about = f"  // {remark(buffer.key)}" if buffer.use in _TOLD else ""
+        about = f"  // {remark(buffer.key)}" if buffer.use in _LABELLED else ""
         lines.append(f"{declared} [[buffer({at})]],{about}")
     return [*lines, "uint id [[thread_position_in_grid]]"]
 

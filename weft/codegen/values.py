@@ -1,9 +1,9 @@
-"""The values of a kernel: what a section computes, as ordered lists, which every backend reads as they are.
+"""The values of a kernel. A section is an ordered list of values, which every backend reads as it is.
 
 A value is an operation of `weft.ops` (`weft.ir.expr` lists the structural ones) on other values of its section. Each
-operand has the type that the operation takes: where a truth stands for a real, or a real for a truth, the builder has
-put a conversion. Values refer to their operands, and are compared by identity. `Rows` are the same by numbers: what is
-pickled, hashed, compared and written to JSON.
+operand has the type that the operation takes: the builder inserts conversions between floats and bools. Values refer to
+their operands, and are compared by identity. `Rows` hold the same section with numbers as references, to be pickled,
+hashed, compared and written to JSON.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.spec import ValueType
 
-# What is given once for a launch.
-_ONCE = (Rate.CONSTANT, Rate.FRAME)
+# The rates of values that are the same in a whole launch.
+_UNIFORM = (Rate.CONSTANT, Rate.FRAME)
 
 IMPLIED = "implied"
-"""The attribute of a conversion that no text asks for."""
+"""The attribute of a conversion that the text does not contain."""
 
 
 class Scalar(NamedTuple):
@@ -36,10 +36,10 @@ class Scalar(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Numbers that change by column, by row or at every element, and are given: a coordinate, a local, or parts of
-    pixels. In memory they take 4 bytes each, and a line is as long as the picture is wide or high, but never shorter
-    than a vector. In a series, coordinates change at every sample: reals, one for each, and room for a vector after
-    them; the times alone are computed."""
+    """An array of inputs that change by column, by row or at every element: a coordinate, a local, or parts of pixels.
+    In memory they take 4 bytes each. A line is as long as the picture is wide or high, but never shorter than a vector.
+    In a series, coordinates are floats, one for each sample, with room for a vector after them; only the times are
+    computed."""
 
     source: Literal["coord", "local", "pixels"]
     key: str | int
@@ -62,7 +62,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopBody:
-    """The body of a loop: what it computes in each step, in order, and what it carries to the next."""
+    """The body of a loop: the values of each step, in order, and those that it carries to the next step."""
 
     level: int
     nested: bool
@@ -77,15 +77,15 @@ class LoopBody:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """What a slot will have been one tick ago, from the next tick on."""
+    """A new value of a slot, which it has from the next tick on."""
 
     place: SlotPlane
     value: Node
 
 
 class Note(NamedTuple):
-    """What the patch calls a value, and the line of the text that computes it, from 1, with the name of that text; 0
-    for what no text computes, like `me@px`."""
+    """The name of a value in the patch, the name of the text, and its line that computes the value, from 1; 0 for a
+    value that no text computes, like `me@px`."""
 
     name: str
     source: str
@@ -98,9 +98,9 @@ NO_LOCALS: Mapping[int, Node] = MappingProxyType({})
 
 
 class Rows(NamedTuple):
-    """A section by numbers: each row is a value, and its operands are the numbers of other rows. Leaves stand before
-    their first user. The row of a loop has the level and the number of its carried values as attribute; after it come
-    these, its index if that is read, its body, and the row `next` with what follows the carried values."""
+    """A section as rows: each row is a value, and its operands are the numbers of other rows. Leaves come before their
+    first user. The attribute of a loop is its level and the number of its carried values. The rows after it are these
+    values, its index if that is read, its body, and `next` with the new carried values."""
 
     ops: tuple[str, ...]
     args: tuple[tuple[int, ...], ...]
@@ -112,9 +112,8 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Section:
-    """What is computed at one rate: values in an order in which they can be computed; the outputs, which only the
-    element section of a kernel has; what is stored; and what other sections read, by the number of the local. `notes`
-    are for people."""
+    """The values that are computed at one rate, operands first; the outputs, which only the element section of a kernel
+    has; the stores; and the locals that other sections read, by their numbers. `notes` are for people."""
 
     rate: Rate
     nodes: tuple[Node, ...] = ()
@@ -125,7 +124,7 @@ class Section:
 
     @property
     def roots(self) -> tuple[Node, ...]:
-        """What it is there for."""
+        """The values that the section has to compute: outputs, stores and locals."""
         return (*self.outputs, *(store.value for store in self.stores), *self.locals.values())
 
     def walk(self) -> Iterator[Node]:
@@ -133,16 +132,16 @@ class Section:
         return with_bodies(self.nodes)
 
     def leaves(self) -> dict[Node, None]:
-        """What its values are made of and it does not compute, each once."""
+        """The leaves that its values are made of, each once."""
         found = {arg: None for node in self.walk() for arg in operands_within(node) if arg.op in LEAVES}
         return found | {root: None for root in self.roots if root.op in LEAVES}
 
     def given(self) -> list[Scalar | Line]:
-        """What it is given, each once."""
+        """Its inputs, each once."""
         return [leaf.attr for leaf in self.leaves() if leaf.op in ("scalar", "line")]
 
     def __len__(self) -> int:
-        """How many values it computes."""
+        """The number of values that it computes."""
         return sum(1 for _ in self.walk())
 
     def __bool__(self) -> bool:
@@ -171,12 +170,12 @@ def with_bodies(nodes: Iterable[Node]) -> Iterator[Node]:
 
 
 def operands_within(node: Node) -> tuple[Node, ...]:
-    """The operands of a value, and what follows the carried values of a loop."""
+    """The operands of a value; for a loop, also its new carried values."""
     return (*node.args, *node.attr.following) if node.op == "loop" else node.args
 
 
 def operands(node: Node) -> Iterator[Node]:
-    """What a value is made of: its operands, and what the body of a loop uses from outside."""
+    """The values that a value depends on: its operands; for a loop, also those that its body uses from outside."""
     yield from node.args
     if node.op == "loop":
         inside = set(with_bodies(node.attr.nodes))
@@ -192,7 +191,7 @@ def _used_by(body: LoopBody) -> Iterator[Node]:
 
 
 def needed(roots: Iterable[Node], among: Set[Node] | None = None) -> set[Node]:
-    """The roots and what they are made of, as far as that is `among` some."""
+    """The roots and all values that they depend on, as far as these are `among` some."""
     found: set[Node] = set()
     todo = list(roots)
     while todo:
@@ -213,7 +212,7 @@ SIGNATURES: Mapping[str, tuple[tuple[ValueType, ...], ValueType]] = {
 
 
 def kind_of(op: str, attr: Any) -> ValueType:
-    """The type of what an operation gives."""
+    """The type of an operation's result."""
     if op in SIGNATURES:
         return SIGNATURES[op][1]
     if op in ("scalar", "line"):
@@ -233,14 +232,14 @@ class _OpenLoop:
     level: int
     args: tuple[Node, ...]
     outside: list[Node]
-    """The list of values to go on with after the loop."""
+    """The list of values around the loop."""
     carried: tuple[Node, ...]
     index: Node | None = None
     has_inner: bool = False
 
 
 class SectionBuilder:
-    """Appends values to a section, one after another, and converts their operands."""
+    """Appends values to a section, and converts their operands."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -248,7 +247,7 @@ class SectionBuilder:
         self._loops: list[_OpenLoop] = []
 
     def leaf(self, op: str, attr: Any) -> Node:
-        """Something that is given; each is there once."""
+        """A leaf; equal ones are the same node."""
         # 0 is not −0
         key = (op, attr, copysign(1.0, attr)) if op == "const" else (op, attr)
         found = self._leaves.get(key)
@@ -257,18 +256,18 @@ class SectionBuilder:
         return found
 
     def coord(self, name: str, rate: Rate) -> Node:
-        if rate in _ONCE:
+        if rate in _UNIFORM:
             return self.leaf("scalar", Scalar("coord", name, "float"))
         return self.leaf("line", Line("coord", name, rate, "float"))
 
     def local(self, number: int, rate: Rate, kind: ValueType) -> Node:
         """A local of a rarer section."""
-        if rate in _ONCE:
+        if rate in _UNIFORM:
             return self.leaf("scalar", Scalar("local", number, kind))
         return self.leaf("line", Line("local", number, rate, kind))
 
     def converted(self, node: Node, kind: ValueType) -> Node:
-        """The value as another type."""
+        """The value, converted to a type."""
         if node.kind == kind:
             return node
         if kind == "float":
@@ -282,7 +281,7 @@ class SectionBuilder:
         return tuple([node if node.kind == "float" else self.converted(node, "float") for node in nodes])
 
     def add(self, op: str, args: Sequence[Node], attr: Any = None) -> Node:
-        """Appends an operation on operands of any types that stand for those that it takes."""
+        """Appends an operation, and the conversions that its operands need."""
         signature = SIGNATURES.get(op)
         if signature is None:
             made = Node(op, self.floats(args), "float", attr)
@@ -297,7 +296,7 @@ class SectionBuilder:
     # Loops.
 
     def begin_loop(self, level: int, args: Sequence[Node]) -> None:
-        """Begins a loop: `args` are its bounds, and what it carries before the first step."""
+        """Begins a loop: `args` are its bounds, then its carried values before the first step."""
         operands = self.floats(args)
         for loop in self._loops:
             loop.has_inner = True
@@ -317,7 +316,7 @@ class SectionBuilder:
         return self._around(level).carried[k]
 
     def end_loop(self, following: Sequence[Node]) -> Node:
-        """Ends the innermost loop, with what its carried values are in the next step."""
+        """Ends the innermost loop, with its new carried values."""
         operands = self.floats(following)
         loop = self._loops.pop()
         outermost = not self._loops
@@ -337,11 +336,11 @@ class SectionBuilder:
         return next(loop for loop in reversed(self._loops) if loop.level == level)
 
 
-# By numbers.
+# Rows.
 
 
 def numbered(section: Section) -> tuple[Rows, tuple[tuple[int, Note], ...]]:
-    """A section by numbers, and its notes."""
+    """A section as rows, and its notes by the numbers of the rows."""
     writer = _RowWriter()
     writer.write(section.nodes)
     outputs = writer.numbers_of(section.outputs)
@@ -372,11 +371,11 @@ class _RowWriter:
             attrs.append(node.attr)
 
     def number(self, node: Node) -> int:
-        """The number of a value; a leaf gets it here."""
+        """The number of a value; a new leaf gets a row."""
         return self.numbers[node] if node in self.numbers else self._row(node)
 
     def numbers_of(self, nodes: Iterable[Node]) -> tuple[int, ...]:
-        """The numbers of values; leaves get theirs here."""
+        """The numbers of values; new leaves get rows."""
         numbers = self.numbers
         return tuple([numbers[node] if node in numbers else self._row(node) for node in nodes])
 
@@ -433,22 +432,22 @@ def read_rows(rate: Rate, rows: Rows, notes: Iterable[tuple[int, Note]] = ()) ->
 
 
 LEAVES = frozenset({"const", "u32", "scalar", "line"})
-"""What is given, and never listed: it is there where it is used."""
+"""The operations of inputs and constants. They are not listed among the values of a section."""
 
 
 # Rewriting.
 
 
 class Rewriter:
-    """Copies values with others in the place of some: only what is made of these is copied. Values have to be given
-    after those that they are made of."""
+    """Copies values, with some of them replaced. Only values that depend on replaced ones are copied. Operands have to
+    be passed before their users."""
 
     def __init__(self, replaced: Mapping[Node, Node] | None = None) -> None:
         self.new: dict[Node, Node] = dict(replaced or {})
-        """What has another one in its place."""
+        """The replacements and copies, by the values that they replace."""
 
     def of(self, node: Node) -> Node:
-        """What is in the place of a value that was given, or of a leaf."""
+        """The replacement or copy of a value or leaf, or the value itself."""
         return self.new.get(node, node)
 
     def all_of(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -489,7 +488,7 @@ class Rewriter:
 
 
 def joined(rate: Rate, sections: Iterable[Section]) -> Section:
-    """Sections as one, operands first: a local that one of them computes is that value for those after it."""
+    """Sections joined to one, operands first: later sections use a local's value itself instead of the local."""
     nodes: list[Node] = []
     outputs: list[Node] = []
     stores: list[Store] = []

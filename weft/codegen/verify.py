@@ -1,4 +1,4 @@
-"""Kernels checked, and shown to people."""
+"""Checks of kernels, and their listings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weft.ir.verify import MalformedError, converts
 from weft.ops import OPS
 from weft.ops.spec import ValueType
 
-# Checks the values of a kernel: their order, their types, what they are given, and that it stores what it should.
+# Checks of values: their order, their types, their inputs, and the stores of the kernel.
 
 VISIBLE: Mapping[Rate, frozenset[Rate]] = {
     Rate.CONSTANT: frozenset({Rate.CONSTANT}),
@@ -27,7 +27,7 @@ VISIBLE: Mapping[Rate, frozenset[Rate]] = {
 }
 """The sections whose locals and coordinates a section may read."""
 
-# How many operands the structural operations take (None: any number), and what their attributes are.
+# The number of operands of each structural operation (None: any), and the type of its attribute.
 _STRUCTURE: Mapping[str, tuple[int | None, type]] = {
     "state": (1, SlotPlane), "sample": (3, SlotPlane), "picture": (2, PicturePlane), "strand": (None, StrandRef),
     "loop": (None, LoopBody), "loop_out": (1, int),
@@ -35,7 +35,7 @@ _STRUCTURE: Mapping[str, tuple[int | None, type]] = {
 
 
 def verify_values(kernel: Kernel) -> None:
-    """Raises MalformedError, with the section and the value, if a backend could stumble over the kernel."""
+    """Raises MalformedError, with the section and the value, if the values of a kernel are malformed."""
     order = [section.rate for section in kernel.sections]
     if order != sorted(set(order)) or Rate.ELEMENT not in order:
         raise MalformedError(f"{kernel.name}: sections {[r.title for r in order]}")
@@ -43,7 +43,10 @@ def verify_values(kernel: Kernel) -> None:
     for section in kernel.sections:
         _ValueCheck(kernel, section, known).run()
         known |= section.locals.keys()
-    updated = [store.place for section in kernel.sections for store in section.stores]
+    _check_updates(kernel, [store.place for section in kernel.sections for store in section.stores])
+
+
+def _check_updates(kernel: Kernel, updated: list[SlotPlane]) -> None:
     wanted = {SlotPlane(slot.key, plane) for slot in kernel.slots for plane in range(slot.planes)}
     if kernel.sweep == "points":
         wanted = set()
@@ -53,14 +56,14 @@ def verify_values(kernel: Kernel) -> None:
 
 @dataclass
 class _ValueCheck:
-    """Reads one section from front to back."""
+    """Checks one section from front to back."""
 
     kernel: Kernel
     section: Section
     known: set[int]
     """The locals of the sections before."""
     defined: set[Node] = field(default_factory=set)
-    """The values that are there: of the section so far, of loops around this place, and checked leaves."""
+    """The values that may be used: of the section so far, of loops around this place, and checked leaves."""
 
     def run(self) -> None:
         section = self.section
@@ -176,7 +179,7 @@ class _ValueCheck:
         for following in body.following:
             self._check_use(node, following)
             self._check_kinds(node, [following.kind], ["float"])
-        # The loop may have had no step: what it computes is not there after it.
+        # The loop may have had no step, so its values are not defined after it.
         self.defined = outside
 
     def _check_plane(self, node: Node, place: SlotPlane) -> bool:
@@ -202,18 +205,17 @@ class _ValueCheck:
         self._check_kinds(value, [value.kind], ["float"])
 
 
-# Checks that a kernel is sound: the stack, the types, the locals, the loops, and that it stores what it should.
+# Checks of bytecode: the stack, the types, the locals, the loops, and the stores.
 
 
 def verify(kernel: Kernel) -> None:
-    """Raises MalformedError, with the section and the value or the instruction, if a machine could stumble over the
-    kernel."""
+    """Raises MalformedError, with the section and the value or the instruction, if a kernel is malformed."""
     verify_values(kernel)
     verify_bytecode(assemble(kernel))
 
 
 def verify_bytecode(bytecode: Bytecode) -> None:
-    """Raises MalformedError, with the section and the instruction, if the stack machine could stumble over code."""
+    """Raises MalformedError, with the section and the instruction, if bytecode is malformed."""
     order = [section.rate for section in bytecode.sections]
     if order != sorted(set(order)) or Rate.ELEMENT not in order:
         raise MalformedError(f"{bytecode.kernel.name}: sections {[r.title for r in order]}")
@@ -227,7 +229,7 @@ def verify_bytecode(bytecode: Bytecode) -> None:
 
 
 def stack_depth(bytecode: Bytecode, code: Iterable[Instruction]) -> int:
-    """The most values that code has on the stack at once."""
+    """The greatest number of values on the stack."""
     depth = most = 0
     for op, operand in code:
         pops, pushes = OPCODES[op].effect(operand, bytecode.locals)
@@ -236,17 +238,9 @@ def stack_depth(bytecode: Bytecode, code: Iterable[Instruction]) -> int:
     return most
 
 
-def _check_updates(kernel: Kernel, updated: list[SlotPlane]) -> None:
-    wanted = {SlotPlane(slot.key, plane) for slot in kernel.slots for plane in range(slot.planes)}
-    if kernel.sweep == "points":
-        wanted = set()
-    if len(updated) != len(set(updated)) or set(updated) != wanted:
-        raise MalformedError(f"{kernel.name}: updates {sorted(updated)} instead of {sorted(wanted)}")
-
-
 @dataclass
 class _StackLoop:
-    """A loop whose body is being read: its shape, and the depth of the stack below what the body pushes."""
+    """A loop whose body is being checked: its shape, and the depth of the stack below the values of the body."""
 
     shape: LoopShape
     depth: int
@@ -254,7 +248,7 @@ class _StackLoop:
 
 @dataclass
 class _CodeCheck:
-    """Reads one section from front to back and keeps the types on the stack."""
+    """Checks one section from front to back, with a stack of types."""
 
     kernel: Kernel
     locals: Sequence[Allocation]
@@ -265,8 +259,8 @@ class _CodeCheck:
     stack: list[ValueType] = field(default_factory=list)
     loops: list[_StackLoop] = field(default_factory=list)
     defined: list[set[int]] = field(default_factory=lambda: [set()])
-    """The locals that this section has stored so far: first outside loops, then in each open loop's body. What a body
-    stores is gone behind it: the loop may have had no step."""
+    """The locals that this section has stored so far: first outside loops, then in the body of each open loop. Those of
+    a body are undefined after it, since the loop may have had no step."""
     at: int = 0
 
     def run(self) -> None:
@@ -387,7 +381,7 @@ _WHEN = {
 
 
 def disassemble(kernel: Kernel, shape: tuple[int, int] = (720, 1280)) -> str:
-    """The whole kernel as text: what it refers to, what its locals take for a picture of this shape (height, width),
+    """The whole kernel as text: what it refers to, the size of its locals for a picture of this shape (height, width),
     and each section with its code."""
     bytecode = assemble(kernel)
     lines = [f"kernel {kernel.name} · {kernel.context} · {kernel.sweep} → {', '.join(kernel.outputs)}"]
@@ -474,5 +468,5 @@ def _code(bytecode: Bytecode, section: SectionCode) -> Iterator[str]:
 
 
 def opcode_table() -> str:
-    """The instruction set as text, one opcode a line: its name, what it does to the stack, and its meaning."""
+    """The instruction set as text, one opcode a line: its name, its effect on the stack, and its meaning."""
     return "\n".join(f"{code.name:<15} {code.stack:<18} {code.doc}" for code in OPCODES.values()) + "\n"

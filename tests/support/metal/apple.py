@@ -1,7 +1,7 @@
 """Apple's frameworks as pyobjc gives them, on the processor: as far as weft asks them, and no further. What is called
 otherwise than Apple's own would have it, or in another order, fails.
 
-Work is done by a thread of each queue, in order; until somebody waits for it, nobody knows when.
+The work of each queue is done by a thread, in order. When it is done is known only after waiting for it.
 """
 
 from __future__ import annotations

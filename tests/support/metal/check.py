@@ -90,10 +90,10 @@ def check_shading(text: str) -> list[str]:
     return found
 
 
-def _messages(told: str) -> Iterator[tuple[int, str]]:
-    """The errors by the kernels that they are in: where one lies in the library, the note behind it says which."""
+def _messages(output: str) -> Iterator[tuple[int, str]]:
+    """The errors by their kernels. For an error in the library, the note after it shows the kernel."""
     waiting = ""
-    for number, place, kind, words in _MESSAGE.findall(told):
+    for number, place, kind, words in _MESSAGE.findall(output):
         if kind == "error":
             waiting = words
         if waiting and number:
@@ -102,7 +102,7 @@ def _messages(told: str) -> Iterator[tuple[int, str]]:
 
 
 def isolated(text: str, number: int) -> str:
-    """A kernel among others in one text: in a namespace, its function with a number behind its name, and messages
+    """A kernel among others in one text: in a namespace, its function with a number after its name, and messages
     about `kernel_N` and its own lines."""
     renamed = _KERNEL.sub(lambda found: found[0].replace(found[1], f"{found[1]}_{number}", 1), text)
     return f'#include <metal_stdlib>\nnamespace kernel_{number} {{\n#line 1 "kernel_{number}"\n{renamed}\n}}\n'

@@ -15,7 +15,7 @@ from tests.support.metal.check import clang, isolated, parameters
 from tests.support.metal.header import PRECISE, header
 
 THREADGROUP = 1024
-"""Launches are rounded up to whole groups of so many threads."""
+"""Launches are rounded up to whole groups of this many threads."""
 
 PLAIN = ("-x", "c++", "-std=c++14", "-nostdinc", "-O1", "-fPIC", "-fno-color-diagnostics", "-Wno-everything")
 _FAST = (*PLAIN, "-ffast-math", "-Xclang", "-cl-single-precision-constant")
@@ -42,7 +42,7 @@ class CpuDevice:
 
     @property
     def folder(self) -> Path:
-        """Where what is compiled lies, with what it needs for that."""
+        """The folder of compiled code, and of what compiling needs."""
         return Path(self._folder.name)
 
     def __enter__(self) -> CpuDevice:
@@ -69,7 +69,7 @@ class CpuDevice:
         return _Kernel(parameters(text), self._ready[text])
 
     def buffer(self, given: Any) -> Any:
-        """Memory of so many bytes, or with these in it."""
+        """Memory of this many bytes, or with this content."""
         if isinstance(given, int):
             return (ctypes.c_char * given)()
         data = memoryview(given).cast("B")
@@ -94,13 +94,13 @@ class _Function:
         self._code = code
 
     def __call__(self, count: int, *buffers: Any) -> object:
-        """Runs so many threads, rounded up."""
+        """Runs this many threads, rounded up."""
         given = [b if isinstance(b, ctypes.Array) else CpuDevice.buffer(None, b) for b in buffers]  # type: ignore[arg-type]
         self.run(-(-count // THREADGROUP) * THREADGROUP, [*map(ctypes.addressof, given)])
         return object()
 
     def run(self, threads: int, addresses: Sequence[int]) -> None:
-        """Runs so many threads over buffers at these addresses."""
+        """Runs this many threads over buffers at these addresses."""
         if len(addresses) != self._count:
             raise error(f"{self._count} buffers are declared, and {len(addresses)} given")
         self._code((ctypes.c_void_p * len(addresses))(*addresses), ctypes.c_uint(threads))

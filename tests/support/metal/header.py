@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 SCALARS = ("float", "int", "uint", "uchar")
 WIDTHS = (2, 3, 4)
 
-# How vectors of so many components can be put together: the widths of the operands.
+# How vectors of each width can be put together: the widths of the operands.
 _MAKINGS: dict[int, tuple[tuple[int, ...], ...]] = {
     2: ((1,), (1, 1)),
     3: ((1,), (1, 1, 1), (2, 1), (1, 2)),
@@ -28,7 +28,7 @@ _REAL: dict[int, tuple[str, ...]] = {
 }  # fmt: skip
 _WHOLE: dict[int, tuple[str, ...]] = {1: ("abs",), 2: ("min", "max"), 3: ("clamp",)}
 
-# Those that have a precise and a fast form beside the plain one.
+# Functions with a precise and a fast form besides the plain one.
 _PRECISE = frozenset(name for names in _REAL.values() for name in names) - {"mix", "fma", "smoothstep", "step", "abs",
                                                                             "sign", "copysign"}  # fmt: skip
 
@@ -73,7 +73,7 @@ float precise_min(float a, float b) { return __builtin_fminf(a, b); }
 float precise_max(float a, float b) { return __builtin_fmaxf(a, b); }
 }
 """
-"""What is behind the precise functions, to be compiled without the freedoms that others are compiled with."""
+"""The precise functions, which are compiled without the liberties of fast mathematics."""
 
 _RUNNING = """\
 extern "C" float precise_sin(float), precise_cos(float), precise_sqrt(float);
@@ -171,7 +171,7 @@ def _functions(scalar: str, names: dict[int, tuple[str, ...]]) -> Iterator[str]:
 
 
 def _constructors() -> Iterator[str]:
-    """What stands behind the types, where they are called."""
+    """The functions behind the types, where these are called."""
     for scalar in SCALARS:
         for width in WIDTHS:
             made = vector(scalar, width)

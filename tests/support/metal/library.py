@@ -14,7 +14,7 @@ from weft.apple import AppleDevice
 
 
 class About(NamedTuple):
-    """What the module tells of a device."""
+    """The module's description of a device."""
 
     deviceName: str  # noqa: N815 - as metalcompute has it
     recommendedWorkingSetSize: int  # noqa: N815

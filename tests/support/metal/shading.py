@@ -32,7 +32,7 @@ class Shading:
         self._code = ctypes.CDLL(str(library))
 
     def corners(self, name: str, count: int) -> npt.NDArray[np.float32]:
-        """Where a function for vertices puts so many of them: [vertices, 4]."""
+        """The positions that a function for vertices gives: [vertices, 4]."""
         out = np.zeros((count, 4), np.float32)
         getattr(self._code, f"run_{name}")(count, ctypes.c_void_p(out.ctypes.data))
         return out

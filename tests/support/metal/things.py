@@ -54,8 +54,8 @@ class Pools:
         self._own.depth -= 1
 
     def need(self) -> None:
-        """Fails for whatever would never be given back."""
-        assert getattr(self._own, "depth", 0), "nobody gives back what is handed out here"
+        """Fails for objects that would never be released."""
+        assert getattr(self._own, "depth", 0), "objects that are handed out here are never released"
 
 
 class NSError:

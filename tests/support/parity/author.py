@@ -1,8 +1,8 @@
 """Writes programs at random, as text: a program for each seed, the same one every time.
 
-An expression is a `Piece`, which knows about where its values lie, so that whatever takes it can bring them to where
-they matter (`Author.fitted`); what it costs, so that programs stay small; and whether it remembers, since a map of the
-time must not reach memory.
+An expression is a `Piece`. It has the approximate interval of its values, so that its user can bring them to where they
+matter (`Author.fitted`); its cost, so that programs stay small; and whether it remembers, since a map of the time must
+not reach memory.
 """
 
 from __future__ import annotations
@@ -453,7 +453,7 @@ class VoiceAuthor(Author):
         return Spindle(name, len(params), outputs, Interval(-2, 3), 20, remembers)
 
     def start(self, around: Surroundings, output: str, outputs: Sequence[str]) -> Piece:
-        """What an output is before the loops: something of the parameters, or what outputs were behind them."""
+        """What an output is before the loops: something of the parameters, or the outputs after them."""
         piece = self.expression(around, 1)
         later = outputs[outputs.index(output) :]
         kind = self.rng.random()
@@ -463,7 +463,7 @@ class VoiceAuthor(Author):
             return self.remembered(piece)
         if kind < 0.6:
             return self.number(Interval(-1, 1))
-        # A name that is given a value further down means its value behind the last statement.
+        # A name that is assigned further down means its value after the last statement.
         text = self.pick((
             "prev({0})", "prev({0}) * 0.7", "{1} * 0.1 + prev({0}) * 0.5", "delay({0}, 2, 3) * 0.6", "integrate({0})",
             "phasor({0})", "delay({0}, max(1, {1} * 3), 3) * 0.5", "mix({1}, prev({0}), 0.3)",
@@ -512,7 +512,7 @@ class VoiceAuthor(Author):
             lines.insert(self.pick(range(len(lines) + 1)), nested)
             remembers = remembers or has_memory
         text = f"for {variable} in ({ends}) {{ {'; '.join(lines)} }}"
-        # What is assigned in a loop for the first time carries on behind it.
+        # A name that is first assigned in a loop exists after it.
         return f"{text}; {self.pick(outputs)} += t * 0.1" if "t" in targets and " t " in text else text, remembers
 
     def ends(self, around: Surroundings, outer: str, written_out: bool, short: bool) -> tuple[str, bool]:

@@ -17,7 +17,7 @@ from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.runtime.build import build
 
-# Two rows, each of some vectors of 16 with a rest behind them.
+# Two rows, each of some vectors of 16 and a remainder.
 SHAPE = (2, 37)
 
 # Two ticks in a row, and leaps to an hour and to a day later: as many as a generated program remembers.
@@ -35,7 +35,7 @@ SOUND_MOMENTS = ((0.7, 300), (0.7 + 300 / RATE, 3), (3600.5, 40), (86400.01, 25)
 SHORT_MOMENTS = ((0.7, 21), (0.7 + 21 / RATE, 3), (3600.5, 9), (86400.01, 4))
 EACH_LONG = 20
 
-# One sound in so many has all that pictures have; the others have loops and memory.
+# One sound in this many uses everything that pictures use; the others use loops and memory.
 _EACH_PLAIN = 15
 _ATTEMPTS = 5
 

@@ -38,7 +38,7 @@ SIZE = (7, 2)
 _HEAD = f"me<width> = {SIZE[0]}\nme<height> = {SIZE[1]}\nme<fps> = {FPS}\nme<rate> = {RATE}\n"
 
 FRAMES, SECONDS = 3, 0.033
-"""How much is played: frames, and sound to just behind the last of them."""
+"""How much is played: frames, and sound to just after the last of them."""
 
 # What a program of several contexts may be refused for besides.
 _REFUSED = REFUSED | {"cannot-read-across", "cycle", "several-contexts"}
@@ -178,19 +178,19 @@ def played(made: Build, executor: str, seed: int | None = None) -> Played:
 
 
 def differences(made: Build, found: Played, expected: Played) -> list[str]:
-    """Where what was found of a program is not what the reference plays, and no movement explains it, in words."""
+    """The differences between a program and the reference that no movement explains, in words."""
     runs = [expected]
-    told: list[str] = []
+    texts: list[str] = []
     for look in (0, *_RUNS):
         runs += [played(made, "vm", seed) for seed in range(len(runs) - 1, look)]
-        told = [
+        texts = [
             words
             for (name, values), *others in zip(found.parts(), *(run.parts() for run in runs), strict=True)
             for words in _unexplained(name, values, np.stack([each for _, each in others]))
         ]
-        if not told:
+        if not texts:
             break
-    return told
+    return texts
 
 
 def _unexplained(name: str, values: Floats, runs: Floats) -> list[str]:

@@ -123,7 +123,7 @@ class MovingSteps:
         return Interpreter(self.kernel, alter=partial(self._altered, moving))
 
     def _altered(self, moving: Sequence[Rate], rate: Rate, instruction: Instruction, step: Step) -> Step:
-        """The step of an instruction, with its number moved behind it."""
+        """The step of an instruction, with its result moved."""
         if rate not in moving:
             return step
         op, operand = instruction

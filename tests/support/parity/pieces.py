@@ -22,7 +22,7 @@ def _fields(**ends: tuple[float, float]) -> tuple[Piece, ...]:
     return tuple(Piece(f"me@{name}", Interval(*interval)) for name, interval in ends.items())
 
 
-# Where an element lies. The time and all counters grow without an end: raw, or in a form that stays where it is.
+# Coordinates of an element. The time and all counters grow without end: they are used raw, or in a bounded form.
 PLACES = (
     *_fields(x=(0, 1), y=(0, 1)), Piece("(me@x - me@y)", Interval(-1, 1), 2), Piece("(me@x * me@y)", UNIT, 2),
     Piece("(me@y + me@x * 3)", Interval(0, 4), 3),
@@ -53,7 +53,7 @@ PARAMETERS = (
 )  # fmt: skip
 SETTINGS = ("me<loop> = 90", "me<bpm> = 93", "me<timesig_num> = 3", "me<fps> = 30", "me<pitch> = 110")
 
-# The picture that programs load; whoever runs them provides it.
+# The picture that programs load; the tests that run them provide it.
 PICTURE = "grain.png"
 
 

@@ -27,7 +27,7 @@ class Interval(NamedTuple):
         return self.low <= other.low and other.high <= self.high
 
     def covers_much_of(self, other: Interval) -> bool:
-        """Whether `other` neither misses it nor is so wide that most of it lies outside."""
+        """Whether `other` overlaps it, and is not so wide that most of it is outside."""
         return other.low < self.high and self.low < other.high and other.width <= 4 * self.width
 
     def joined(self, other: Interval) -> Interval:

@@ -1,28 +1,28 @@
 """The rule of parity: a machine's pictures are those of the reference, but for what single precision makes of them.
 
 A *value* is an output of one element in one tick as it is, or one of the four bytes of its pixel. It is *near* if it
-lies within `GENERATED` of the reference, or within a level of 255. (Sounds have no pixels, and are computed in double
-precision everywhere: there numbers move by units of that, and near is what lies within `HEARD`.) Every value that is
+is within `GENERATED` of the reference, or within a level of 255. (Sounds have no pixels, and are computed in double
+precision everywhere: there numbers move by units of that, and near means within `HEARD`.) Every value that is
 not near must be *explained*, by the reference itself: `moved.MovedReference` plays the program again, with each number
 rounded to single precision and moved by a unit in the last place or not at all, by chance. The reference and these runs
-span an interval for each value. A value is explained if it lies within that interval, widened on both sides by the
+span an interval for each value. A value is explained if it is within that interval, widened on both sides by the
 interval's own width and by `GENERATED` or `HEARD`.
 
 - A well-conditioned value moves by some units in the last place, so its interval is hardly wider than the tolerance,
   and nothing but rounding fits into it.
-- A value beside a hard edge has some runs on either side of it, and the interval spans both sides. Its neighbours, all
+- A value next to a hard edge has some runs on either side of it, and the interval spans both sides. Its neighbours, all
   of whose runs are on one side, have to be near as before.
 - A value that depends on digits which single precision does not have (a hash of a day in samples) has runs all over its
-  range, so that whatever lies within the range is explained. What lies outside of it is not.
-- Widening by the width itself is for what chance leaves out: rounding errors that all have one sign, and a library's
-  sine, which may be wrong by more than half a unit.
-- A remainder is never explained that is not less than its period: what `%` gives lies in 0 … b, without b, on every
+  range, so that any value within the range is explained, and no value outside of it.
+- Widening by the width itself allows for what chance leaves out: rounding errors that all have one sign, and a
+  library's sine, which may be wrong by more than half a unit.
+- A remainder that is not less than its period is never explained: the result of `%` is in 0 … b, without b, on every
   machine, whatever digits it lacks.
 - The alpha of a pixel that no output gives is opaque, to the bit.
 - NaN is explained by a run that is NaN, an infinity by a run that is the same one; a run that is infinite leaves the
   interval open on that side.
 
-There are as many runs as it takes, up to 200. What is then not explained is a difference that somebody has to look at.
+There are as many runs as it takes, up to 200. A difference that they do not explain has to be investigated.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from weft.codegen.kernel import Kernel
 from weft.codegen.values import Line, Node, Scalar
 from weft.ir.rates import Rate
 
-# After how many runs to look what they explain: a few do for nearly all values. What they do not explain is tried with
-# many, beginning with so many elements: where something is wrong these are enough to tell it by.
+# The numbers of runs after which to look at what they explain: a few explain nearly all values. The others are tried
+# with many runs, beginning with this number of elements: if there is an error, these are enough to show it.
 _FEW, _MANY, _ENOUGH = (3, 8, 24), (24, 64, 200), 4
 
 _Numbers: TypeAlias = npt.NDArray[np.intp]
@@ -110,7 +110,7 @@ class _Suspects:
 
     @property
     def elements(self) -> list[tuple[int, int]]:
-        """Where each lies: row and column."""
+        """The row and column of each."""
         return list(zip(self.row.tolist(), self.column.tolist(), strict=True))
 
 

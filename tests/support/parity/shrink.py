@@ -17,7 +17,7 @@ _SECONDS = 40.0
 
 
 def shrunk(text: str, fails: Callable[[str], bool], seconds: float = _SECONDS) -> str:
-    """A smaller text that still fails, found greedily in about so many seconds. `fails` is asked about texts of any
+    """A smaller text that still fails, found greedily in about `seconds`. `fails` is asked about texts of any
     kind, ill-formed ones included."""
     end = time.monotonic() + seconds
     improved = True

@@ -1,5 +1,5 @@
-"""From kernels to programs for graphics cards, in languages like C: what GLSL and its relatives have in common.
+"""From kernels to programs for graphics cards, in languages like C: the parts that GLSL and MSL share.
 
-`read` makes one graph of what a kernel computes at every element, `plan` says which of its values get a name, `body`
-writes them as statements, and a `Language` puts the program together.
+`plan` makes one graph of what a kernel computes at every element, and decides which values get a variable. `body`
+writes these as statements, and a `Language` puts the program together.
 """

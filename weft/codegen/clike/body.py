@@ -1,4 +1,4 @@
-"""Writes the statements of a shader."""
+"""Writes the values of a kernel as the statements of a shader."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from weft.ops.spec import ValueType
 
 # Expressions as text, with parentheses only where they are needed.
 
-# How tightly things bind.
+# How tightly an expression binds.
 PRIMARY, UNARY, CHOICE = 100, 90, 10
 
 _BINARY: Mapping[str, int] = MappingProxyType({
@@ -33,19 +33,19 @@ _BINARY: Mapping[str, int] = MappingProxyType({
     "==": 45, "!=": 45, "&": 40, "^": 38, "|": 36, "&&": 30, "||": 28,
 })  # fmt: skip
 
-# Where (a · b) · c is a · (b · c), to the bit.
+# Operators for which (a · b) · c is a · (b · c), to the bit.
 _ASSOCIATIVE = frozenset({"&&", "||", "^", "&", "|"})
 
-# Comparisons with a number, which is read more easily behind what it is compared with.
+# Mirrored comparisons: a number is read more easily on the right side.
 _MIRRORED: Mapping[str, str] = MappingProxyType({"<": ">", "<=": ">=", "==": "==", "!=": "!="})
 
-# Mixed with others of their like, these are put in parentheses: few people know how tightly they bind.
+# These get parentheses where they are mixed with other operators: few people know their precedence.
 _OBSCURE = frozenset({">>", "<<", "&", "^", "|"})
 
 
 class ExpressionText(NamedTuple):
-    """An expression, and how tightly its outermost operation binds: for an operator between two operands also that, and
-    these."""
+    """An expression, and how tightly its outermost operation binds. For a binary operator, also its symbol and both
+    operands."""
 
     text: str
     level: int = PRIMARY
@@ -61,7 +61,7 @@ def literal(text: str) -> ExpressionText:
 
 
 def applied(spelling: str, args: Sequence[ExpressionText]) -> ExpressionText:
-    """An operation, as it is spelled: an operator, or the name of a function."""
+    """An operation, spelled as an operator or as the name of a function."""
     if spelling == "?:":
         condition, then, otherwise = args
         return ExpressionText(
@@ -76,7 +76,7 @@ def applied(spelling: str, args: Sequence[ExpressionText]) -> ExpressionText:
 
 def _binary(symbol: str, a: ExpressionText, b: ExpressionText) -> ExpressionText:
     if symbol in ("+", "-") and b.text.startswith("-") and b.level in (UNARY, _BINARY["*"]):
-        # What is added is a negative number, a value with the other sign, or a product that begins with such a one.
+        # The second operand begins with a minus: a negative number, a negation, or a product that begins with one.
         without_sign = ExpressionText(b.text[1:], PRIMARY if b.level == UNARY else b.level)
         return _binary("-" if symbol == "+" else "+", a, without_sign)
     if symbol in _MIRRORED and a.is_number and not b.is_number:
@@ -87,7 +87,7 @@ def _binary(symbol: str, a: ExpressionText, b: ExpressionText) -> ExpressionText
 
 
 def assignment(name: str, value: ExpressionText) -> str:
-    """`x = e`, or `x += e` where that says the same."""
+    """`x = e`, or `x += e` where that means the same."""
     if value.symbol in ("+", "-", "*", "/") and value.left == name:
         return f"{name} {value.symbol}= {value.right}"
     if value.symbol in ("+", "*") and value.right == name:
@@ -104,34 +104,34 @@ def _within(operand: ExpressionText, level: int) -> str:
     return operand.text if operand.level >= level else f"({operand.text})"
 
 
-# How large the values of a program get.
+# Bounds of values.
 
 
 class Bounds:
-    """What is known beforehand of the values of one program."""
+    """The bounds of the values of one program."""
 
     def __init__(self, kernel: Kernel, program: ElementProgram) -> None:
         self._over_picture = kernel.sweep == "grid"
-        self._once = program.once
+        self._prologue = program.prologue
 
     def size(self, node: Node) -> float:
-        """What the size of a value does not exceed unless it is NaN; infinite where nothing is known."""
+        """An upper bound of the absolute value, NaN aside; infinite where nothing is known."""
         return interval(node, self._given).size
 
     def _given(self, node: Node) -> Interval:
         match node.attr:
             case Scalar("local", int(number)):
-                return interval(self._once[number], self._given)
+                return interval(self._prologue[number], self._given)
             case Line("coord", "x" | "y") if self._over_picture:
                 return UNIT
         return ANYWHERE
 
 
-# Reads of state, of pictures, and of strands that were asked for.
+# Reads of state, of pictures, and of strands of other subgraphs.
 
 
 def write_state(w: ShaderWriter, node: Node) -> ExpressionText:
-    """A slot k ticks ago: an image at this element, or a number."""
+    """The value of a slot k ticks ago: of an image at this element, or a number."""
     slot = w.parts.kernel.slot(node.attr.slot)
     if slot.image:
         return ExpressionText(w.language.own(w.parts, image_of(w, slot), slot, _index(w, slot, node)))
@@ -151,7 +151,7 @@ def write_sample(w: ShaderWriter, node: Node) -> ExpressionText:
 
 
 def write_picture(w: ShaderWriter, node: Node) -> ExpressionText:
-    """A channel of a picture, sampled. Channels at one place are taken from one colour."""
+    """A channel of a picture, sampled. The channels at one place share one sample."""
     path, channel = node.attr
     bound = _bound(w, w.parts.pictures, path, _file_name(path))
     key = (path, *node.args)
@@ -160,11 +160,11 @@ def write_picture(w: ShaderWriter, node: Node) -> ExpressionText:
     return ExpressionText(f"{name}.{'rgba'[channel]}")
 
 
-def write_asked(w: ShaderWriter, node: Node) -> ExpressionText:
+def write_external_read(w: ShaderWriter, node: Node) -> ExpressionText:
     """The value of another subgraph's strand at this element."""
-    asked: ExternalRead = node.attr
-    bound = _bound(w, w.parts.asked, asked.key, f"{short(asked.strand)}_there")
-    return ExpressionText(w.language.asked(w.parts, bound, asked.over))
+    read: ExternalRead = node.attr
+    bound = _bound(w, w.parts.external_reads, read.key, f"{short(read.strand)}_there")
+    return ExpressionText(w.language.external_read(w.parts, bound, read.over))
 
 
 def image_of(w: ShaderWriter, slot: StateSlot) -> Bound:
@@ -173,8 +173,8 @@ def image_of(w: ShaderWriter, slot: StateSlot) -> Bound:
 
 
 def name_rings(names: Identifiers, kernel: Kernel, ring: str) -> dict[str, str]:
-    """Names for the images of slots, by their keys. What writes to them has names that are made of these, so these are
-    given before any other. `ring` is what they end in."""
+    """Names for the images of slots, by their keys. The targets that write to them get names made of these, so these
+    names are taken before any other. `ring` is their suffix."""
     return {slot.key: _ring_name(names, slot, ring) for slot in kernel.slots if slot.image}
 
 
@@ -186,7 +186,7 @@ def _ring_name(names: Identifiers, slot: StateSlot, ring: str) -> str:
 
 
 def written_names(ring: str, planes: int) -> list[str]:
-    """What a program may call that which it writes to the images of this name: a target a plane, or the images."""
+    """The names that writing to the images of this name may take: of a target for each plane, or of the images."""
     target = re.sub(r"_past((?:_\d+)?)$", r"_next\1", ring)
     if target == ring:
         return []
@@ -201,7 +201,7 @@ def _bound(w: ShaderWriter, known: dict[str, Bound], key: str, name: str) -> Bou
 
 
 def slot_name(key: str) -> str:
-    """What a slot is called: `visual/trail@r/prev/0` is `trail_r`."""
+    """The short name of a slot: `visual/trail@r/prev/0` is `trail_r`."""
     parts = key.split("/")
     return identifier(parts[1].removesuffix("@val").removesuffix("@v") if len(parts) > 1 else key)
 
@@ -211,12 +211,12 @@ def _file_name(path: str) -> str:
 
 
 def _ticks(k: float, slot: StateSlot, least: int = 1) -> int:
-    """How many whole ticks a read goes back."""
+    """The whole ticks that a read goes back."""
     return int(min(k, slot.depth)) if k >= least else 1
 
 
 def _index(w: ShaderWriter, slot: StateSlot, node: Node) -> str:
-    """Which plane of a ring is read."""
+    """The number of the plane of a ring that is read, as text."""
     k, plane = node.args[0], node.attr.plane
     head = w.parts.frame.read(Head(slot.key), f"{slot_name(slot.key)}_head", "int")
     if k.op == "const":
@@ -231,11 +231,11 @@ def _index(w: ShaderWriter, slot: StateSlot, node: Node) -> str:
     return f"{cell} * {slot.planes}" + (f" + {plane}" if plane else "")
 
 
-# Writes loops. One that might go on for too long is stopped, and `stopped` is set.
+# Loops. One that might exceed its limit of steps is stopped there, and sets `stopped`.
 
 _INDICES = "ijklmn"
 
-# Up to here a variable of a loop with whole ends is counted up exactly.
+# Up to this size, the variable of a loop with whole bounds is counted exactly.
 _MOST_EXACT = 2**20
 
 
@@ -248,9 +248,9 @@ class LoopWriter:
         """The variable that counts the steps of the nest that is being written."""
 
     def write_loop(self, loop: Node) -> None:
-        """Writes a loop, with what it carries declared before it."""
+        """Writes a loop, after the declarations of its carried values."""
         w, body = self._w, loop.attr
-        w.tell(loop)
+        w.cite(loop)
         self._declare_carried(loop)
         count = _steps(loop)
         limited = not _is_bounded(loop) if body.outermost else self._budget is not None
@@ -273,7 +273,7 @@ class LoopWriter:
             self._budget = None
 
     def _begin_open(self, loop: Node, index: str, limited: bool) -> None:
-        """A loop whose ends are known only when it begins."""
+        """Writes a loop whose bounds are known only when it begins."""
         w = self._w
         first, last = self._end(loop.args[0], "first", inf), self._end(loop.args[1], "last", -inf)
         step = w.names.new("n")
@@ -297,8 +297,8 @@ class LoopWriter:
             self._body(loop)
 
     def _end(self, node: Node, name: str, instead: float) -> str:
-        """An end of a loop, computed before it. One that is NaN becomes one with which there is no step: drivers differ
-        in how they compare with NaN."""
+        """A bound of a loop, computed before it. NaN is replaced by a bound (`instead`) with which there is no step,
+        since drivers differ in comparisons with NaN."""
         w = self._w
         if node.op == "const":
             return w.real(node)
@@ -320,7 +320,7 @@ class LoopWriter:
             w.keep(carried, name)
 
     def _body(self, loop: Node) -> None:
-        """What a step computes, and what follows the carried values."""
+        """Writes a step: its values, and the new carried values."""
         w, body = self._w, loop.attr
         w.write(body.nodes)
         following = [
@@ -331,15 +331,15 @@ class LoopWriter:
         moved = self._set_aside(body, following)
         for carried, node in following:
             name = w.value(carried).text
-            w.tell(node)
+            w.cite(node)
             w.line(f"{moved.get(carried) or assignment(name, w.value(node))};", node)
 
     def _is_lent(self, carried: Node, node: Node) -> bool:
-        """Whether a loop within this one has left what follows in the variable already."""
+        """Whether a loop within this one has already assigned the new value to the variable."""
         return node.op == "loop_out" and self._w.plan.lent.get((node.args[0], node.attr)) is carried
 
     def _set_aside(self, body: LoopBody, following: list[tuple[Node, Node]]) -> dict[Node, str]:
-        """The assignments of what has to be computed before others are assigned: it is made of what they change."""
+        """Computes new values that use variables assigned before them into temporaries. Returns their assignments."""
         w = self._w
         moved: dict[Node, str] = {}
         changed: set[Node] = set()
@@ -364,7 +364,7 @@ def _read(w: ShaderWriter, node: Node) -> list[Node]:
 
 
 def _steps(loop: Node) -> int | None:
-    """How many steps a loop makes, if that is known."""
+    """The number of steps of a loop, if it is known."""
     first, last = loop.args[:2]
     if first.op != "const" or last.op != "const":
         return None
@@ -373,13 +373,13 @@ def _steps(loop: Node) -> int | None:
 
 
 def _is_bounded(loop: Node) -> bool:
-    """Whether a nest of loops surely stays within its limits."""
+    """Whether a nest of loops is known to stay within its limits."""
     most = _most_steps(loop)
     return most is not None and most <= NEST_STEPS
 
 
 def _most_steps(loop: Node) -> int | None:
-    """How many steps a loop makes together with those within it, if that is known."""
+    """The most steps of a loop together with the loops within it, if that is known."""
     count = _steps(loop)
     inner = [_most_steps(node) for node in loop.attr.nodes if node.op == "loop"]
     if count is None or any(most is None for most in inner):
@@ -392,14 +392,14 @@ def _counts_exactly(loop: Node) -> bool:
     return bool(first.attr.is_integer()) and max(abs(first.attr), abs(last.attr)) < _MOST_EXACT
 
 
-# Writes the values of a program as statements.
+# Statements.
 
-# The waves that are counted in half turns, and those of the language.
+# Sines of half turns, and the functions of the language.
 WAVES: Mapping[str, str] = MappingProxyType({"sinpi": "sin", "cospi": "cos"})
 
 TYPES: Mapping[ValueType, str] = MappingProxyType({"float": "float", "bool": "bool", "u32": "uint"})
 
-# What a value is called that has no name, by what it is.
+# The name of a value without one, by its operation.
 _HINTS: Mapping[str, str] = MappingProxyType({
     "sinpi": "sine", "cospi": "cosine", "sin": "sine", "cos": "cosine", "sqrt": "root", "mul": "product",
     "div": "ratio", "add": "sum", "sub": "difference", "select": "choice", "min": "least", "max": "most",
@@ -409,7 +409,7 @@ _HINTS: Mapping[str, str] = MappingProxyType({
 
 
 class ShaderWriter:
-    """Writes one program. `parts` collects what the statements refer to."""
+    """Writes the statements of one program. `parts` collects what they refer to."""
 
     def __init__(self, language: Language, parts: ProgramParts, program: ElementProgram, plan: VariablePlan) -> None:
         self.language = language
@@ -426,12 +426,12 @@ class ShaderWriter:
         self.steps = LoopWriter(self)
         self._variables: dict[Node, str] = {}
         self._shared: dict[object, str] = {}
-        self._told: set[tuple[str, int]] = set()
+        self._cited: set[tuple[str, int]] = set()
 
     # Statements.
 
     def write(self, nodes: Iterable[Node]) -> None:
-        """Writes those of these nodes that have a variable, and their loops."""
+        """Writes those of these nodes that get a variable, and their loops."""
         for node in nodes:
             if node.op == "loop":
                 self.steps.write_loop(node)
@@ -441,22 +441,22 @@ class ShaderWriter:
                 self.declare(node, self.name_of(node), self.made(node).text)
 
     def declare(self, node: Node, name: str, text: str) -> None:
-        self.tell(node)
+        self.cite(node)
         self.line(f"{TYPES[node.kind]} {name} = {text};", node)
         self._variables[node] = name
 
     def _advance(self, node: Node, carried: Node) -> None:
-        """Computes what follows a carried value into its variable."""
-        self.tell(node)
+        """Assigns the new value of a carried value to its variable."""
+        self.cite(node)
         self.line(f"{assignment(self._variables[carried], self.made(node))};", node)
         self._variables[node] = self._variables[carried]
 
-    def tell(self, node: Node) -> None:
-        """Writes the line of the patch that a value comes from, unless it stands there already."""
+    def cite(self, node: Node) -> None:
+        """Writes the line of the patch that a value comes from as a comment, unless it has been cited already."""
         note = self.plan.owners.get(node)
-        if note is None or not note.line or (note.source, note.line) in self._told:
+        if note is None or not note.line or (note.source, note.line) in self._cited:
             return
-        self._told.add((note.source, note.line))
+        self._cited.add((note.source, note.line))
         self.line(f"// {note.line}: {remark(note.text)}", node)
 
     def line(self, text: str, node: Node | None = None) -> None:
@@ -479,7 +479,7 @@ class ShaderWriter:
         return f"{owner.name}_{hint}" if owner is not None else hint
 
     def keep(self, node: Node, name: str) -> None:
-        """From now on a value has this name."""
+        """Gives a value a name."""
         self._variables[node] = name
 
     def owner(self, node: Node) -> Note | None:
@@ -488,7 +488,7 @@ class ShaderWriter:
     # Expressions.
 
     def value(self, node: Node) -> ExpressionText:
-        """A value where it is used: its name, or what it is made of."""
+        """A value where it is used: its name, or its expression."""
         if node in self._variables:
             return ExpressionText(self._variables[node])
         return self.made(node)
@@ -497,7 +497,7 @@ class ShaderWriter:
         return self.value(node).text
 
     def made(self, node: Node) -> ExpressionText:
-        """What a value is made of."""
+        """The expression that computes a value."""
         row = OPS.get(node.op)
         if row is not None:
             return self._row(node)
@@ -518,8 +518,8 @@ class ShaderWriter:
                 return write_sample(self, node)
             case "picture":
                 return write_picture(self, node)
-            case "asked":
-                return write_asked(self, node)
+            case "external_read":
+                return write_external_read(self, node)
         raise TypeError(f"nothing is written for {node.op}")
 
     def _row(self, node: Node) -> ExpressionText:
@@ -529,23 +529,23 @@ class ShaderWriter:
             return found
         spelling = self.language.spelling(OPS[node.op])
         if node.op == "div" and node.args[1].op == "const" and node.args[1].attr == 0:
-            # Some drivers draw nothing at all where they find a division by 0.
+            # Some drivers draw nothing at all if a program has a division by 0.
             spelling, args = "*", [args[0], literal(self.language.infinite(node.args[1].attr))]
         return self._called(spelling, args)
 
     def _pattern(self, node: Node, args: list[ExpressionText]) -> ExpressionText | None:
-        """What is written otherwise than operation by operation."""
+        """The expression of a value that is not written operation by operation; None for most values."""
         if node.op in ("min", "max"):
             known = [arg.op == "const" and arg.attr == arg.attr for arg in node.args]
             zero_before = known[0] and not known[1] and node.args[0].attr == 0
             if any(known) and not zero_before:
-                # The language's own, which gives its first operand where the second is NaN, or equal to it.
+                # The function of the language returns its first operand if the second is NaN, or equal to it.
                 return applied(self.language.word(node.op), args if known[0] else args[::-1])
         if node.op == "mod" and node.args[1].op == "const":
             if node.args[1].attr == 1:
                 return self._called("fraction", args[:1])
             if node.args[1].attr == 0:
-                return literal(self.language.real(nan))  # drivers may look at the division by 0 all the same
+                return literal(self.language.real(nan))  # drivers may evaluate the division by 0 all the same
         if node.op in WAVES and self.bounds.size(node.args[0]) <= self.language.plain_waves:
             return applied(self.language.word(WAVES[node.op]), [applied("*", [literal(self.language.real(pi)), *args])])
         if node.op == "sub" and node.args[1].op == "floor" and node.args[1].args[0] is node.args[0]:
@@ -553,7 +553,7 @@ class ShaderWriter:
             if self.language.has_fract and whole not in self._variables:
                 return applied("fract", args[:1])
         if node.op == "mul" and any(_is_zero(arg) for arg in node.args):
-            # Compilers take it that this is 0, and what is divided by it with it.
+            # Compilers assume that this is 0, and simplify what uses it.
             factor = args[1] if _is_zero(node.args[0]) else args[0]
             return applied("*", [self._called("nothing_of", [factor]), factor])
         if node.op in ("sub", "div") and node.args[0] is node.args[1]:
@@ -596,7 +596,7 @@ class ShaderWriter:
         return f"me_{name}"
 
     def shared(self, key: object, kind: str, name: str, text: str) -> str:
-        """The name of something that several values are taken from; declared when it is first asked for."""
+        """The name of something that several values share; declared when it is first used."""
         if key not in self._shared:
             made = self.names.new(name)
             self.line(f"{kind} {made} = {text};")
@@ -605,7 +605,7 @@ class ShaderWriter:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """What is written within it is indented, and not seen from outside."""
+        """Indents what is written within this context, and hides its shared names afterwards."""
         outside, self._shared = self._shared, dict(self._shared)
         self.depth += 1
         yield
@@ -614,7 +614,7 @@ class ShaderWriter:
 
 
 def as_real(value: ExpressionText, node: Node) -> str:
-    """A value as a real: a truth as 1 or 0."""
+    """A value as a float: a bool as 1 or 0."""
     return f"float({value.text})" if node.kind == "bool" else value.text
 
 
@@ -622,14 +622,14 @@ def _is_zero(node: Node) -> bool:
     return node.op == "const" and node.attr == 0
 
 
-# From a kernel to a program for a graphics card.
+# Programs.
 
 
 def emit(kernel: Kernel, language: Language, packed: bool = False) -> Shader:
-    """A kernel as a program: with its outputs as reals, or `packed` as the pixels of a picture.
+    """A kernel as a program: with its outputs as floats, or `packed` as the pixels of a picture.
 
-    Raises UnsuitableError, with the reason, if the language has no such program, and ValueError if the outputs are no
-    picture.
+    Raises UnsuitableError, with the reason, if the language has no such program, and ValueError if the outputs do not
+    make a picture.
     """
     if packed and len(kernel.outputs) not in (1, 3, 4):
         raise ValueError(f"a picture has 1, 3 or 4 outputs, not {len(kernel.outputs)}")

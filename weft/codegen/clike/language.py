@@ -1,4 +1,4 @@
-"""What a shading language says of itself, and the document that programs are printed into."""
+"""`Language`, the interface of a shading language, and the document into which programs are printed."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from weft.ir.expr import SlotPlane, StateSlot
 from weft.ir.rates import Rate
 from weft.ops.spec import OpSpec
 
-# Names for the values of a program: identifiers made of what the patch calls them, each once.
+# Unique identifiers for the values of a program, made of their names in the patch.
 
 _LONGEST = 32
-# No program of GLSL may define a name that begins like this.
+# GLSL reserves names with this prefix.
 _PRIVATE = "gl_"
 _LONGEST_REMARK = 100
 
 
 def identifier(name: str) -> str:
-    """What of a name a language like C takes: `flow@x` is `flow_x`."""
+    """A name as an identifier of a language like C: `flow@x` is `flow_x`."""
     text = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:_LONGEST].strip("_")
     return f"v{text}" if not text or text[0].isdigit() or text.startswith(_PRIVATE) else text
 
 
 def remark(text: str, longest: int = _LONGEST_REMARK) -> str:
-    """What can stand in a comment: one line, which no backslash joins to the next; cut where it is long."""
+    """A text for a comment: one line of at most `longest` characters, without backslashes that join lines."""
     line = " ".join(text.split()).replace("\\", "/")
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
 class Identifiers:
-    """Identifiers that are taken, and new ones."""
+    """The identifiers that are taken."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._taken = set(reserved)
 
     def take(self, name: str) -> None:
-        """Keeps an identifier from being given."""
+        """Takes an identifier, so that it is not given to anything else."""
         self._taken.add(name)
 
     def new(self, name: str) -> str:
-        """An identifier for a name; with a number behind it, if it is taken."""
+        """A new identifier for a name, with a number after it if it is taken."""
         return self.unique(identifier(name))
 
     def unique(self, base: str, others: Callable[[str], Iterable[str]] = lambda name: ()) -> str:
-        """An identifier as it is; with a number after it, if it or one of the `others` that go with it is taken."""
+        """The identifier itself, or with a number after it if it or one of its `others` is taken."""
         made, count = base, 1
         while not self._taken.isdisjoint((made, *others(made))):
             count += 1
@@ -60,20 +60,20 @@ class Identifiers:
         return made
 
 
-# What differs between the languages like C that a program can be written in.
+# Languages.
 
 
 @dataclass(slots=True)
 class FrameBlock:
-    """The block of numbers that are the same in a whole launch, as far as the program reads them."""
+    """The block of uniforms: the numbers that are the same in a whole launch, as far as the program reads them."""
 
     names: Identifiers
     uniforms: dict[Source, Uniform] = field(default_factory=dict)
     remarks: dict[str, str] = field(default_factory=dict)
-    """What stands behind a number's declaration, by its name."""
+    """The comment after the declaration of a number, by its name."""
 
     def read(self, source: Source, name: str, kind: Kind, origin: str = "") -> str:
-        """The text that reads a number, which comes from there."""
+        """The text that reads the number from this source."""
         if source not in self.uniforms:
             made = self.names.new(name)
             self.uniforms[source] = Uniform(made, kind, source)
@@ -84,7 +84,7 @@ class FrameBlock:
 
 @dataclass(frozen=True, slots=True)
 class CodeLine:
-    """A line of a program: how deep it is indented, and where in the patch it comes from, if anywhere."""
+    """A line of a program: its text, its indentation, and its place in the patch, if it has one."""
 
     text: str
     depth: int = 0
@@ -93,7 +93,7 @@ class CodeLine:
 
 @dataclass(slots=True)
 class ProgramParts:
-    """What a language puts together to a program. `outputs` and `stores` are texts of values."""
+    """The parts that a language assembles to a program. `outputs` and `stores` are the texts of values."""
 
     kernel: Kernel
     packed: bool
@@ -104,7 +104,7 @@ class ProgramParts:
     images: dict[str, Bound]
     histories: dict[str, Bound]
     pictures: dict[str, Bound]
-    asked: dict[str, Bound]
+    external_reads: dict[str, Bound]
     coords: list[str]
     """The base coordinates that are read."""
     helpers: set[str]
@@ -113,32 +113,32 @@ class ProgramParts:
 
 
 class Language(ABC):
-    """One language. The class variables say how it spells things; the methods what it reads memory by, and what stands
+    """One language. The class variables say how it spells things; the methods write reads of memory, and the text
     around the statements."""
 
     name: ClassVar[str]
     suffix: ClassVar[str] = ""
-    """Behind real numbers."""
+    """The suffix of float literals."""
     has_fract: ClassVar[bool] = False
     """Whether there is a `fract(x)` that is `x - floor(x)` for every x."""
     plain_waves: ClassVar[float] = 0.0
-    """The language's own sine and cosine are good up to so many half turns."""
+    """The half turns up to which the sine and cosine of the language are precise."""
     reserved: ClassVar[frozenset[str]] = frozenset()
     """Names that a program cannot give."""
     ring: ClassVar[str] = "past"
-    """What stands behind the name of a slot in that of its memory."""
+    """The suffix of names for the memory of a slot."""
     whole_ratio: ClassVar[str | None] = None
-    """The function that is used for floor(a / b), where a quotient is not always the nearest number."""
+    """The function for floor(a / b), if quotients of the language are not always rounded to nearest."""
     spellings: ClassVar[Mapping[str, str]] = {}
-    """Rows that are spelled otherwise than the table of operators has it."""
+    """The spelling of rows for which it differs from that in the table of operators."""
     helpers: ClassVar[Mapping[str, Helper]] = {}
-    """Functions besides the prelude's, or instead of them."""
+    """Functions that extend or replace those of the prelude."""
     words: ClassVar[Mapping[str, str]] = {}
-    """What the words of the prelude are, and functions of other names."""
+    """Translations of the words of the prelude, and of the names of functions."""
 
     @property
     def taken(self) -> frozenset[str]:
-        """Names that a value of a program cannot get, besides those of functions."""
+        """Names that the values of a program cannot have, besides those of functions."""
         return self.reserved
 
     def spelling(self, row: OpSpec) -> str:
@@ -149,7 +149,7 @@ class Language(ABC):
         return spelled
 
     def word(self, function: str) -> str:
-        """What a function, or an operator, is called here."""
+        """The name of a function in this language."""
         return self.words.get(function, function)
 
     def real(self, value: float) -> str:
@@ -179,7 +179,7 @@ class Language(ABC):
 
     @property
     def function_names(self) -> frozenset[str]:
-        """The functions that have to be written into a program that calls them."""
+        """The functions whose texts become part of a program that calls them."""
         return frozenset((*PRELUDE, *self.helpers))
 
     def _translated(self, text: str) -> str:
@@ -201,39 +201,39 @@ class Language(ABC):
 
     @abstractmethod
     def remembered(self, parts: ProgramParts, history: Bound, index: str) -> str:
-        """A number out of the ring of a slot."""
+        """A number of the ring of a slot."""
 
     @abstractmethod
     def picture(self, parts: ProgramParts, picture: Bound, x: str, y: str) -> str:
         """The four channels of a picture at a place."""
 
     @abstractmethod
-    def asked(self, parts: ProgramParts, asked: Bound, over: frozenset[Rate]) -> str:
-        """The value at the element itself of what was asked for, which changes in these directions."""
+    def external_read(self, parts: ProgramParts, read: Bound, over: frozenset[Rate]) -> str:
+        """The value at the element itself of an external read, which changes in the directions `over`."""
 
     @property
     @abstractmethod
     def four(self) -> str:
-        """The type of four reals."""
+        """The type of four floats."""
 
     @abstractmethod
     def program(self, parts: ProgramParts) -> Shader:
         """The whole program. Raises UnsuitableError if it needs more than the language has."""
 
 
-# Puts the pieces of a program together.
+# Documents.
 
 _INDENT = "    "
 _TYPES: dict[Kind, str] = {"float": "float", "bool": "uint", "u32": "uint", "int": "int"}
 
 
 def block(head: str, lines: Iterable[CodeLine]) -> list[CodeLine]:
-    """Lines in braces behind a head."""
+    """Lines in braces after a head."""
     return [CodeLine(f"{head} {{"), *(CodeLine(line.text, line.depth + 1, line.place) for line in lines), CodeLine("}")]
 
 
 def structure(language: Language, parts: ProgramParts, head: str, end: str) -> list[str]:
-    """The declaration of the frame's block; nothing if it is empty. To be asked for when all is read."""
+    """The declaration of the block of uniforms; empty without any. Complete once all statements are written."""
     fields = parts.frame.uniforms.values()
     if not fields:
         return []
@@ -255,15 +255,15 @@ def document(
     entry: str = "main",
     buffers: Sequence[BufferSpec] = (),
 ) -> Shader:
-    """The program: its first lines, what it is given (in groups), functions, and the entry. With `images`, slots are
-    written as images instead of targets."""
+    """The program: its first lines, the declarations of its inputs (in groups), the functions, and the entry. With
+    `images`, slots are written as images instead of targets."""
     kernel = parts.kernel
     shown = ", ".join(kernel.outputs) or "state alone"
     title = f"// {remark(f'{kernel.name} → {shown}')}"
     calls = sorted(parts.helpers)
     functions = [text.split("\n") for text in language.functions(calls)]
     lines = [*map(CodeLine, top)]
-    # Nothing may stand before a version.
+    # The version must come first.
     lines.insert(int(top[0].startswith("#version")), CodeLine(title))
     for group in filter(None, given):
         lines += [CodeLine(""), *map(CodeLine, group)]
@@ -280,7 +280,7 @@ def document(
         images=tuple(parts.images.values()),
         histories=tuple(parts.histories.values()),
         pictures=tuple(parts.pictures.values()),
-        asked=tuple(parts.asked.values()),
+        asked=tuple(parts.external_reads.values()),
         coords=tuple(parts.coords),
         outputs=kernel.outputs,
         packed=parts.packed,
@@ -296,13 +296,13 @@ def document(
 
 
 def shared_functions(language: Language, shaders: Iterable[Shader]) -> list[str]:
-    """The functions that any of these programs calls, each once, with an empty line before each."""
+    """The functions that these programs call, each once, with an empty line before it."""
     calls = sorted({name for shader in shaders for name in shader.calls})
     return [line for text in language.functions(calls) for line in ("", *text.split("\n"))]
 
 
 def without_functions(shader: Shader) -> list[str]:
-    """The lines of a program but for the functions."""
+    """The lines of a program without its functions."""
     lines = shader.text.splitlines()
     first, after = shader.functions
     return lines[:first] + lines[after:]

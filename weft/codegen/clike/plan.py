@@ -1,4 +1,4 @@
-"""Which values of a kernel a shader computes, what it reads from outside, and which of them get a variable."""
+"""The plan of a shader: the values that it computes, its external reads, and which values get variables."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from weft.graph.elaborate import short
 from weft.ir.rates import Rate
 from weft.names import StrandRef
 
-# Strands of other subgraphs that a kernel reads at places of its own. A program cannot ask for them: whoever launches
-# it asks for all places at once, and the program finds the value of its element among the answers.
+# External reads: strands of other subgraphs, read at places that a kernel computes. A program cannot evaluate them.
+# They are prefetched for all places before the launch, and the program reads the value for its element from a buffer.
 
-# What can only be computed where programs run, and what the places are then at which a strand is read.
+# Operations that only a running program can compute, and the reason why a strand cannot be read at such a place.
 _BOUND: Mapping[str, str] = MappingProxyType({
     "state": "depends on what it remembers", "sample": "depends on what it remembers", "loop": "is found by a loop",
 })  # fmt: skip
@@ -26,8 +26,9 @@ _BOUND: Mapping[str, str] = MappingProxyType({
 
 @dataclass(frozen=True, slots=True)
 class ExternalRead:
-    """A strand as a program is given it: the how manieth, and in which directions its values change (`Rate.COLUMN`,
-    `Rate.ROW`; `Rate.ELEMENT` for points). There is a value for each place along these, row after row."""
+    """A strand as an input of a program: its number among the inputs of this kind, and the directions in which its
+    values change (`Rate.COLUMN`, `Rate.ROW`; `Rate.ELEMENT` for points). There is one value for each place along these
+    directions, row after row."""
 
     number: int
     strand: StrandRef
@@ -35,14 +36,14 @@ class ExternalRead:
 
     @property
     def key(self) -> str:
-        """What it is bound by, for people as well."""
+        """The key that it is bound by; also shown to people."""
         return f"{self.number}: {short(self.strand)}"
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSite:
-    """A strand, and the coordinates it is read at, which `before` computes, operands first. Other strands may be read
-    for that."""
+    """An external read, and the coordinates at which the strand is read. `before` are the nodes that compute these,
+    operands first; they may include other external reads."""
 
     asked: ExternalRead
     coordinates: tuple[Node, ...]
@@ -50,8 +51,8 @@ class ReadSite:
 
 
 def read_sites(nodes: Sequence[Node], used: Iterable[Node]) -> list[ReadSite]:
-    """What is asked for before a program runs that is made of these nodes, and that uses these of them itself. Raises
-    UnsuitableError for what can only be asked for while it runs."""
+    """The external reads of a program of these nodes, of which it computes those `used`. Raises UnsuitableError if a
+    read cannot be prefetched."""
     wanted = set(used)
     for node in _in_loops(nodes):
         if node.op == "strand":
@@ -67,7 +68,7 @@ def read_sites(nodes: Sequence[Node], used: Iterable[Node]) -> list[ReadSite]:
 
 
 def _parts(strand: Node) -> set[Node]:
-    """All that the coordinates of a strand are made of. Raises UnsuitableError for what only a program computes."""
+    """The nodes that compute the coordinates of a strand. Raises UnsuitableError if only a program can compute them."""
     found: set[Node] = set()
     todo = list(strand.args)
     while todo:
@@ -82,34 +83,34 @@ def _parts(strand: Node) -> set[Node]:
 
 
 def _in_loops(nodes: Iterable[Node]) -> Iterator[Node]:
-    """What the steps of loops compute."""
+    """The nodes in the bodies of loops."""
     for node in nodes:
         if node.op == "loop":
             yield from node.attr.nodes
             yield from _in_loops(node.attr.nodes)
 
 
-# Reads what a kernel computes at every element into one graph, with what the patch calls its values.
+# The values of a kernel as one graph, with their names in the patch.
 #
-# What changes by column or by row is computed at every element here: a graphics card would gain nothing by tables of
-# it. The constant and the frame section are computed by whoever launches, in double precision.
+# Values that change by column or by row are computed at every element: a graphics card would gain nothing from tables
+# of them. The launch prologue computes the constant and the frame section, in double precision.
 
 # The sections that become one, operands first.
 _MERGED = (Rate.COLUMN, Rate.ROW, Rate.ELEMENT)
-_ONCE = (Rate.CONSTANT, Rate.FRAME)
+_PROLOGUE = (Rate.CONSTANT, Rate.FRAME)
 
 
 @dataclass(frozen=True, slots=True)
 class ElementProgram:
-    """What is computed at every element: the nodes in order, and what the patch calls them (`notes`). `once` has what
-    the locals are that are computed once a launch, by their numbers, and `given` their names."""
+    """The values that are computed at every element, in order, and their names in the patch (`notes`). `prologue` has
+    the nodes of the locals that are computed once a launch, by their numbers, and `given` the names of these."""
 
     nodes: tuple[Node, ...]
     outputs: tuple[Node, ...]
     stores: tuple[Store, ...]
     notes: dict[Node, Note] = field(default_factory=dict)
     given: dict[int, Note] = field(default_factory=dict)
-    once: dict[int, Node] = field(default_factory=dict)
+    prologue: dict[int, Node] = field(default_factory=dict)
 
     @property
     def roots(self) -> tuple[Node, ...]:
@@ -117,27 +118,27 @@ class ElementProgram:
 
 
 def read_program(kernel: Kernel) -> ElementProgram:
-    """The program of a kernel. Raises UnsuitableError if it needs what no such program has."""
+    """The program of a kernel. Raises UnsuitableError if no such program can compute it."""
     if kernel.tick == "element" and kernel.sweep == "grid":
         raise UnsuitableError("each of its values needs the one before")
-    once = joined(Rate.FRAME, map(kernel.section, _ONCE))
+    prologue = joined(Rate.FRAME, map(kernel.section, _PROLOGUE))
     merged, used = _merged(kernel)
     strands = [node for node in merged.nodes if node.op == "strand" and node in used]
-    asked = {
-        strand: Node("asked", (), "float", asking.asked)
-        for strand, asking in zip(strands, read_sites(merged.nodes, used), strict=True)
+    external_reads = {
+        strand: Node("external_read", (), "float", site.asked)
+        for strand, site in zip(strands, read_sites(merged.nodes, used), strict=True)
     }
-    rewriter = Rewriter(asked)
-    merged = rewriter.section(merged) if asked else merged
+    rewriter = Rewriter(external_reads)
+    merged = rewriter.section(merged) if external_reads else merged
     used = {rewriter.of(node) for node in used}
-    given = {number: once.notes[node] for number, node in once.locals.items() if node in once.notes}
+    given = {number: prologue.notes[node] for number, node in prologue.locals.items() if node in prologue.notes}
     nodes = tuple(node for node in merged.nodes if node in used)
-    return ElementProgram(nodes, merged.outputs, merged.stores, dict(merged.notes), given, dict(once.locals))
+    return ElementProgram(nodes, merged.outputs, merged.stores, dict(merged.notes), given, dict(prologue.locals))
 
 
 def strands_of(kernel: Kernel) -> list[ReadSite]:
-    """What has to be asked for before the program of a kernel runs, by the numbers that the program has for it. Raises
-    UnsuitableError for what can only be asked for while it runs."""
+    """The external reads of a kernel, in the order of their numbers in its program. Raises UnsuitableError if a read
+    cannot be prefetched."""
     if not kernel.strands:
         return []
     merged, used = _merged(kernel)
@@ -145,14 +146,14 @@ def strands_of(kernel: Kernel) -> list[ReadSite]:
 
 
 def _merged(kernel: Kernel) -> tuple[Section, set[Node]]:
-    """The sections that become one, and those of its values that the program needs."""
+    """The sections joined to one, and those of its values that the program needs."""
     merged = joined(Rate.ELEMENT, map(kernel.section, _MERGED))
     return merged, _needed((*merged.outputs, *(store.value for store in merged.stores)))
 
 
 def _needed(roots: Iterable[Node]) -> set[Node]:
-    """All nodes that these are made of, those of loops included; but of strands of other subgraphs nothing more: who
-    asks for them computes where."""
+    """The roots and all nodes that they are made of, including those of loops. Coordinates of external reads are left
+    out: they are computed before the launch."""
     found: set[Node] = set()
     todo = list(roots)
     while todo:
@@ -167,21 +168,21 @@ def _needed(roots: Iterable[Node]) -> set[Node]:
     return found
 
 
-# Decides which values of a program get a name, and which stand where they are used.
+# Variables: which values of a program get one, and which are written where they are used.
 
-# An expression with more operands than this is hard to read: parts of it get a name.
+# An expression with more operands than this is hard to read, so parts of it get a variable.
 _LARGEST = 10
 
-# What the patch has a name for gets it in the program as well, if it is an expression with so many operands.
+# A value with a name in the patch gets a variable of that name if its expression has at least this many operands.
 _WORTH_A_NAME = 3
 
-# What is read as easily as a name.
+# Operations whose text is as easy to read as a name.
 LEAVES = frozenset({"const", "u32", "scalar", "line", "loop_index", "loop_value", "loop_out"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _End:
-    """Where a value is used at the end of a body, or of the program."""
+    """The user of a value that is needed at the end of a body, or of the program."""
 
     body: LoopBody | None
 
@@ -191,12 +192,12 @@ _User: TypeAlias = Node | _End
 
 @dataclass
 class VariablePlan:
-    """What becomes of the nodes of a program.
+    """How the nodes of a program are written.
 
-    `kept` are those that get a variable of their own. `in_place` are those of them that follow a carried value, and
-    take its variable: nobody reads the old value behind them. `lent` are carried values of a loop within a loop that
-    take the variable of the one around, by the loop and their number. `owners` says what a value without a name is part
-    of.
+    `kept` are the nodes that get a variable of their own. `in_place` maps those of them that are the new value of a
+    carried value to that value, whose variable they take: the old value is not read after them. `lent` maps carried
+    values of an inner loop, by the loop and their number, to the value of the outer loop whose variable they take.
+    `owners` has the note on each value, or on the value that it is part of.
     """
 
     kept: set[Node] = field(default_factory=set)
@@ -206,7 +207,7 @@ class VariablePlan:
 
 
 def plan(program: ElementProgram, has_fract: bool) -> VariablePlan:
-    """How to write a program, in a language that may have a function for x − floor(x)."""
+    """The plan of a program, in a language that may have a function for x − floor(x)."""
     made = VariablePlan(owners=_owners(program))
     places = _UseTable(program)
     if has_fract:
@@ -221,14 +222,14 @@ def plan(program: ElementProgram, has_fract: bool) -> VariablePlan:
 
 
 def _owners(program: ElementProgram) -> dict[Node, Note]:
-    """The note on each value, or on the first that uses it."""
+    """The note on each value, or on its first user."""
     owners = dict(program.notes)
     for node in [*with_bodies(program.nodes)][::-1]:
         note = owners.get(node)
         if note is not None:
             for arg in node.args:
                 if arg not in program.notes:
-                    owners[arg] = note  # that of the first user: these come last
+                    owners[arg] = note  # the first user comes last, and wins
         if node.op == "loop":
             for carried, following in zip(node.attr.carried, node.attr.following, strict=True):
                 known = owners.get(carried) or owners.get(following) or note
@@ -242,7 +243,7 @@ def _owners(program: ElementProgram) -> dict[Node, Note]:
 
 
 class _UseTable:
-    """Where each node stands, and who uses it."""
+    """The place of each node, and its users."""
 
     def __init__(self, program: ElementProgram) -> None:
         self.users: defaultdict[Node, list[_User]] = defaultdict(list)
@@ -286,7 +287,7 @@ class _UseTable:
 
 
 def _decide(node: Node, program: ElementProgram, places: _UseTable, made: VariablePlan, sizes: dict[Node, int]) -> None:
-    """Whether a node is kept; its operands have been decided on."""
+    """Decides whether a node is kept, after its operands."""
     if node.op in LEAVES or node.op == "loop":
         return
 
@@ -308,7 +309,7 @@ def _decide(node: Node, program: ElementProgram, places: _UseTable, made: Variab
 
 
 def _reuse(loop: Node, places: _UseTable, made: VariablePlan) -> None:
-    """Finds what can take the variables that a loop carries."""
+    """Finds the values that can take the variables of a loop's carried values."""
     body: LoopBody = loop.attr
     for carried, following in zip(body.carried, body.following, strict=True):
         if body.following.count(following) > 1 or places.home.get(following) is not body:
@@ -324,7 +325,7 @@ def _reuse(loop: Node, places: _UseTable, made: VariablePlan) -> None:
 
 
 def _is_lent(carried: Node, inner: Node, number: int, places: _UseTable) -> bool:
-    """Whether a loop within the body that has a carried value starts from it, and reads it nowhere else."""
+    """Whether an inner loop starts from a carried value of the loop around it, and reads it nowhere else."""
     starts = inner.args[2:]
     alone = starts[number] is carried and inner.args.count(carried) == 1
     body = places.home[inner]
@@ -341,7 +342,7 @@ def _last_read(carried: Node, body: LoopBody, places: _UseTable, made: VariableP
     while todo:
         user = todo.pop()
         if isinstance(user, Node) and user not in made.kept and user.op != "loop":
-            todo += places.users[user]  # it stands where it is used
+            todo += places.users[user]  # it is written where it is used
             continue
         user = places.lifted(user, body)
         last = max(last, float("inf") if isinstance(user, _End) else places.number[user])

@@ -1,4 +1,4 @@
-"""What shading languages lack: functions that stand before every program, and how numbers are written."""
+"""The prelude of shaders: functions that shading languages lack or define loosely, and the text of numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from weft.ops.lanes import ARCTANGENT, COSINE, LOGARITHM, POWER_OF_2, POWER_OF_E, SINE
 
-# Numbers as they are written in a program, so that they read back as exactly the same singles.
+# Numbers as text, which reads back as exactly the same singles.
 
 
 def single(value: float) -> float:
@@ -36,15 +36,15 @@ def bits_text(value: int) -> str:
     return f"0x{value:x}u" if value > 255 else f"{value}u"
 
 
-# The functions that a program calls besides those of its language: each is written into a program that calls it.
+# Functions. The text of each becomes part of the programs that call it.
 #
-# They are here, and not the language's own, where drivers differ or promise little: a sine may only hold up to π, a
-# power be the exponential of a rounded logarithm, a minimum NaN. The polynomials and reductions are those of
-# `weft.ops.single`, put so that a compiler which takes (a + b) − b for a spoils nothing: no number is added to be
-# taken away again.
+# They replace functions of the language where drivers differ or promise little: a sine may be precise up to π only, a
+# power may be the exponential of a rounded logarithm, a minimum may be NaN. The polynomials and reductions are those of
+# `weft.ops.single`, arranged so that a compiler that simplifies (a + b) − b to a does no harm: no number is added only
+# to be subtracted again.
 #
-# The texts are in the subset that the languages share. `Language.words` translates the rest: `bits_in` and `real_in`
-# are the bits of a real and back, `nearest` rounds to even, `pair` is two reals.
+# The texts use the subset that the languages share. `Language.words` translates the rest: `bits_in` and `real_in`
+# convert a float to its bits and back, `nearest` rounds to even, and `pair` is two floats.
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def _polynomial(x: str, coefficients: tuple[float, ...]) -> str:
 
 
 def _split(value: float, *digits: int) -> tuple[str, ...]:
-    """Numbers of so many binary digits that add up to the value."""
+    """Numbers with these counts of binary digits that add up to the value."""
     parts = []
     for count in digits:
         mantissa, exponent = math.frexp(value)
@@ -80,7 +80,7 @@ _PI, _PER_PI = real_text(math.pi), real_text(1 / math.pi)
 _LN_2, _PER_LN_2 = real_text(math.log(2)), real_text(1 / math.log(2))
 _BELOW_1 = real_text(1 - 2.0**-24)
 
-# So many turns, times half of a period or all of it, are exact, also if they are counted a few units wrong.
+# Up to these counts of turns, their product with half a period or a whole one is exact, even a few units off.
 _MOST_TURNS, _MOST_FUSED_TURNS = real_text(2.0**11), real_text(2.0**20)
 
 _SMALLEST_NORMAL, _STEP = real_text(2.0**-126), real_text(2.0**-23)
@@ -150,7 +150,7 @@ bool is_odd(float whole) {
 
 
 def _less(x: str, count: str, parts: Sequence[str], fused: bool) -> str:
-    """x, less so many times the sum of some parts, as text. `fused` holds together what a compiler may take apart."""
+    """x − count · (the sum of the parts), as text. `fused` keeps compilers from reordering the terms."""
     for part in parts:
         x = f"fma(-{count}, {part}, {x})" if fused else f"{x} - {count} * {part}"
     return x
@@ -327,8 +327,8 @@ float fraction(float x) {{
 }}""")
 
 _LONG_REST = Helper(f"""\
-// What is left of a number after whole turns of another one, however many; both are positive. In whole numbers, which
-// are exact: a few binary digits of the first one at a time.
+// The remainder of a after any number of whole turns of size; both are positive. It is computed with whole numbers,
+// which are exact, a few binary digits of a at a time.
 float long_rest(float a, float size) {{
     uint upper = bits_in(a) >> 23u;
     uint lower = bits_in(size) >> 23u;
@@ -349,7 +349,7 @@ float long_rest(float a, float size) {{
 
 
 def _modulo(fused: bool) -> Helper:
-    """Without fused products the period is taken in two halves, of which few turns are exact."""
+    """Without fused products, the period is split in two halves, whose products with few turns are exact."""
     less = "fma(-turns, size, given)" if fused else "given - turns * upper - turns * (size - upper)"
     upper = "" if fused else "    float upper = real_in(bits_in(size) & 0xfffff000u);\n"
     return Helper(
@@ -399,7 +399,7 @@ int cell(int head, float k, int depth) {
 }""")
 
 _PLACE = Helper("""\
-// Where a coordinate lies among so many pixels, from the centre of the first to that of the last; NaN is the first.
+// The place of a coordinate among the pixels, from the centre of the first to that of the last; NaN is the first.
 float place(float coordinate, int size) {
     return min(max(0.0, coordinate * float(size) - 0.5), float(size - 1));
 }""")
@@ -415,10 +415,10 @@ PRELUDE: Mapping[str, Helper] = MappingProxyType({
     "fraction": _FRACTION, "long_rest": _LONG_REST, "modulo": _modulo(False),
     "bits_of": _BITS_OF, "bits_top": _BITS_TOP, "cell": _CELL, "place": _PLACE,
 })  # fmt: skip
-"""The functions by their names, each behind those that it calls."""
+"""The functions by their names, each after those that it calls."""
 
 FUSED: Mapping[str, Helper] = MappingProxyType({
     "sine": _sine(True), "cosine": _cosine(True), "exponential": _exponential(True), "power": _power(True),
     "modulo": _modulo(True),
 })  # fmt: skip
-"""The same for compilers that put sums into another order, but keep to fma(a, b, c) = a · b + c."""
+"""Versions for compilers that reorder sums, but compute fma(a, b, c) as it is."""

@@ -1,4 +1,4 @@
-"""A program for a graphics card: its text, and all that whoever runs it has to know."""
+"""A program for a graphics card: its text, and everything that its caller has to know."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from weft.codegen.values import Scalar
 from weft.ir.expr import SlotPlane
 
 Kind: TypeAlias = Literal["float", "bool", "u32", "int"]
-"""What a number in the frame's block is, 4 bytes each: a single, 0 or 1, unsigned, signed."""
+"""The type of a number in the block of uniforms, 4 bytes each: a single, 0 or 1, unsigned, signed."""
 
 
-# How comments are read in ASCII.
+# ASCII spellings for comments.
 _SPELLED = str.maketrans({
     "→": "->", "…": "...", "·": "*", "×": "x", "−": "-", "π": "pi ", "ⁿ": "^n", "²": "^2", "³": "^3",
 })  # fmt: skip
 
 
 class LaunchExtent(Enum):
-    """How much a launch computes. For points, columns and rows are those of the images that it reads."""
+    """The size of a launch. For points, columns and rows are those of the images that it reads."""
 
     COLUMNS = "columns"
     ROWS = "rows"
@@ -29,7 +29,7 @@ class LaunchExtent(Enum):
 
 
 class Past(NamedTuple):
-    """What a slot that is one number a plane was k ticks ago."""
+    """The value k ticks ago of a slot that is one number a plane."""
 
     slot: str
     plane: int
@@ -41,8 +41,8 @@ Source: TypeAlias = Scalar | LaunchExtent | Head | Past | PictureWord
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """A number that is the same in a whole launch. `Head` of a slot is the cell of its ring that this tick writes (for
-    points, that the last tick wrote)."""
+    """A number that is the same in a whole launch. The `Head` of a slot is the cell of its ring that this tick writes
+    (for points, that the last tick wrote)."""
 
     name: str
     kind: Kind
@@ -51,11 +51,11 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Something that is bound to a name of the program: the ring of a slot by the slot's key, a picture by its path, or
-    a strand that was asked for by its key.
+    """An input bound to a name of the program: the ring of a slot by the slot's key, a picture by its path, or an
+    external read by its key.
 
-    The ring of an image slot has (depth + 1) · planes layers, plane after plane and cell after cell; that of any other
-    slot as many numbers.
+    The ring of an image slot has (depth + 1) · planes layers, plane after plane and cell after cell. That of any other
+    slot has as many numbers.
     """
 
     name: str
@@ -63,33 +63,33 @@ class Bound:
 
 
 def image_to_write(ring: str) -> str:
-    """The name of the images of a slot where a program writes to them as such."""
+    """The name of the images of a slot in a program that writes to them as images."""
     return f"{ring}_next"
 
 
 class BufferUse(Enum):
-    """What lies in a buffer."""
+    """The content of a buffer."""
 
     FRAME = "frame"
     """The numbers of `Shader.uniforms`."""
     OUT = "out"
-    """Pixels of 4 bytes [height, width], or planes of reals [outputs, elements]."""
+    """Pixels of 4 bytes [height, width], or planes of floats [outputs, elements]."""
     COORDINATE = "coordinate"
-    """A real for each point."""
+    """A float for each point."""
     RING = "ring"
-    """The ring of an image slot: reals [cells · planes, height, width]."""
+    """The ring of an image slot: floats [cells · planes, height, width]."""
     HISTORY = "history"
-    """The ring of a slot that is numbers: reals [cells · planes]."""
+    """The ring of a slot that is numbers: floats [cells · planes]."""
     PICTURE = "picture"
-    """Pixels of four reals [height, width]."""
+    """Pixels of four floats [height, width]."""
     ASKED = "asked"
-    """A strand that was asked for: a real for each place."""
+    """The prefetched values of an external read: a float for each place."""
     LIMIT = "limit"
-    """One unsigned number, which is set to 1 where a loop met its limit."""
+    """One unsigned number, which is set to 1 if a loop met its limit."""
 
 
 class BufferSpec(NamedTuple):
-    """A buffer that a program is given: what lies in it, and of which coordinate, slot, picture or strand."""
+    """A buffer that a program takes: its use, and the key of its coordinate, slot, picture or external read."""
 
     use: BufferUse
     key: str = ""
@@ -97,25 +97,25 @@ class BufferSpec(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shader:
-    """One program. The numbers of `uniforms` stand in this order, without gaps, in one block.
+    """One program. The numbers of `uniforms` are in one block, in this order and without gaps.
 
-    A picture has its first row on top. In `packed` form it is one target of four 8-bit channels; else `outputs` come
-    four to a target of four reals. `stores` are the targets of one real that come behind it, in order: what slots will
-    have been one tick ago. `stops` says whether the last target is 1 where a loop met its limit.
+    A picture has its first row on top. In `packed` form it is one target of four 8-bit channels; otherwise each target
+    of four floats holds four of the `outputs`. `stores` are the new values of slots, in targets of one float that
+    follow in this order. `stops` says whether there is a last target, which is 1 where a loop met its limit.
     """
 
     language: str
     text: str
     places: tuple[str, ...]
-    """For each line of the text where it comes from in the patch (`file:line`), or nothing."""
+    """For each line of the text, its place in the patch (`file:line`), or an empty text."""
     uniforms: tuple[Uniform, ...]
     images: tuple[Bound, ...]
     """Slots that are images."""
     histories: tuple[Bound, ...]
-    """Slots that are numbers, and are read a varying number of ticks back."""
+    """Slots that are numbers and are read a varying number of ticks back."""
     pictures: tuple[Bound, ...]
     asked: tuple[Bound, ...]
-    """Strands of other subgraphs, asked for beforehand (`strands_of` the kernel says where)."""
+    """External reads, which are prefetched (`strands_of` the kernel says where)."""
     coords: tuple[str, ...]
     """For points: the coordinates, in the order of their buffers."""
     outputs: tuple[str, ...]
@@ -125,22 +125,22 @@ class Shader:
     """Whether stores go to the images of their slots (`NAME_next`) instead of targets."""
     stops: bool
     workgroup: int | None = None
-    """How many points a workgroup takes; None for what is drawn."""
+    """The points of a workgroup; None for fragment shaders."""
     tile: int | None = None
-    """A workgroup computes a square with so many pixels a side, and writes them, what slots will have been and whether
-    a loop met its limit to the images `pixel`, `NAME_next` and `met_limit`; None for what is drawn."""
+    """The side of the square of pixels that a workgroup computes; None for fragment shaders. It writes the pixels, the
+    new values of slots, and whether a loop met its limit to the images `pixel`, `NAME_next` and `met_limit`."""
     entry: str = "main"
-    """The name of the function that is run."""
+    """The name of the entry function."""
     buffers: tuple[BufferSpec, ...] = ()
-    """For languages that number all that a program is given: the buffers, by their numbers."""
+    """For languages that number the inputs of a program: the buffers, by their numbers."""
     calls: tuple[str, ...] = ()
-    """The functions of the prelude that it calls. The text holds them, with all that these call."""
+    """The functions of the prelude that it calls. The text includes them, and all that they call."""
     functions: tuple[int, int] = (0, 0)
-    """Where in the text these functions are: the first line, from 0, and the line after the last."""
+    """The lines of the text with these functions: the first, from 0, and the one after the last."""
 
     @property
     def computes(self) -> bool:
-        """Whether nothing is drawn: it is a compute shader."""
+        """Whether it is a compute shader."""
         return self.workgroup is not None or self.tile is not None
 
     @property
@@ -153,19 +153,19 @@ class Shader:
 
     @property
     def ascii(self) -> bytes:
-        """The text as every driver takes it."""
+        """The text in the form that every driver accepts."""
         return plain(self.text).encode("ascii")
 
     @property
     def colour_targets(self) -> int:
-        """How many targets the outputs take."""
+        """The number of targets for the outputs."""
         return min(1, len(self.outputs)) if self.packed else -(-len(self.outputs) // 4)
 
 
 def plain(text: str) -> str:
-    """A text for every driver: some refuse letters that are not ASCII, even in comments, where alone there are any."""
+    """A text in ASCII: some drivers refuse other characters even in comments, the only place where there are any."""
     return text.translate(_SPELLED).encode("ascii", "replace").decode("ascii")
 
 
 class UnsuitableError(ValueError):
-    """A kernel that cannot become a program of this kind. Carries the reason, in plain words."""
+    """A kernel cannot become a program of this kind. Carries the reason, for users."""

@@ -1,4 +1,8 @@
-"""Writes chunks of samples: what the functions of a series have in common, and those in vectors."""
+"""Series, chunk by chunk: the loop over a launch, and the loop partitions that run over vectors of samples.
+
+A launch of samples is cut into chunks. Every loop partition runs over one chunk before the next chunk begins, and
+leaves its values in scratch rows for the partitions after it.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +23,14 @@ from weft.ir.rates import Rate
 from weft.ops import double
 from weft.ops.spec import ValueType
 
-# Waves in vectors: each follows from the two before it, since `s(n + L) = 2 cos(L δ) · s(n) − s(n − L)` for a sine of
-# an angle that grows by δ from sample to sample.
+# Waves by recurrence: a sine whose angle grows by δ from sample to sample satisfies
+# `s(n + L) = 2 cos(L δ) · s(n) − s(n − L)`, so each vector follows from the two before it.
 
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """A wave within a loop over vectors: `now` and `before` are its last two vectors there, which `first` and `second`
-    are at the beginning; `factor` is 2 cos(L δ)."""
+    """A wave within a loop over vectors. `now` and `before` are its last two vectors, which start as `second` and
+    `first`; `factor` is 2 cos(L δ)."""
 
     now: LlvmValue
     before: LlvmValue
@@ -47,15 +51,15 @@ class Recurrence:
 
 
 def recurrence(w: FunctionWriter, node: Node) -> Recurrence:
-    """Begins a wave anew, with the angle that it has at the first sample of a chunk (`%time`), and with what that grows
-    by (`%step` is how far apart two samples are). Both lose their whole turns first, so that the angles of the samples
-    are rounded far less than their times are: what lies between two of them counts many times over in what follows.
+    """Starts a wave at the first sample of a chunk: from its angle there (`%time`) and the growth of the angle per
+    sample (`%step` is the time between two samples). Whole turns are taken out of both first. The angles are then
+    rounded far less than the times are, which matters because the recurrence amplifies errors in their differences.
 
-    Only two registers are computed as sines: those behind them, up to two vectors, follow as all others do.
+    Only the first two registers are computed as sines. The rest of the first two vectors follows by the recurrence.
     """
     width, count = min(w.isa.doubles, w.lanes), 2 * max(1, w.lanes // w.isa.doubles)
     angle, growth = _angle(w, node)
-    # As many as a register has lanes: then one function serves all.
+    # Padded to the lanes of a register, so that one helper function serves all calls.
     by_register, by_vector, *_ = _factors(w, growth, *((width, w.lanes) * width)[: max(2, width)])
     first = -w.lanes
     with w.narrow(width):
@@ -64,12 +68,12 @@ def recurrence(w: FunctionWriter, node: Node) -> Recurrence:
         while len(registers) < count:
             registers.append(w.fma(factor, registers[-1], w.neg(registers[-2])))
     before, now = (_joined(w, part, width) for part in (registers[: count // 2], registers[count // 2 :]))
-    name, behind = (LlvmValue(w.name(what), "float") for what in ("now", "before"))
-    return Recurrence(name, behind, before, now, w.splat(by_vector, "float"))
+    phi_now, phi_before = (LlvmValue(w.name(what), "float") for what in ("now", "before"))
+    return Recurrence(phi_now, phi_before, before, now, w.splat(by_vector, "float"))
 
 
 def _angle(w: FunctionWriter, node: Node) -> tuple[str, str]:
-    """The angle at the first sample, and what it grows by, in half turns from −1 to 1."""
+    """The angle at the first sample, and its growth per sample, in half turns from −1 to 1."""
     slope, offset = (w.first(w.value(arg)) for arg in node.args)
     with w.narrow(1):
         each = w.splat(slope, "float")
@@ -86,7 +90,7 @@ def _wave(w: FunctionWriter, row: str, angle: str, growth: str, first: int) -> L
 
 
 def _factors(w: FunctionWriter, growth: str, *distances: int) -> tuple[str, ...]:
-    """2 cos of what the angle grows by over so many samples, for each of some distances."""
+    """2 cos of the growth of the angle over each of these distances, in samples."""
     with w.narrow(len(distances)):
         numbers = w.each([w.floats.text(float(distance)) for distance in distances], "float")
         doubled = w.mul(_called(w, "cospi", w.mul(w.splat(growth, "float"), numbers)), w.real(2))
@@ -96,7 +100,7 @@ def _factors(w: FunctionWriter, growth: str, *distances: int) -> tuple[str, ...]
 
 
 def _called(w: FunctionWriter, row: str, x: LlvmValue) -> LlvmValue:
-    """A row as a call: what runs once a chunk is worth less time to the processor than it takes LLVM."""
+    """A row as a call of a helper. It runs only once a chunk, so inlining would cost LLVM more time than it saves."""
     of, name = w.type("float"), f"@{row}.{w.lanes}"
     if name not in w.helpers:
         inner = LlvmLanes(w.isa, w.lanes, w.floats)
@@ -110,7 +114,7 @@ def _called(w: FunctionWriter, row: str, x: LlvmValue) -> LlvmValue:
 
 
 def _joined(w: FunctionWriter, registers: list[LlvmValue], width: int) -> LlvmValue:
-    """Registers, each of so many lanes, as one vector."""
+    """Registers of `width` lanes each, joined to one vector."""
     while len(registers) > 1:
         of = w.floats.vector(width, "float")
         order = ", ".join(f"i32 {lane}" for lane in range(2 * width))
@@ -122,20 +126,21 @@ def _joined(w: FunctionWriter, registers: list[LlvmValue], width: int) -> LlvmVa
     return registers[0]
 
 
-# Writes the functions of a series: what they have in common, and those in vectors.
+# The functions of loop partitions.
 
 CHUNK = 256
-"""How many samples go through all stretches before the next ones do, at most: their values stay in the cache."""
+"""The most samples of a chunk: few enough that the values of all partitions stay in the cache."""
 
 GIVEN = (
     "ptr %block, i64 %start, i64 %count, double %origin, double %number, double %rate, double %time, double %step"
 )
-"""What the functions of stretches take: the block, the first sample of a chunk, how many it has, what times are made of
-(sample k of the chunk is at `%origin + (%number + k) / %rate`), the time of the first, and how far apart they are."""
+"""The parameters of each function: the block of arguments; the first sample of the chunk and their count; `%origin`,
+`%number` and `%rate`, of which times are made (sample k of the chunk is at `%origin + (%number + k) / %rate`); the time
+of the first sample, and the time between two samples."""
 
 
 class Scratch:
-    """Where values cross from one stretch to another: a row of as many as a chunk has, for each."""
+    """The memory through which values pass from one loop partition to another: a row of a chunk's length for each."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -143,12 +148,12 @@ class Scratch:
 
     def place(self, node: Node) -> int:
         """Where the row of a value begins, in bytes."""
-        # What a loop carries has one row for all its steps, which is what comes of it in the end.
+        # A carried value has one row for all steps of its loop; after the last step the row holds the result.
         key = (node.args[0], node.attr) if node.op == "loop_out" else node
         return self._place(key, node.kind)
 
     def carried(self, loop: Node, k: int) -> int:
-        """The same for what a loop carries."""
+        """Where the row of a carried value begins, in bytes."""
         return self._place((loop, k), "float")
 
     def _place(self, key: object, kind: ValueType) -> int:
@@ -159,11 +164,11 @@ class Scratch:
 
 
 class ChunkWriter(FunctionWriter):
-    """The function of one stretch, over the samples from `%start` on. `row` is where a vector begins in the chunk, and
-    `index` where it does in the launch."""
+    """The function of one loop partition, over the samples from `%start` on. `row` is where a vector begins in the
+    chunk, and `index` where it begins in the launch."""
 
-    def __init__(self, function: str, isa: Isa, lanes: int, places: ArgumentTable, scratch: Scratch) -> None:
-        super().__init__(isa, lanes, places, Rate.ELEMENT, DOUBLE)
+    def __init__(self, function: str, isa: Isa, lanes: int, table: ArgumentTable, scratch: Scratch) -> None:
+        super().__init__(isa, lanes, table, Rate.ELEMENT, DOUBLE)
         self.function = function
         self.block = "begin"
         self.row = ""
@@ -176,10 +181,10 @@ class ChunkWriter(FunctionWriter):
         return self.find(line) or self.keep(line, self._times())
 
     def _times(self) -> LlvmValue:
-        """The times of the samples of a vector: each comes of its own number alone, which is exact."""
-        lanes = self._once("numbers", self._first_numbers)
-        rate = self._once("rate", lambda: self.splat("%rate", "float"))
-        origin = self._once("origin", lambda: self.splat("%origin", "float"))
+        """The times of the samples of a vector. Each is computed from the number of its sample, which is exact."""
+        lanes = self._hoist("numbers", self._first_numbers)
+        rate = self._hoist("rate", lambda: self.splat("%rate", "float"))
+        origin = self._hoist("origin", lambda: self.splat("%origin", "float"))
         row = self.splat(self.put(f"sitofp i64 {self.row} to double"), "float")
         return self.add(self.div(self.add(lanes, row), rate), origin)
 
@@ -208,13 +213,13 @@ class ChunkWriter(FunctionWriter):
             return self.element(out, self.put(f"mul i64 {stride}, {number}"), "float")
 
     def read_rows(self, nodes: Sequence[Node]) -> None:
-        """Loads what other stretches have left."""
+        """Loads values that earlier partitions have written."""
         for node in nodes:
             self.keep(node, self.load(self.row_of(node), self.row, node.kind))
 
     def write_rows(self, part: LoopPartition, graph: Graph) -> None:
-        """Leaves what later stretches read, and writes outputs."""
-        for node in part.leaves:
+        """Stores the values that later partitions read, and the outputs."""
+        for node in part.writes:
             self.store(self.value(node), self.row_of(node), self.row)
         for number in part.outputs:
             self.store(self.as_real(self.value(graph.outputs[number])), self.output(number), self.index)
@@ -237,20 +242,20 @@ class ChunkWriter(FunctionWriter):
         next_row = self.put(f"add i64 {self.row}, {self.lanes}")
         more = self.put(f"icmp slt i64 {next_row}, %count")
         latch = self.block
-        self.branch(more, label, f"behind{number}")
+        self.branch(more, label, f"after{number}")
         self.text[phis:phis] = [
             f"  {self.row} = phi i64 [ 0, %{before} ], [ {next_row}, %{latch} ]",
             *(line for wave, value in following for line in wave.phis(self, before, value, latch)),
         ]
-        self.label(f"behind{number}")
+        self.label(f"after{number}")
 
 
 def write_vectors(w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopPartition) -> None:
-    """A stretch in vectors."""
-    write_nodes(w, kernel, part.once, part.once)
+    """Writes a partition that runs over vectors."""
+    write_nodes(w, kernel, part.prologue, part.prologue)
     nodes = [node for node in part.nodes if node.op != "wave"]
     own = set(nodes)
-    roots = [node for node in (*part.leaves, *(graph.outputs[at] for at in part.outputs)) if node in own]
+    roots = [node for node in (*part.writes, *(graph.outputs[at] for at in part.outputs)) if node in own]
     waves = [node for node in part.nodes if node.op == "wave"]
 
     def write() -> None:
@@ -261,17 +266,17 @@ def write_vectors(w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopPartit
     w.over_vectors(waves, write)
 
 
-# Writes the function that goes through a launch of samples, chunk by chunk. All of it is about single numbers: it runs
-# rarely, and of these LLVM makes machine code fastest.
+# The function that goes through a launch of samples, chunk by chunk. It computes with scalars only: it runs rarely, and
+# LLVM compiles scalar code fastest.
 
 SERIES = "series"
 """The name of the function. It takes the address of the block of arguments."""
 
 
 def chunks_function(w: FunctionWriter, names: Sequence[str], lanes: int, frame: bool) -> list[str]:
-    """The function, which calls those of a chunk by their names, after that of the `frame` if there is one."""
+    """The function. It calls the launch prologue if there is one (`frame`), then `names` for each chunk."""
     width = w.word(Word.WIDTH)
-    lines = [w.word(field) for field in w.places.fields if isinstance(field, Line) and field != TIME]
+    lines = [w.word(field) for field in w.table.fields if isinstance(field, Line) and field != TIME]
     origin, first, rate = (w.word(word) for word in (Word.ORIGIN, Word.FIRST, Word.RATE))
     return [
         *(_fill_up(lanes) if lines else ()),
@@ -305,7 +310,7 @@ def chunks_function(w: FunctionWriter, names: Sequence[str], lanes: int, frame: 
 
 
 def _fill_up(lanes: int) -> list[str]:
-    """A function that fills the vector behind the last sample with the last coordinate."""
+    """A function that repeats the last coordinate for the length of a vector after the last sample."""
     return f"""
 define internal void @fill_up(ptr %line, i64 %width) #0 {{
 entry:

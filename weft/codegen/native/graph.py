@@ -1,4 +1,4 @@
-"""What is known of the values of a section beforehand: which vary between lanes, their costs, their intervals."""
+"""Static analysis of a section's values: their costs, their intervals, and which of them vary between lanes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from weft.ir.rates import Rate
 from weft.ops import OPS, ieee
 from weft.ops.intervals import ANYWHERE, Interval, number
 
-# Rough costs of values, in additions: for what is worth a branch, or another thread.
+# Rough costs of values, in additions. They decide what is worth a branch or another thread.
 
-# What is not in the table of operators and builtins.
+# The costs of operations that are not in the table of operators and builtins.
 _COSTS = {"picture": 40, "sample": 40, "state": 4}
 
-# The steps of a loop whose bounds are not known.
+# The steps assumed for a loop whose bounds are unknown.
 _SOME_STEPS = 16
 
 
 def cost(node: Node) -> int:
-    """What one value costs, a loop with all its steps."""
+    """The cost of one value; of a loop, that of all its steps."""
     if node.op in OPS:
         return OPS[node.op].cost
     if node.op == "loop" and isinstance(node.attr, LoopBody):
@@ -42,12 +42,12 @@ def _steps(loop: Node) -> int:
     return _SOME_STEPS
 
 
-# Between which numbers a value lies, as far as its last few operations show; NaN aside.
+# The interval of a value, as far as its last few operations show it; NaN aside.
 
 _DEPTH = 6
 
 
-# What rounding adds to a value that turns were taken out of.
+# What rounding adds to a value after whole turns were taken out of it.
 _ROUNDING = 1e-3
 
 
@@ -59,12 +59,12 @@ class Affine(NamedTuple):
     offset: float
 
 
-# Beyond these, what is moved into a scale would overflow, or lose its digits, before the base can make up for it.
+# Outside these limits, a scale or an offset could overflow or lose digits before the base makes up for it.
 _LEAST, _MOST = 1e-6, 1e6
 
 
 def affine(node: Node) -> Affine:
-    """A value without the sums and products with constants that it ends in, as far as these are of usual sizes."""
+    """A value with its final sums and products with constants split off, unless their factors are extreme."""
     base, moves = node, list[tuple[float, float]]()
     while (step := _step(base)) is not None:
         base, factor, offset = step
@@ -77,7 +77,7 @@ def affine(node: Node) -> Affine:
 
 
 def _step(node: Node) -> tuple[Node, float, float] | None:
-    """The value that a sum or product with a constant is made of, with the factor and the offset."""
+    """The variable operand of a sum or product with a constant, and the factor and offset; None for other values."""
     known = [arg.attr if arg.op == "const" else None for arg in node.args]
     match node.op, node.args, known:
         case ("add", (a, _), (_, float(c))) | ("add", (_, a), (float(c), _)):
@@ -100,7 +100,7 @@ def _unknown(given: Node) -> Interval:
 
 
 def interval(node: Node, given: Callable[[Node], Interval] = _unknown, depth: int = _DEPTH) -> Interval:
-    """Where a value lies; `given` says so of what is given for the launch, or for a column or row."""
+    """The interval of a value. `given` returns that of an input: of the launch, or of a column or row."""
     if node.op == "const":
         return number(node.attr)
     if node.op in ("scalar", "line"):
@@ -117,7 +117,7 @@ def interval(node: Node, given: Callable[[Node], Interval] = _unknown, depth: in
 
 
 def _limited(node: Node, found: Interval) -> Interval:
-    """The smaller or larger of two, one of which may be a constant: that is no NaN."""
+    """The interval of a minimum or maximum, narrowed by an operand that is a constant and not NaN."""
     sure = [arg.attr for arg in node.args if arg.op == "const" and not math.isnan(arg.attr)]
     if sure and node.op == "max":
         return Interval(max(found.low, sure[0]), found.high)
@@ -125,20 +125,14 @@ def _limited(node: Node, found: Interval) -> Interval:
 
 
 def _turned(node: Node) -> float | None:
-    """How large a sum of a sine and a cosine of one angle gets, each with a factor."""
-    (first, a, _), (second, b, _) = (affine(arg) for arg in node.args)
-    if {first.op, second.op} == {"sinpi", "cospi"} and first.args == second.args and _is_plain(node):
-        return math.hypot(a, b)
-    return None
-
-
-def _is_plain(node: Node) -> bool:
-    """Whether no constant is added to the operands."""
-    return all(affine(arg).offset == 0 for arg in node.args)
+    """The bound of a sum of a sine and a cosine of one angle, each with a factor; None for other sums."""
+    first, second = (affine(arg) for arg in node.args)
+    of_one_angle = {first.base.op, second.base.op} == {"sinpi", "cospi"} and first.base.args == second.base.args
+    return math.hypot(first.scale, second.scale) if of_one_angle and first.offset == second.offset == 0 else None
 
 
 def _reduced(node: Node) -> Interval | None:
-    """Where a value lies that whole turns have been taken out of, `e − p·⌊e/p + o⌋`, with p in two parts."""
+    """The interval of a value without its whole turns, `e − p·⌊e/p + o⌋` with p in two parts; None for others."""
     match node.args:
         case (Node("sub", (value, first)), second):
             turns, more = affine(first), affine(second)
@@ -153,7 +147,7 @@ def _reduced(node: Node) -> Interval | None:
     return None
 
 
-# What machine code knows of a section besides its values: which of them are the same in all lanes of a vector.
+# Lane analysis: which values are the same in all lanes of a vector.
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +162,7 @@ class Graph:
     masked: Set[LoopBody]
 
     def changes(self, node: Node) -> bool:
-        """Whether a value, or what a loop carries, differs between lanes."""
+        """Whether a value, or a value that a loop carries, may differ between lanes."""
         if node.op == "loop":
             return any(carried in self.varying for carried in node.attr.carried)
         return node in self.varying
@@ -178,7 +172,7 @@ NO_GRAPH = Graph((), (), (), frozenset(), frozenset())
 
 
 def graph_of(kernel: Kernel, section: Section) -> Graph:
-    """A section of a kernel, which may be several as one, with its lanes."""
+    """The lane analysis of a section of a kernel, or of several joined to one."""
     lanes = _LaneAnalysis(kernel, section.rate)
     lanes.mark(section.nodes)
     lanes.mark_leaves((*section.outputs, *(store.value for store in section.stores), *section.locals.values()))
@@ -186,14 +180,14 @@ def graph_of(kernel: Kernel, section: Section) -> Graph:
 
 
 class _LaneAnalysis:
-    """Finds out what varies. Neighbours in a vector are neighbours in the section's own direction: in a picture, along
+    """Finds the values that vary. The lanes of a vector are neighbours in the section's direction: in a picture, along
     the row."""
 
     def __init__(self, kernel: Kernel, rate: Rate) -> None:
         self.varying: set[Node] = set()
         self.masked: set[LoopBody] = set()
         self._rates = (rate if rate != Rate.ELEMENT else Rate.COLUMN, Rate.ELEMENT)
-        # From sample to sample, numbers change as well.
+        # In a series, state that is one number changes from sample to sample as well.
         self._slots = {slot.key for slot in kernel.slots if slot.image or kernel.tick == "element"}
 
     def mark_leaves(self, nodes: Iterable[Node]) -> None:
@@ -211,7 +205,7 @@ class _LaneAnalysis:
                     self._mask(node)
                     self._mark_loop(node)
             elif node.op == "loop_out":
-                # A loop is computed as a whole, so all that it leaves is there where the loop runs, and nowhere before.
+                # A loop runs as a whole, so all its results vary if one of its carried values does.
                 if not varying.isdisjoint(node.args[0].attr.carried):
                     varying.add(node)
             else:
@@ -221,7 +215,7 @@ class _LaneAnalysis:
                     varying.add(node)
 
     def _mark_loop(self, node: Node) -> None:
-        """A carried value varies if its start or what follows it does, so the body is looked at until nothing
+        """A carried value varies if its start or its following value does, so the body is marked again until nothing
         changes."""
         body: LoopBody = node.attr
         varying, bounds, starts = self.varying, node.args[:2], node.args[2:]

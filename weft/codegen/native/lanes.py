@@ -1,4 +1,4 @@
-"""`Lanes` over LLVM's language: each method appends an instruction to the text that is being written."""
+"""`Lanes` over LLVM IR: each method appends an instruction to the text that is being written."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from weft.ops.spec import ValueType
 
 _KINDS: tuple[ValueType, ...] = ("float", "bool", "u32")
 
-# Lets a product and a sum become one instruction. Nothing more: other liberties would break the reduction of phases,
-# or what NaN and infinity mean.
+# Lets LLVM fuse a product and a sum, and nothing more: other fast-math flags would break the reduction of phases, or
+# the meaning of NaN and infinity.
 _FUSE = "contract "
 
 
 class LlvmLanes:
-    """Appends to `text`, which others may replace by another part of the program. `floats` says what its floats
-    are."""
+    """Appends to `text`, which subclasses switch between parts of the program. `floats` is the precision of floats."""
 
     def __init__(self, isa: Isa, lanes: int, floats: Precision = SINGLE) -> None:
         self.isa = isa
@@ -29,26 +28,26 @@ class LlvmLanes:
         """The label of the block that is being written."""
         self.declared: set[str] = set()
         self.helpers: dict[str, list[str]] = {}
-        """Functions that are called, by their names."""
+        """The text of each helper function that is called, by its name."""
         self._types: dict[ValueType, str] = {kind: floats.vector(lanes, kind) for kind in _KINDS}
         self._count = 0
 
     # Text.
 
     def name(self, what: str = "v") -> str:
-        """A name that nothing has yet."""
+        """A new name."""
         self._count += 1
         return f"%{what}{self._count}"
 
     def put(self, instruction: str) -> str:
-        """Appends an instruction that gives something; returns its name."""
+        """Appends an instruction with a result; returns the name of the result."""
         self._count += 1
         name = f"%v{self._count}"
         self.text.append(f"  {name} = {instruction}")
         return name
 
     def do(self, instruction: str) -> None:
-        """Appends an instruction that gives nothing."""
+        """Appends an instruction without a result."""
         self.text.append(f"  {instruction}")
 
     def type(self, kind: ValueType) -> str:
@@ -56,7 +55,7 @@ class LlvmLanes:
 
     @contextmanager
     def narrow(self, lanes: int) -> Iterator[None]:
-        """Writes for vectors of fewer lanes meanwhile."""
+        """Within this context, vectors have fewer lanes."""
         before = self.lanes, self._types
         self.lanes, self._types = lanes, {kind: self.floats.vector(lanes, kind) for kind in _KINDS}
         try:
@@ -69,14 +68,14 @@ class LlvmLanes:
         return self.floats.scalar(kind)
 
     def call(self, function: str, kind: ValueType, *args: LlvmValue, flags: str = "") -> LlvmValue:
-        """Calls one of LLVM's functions on vectors of one kind."""
+        """Calls an intrinsic of LLVM on vectors of one kind."""
         of = self._types[kind]
         name = f"@llvm.{function}.v{self.lanes}{self.floats.suffix if kind == 'float' else 'i32'}"
         self.declared.add(f"declare {of} {name}({', '.join([of] * len(args))})")
         return LlvmValue(self.put(f"call {flags}{of} {name}({', '.join(f'{of} {a.text}' for a in args)})"), kind)
 
     def library(self, function: str, *args: LlvmValue) -> LlvmValue:
-        """Calls a function of C's library for each lane. The reals have to be doubles."""
+        """Calls a function of the C library for each lane. The precision has to be double."""
         of, one = self._types["float"], self.floats.name
         self.declared.add(f"declare {one} @{function}({', '.join([one] * len(args))}) #0")
         made = "poison"
@@ -99,40 +98,40 @@ class LlvmLanes:
     def jump(self, label: str) -> None:
         self.do(f"br label %{label}")
 
-    def any(self, truths: LlvmValue) -> str:
-        """Whether one holds in any lane."""
-        together = self.put(f"bitcast {self.type('bool')} {truths.text} to i{self.lanes}")
+    def any(self, condition: LlvmValue) -> str:
+        """Whether the condition holds in any lane, as an i1."""
+        together = self.put(f"bitcast {self.type('bool')} {condition.text} to i{self.lanes}")
         return self.put(f"icmp ne i{self.lanes} {together}, 0")
 
     def where(self, c: LlvmValue, make: Callable[[], LlvmValue], otherwise: LlvmValue, /) -> LlvmValue:
         number = self.name("").lstrip("%")
-        then, behind = f"seldom{number}", f"usual{number}"
+        then, after = f"seldom{number}", f"usual{number}"
         before = self.block
-        self.branch(self.any(c), then, behind)
+        self.branch(self.any(c), then, after)
         self.label(then)
         made = self.select(c, make(), otherwise)
         end = self.block
-        self.jump(behind)
-        self.label(behind)
-        ways = f"[ {otherwise.text}, %{before} ], [ {made.text}, %{end} ]"
-        return LlvmValue(self.put(f"phi {self.type('float')} {ways}"), "float")
+        self.jump(after)
+        self.label(after)
+        incoming = f"[ {otherwise.text}, %{before} ], [ {made.text}, %{end} ]"
+        return LlvmValue(self.put(f"phi {self.type('float')} {incoming}"), "float")
 
     def repeat(
         self, x: LlvmValue, goes_on: Callable[[LlvmValue], LlvmValue], step: Callable[[LlvmValue], LlvmValue], /
     ) -> LlvmValue:
         number = self.name("").lstrip("%")
-        head, again, behind = f"look{number}", f"again{number}", f"enough{number}"
+        head, again, after = f"look{number}", f"again{number}", f"enough{number}"
         before = self.block
         self.jump(head)
         self.label(head)
         phi, value = len(self.text), LlvmValue(self.name("rest"), "float")
-        self.branch(self.any(goes_on(value)), again, behind)
+        self.branch(self.any(goes_on(value)), again, after)
         self.label(again)
         following = step(value)
-        ways = f"[ {x.text}, %{before} ], [ {following.text}, %{self.block} ]"
-        self.text.insert(phi, f"  {value.text} = phi {self.type('float')} {ways}")
+        incoming = f"[ {x.text}, %{before} ], [ {following.text}, %{self.block} ]"
+        self.text.insert(phi, f"  {value.text} = phi {self.type('float')} {incoming}")
         self.jump(head)
-        self.label(behind)
+        self.label(after)
         return value
 
     def _binary(self, op: str, kind: ValueType, a: LlvmValue, b: LlvmValue) -> LlvmValue:
@@ -157,10 +156,10 @@ class LlvmLanes:
         return LlvmValue(f"splat (i1 {str(value).lower()})", "bool")
 
     def each(self, texts: Sequence[str], kind: ValueType) -> LlvmValue:
-        """A constant that is another one in each lane."""
+        """A constant with a number of its own in each lane."""
         return LlvmValue(f"<{', '.join(f'{self.scalar(kind)} {text}' for text in texts)}>", kind)
 
-    # Reals.
+    # Floats.
 
     @property
     def fused(self) -> bool:
@@ -192,7 +191,7 @@ class LlvmLanes:
     def fma(self, a: LlvmValue, b: LlvmValue, c: LlvmValue, /) -> LlvmValue:
         if self.isa.fused:
             return self.call("fma", "float", a, b, c)
-        # Without fusing, or the processor's own function would be called for each lane.
+        # Not as an intrinsic: without an instruction for it, LLVM would call a library function for each lane.
         product = self._binary("fmul", "float", a, b)
         return self._binary("fadd", "float", product, c)
 
@@ -201,7 +200,7 @@ class LlvmLanes:
             return self.call("floor", "float", x)
         near = self._near(x)
         below = self._binary("fsub", "float", near, self.select(self.lt(x, near), self.real(1), self.real(0)))
-        # What is already whole, infinite or NaN stays; so does the sign of a zero.
+        # A whole number, an infinity and NaN stay as they are, and so does the sign of a zero.
         return self.select(self._has_fraction(x), self.call("copysign", "float", below, x), x)
 
     def nearest(self, x: LlvmValue, /) -> LlvmValue:
@@ -210,8 +209,8 @@ class LlvmLanes:
         return self.select(self._has_fraction(x), self._near(x), x)
 
     def _near(self, x: LlvmValue) -> LlvmValue:
-        """The nearest whole number, where x may have a fraction: the sum with so large a number of its sign has no
-        digits behind the point."""
+        """The nearest whole number, where x may have a fraction. Adding a number of the same sign that is large enough
+        rounds off all digits after the point."""
         shifter = self.call("copysign", "float", self.real(self.floats.whole), x)
         return self._binary("fsub", "float", self._binary("fadd", "float", x, shifter), shifter)
 
@@ -225,7 +224,7 @@ class LlvmLanes:
     def greater(self, a: LlvmValue, b: LlvmValue, /) -> LlvmValue:
         return self.select(self._compare("ogt", a, b), a, b)
 
-    # Truths.
+    # Bools.
 
     def _compare(self, how: str, a: LlvmValue, b: LlvmValue) -> LlvmValue:
         return LlvmValue(self.put(f"fcmp {how} {self._types['float']} {a.text}, {b.text}"), "bool")
@@ -256,7 +255,7 @@ class LlvmLanes:
         return LlvmValue(self.put(f"select {self._types['bool']} {c.text}, {of} {a.text}, {of} {b.text}"), a.kind)
 
     def as_real(self, x: LlvmValue) -> LlvmValue:
-        """A truth as 1 or 0; a real as it is."""
+        """A bool as 1 or 0; a float as it is."""
         return self.select(x, self.real(1), self.real(0)) if x.kind == "bool" else x
 
     # Bits.
@@ -285,7 +284,7 @@ class LlvmLanes:
     def bits_shr(self, a: LlvmValue, n: LlvmValue, /) -> LlvmValue:
         return self._binary("lshr", "u32", a, n)
 
-    # From one to another.
+    # Conversions.
 
     def _convert(self, op: str, x: LlvmValue, kind: ValueType) -> LlvmValue:
         return LlvmValue(self.put(f"{op} {self._types[x.kind]} {x.text} to {self._types[kind]}"), kind)
@@ -303,7 +302,7 @@ class LlvmLanes:
         return self._convert("bitcast", a, "float")
 
     def whole(self, x: LlvmValue, /) -> LlvmValue:
-        # What does not fit is any number, but one: without `freeze`, each use of it might see another.
+        # What does not fit becomes an arbitrary number. `freeze` makes it the same one for every use.
         converted = self._convert("fptosi", x, "u32")
         return LlvmValue(self.put(f"freeze {self._types['u32']} {converted.text}"), "u32")
 

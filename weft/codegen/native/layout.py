@@ -1,7 +1,7 @@
-"""The interface between machine code and whoever runs it: what the code finds in the block of arguments.
+"""The interface between machine code and its caller: the contents of the block of arguments.
 
-The block is a row of 64-bit words: addresses, extents, and the counter from which threads take their bands of rows. A
-`Layout` says what stands in each word; code and caller both follow it.
+The block is an array of 64-bit words: addresses, extents, and the counter from which threads take their bands of rows.
+A `Layout` says what each word holds; the code and its caller both follow it.
 """
 
 from __future__ import annotations
@@ -14,44 +14,44 @@ from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate
 
 CHANNELS = 4
-"""The reals of a pixel of a picture lie side by side: red, green, blue and alpha."""
+"""A pixel of a picture is four consecutive floats: red, green, blue and alpha."""
 
 
 class Word(Enum):
-    """Words that mean the same in every block."""
+    """Words with the same meaning in every block."""
 
-    # Each is there but once; by its name it would take longer to find, several times a launch.
+    # Members are singletons, so identity is enough; hashing their names would take longer, several times a launch.
     __hash__ = object.__hash__
 
     OUT = "out"
-    """Where pixels go [height, width], 4 bytes each; or planes [outputs, height, width], reals."""
+    """The address of the pixels [height, width] of 4 bytes, or of the planes [outputs, height, width] of floats."""
     WIDTH = "width"
     HEIGHT = "height"
     BAND = "band"
     """How many rows a thread takes at once."""
     NEXT = "next"
-    """The band that is taken next. Threads count it up."""
+    """The number of the next band to take. Threads increment it."""
     STOPPED = "stopped"
     """Set to 1 when a loop met its limit."""
     SCALARS = "scalars"
-    """Where the scalars of the launch are, each as large as a real, in the order of `Layout.scalars`."""
+    """The address of the scalars of the launch, each as large as a float, in the order of `Layout.scalars`."""
     BASE = "base"
     """The bits that all pixels of a launch share."""
     NUMBERS = "numbers"
-    """Where the numbers are that a launch is given, doubles, in the order of `Layout.numbers`."""
+    """The address of the numbers that the caller passes, as doubles, in the order of `Layout.numbers`."""
     STRIDE = "stride"
-    """How many reals lie between the beginnings of two outputs of a series."""
+    """The distance between the beginnings of two outputs of a series, in floats."""
     ORIGIN = "origin"
-    """The sample n of a series is at the time ORIGIN + (FIRST + n) / RATE, in seconds. These three are doubles."""
+    """Sample n of a series is at the time ORIGIN + (FIRST + n) / RATE, in seconds. These three words are doubles."""
     FIRST = "first"
     RATE = "rate"
     SCRATCH = "scratch"
-    """Where the functions of a series leave values for one another."""
+    """The address of the memory through which the functions of a series pass values to one another."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageCell:
-    """Where a plane of an image slot is [height, width], as it was k ticks ago; k = 0 is what this tick writes."""
+    """The address of a plane of an image slot [height, width] k ticks ago; k = 0 is what this tick writes."""
 
     slot: str
     plane: int
@@ -60,28 +60,28 @@ class ImageCell:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """Where all cells of an image slot are."""
+    """The address of all cells of an image slot."""
 
     slot: str
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Which cell of a ring this tick writes."""
+    """The number of the cell of a ring that this tick writes."""
 
     slot: str
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Where all cells of a slot are that is one number a tick [depth + 1, planes]: in double precision."""
+    """The address of all cells of a slot that is one number a tick [depth + 1, planes], as doubles."""
 
     slot: str
 
 
 @dataclass(frozen=True, slots=True)
 class PictureWord:
-    """A picture: where its pixels are [height, width, 4], reals; or one of its extents."""
+    """The address of the pixels of a picture [height, width, 4], as floats; or one of its extents."""
 
     path: str
     what: Literal["pixels", "width", "height"]
@@ -93,7 +93,7 @@ _ADDRESSES = frozenset({Word.OUT, Word.SCALARS, Word.NUMBERS, Word.SCRATCH})
 
 
 def is_address(field: Field) -> bool:
-    """Whether a word holds an address; else it is a number."""
+    """Whether a word holds an address; otherwise it is a number."""
     match field:
         case Word():
             return field in _ADDRESSES
@@ -106,35 +106,35 @@ def is_address(field: Field) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the code of a kernel is given. `levels` are the channels that are the same in all pixels of a launch: each
-    with its factor in a pixel. `base` is what of a pixel is always the same."""
+    """The arguments of a kernel's code. `levels` are the channels that are the same in all pixels of a launch, each
+    with its factor in a pixel. `base` are the bits of a pixel that never change."""
 
     fields: tuple[Field, ...]
     scalars: tuple[Scalar, ...]
     lanes: int
     work: int
-    """What an element costs, in additions."""
+    """The cost of an element, in additions."""
     columns: bool
-    """Whether there is a function for what changes by column."""
+    """Whether there is a function for values that change by column."""
     rows: bool
     base: int = 0
     levels: tuple[tuple[int, Scalar | float], ...] = ()
     numbers: tuple[Scalar, ...] = ()
     """What `Word.NUMBERS` holds."""
     frame: bool = False
-    """Whether there is a function for what is computed once a launch: it reads numbers, and leaves the scalars and the
-    base. Else whoever launches does so."""
+    """Whether there is a function for the launch prologue: it reads the numbers, and writes the scalars and the base.
+    Otherwise the caller computes these."""
     sections_that_read: frozenset[Rate] = frozenset()
-    """The rates whose lines of locals whoever launches computes: strands of other subgraphs are read in them."""
+    """The rates whose lines of locals the caller computes, because they read strands of other subgraphs."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesLayout:
-    """What the code of a series is given. `numbers` and `scalars` are as in `Layout`, in double precision."""
+    """The arguments of a series' code. `numbers` and `scalars` are as in `Layout`, in double precision."""
 
     fields: tuple[Field, ...]
     scalars: tuple[Scalar, ...]
     numbers: tuple[Scalar, ...]
     lanes: int
     scratch: int
-    """How many bytes `Word.SCRATCH` takes."""
+    """The size of the memory at `Word.SCRATCH`, in bytes."""

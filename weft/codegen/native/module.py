@@ -1,4 +1,4 @@
-"""From a kernel to a module of LLVM's language: its functions for the launch, for lines, and for elements."""
+"""From a kernel to a module of LLVM IR: its functions for the launch prologue, for lines, and for elements."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from weft.codegen.native.writer import COLUMNS, ROWS, ArgumentTable, FunctionWri
 from weft.codegen.values import Line, Node, Scalar, Section, Store, joined
 from weft.ir.rates import Rate
 
-# Strands of other subgraphs, which machine code cannot read: where they are read, and whether others can do it for it.
-#
-# What a column or a row section reads is computed beforehand, the whole section a line at a time, by who runs the
-# kernel.
+# External reads. Machine code cannot read strands of other subgraphs. Where a column or a row section reads them, the
+# caller computes the whole section beforehand, a line at a time.
 
-# What a line can only be computed with where machine code runs.
+# Operations that only machine code can compute; a section with one cannot be left to the caller.
 _BOUND = frozenset({"state", "sample", "picture", "loop"})
 
 
@@ -30,16 +28,16 @@ def sections_that_read(kernel: Kernel) -> frozenset[Rate]:
 
 
 def reads_strands(kernel: Kernel) -> bool:
-    """Whether others can read for it what it reads."""
+    """Whether the caller can do the external reads of a kernel, if it has any."""
     rates = sections_that_read(kernel)
     bound = any(node.op in _BOUND for rate in rates for node in kernel.section(rate).walk())
     return Rate.ELEMENT not in rates and not bound
 
 
-# Writes packed pixels: four bytes, red first; NaN is 0, the rest is clamped to 0…1, a half rounds up.
+# Packed pixels: four bytes, red first; NaN is 0, the rest is clamped to 0…1, a half rounds up.
 #
-# A channel is packed as rarely as it changes: once a launch (by whoever launches), once a column or row, or here at
-# every element; the pixel is the bits of these parts together.
+# A channel is packed as rarely as it changes: once a launch (by the launch prologue or the caller), once a column or
+# row, or at every element. The pixel is the bitwise or of these parts.
 
 LEVELS = 255
 _OPAQUE = LEVELS << 24
@@ -48,8 +46,8 @@ _BYTE = 8
 
 @dataclass(slots=True)
 class Channels:
-    """The channels of a picture by where they are packed, each with its factor in a pixel: outputs that are numbers,
-    that lie in lines, and that the element section computes. `base` is what is known already: an opaque alpha."""
+    """The channels of a picture by where they are packed, each with its factor in a pixel: outputs that are the same in
+    a launch (`levels`), in lines, and of the element section. `base` are the constant bits: an opaque alpha."""
 
     base: int
     levels: list[tuple[int, Scalar | float]] = field(default_factory=list)
@@ -61,13 +59,13 @@ class Channels:
         return bool(self.base)
 
     def line(self, rate: Rate) -> Line | None:
-        """The packed part of the pixels that changes by column or by row, if there is one."""
+        """The line of packed parts of pixels that change by column or by row, if there is one."""
         return Line("pixels", rate.name, rate, "u32") if rate in self.lines else None
 
 
 def plan_channels(outputs: Sequence[Node]) -> Channels:
     """Where each output of a picture is packed. One output is a gray, three are red, green and blue, a fourth is alpha.
-    Raises ValueError if a picture cannot have so many."""
+    Raises ValueError for another number of outputs."""
     if len(outputs) not in (1, 3, 4):
         raise ValueError(f"a picture has 1, 3 or 4 outputs, not {len(outputs)}")
     plan = Channels(0 if len(outputs) == 4 else _OPAQUE)
@@ -87,8 +85,8 @@ def plan_channels(outputs: Sequence[Node]) -> Channels:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A channel on its way into a pixel: `scale · base + offset`, rounded down, is its level of 0…255. It has to be
-    clamped unless it lies there anyway."""
+    """A channel of a pixel: `scale · base + offset`, rounded down, is its level of 0…255. It has to be clamped unless
+    its interval shows that it is within this range."""
 
     factor: int
     base: Node
@@ -98,20 +96,20 @@ class Level:
 
     @classmethod
     def of(cls, factor: int, node: Node, opaque: bool) -> Level:
-        """The level of a value. What a value ends in joins the scale of the levels."""
+        """The level of a value. The final scale and offset of the value are merged with those of the level."""
         found = affine(node)
         low, high = interval(node)
-        # NaN becomes a number with nothing but its highest bit set, where it is not clamped: only alpha could see that.
+        # Without clamping, NaN becomes a number with only its highest bit set, which would reach alpha alone.
         clamped = not (opaque and low > _LOWEST and high < _HIGHEST)
         return cls(factor, found.base, found.scale * LEVELS, found.offset * LEVELS + 0.5, clamped)
 
 
-# Values whose levels are rounded to 0 and to 255, with some room for what was rounded before.
+# The limits of values whose levels still round to 0 and to 255, with some margin for earlier rounding.
 _LOWEST, _HIGHEST = -0.001, 1.001
 
 
 def pack(w: FunctionWriter, levels: Sequence[Level]) -> LlvmValue | None:
-    """The bits of some channels together. Their bases have been computed."""
+    """The bits of some channels together; None without channels. Their bases have been computed."""
     packed: LlvmValue | None = None
     for each in levels:
         level = w.fma(w.as_real(w.value(each.base)), w.real(each.scale), w.real(each.offset))
@@ -128,37 +126,37 @@ def _scaled(w: FunctionWriter, level: LlvmValue, factor: int) -> LlvmValue:
     return w.bits_shl(level, w.bits(factor.bit_length() - 1)) if factor > 1 else level
 
 
-# Writes the function that runs once in a launch: the constant and the frame section, in double precision. It leaves
-# the scalars that the other functions read.
+# The launch prologue: a function that computes the constant and the frame section, in double precision, and leaves the
+# scalars that the other functions read.
 
 FRAME = "frame"
 """The name of the function. It takes the address of the block of arguments."""
 
 
 class _FrameWriter(FunctionWriter):
-    """One number at a time; what is given for the launch stands among the numbers."""
+    """Writes scalar code. The scalars that it reads are among the numbers that the caller passes."""
 
     def _scalar(self, scalar: Scalar) -> LlvmValue:
-        place = str(self.places.number(scalar))
-        return self._once(scalar, lambda: self.load(self.word(Word.NUMBERS), place, "float"))
+        place = str(self.table.number(scalar))
+        return self._hoist(scalar, lambda: self.load(self.word(Word.NUMBERS), place, "float"))
 
 
 def suits_frame(kernel: Kernel) -> bool:
-    """Whether the function can be written: what it runs calls nobody."""
+    """Whether the function can be written: its sections have no external reads."""
     return not any(rate <= Rate.FRAME and node.op == "strand" for rate, node in kernel.walk())
 
 
 def frame_function(
-    kernel: Kernel, isa: Isa, places: ArgumentTable, floats: Precision, channels: Channels | None = None
+    kernel: Kernel, isa: Isa, table: ArgumentTable, floats: Precision, channels: Channels | None = None
 ) -> tuple[list[str], set[str]]:
-    """The text of the function, and what it declares. It writes the scalars that `places` was asked for by then, with
-    reals in the precision of those who read them; and what all pixels share, if there are `channels`. There is none
-    where there is nothing to do."""
-    w = _FrameWriter(isa, 1, places, Rate.FRAME, DOUBLE)
+    """The text of the function, and its declarations. The function leaves the scalars that `table` has by then, with
+    floats in the precision `floats` of their readers, and the bits that all pixels share, if there are `channels`. The
+    text is empty if there is nothing to compute."""
+    w = _FrameWriter(isa, 1, table, Rate.FRAME, DOUBLE)
     w.block = "body"
     frame = joined(Rate.FRAME, map(kernel.section, (Rate.CONSTANT, Rate.FRAME)))
     w.graph = graph_of(kernel, frame)
-    sources = {scalar: _source_in_frame(frame.locals, scalar) for scalar in places.scalars}
+    sources = {scalar: _source_in_frame(frame.locals, scalar) for scalar in table.scalars}
     levels = [(factor, _level_source(frame.locals, level)) for factor, level in channels.levels] if channels else []
     roots = [*sources.values(), *(node for _, node in levels), *(store.value for store in frame.stores)]
     write_nodes(w, kernel, frame.nodes, roots)
@@ -175,7 +173,7 @@ def frame_function(
 
 
 def _source_in_frame(stored: Mapping[int, Node], scalar: Scalar) -> Node:
-    """What a scalar is, in these sections."""
+    """The value of a scalar, in these sections."""
     if scalar.source == "local" and isinstance(scalar.key, int):
         return stored[scalar.key]
     return Node("scalar", (), scalar.kind, scalar)
@@ -186,19 +184,19 @@ def _level_source(stored: Mapping[int, Node], level: Scalar | float) -> Node:
 
 
 def _write_base(w: FunctionWriter, base: int, levels: Sequence[tuple[int, LlvmValue]]) -> None:
-    """Packs the channels that are the same in all pixels. NaN is 0, as the second operand where it counts."""
+    """Packs the channels that are the same in all pixels. NaN becomes 0: `greater` then returns its second operand."""
     bits = w.bits(base)
     for factor, value in levels:
         level = w.fma(w.as_real(value), w.real(LEVELS), w.real(0.5))
         level = w.lesser(w.greater(level, w.real(0)), w.real(LEVELS))
         bits = w.bits_or(bits, w.bits_mul(w.whole(level), w.bits(factor)))
-    place = w.put(f"getelementptr i64, ptr %block, i64 {w.places.field(Word.BASE)}")
+    place = w.put(f"getelementptr i64, ptr %block, i64 {w.table.field(Word.BASE)}")
     w.do(f"store i64 {w.put(f'zext i32 {w.first(bits)} to i64')}, ptr {place}, align 8")
 
 
 def _leave(w: FunctionWriter, scalar: Scalar, value: LlvmValue, floats: Precision) -> None:
-    """Leaves a scalar for the others."""
-    place, address = w.places.scalar(scalar), w.word(Word.SCALARS)
+    """Stores a scalar for the other functions."""
+    place, address = w.table.scalar(scalar), w.word(Word.SCALARS)
     if scalar.kind == "float" and floats != w.floats:
         single = w.put(f"fptrunc {w.type('float')} {value.text} to {floats.vector(1, 'float')}")
         at = w.put(f"getelementptr {floats.name}, ptr {address}, i64 {place}")
@@ -208,20 +206,20 @@ def _leave(w: FunctionWriter, scalar: Scalar, value: LlvmValue, floats: Precisio
 
 
 def _write_store(w: FunctionWriter, kernel: Kernel, store: Store) -> None:
-    """Stores what a slot that is a number will have been one tick ago."""
+    """Stores the new value of a slot that is a number."""
     slot = kernel.slot(store.place.slot)
     cell = w.put(f"mul i64 {w.word(Head(slot.key))}, {slot.planes}")
     w.store(w.as_real(w.value(store.value)), w.word(History(slot.key)), w.put(f"add i64 {cell}, {store.place.plane}"))
 
 
-# From a kernel to a module that computes what comes once in a launch and nothing else: for devices that compute the
-# rest by themselves, and are given numbers in double precision.
+# A module of the launch prologue alone, for devices that compute the rest by themselves. It takes numbers in double
+# precision.
 
 
 @dataclass(frozen=True, slots=True)
 class PrologueLayout:
-    """What the function is given: the words of its block of arguments, and the `numbers` of the launch. It leaves the
-    `scalars`, locals that others read, 8 bytes each: reals, or whole numbers in the first 4."""
+    """The arguments of the function: the words of its block, and the `numbers` of the launch. It leaves the `scalars`,
+    the locals that later sections read, in 8 bytes each: floats, or whole numbers in the first 4."""
 
     fields: tuple[Field, ...]
     numbers: tuple[Scalar, ...]
@@ -230,42 +228,42 @@ class PrologueLayout:
 
 @dataclass(frozen=True, slots=True)
 class PrologueModule:
-    """The text of a module, and the interface of its function, `frame.FRAME`."""
+    """The text of a module, and the interface of its function, `FRAME`."""
 
     text: str
     layout: PrologueLayout
 
 
 def prologue_length(kernel: Kernel) -> int:
-    """How many values come once in a launch."""
+    """How many values are computed once a launch."""
     return sum(len(section) for section in kernel.sections if section.rate <= Rate.FRAME)
 
 
 def emit_prologue(kernel: Kernel, isa: Isa) -> PrologueModule | None:
-    """The module of a kernel; None where there is nothing to compute, or what is there asks other subgraphs, or reads
+    """The module of a kernel; None if there is nothing to compute, or if the prologue has external reads, or reads
     images that a device remembers."""
     if not suits_frame(kernel):
         return None
-    places = ArgumentTable()
+    table = ArgumentTable()
     for number in _read_later(kernel):
-        places.scalar(Scalar("local", number, kernel.locals[number].type))
-    text, declared = frame_function(kernel, isa, places, DOUBLE)
-    if not text or not all(isinstance(field, (Word, Head, History, PictureWord)) for field in places.fields):
+        table.scalar(Scalar("local", number, kernel.locals[number].type))
+    text, declared = frame_function(kernel, isa, table, DOUBLE)
+    if not text or not all(isinstance(field, (Word, Head, History, PictureWord)) for field in table.fields):
         return None
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
-    layout = PrologueLayout(places.fields, places.numbers, places.scalars)
+    layout = PrologueLayout(table.fields, table.numbers, table.scalars)
     return PrologueModule("\n".join([*sorted(declared), *text, attributes, ""]), layout)
 
 
 def _read_later(kernel: Kernel) -> list[int]:
-    """The locals that are computed once in a launch, and read by what is computed more often."""
+    """The locals that are computed once a launch, and read by sections that run more often."""
     later = [given for section in kernel.sections if section.rate > Rate.FRAME for given in section.given()]
     return sorted({int(each.key) for each in later if isinstance(each, Scalar) and each.source == "local"})
 
 
-# From a kernel to a module of LLVM's language, and what its functions find in the block of arguments.
+# The module of a whole kernel.
 
-# What each rate of line is called, and how long it is.
+# The function of each rate of lines, and the word that holds their length.
 _LINES = {Rate.COLUMN: (COLUMNS, Word.WIDTH), Rate.ROW: (ROWS, Word.HEIGHT)}
 
 
@@ -277,19 +275,19 @@ class Module:
     layout: Layout
 
 
-# Of more values, LLVM makes machine code in seconds, which is too long on stage.
+# For more values, LLVM takes seconds to make machine code, which is too long on stage.
 _MOST_VALUES = 2500
 
-# These take LLVM as long as so many others.
+# Operations that take LLVM as long as this many others.
 _LONG_CALLS, _LONG = frozenset({"exp", "exp2", "log", "log2", "power", "atan2"}), 7
 
-# Of more, the second tier takes so long that a save would have to wait for it.
+# For more values, the second tier takes so long that a save would have to wait for it.
 _MOST_TO_IMPROVE = 1180
 
 
 def suits(kernel: Kernel) -> bool:
-    """Whether a kernel should become a module: that of a picture whose elements need nothing of each other, and ask
-    nobody, unless it is huge."""
+    """Whether a kernel should become a module: that of a picture whose elements do not depend on each other and have no
+    external reads, unless it is huge."""
     by_element = kernel.tick == "element" or any(rate == Rate.ELEMENT for _, rate in kernel.coords)
     return kernel.sweep == "grid" and not by_element and not is_huge(kernel) and reads_strands(kernel)
 
@@ -300,7 +298,7 @@ def is_huge(kernel: Kernel) -> bool:
 
 
 def _length(section: Section) -> int:
-    """The values of a section, as far as they take LLVM alike."""
+    """The number of values of a section, weighted by the time that LLVM takes for them."""
     return sum(_LONG if node.op in _LONG_CALLS else 1 for node in section.walk())
 
 
@@ -310,20 +308,20 @@ def is_improvable(kernel: Kernel) -> bool:
 
 
 def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False) -> Module:
-    """The module of a kernel that `suits`, with outputs as planes or `packed` as pixels, for vectors of so many lanes;
-    with a function for what comes once a `frame`, if there can be one.
+    """The module of a kernel that `suits`, with outputs as planes or `packed` as pixels, for vectors of `lanes`. With
+    `frame`, it has a function for the launch prologue, if there can be one.
 
     Raises ValueError if the outputs cannot be packed.
     """
-    places = ArgumentTable()
+    table = ArgumentTable()
     graph = graph_of(kernel, kernel.section(Rate.ELEMENT))
     channels = plan_channels(graph.outputs) if packed else None
-    elements = FunctionWriter(isa, lanes, places, Rate.COLUMN)
+    elements = FunctionWriter(isa, lanes, table, Rate.COLUMN)
     elements.graph = graph
     _write_elements(elements, kernel, graph, channels)
     writers, functions, sections = [elements], band_function(elements), set[Rate]()
     for rate, (name, extent) in _LINES.items():
-        writer = FunctionWriter(isa, lanes, places, rate)
+        writer = FunctionWriter(isa, lanes, table, rate)
         if _write_line(writer, kernel, rate, channels):
             functions += line_function(writer, name, extent)
             writers.append(writer)
@@ -331,15 +329,15 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False
     declared = set[str]().union(*(writer.declared for writer in writers))
     frame = frame and suits_frame(kernel) and not sections_that_read(kernel)
     if frame:
-        text, in_frame = frame_function(kernel, isa, places, SINGLE, channels)
+        text, in_frame = frame_function(kernel, isa, table, SINGLE, channels)
         functions += text
         declared |= in_frame
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
     return Module(
         "\n".join([*sorted(declared), *functions, attributes, ""]),
         Layout(
-            places.fields, places.scalars, lanes, costs(graph.nodes), Rate.COLUMN in sections, Rate.ROW in sections,
-            channels.base if channels else 0, tuple(channels.levels) if channels else (), places.numbers, frame,
+            table.fields, table.scalars, lanes, costs(graph.nodes), Rate.COLUMN in sections, Rate.ROW in sections,
+            channels.base if channels else 0, tuple(channels.levels) if channels else (), table.numbers, frame,
             sections_that_read(kernel),
         ),
     )  # fmt: skip
@@ -372,17 +370,17 @@ def _store_pixels(w: FunctionWriter, channels: Channels) -> None:
     if packed is not None:
         parts.append(packed)
     if not channels.lines:
-        # Else the lines hold it already.
+        # Otherwise the lines include it.
         parts.append(w.word_as_bits(Word.BASE))
     together = reduce(w.bits_or, parts)
     w.store(together, w.word(Word.OUT), "%pixel")
 
 
 def _write_line(w: FunctionWriter, kernel: Kernel, rate: Rate, channels: Channels | None) -> bool:
-    """Writes what the elements read of a rarer section, and packs what of the pixels changes as rarely; False if there
-    is nothing to write."""
+    """Writes the locals of a section by column or row that elements read, and packs the parts of pixels that change as
+    rarely. Returns False if there is nothing to write."""
     given = rate in sections_that_read(kernel)
-    lines = (f for f in w.places.fields if isinstance(f, Line) and f.rate == rate and f.source == "local")
+    lines = (f for f in w.table.fields if isinstance(f, Line) and f.rate == rate and f.source == "local")
     wanted = [] if given else list(lines)
     packed = channels.line(rate) if channels else None
     if not wanted and packed is None:
@@ -405,7 +403,7 @@ def _write_line(w: FunctionWriter, kernel: Kernel, rate: Rate, channels: Channel
 
 
 def _source(section: Section, line: Line) -> Node:
-    """What a line holds, in the section that computes it."""
+    """The value of a line, in the section that computes it."""
     if line.source == "local" and isinstance(line.key, int):
         return section.locals[line.key]
     return _given(line)

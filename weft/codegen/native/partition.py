@@ -1,4 +1,10 @@
-"""Sounds, taken apart: loop partitions that run one after another over a chunk of samples, and waves that recur."""
+"""Loop partitions of the element section of a sound, and the waves in them.
+
+The partitions run one after another over a chunk of samples. What does not depend on state comes first, in vectors.
+What the state needs follows as a serial recurrence, sample by sample. What depends on state but is not needed for it
+comes last, in vectors again. A loop whose bounds are the same at every sample is interchanged with the loop over the
+samples: each of its steps runs over the whole chunk, so that what is the same at every sample is computed once a step.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +18,8 @@ from weft.codegen.values import Line, LoopBody, Node, Rewriter, Section, Store, 
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
 
-# Finds sines and cosines of half turns whose argument grows evenly with the time: of these, each vector of a chunk
-# follows from the two before it.
+# Waves: sines and cosines of half turns whose argument is linear in the time. Each vector of a chunk of a wave follows
+# from the two vectors before it.
 
 TIME = Line("coord", "abstime", Rate.ELEMENT, "float")
 """The time of each sample."""
@@ -21,7 +27,7 @@ TIME = Line("coord", "abstime", Rate.ELEMENT, "float")
 _ROWS = ("sinpi", "cospi")
 
 _Part: TypeAlias = "float | Node"
-"""A number that is the same at every sample: a constant, or a node."""
+"""A number that is the same at every sample: a constant or a node."""
 
 
 class _Linear(NamedTuple):
@@ -31,12 +37,12 @@ class _Linear(NamedTuple):
     offset: _Part
 
 
-# How deep sums and products are taken apart.
+# How deep sums and products are examined.
 _DEPTH = 32
 
 
 class Waves:
-    """Puts waves in the place of sines and cosines, and copies what is made of them."""
+    """Replaces sines and cosines by waves, and copies the values that use them."""
 
     def __init__(self, graph: Graph) -> None:
         self._varying = set(graph.varying)
@@ -44,14 +50,14 @@ class Waves:
         self._reader = _LinearReader(self._varying)
 
     def of(self, node: Node) -> Node:
-        """What is in the place of a value."""
+        """The replacement of a value, or the value itself."""
         return self._rewriter.of(node)
 
     def all_of(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         return self._rewriter.all_of(nodes)
 
-    def before(self, node: Node, may_change: bool) -> list[Node]:
-        """A value, as a wave if it may and can be one, and before it what it then needs."""
+    def rewritten(self, node: Node, may_change: bool) -> list[Node]:
+        """A value, as a wave if it may change and can be one, and before it the new values that the wave needs."""
         (made,) = self._rewriter.copied([node])
         if node not in self._varying:
             return [made]
@@ -70,7 +76,7 @@ class Waves:
         """A loop, with waves in its body."""
         body: LoopBody = loop.attr
         outside, self._reader = self._reader, _LinearReader(self._varying)
-        nodes = [each for node in body.nodes for each in self.before(node, may_change=True)]
+        nodes = [each for node in body.nodes for each in self.rewritten(node, may_change=True)]
         self._reader = outside
         following = self.all_of(body.following)
         used = needed(following)
@@ -89,7 +95,7 @@ class _LinearReader:
     _made: list[Node] = field(default_factory=list)
 
     def taken(self) -> list[Node]:
-        """The nodes that were made since this was asked last."""
+        """The nodes that were made since the last call."""
         made, self._made = self._made, []
         return made
 
@@ -120,7 +126,7 @@ class _LinearReader:
         return None
 
     def _of(self, op: str, a: _Part, b: _Part) -> _Part:
-        """A sum, difference, product or quotient of what is the same at every sample."""
+        """A sum, difference, product or quotient of two numbers that are the same at every sample."""
         match op, a, b:
             case (("add" | "sub"), _, 0.0):
                 return a
@@ -151,74 +157,71 @@ def _node(part: _Part) -> Node:
     return part if isinstance(part, Node) else Node("const", (), "float", part)
 
 
-# Takes the element section of a sound apart into stretches, which run one after another over a chunk of samples.
-#
-# What depends on no state comes before, in vectors; what the state needs is computed in turn, sample by sample; what
-# is then left comes behind, in vectors again. A loop over vectors whose bounds are the same at every sample is a
-# stretch of its own: each of its steps runs over the whole chunk, so that what is the same at every sample is
-# computed once a step.
+# Partitioning.
 
 
 @dataclass(slots=True)
 class LoopPartition:
-    """One of them. `nodes` are computed at every sample; those of `once` are the same at all of them. A `spread`
-    stretch has a loop alone. `reads` are values of stretches before it, and `leaves` is what later ones read."""
+    """One partition. `nodes` are computed at every sample; the values of `prologue` are the same at all samples. An
+    interchanged partition is a single loop. `reads` are values of earlier partitions, and `writes` are the values that
+    later partitions read."""
 
-    way: Literal["vectors", "turn", "spread"]
+    way: Literal["vectors", "serial", "interchanged"]
     nodes: list[Node]
-    once: list[Node] = field(default_factory=list)
+    prologue: list[Node] = field(default_factory=list)
     reads: list[Node] = field(default_factory=list)
-    leaves: list[Node] = field(default_factory=list)
+    writes: list[Node] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
-    """The outputs that it writes."""
+    """The outputs that it stores."""
 
 
 def is_series(kernel: Kernel) -> bool:
-    """Whether all that a kernel changes by is the sample, and what it remembers are numbers."""
+    """Whether the values of a kernel change with the sample only, and its state are numbers."""
     rates = {rate for _, rate in kernel.coords} | {section.rate for section in kernel.sections}
     images = any(slot.image for slot in kernel.slots)
     is_line = rates.isdisjoint({Rate.COLUMN, Rate.ROW})
     return kernel.sweep == "grid" and kernel.tick == "element" and is_line and not images
 
 
-def stretches(graph: Graph, turn: Iterable[Node]) -> list[LoopPartition]:
-    """The stretches of a section, in their order. `turn` are the values that must be computed in turn, if they depend
-    on state: what is stored."""
-    used = needed([*graph.outputs, *turn])
+def loop_partitions(graph: Graph, stored: Sequence[Node]) -> list[LoopPartition]:
+    """The partitions of a section, in their order. The `stored` values are computed serially if they depend on
+    state."""
+    used = needed([*graph.outputs, *stored])
     nodes = [node for node in graph.nodes if node in used]
     stateful = _stateful(nodes)
-    in_turn = needed([node for node in nodes if _is_state(node)], stateful)
-    in_turn |= needed([node for node in turn if node in stateful], stateful)
-    # A loop has its results where it runs, whoever reads them.
-    in_turn |= {node for node in nodes if node.op == "loop_out" and node.args[0] in in_turn}
+    serial = needed([node for node in nodes if _is_state(node)], stateful)
+    serial |= needed([node for node in stored if node in stateful], stateful)
+    # The results of a loop belong where it runs, whatever reads them.
+    serial |= {node for node in nodes if node.op == "loop_out" and node.args[0] in serial}
     parts = [
         *_in_vectors(graph, [node for node in nodes if graph.changes(node) and node not in stateful]),
-        LoopPartition("turn", [node for node in nodes if node in in_turn]),
-        *_in_vectors(graph, [node for node in nodes if node in stateful and node not in in_turn]),
+        LoopPartition("serial", [node for node in nodes if node in serial]),
+        *_in_vectors(graph, [node for node in nodes if node in stateful and node not in serial]),
     ]
-    return _connected(parts, graph, list(turn))
+    return _connected(parts, graph, stored)
 
 
 def with_waves(kernel: Kernel, only_loops: bool) -> Graph:
-    """The element section of a sound, with waves wherever vectors of a chunk follow one another: not in turn, and not
-    within loops but those that are spread; or within these alone, where many sines come of little code."""
+    """The element section of a sound, with waves wherever the vectors of a chunk follow one another: not in serial
+    partitions, and of loops only in those that are interchanged. With `only_loops` there are waves in these loops only,
+    where a little code computes many sines."""
     section = kernel.section(Rate.ELEMENT)
     graph = graph_of(kernel, section)
     stateful = _stateful(graph.nodes)
     waves = Waves(graph)
     nodes: list[Node] = []
     for node in graph.nodes:
-        if _is_spread(graph, node) and node not in stateful:
+        if _is_interchanged(graph, node) and node not in stateful:
             nodes.append(waves.in_steps(node))
         else:
-            nodes += waves.before(node, may_change=not only_loops and node not in stateful)
+            nodes += waves.rewritten(node, may_change=not only_loops and node not in stateful)
     stores = tuple(Store(store.place, waves.of(store.value)) for store in section.stores)
     return graph_of(kernel, Section(Rate.ELEMENT, tuple(nodes), waves.all_of(section.outputs), stores))
 
 
-def _is_spread(graph: Graph, node: Node) -> bool:
-    """Whether each step of a loop can run over all samples of a chunk: its bounds are the same at all of them. A loop
-    within others counts its steps together with them, for each sample."""
+def _is_interchanged(graph: Graph, node: Node) -> bool:
+    """Whether each step of a loop can run over all samples of a chunk, because its bounds are the same at all of them.
+    A loop of a nest cannot: the nest counts its steps for each sample."""
     if node.op != "loop":
         return False
     body: LoopBody = node.attr
@@ -226,7 +229,7 @@ def _is_spread(graph: Graph, node: Node) -> bool:
 
 
 def states(nodes: Iterable[Node]) -> Iterator[SlotPlane]:
-    """What is read of state, in loops as well."""
+    """The state that these values read, including the bodies of loops."""
     for node in nodes:
         for each in (node, *(with_bodies(node.attr.nodes) if node.op == "loop" else ())):
             if each.op == "state":
@@ -247,13 +250,13 @@ def _stateful(nodes: Sequence[Node]) -> set[Node]:
 
 
 def _in_vectors(graph: Graph, nodes: list[Node]) -> list[LoopPartition]:
-    """Stretches in vectors, and between them the loops that are spread."""
+    """The partitions in vectors, and between them the interchanged loops."""
     ranks: dict[Node, int] = {}
     for node in nodes:
         rank = max((ranks.get(each, 0) for each in operands(node)), default=0)
-        if _is_spread(graph, node):
+        if _is_interchanged(graph, node):
             rank += 1 - rank % 2
-        elif node.op == "loop_out" and _is_spread(graph, node.args[0]):
+        elif node.op == "loop_out" and _is_interchanged(graph, node.args[0]):
             rank = ranks.get(node.args[0], 0)
         else:
             rank += rank % 2
@@ -262,38 +265,38 @@ def _in_vectors(graph: Graph, nodes: list[Node]) -> list[LoopPartition]:
     for rank in range(max(ranks.values(), default=-1) + 1):
         found = [node for node in nodes if ranks[node] == rank]
         if rank % 2:
-            made += [LoopPartition("spread", [node]) for node in found if node.op == "loop"]
+            made += [LoopPartition("interchanged", [node]) for node in found if node.op == "loop"]
         elif found:
             made.append(LoopPartition("vectors", found))
     return made
 
 
-def _connected(parts: list[LoopPartition], graph: Graph, stored: list[Node]) -> list[LoopPartition]:
-    """Finds out what crosses from one to another, and where outputs are written."""
+def _connected(parts: list[LoopPartition], graph: Graph, stored: Sequence[Node]) -> list[LoopPartition]:
+    """Fills in what partitions read of one another, and where outputs are stored. Leaves out empty partitions."""
     home = {node: part for part in parts for node in part.nodes}
     for node in graph.nodes:
         if node.op == "loop_out" and node.args[0] in home:
             home.setdefault(node, home[node.args[0]])
-    (turn,) = (part for part in parts if part.way == "turn")
+    (serial,) = (part for part in parts if part.way == "serial")
     for at, output in enumerate(graph.outputs):
         part = home.get(output)
-        if part is None or part.way == "spread":
+        if part is None or part.way == "interchanged":
             part = _writer_of(parts, part)
         part.outputs.append(at)
     wanted: dict[int, list[Node]] = {id(part): [] for part in parts}
     for part in parts:
-        roots = [*part.nodes, *(graph.outputs[at] for at in part.outputs), *(stored if part is turn else ())]
-        part.once, part.reads = _given(part, roots, home, graph.nodes)
+        roots = [*part.nodes, *(graph.outputs[at] for at in part.outputs), *(stored if part is serial else ())]
+        part.prologue, part.reads = _inputs(part, roots, home, graph.nodes)
         for node in part.reads:
             wanted[id(home[node])].append(node)
     for part in parts:
-        part.leaves = list(dict.fromkeys(wanted[id(part)]))
-    return [part for part in parts if part.nodes or part.outputs or (part is turn and stored)]
+        part.writes = list(dict.fromkeys(wanted[id(part)]))
+    return [part for part in parts if part.nodes or part.outputs or (part is serial and stored)]
 
 
-def _writer_of(parts: list[LoopPartition], behind: LoopPartition | None) -> LoopPartition:
-    """A stretch in vectors behind another one, for an output that no such stretch computes itself."""
-    start = parts.index(behind) + 1 if behind is not None else 0
+def _writer_of(parts: list[LoopPartition], after: LoopPartition | None) -> LoopPartition:
+    """A partition in vectors after the one that computes an output, if any does; it stores the output."""
+    start = parts.index(after) + 1 if after is not None else 0
     for part in parts[start:]:
         if part.way == "vectors":
             return part
@@ -301,13 +304,13 @@ def _writer_of(parts: list[LoopPartition], behind: LoopPartition | None) -> Loop
     return parts[-1]
 
 
-def _given(
+def _inputs(
     part: LoopPartition, roots: Iterable[Node], home: Mapping[Node, LoopPartition], nodes: Sequence[Node]
 ) -> tuple[list[Node], list[Node]]:
-    """What a stretch uses that is not its own: values that are the same at every sample, which it computes anew, and
-    values of other stretches."""
+    """The prologue of a partition, which computes the values it needs that are the same at every sample, and the values
+    that it reads of other partitions."""
     used = [*roots, *(each for node in part.nodes for each in operands(node))]
     reads = [node for node in used if node in home and home[node] is not part]
     steady = {node for node in nodes if node not in home}
-    once = needed([node for node in used if node in steady], steady)
-    return [node for node in nodes if node in once], list(dict.fromkeys(reads))
+    prologue = needed([node for node in used if node in steady], steady)
+    return [node for node in nodes if node in prologue], list(dict.fromkeys(reads))

@@ -1,4 +1,4 @@
-"""Writes the values of a section: loops, conditional regions, state and pictures."""
+"""Writes the values of a section as LLVM IR: loops, conditional regions, state and pictures."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from weft.ir.expr import StateSlot
 from weft.ops import OPS
 from weft.ops.spec import OpSpec
 
-# Writes loops. A loop with the same bounds in all lanes is one of single numbers; in any other, each lane leaves at a
-# step of its own, and the loop ends when all have left.
+# Loops. Where the bounds are the same in all lanes, a loop counts with scalars. In any other (masked) loop, each lane
+# leaves at a step of its own, and the loop ends when all lanes have left.
 
 
 @dataclass(frozen=True, slots=True)
 class _LoopNames:
-    """The labels of a loop, and the names of what its steps hand on."""
+    """The labels of a loop, and the names of the values that a step hands on to the next."""
 
     head: str
     step: str
-    behind: str
+    after: str
     count: str
     active: str
     carried: tuple[str, ...]
 
 
 def write_loop(w: FunctionWriter, node: Node, write_body: Callable[[LoopBody], None]) -> None:
-    """Writes a loop; `write_body` writes what its body computes. What it carries is kept for `result`."""
+    """Writes a loop; `write_body` writes the values of its body. The carried values are kept for `loop_out`."""
     body: LoopBody = node.attr
     first, last, *starts = (w.value(arg) for arg in node.args)
     names = _names(w, len(starts))
@@ -68,7 +68,7 @@ def write_loop(w: FunctionWriter, node: Node, write_body: Callable[[LoopBody], N
         for value, start, new in zip(carried, starts, following, strict=True)
     ]
     w.text[phis:phis] = entering
-    w.label(names.behind)
+    w.label(names.after)
     for k, value in enumerate(carried):
         w.keep((node, k), value)
 
@@ -76,13 +76,13 @@ def write_loop(w: FunctionWriter, node: Node, write_body: Callable[[LoopBody], N
 def _names(w: FunctionWriter, carried: int) -> _LoopNames:
     number = w.name("").lstrip("%")
     return _LoopNames(
-        f"head{number}", f"step{number}", f"behind{number}",
+        f"head{number}", f"step{number}", f"after{number}",
         w.name("count"), w.name("active"), tuple(w.name("carried") for _ in range(carried)),
     )  # fmt: skip
 
 
 def _allow_steps(w: FunctionWriter, body: LoopBody) -> None:
-    """Gives a nest of loops its steps: for each lane, if they may leave at different ones."""
+    """Gives a nest of loops its budget of steps: one for each lane, if lanes may leave at different steps."""
     of = w.type("u32") if body in w.graph.masked else "i32"
     with w.writing(w.entry):
         w.budget = w.put(f"alloca {of}")
@@ -92,7 +92,7 @@ def _allow_steps(w: FunctionWriter, body: LoopBody) -> None:
 def _step(
     w: FunctionWriter, body: LoopBody, names: _LoopNames, first: LlvmValue, last: LlvmValue, count: str
 ) -> LlvmValue:
-    """Goes on with the body, unless the loop is over for all lanes together."""
+    """Enters the body, unless the loop is over; all lanes agree. Returns whether it goes on."""
     index = w.put(f"fadd {w.scalar('float')} {w.first(first)}, {count}")
     goes_on = w.put(f"fcmp ole {w.scalar('float')} {index}, {w.first(last)}")
     allowed = w.put(f"icmp ult i32 {names.count}, {LOOP_STEPS}")
@@ -100,9 +100,9 @@ def _step(
         left = w.put(f"load i32, ptr {w.budget}")
         allowed = w.put(f"and i1 {allowed}, {w.put(f'icmp sgt i32 {left}, 0')}")
     go = w.put(f"and i1 {goes_on}, {allowed}")
-    end = f"{names.behind}.end"
+    end = f"{names.after}.end"
     w.branch(go, names.step, end)
-    _stop(w, end, goes_on, names.behind)
+    _stop(w, end, goes_on, names.after)
     w.label(names.step)
     if body.nested:
         w.do(f"store i32 {w.put(f'sub i32 {left}, 1')}, ptr {w.budget}")
@@ -114,7 +114,7 @@ def _step(
 def _masked_step(
     w: FunctionWriter, body: LoopBody, names: _LoopNames, first: LlvmValue, last: LlvmValue, count: str
 ) -> LlvmValue:
-    """Goes on with the body, unless all lanes have left the loop. Gives the lanes that take part."""
+    """Enters the body, unless all lanes have left the loop. Returns the lanes that take part."""
     index = w.add(first, w.splat(count, "float"))
     active = LlvmValue(w.put(f"icmp ne {w.type('u32')} {names.active}, zeroinitializer"), "bool")
     wanting = w.both(w.le(index, last), active)
@@ -124,11 +124,11 @@ def _masked_step(
         of = w.type("u32")
         left = LlvmValue(w.put(f"load {of}, ptr {w.budget}"), "u32")
         go = w.both(go, LlvmValue(w.put(f"icmp sgt {of} {left.text}, zeroinitializer"), "bool"))
-    checked, end = f"{names.step}.checked", f"{names.behind}.end"
+    checked, end = f"{names.step}.checked", f"{names.after}.end"
     _stop_if_any(w, w.both(wanting, w.negation(go)), checked)
     w.branch(w.any(go), names.step, end)
     w.label(end)
-    w.jump(names.behind)
+    w.jump(names.after)
     w.label(names.step)
     if body.nested:
         taken = LlvmValue(w.put(f"zext {w.type('bool')} {go.text} to {of}"), "u32")
@@ -141,33 +141,34 @@ def _masked_step(
 
 
 def _stop_if_any(w: FunctionWriter, blocked: LlvmValue, checked: str) -> None:
-    """Notes that a loop met its limit, if that was so in any lane."""
+    """Notes it if the loop met its limit in any lane."""
     stop = f"{checked}.stop"
     w.branch(w.any(blocked), stop, checked)
-    _note_stop(w, stop, checked)
+    note_stop(w, stop, checked)
     w.label(checked)
 
 
-def _stop(w: FunctionWriter, end: str, goes_on: str, behind: str) -> None:
-    """The end of a loop, which would have gone on if it had not met its limit."""
+def _stop(w: FunctionWriter, end: str, goes_on: str, after: str) -> None:
+    """Writes the end of a loop, which met its limit if it would have gone on."""
     stop = f"{end}.stop"
     w.label(end)
-    w.branch(goes_on, stop, behind)
-    _note_stop(w, stop, behind)
+    w.branch(goes_on, stop, after)
+    note_stop(w, stop, after)
 
 
-def _note_stop(w: FunctionWriter, stop: str, behind: str) -> None:
+def note_stop(w: FunctionWriter, stop: str, after: str) -> None:
+    """Writes the block `stop`, which notes that a loop met its limit."""
     w.label(stop)
     w.do(f"store i64 1, ptr {w.stopped()}, align 8")
-    w.jump(behind)
+    w.jump(after)
 
 
-# Writes what reads and stores state, and what samples pictures: bilinearly, clamped at the edge, with pixel centres at
-# (i + ½) / width. A coordinate that is NaN reads the first row or column.
+# State and pictures. Sampling is bilinear and clamped at the edge, with pixel centres at (i + ½) / width. A coordinate
+# that is NaN reads the first row or column.
 
 
 def write_state(w: FunctionWriter, kernel: Kernel, node: Node) -> LlvmValue:
-    """A slot k ticks ago, at this element."""
+    """The value of a slot k ticks ago, at this element."""
     slot, plane, (k,) = kernel.slot(node.attr.slot), node.attr.plane, node.args
     if node.attr in w.registers:
         return w.registers[node.attr]
@@ -182,7 +183,7 @@ def write_state(w: FunctionWriter, kernel: Kernel, node: Node) -> LlvmValue:
 
 
 def write_store(w: FunctionWriter, store: Store) -> None:
-    """Stores what a slot will have been one tick ago."""
+    """Stores the new value of an image slot."""
     w.store(w.value(store.value), w.word(ImageCell(store.place.slot, store.place.plane, 0)), "%pixel")
 
 
@@ -213,12 +214,12 @@ def write_picture(w: FunctionWriter, node: Node) -> LlvmValue:
 
 
 def _ticks_back(w: FunctionWriter, slot: StateSlot, k: Node) -> LlvmValue:
-    """How many whole ticks a read goes back: k rounded down and clamped to 1…depth; 1 for NaN."""
+    """The whole ticks that a read goes back: k rounded down and clamped to 1…depth; 1 for NaN."""
     return w.whole(w.lesser(w.greater(w.value(k), w.real(1)), w.real(slot.depth)))
 
 
 def _plane(w: FunctionWriter, slot: StateSlot, plane: int, k: Node) -> str | None:
-    """Where an image slot was k ticks ago; None if that is another place for each lane."""
+    """The address of an image slot k ticks ago; None if k differs between lanes."""
     if k.op == "const":
         return w.word(ImageCell(slot.key, plane, int(min(k.attr, slot.depth)) if k.attr >= 1 else 1))
     if k in w.graph.varying:
@@ -234,8 +235,8 @@ def _plane(w: FunctionWriter, slot: StateSlot, plane: int, k: Node) -> str | Non
 
 
 def _far_gather(w: FunctionWriter, slot: StateSlot, plane: int, k: Node, at: LlvmValue) -> LlvmValue:
-    """Elements of the images that a slot was k ticks ago, another k for each lane. A ring of pictures can have more
-    elements than 32 bits count."""
+    """Elements of an image slot k ticks ago, with a k for each lane. The index has 64 bits, as a ring of pictures can
+    have more elements than 32 bits count."""
     wide, bits = f"<{w.lanes} x i64>", w.type("u32")
     number = _cell_numbers(w, slot, plane, k)
     size = w.bits_mul(w.word_as_bits(Word.WIDTH), w.word_as_bits(Word.HEIGHT))
@@ -245,7 +246,7 @@ def _far_gather(w: FunctionWriter, slot: StateSlot, plane: int, k: Node, at: Llv
 
 
 def _cell_numbers(w: FunctionWriter, slot: StateSlot, plane: int, k: Node) -> LlvmValue:
-    """Which of the planes in a ring is that of k ticks ago."""
+    """The number of the plane in a ring as it was k ticks ago, for each lane."""
     cell = w.bits_sub(w.splat(w.put(f"trunc i64 {w.head(slot.key)} to i32"), "u32"), _ticks_back(w, slot, k))
     is_before = LlvmValue(w.put(f"icmp slt {w.type('u32')} {cell.text}, zeroinitializer"), "bool")
     cell = w.select(is_before, w.bits_add(cell, w.bits(slot.depth + 1)), cell)
@@ -257,7 +258,7 @@ def _cell_numbers(w: FunctionWriter, slot: StateSlot, plane: int, k: Node) -> Ll
 
 @dataclass(frozen=True, slots=True)
 class _Raster:
-    """Where the extents of a picture stand, and how many reals lie between neighbours in a row."""
+    """The words that hold the extents of a picture, and the distance between neighbours in a row, in floats."""
 
     width: Field
     height: Field
@@ -266,7 +267,7 @@ class _Raster:
 
 @dataclass(frozen=True, slots=True)
 class _Located:
-    """The pixels at or before a coordinate and behind it, in memory, and how far on towards that it lies, 0…1."""
+    """The offsets of the pixels before and after a coordinate, and its position between the two, 0…1."""
 
     near: LlvmValue
     far: LlvmValue
@@ -276,7 +277,7 @@ class _Located:
 def _between_four(
     w: FunctionWriter, raster: _Raster, x: Node, y: Node, read: Callable[[LlvmValue], LlvmValue]
 ) -> LlvmValue:
-    """What lies between the four pixels around a place."""
+    """Interpolates between the four pixels around a place."""
     columns, rows = _locate_both(w, raster, x, y)
     upper, lower = (
         _mix(w, read(w.bits_add(row, columns.near)), read(w.bits_add(row, columns.far)), columns.across)
@@ -286,41 +287,39 @@ def _between_four(
 
 
 def _between_rows(w: FunctionWriter, raster: _Raster, x: Node, y: Node, address: str) -> LlvmValue:
-    """The same where all lanes lie between the same rows. As a rule, neighbours in a vector then read neighbours in
-    memory, which are loaded as they lie."""
+    """The same where all lanes are between the same two rows. Neighbouring lanes then usually read neighbouring pixels,
+    and a plain load replaces the gather."""
     columns, rows = _locate_both(w, raster, x, y)
     number = w.name("").lstrip("%")
-    side, apart, behind = f"side{number}", f"apart{number}", f"behind{number}"
+    side, apart, after = f"side{number}", f"apart{number}", f"after{number}"
     places = [w.element(address, _as_index(w, row)) for row in (rows.near, rows.far)]
-    w.branch(_lie_side_by_side(w, x, columns), side, apart)
-    ways: dict[str, list[LlvmValue]] = {}
+    w.branch(_are_consecutive(w, x, columns), side, apart)
+    incoming: dict[str, list[LlvmValue]] = {}
     w.label(side)
     first = _as_index(w, columns.near)
     ends = first, w.put(f"add i64 {first}, 1")
-    ways[w.block] = [w.load(place, end, "float") for place in places for end in ends]
-    w.jump(behind)
+    incoming[w.block] = [w.load(place, end, "float") for place in places for end in ends]
+    w.jump(after)
     w.label(apart)
-    ways[w.block] = [w.gather(place, column) for place in places for column in (columns.near, columns.far)]
-    w.jump(behind)
-    w.label(behind)
-    four = [
-        LlvmValue(
-            w.put(f"phi {w.type('float')} {', '.join(f'[ {v[at].text}, %{b} ]' for b, v in ways.items())}"), "float"
-        )
-        for at in range(4)
-    ]
+    incoming[w.block] = [w.gather(place, column) for place in places for column in (columns.near, columns.far)]
+    w.jump(after)
+    w.label(after)
+    four = []
+    for at in range(4):
+        pairs = ", ".join(f"[ {values[at].text}, %{block} ]" for block, values in incoming.items())
+        four.append(LlvmValue(w.put(f"phi {w.type('float')} {pairs}"), "float"))
     upper, lower = (_mix(w, left, right, columns.across) for left, right in (four[:2], four[2:]))
     return _mix(w, upper, lower, rows.across)
 
 
 def _as_index(w: FunctionWriter, offset: LlvmValue) -> str:
-    """What all lanes, or the first of them, have for an index."""
+    """The offset in the first lane, as an index."""
     return w.put(f"sext i32 {w.first(offset)} to i64")
 
 
-def _lie_side_by_side(w: FunctionWriter, x: Node, columns: _Located) -> str:
-    """Whether each lane reads the pixel behind the one that the lane before it reads, and none the last of a row."""
-    found = w.find((x, "side by side"))
+def _are_consecutive(w: FunctionWriter, x: Node, columns: _Located) -> str:
+    """Whether each lane reads the pixel after that of the lane before it, and no lane reads the last of a row."""
+    found = w.find((x, "consecutive"))
     if found is None:
         lanes = w.each([str(lane) for lane in range(w.lanes)], "u32")
         expected = w.bits_add(w.splat(w.first(columns.near), "u32"), lanes)
@@ -328,7 +327,7 @@ def _lie_side_by_side(w: FunctionWriter, x: Node, columns: _Located) -> str:
         follows = LlvmValue(w.put(f"icmp eq {bits} {columns.near.text}, {expected.text}"), "bool")
         has_next = LlvmValue(w.put(f"icmp ne {bits} {columns.near.text}, {columns.far.text}"), "bool")
         together = w.put(f"bitcast {w.type('bool')} {w.both(follows, has_next).text} to i{w.lanes}")
-        found = w.keep((x, "side by side"), LlvmValue(w.put(f"icmp eq i{w.lanes} {together}, -1"), "bool"))
+        found = w.keep((x, "consecutive"), LlvmValue(w.put(f"icmp eq i{w.lanes} {together}, -1"), "bool"))
     return found.text
 
 
@@ -337,7 +336,7 @@ def _mix(w: FunctionWriter, a: LlvmValue, b: LlvmValue, t: LlvmValue) -> LlvmVal
 
 
 def _locate_both(w: FunctionWriter, raster: _Raster, x: Node, y: Node) -> tuple[_Located, _Located]:
-    """Where a place lies across and down."""
+    """Locates a place across and down."""
     step = w.word_as_bits(raster.width)
     if raster.stride > 1:
         step = w.bits_mul(step, w.bits(raster.stride))
@@ -355,38 +354,39 @@ def _locate(w: FunctionWriter, coordinate: Node, size: Field, stride: LlvmValue)
         place = w.lesser(w.greater(place, w.real(0)), w.sub(extent, w.real(1)))
         whole = w.whole(place)
         across = w.sub(place, w.real_of(whole))
-        behind = w.bits_add(whole, w.bits(1))
-        is_inside = LlvmValue(w.put(f"icmp slt {w.type('u32')} {behind.text}, {w.word_as_bits(size).text}"), "bool")
+        following = w.bits_add(whole, w.bits(1))
+        is_inside = LlvmValue(w.put(f"icmp slt {w.type('u32')} {following.text}, {w.word_as_bits(size).text}"), "bool")
         near = w.bits_mul(whole, stride)
-        far = w.bits_mul(w.select(is_inside, behind, whole), stride)
+        far = w.bits_mul(w.select(is_inside, following, whole), stride)
         for key, value in zip(keys, (near, far, across), strict=True):
             w.keep(key, value)
     return _Located(near, far, across)
 
 
-# Which values only one side of a choice needs that is the same in all lanes: these are computed behind a branch.
+# Conditional regions: values that only one side of a choice needs are computed after a branch, if the condition is the
+# same in all lanes.
 
-# What a branch has to save at least, in additions: below, computing both sides is as fast.
+# What a branch has to save at least, in additions. Below that, computing both sides is as fast.
 _WORTH_A_BRANCH = 24
 
 
 @dataclass(eq=False, slots=True)
 class ConditionalRegion:
-    """One side of a choice (1: where its condition holds, 2: where not) within the arm around it."""
+    """One side of a choice (1: its condition holds, 2: it does not) within the region around it."""
 
     choice: Node
     side: int
     around: ConditionalRegion | None
     depth: int
     cost: int = 0
-    """Of what it alone needs."""
+    """The cost of the values in it."""
 
 
 def conditional_regions(
     nodes: Sequence[Node], roots: Iterable[Node], varying: Set[Node]
 ) -> dict[Node, ConditionalRegion | None]:
-    """Where each of these nodes is computed that the roots need: on every way (None), or within an arm. The others are
-    left out. Operands stand before their users; `varying` are the values that are not the same in all lanes."""
+    """The region of each of these nodes that the roots need; None for one that is computed in any case. Other nodes are
+    left out. Operands come before their users; `varying` are the values that differ between lanes."""
     homes: dict[Node, ConditionalRegion | None] = {}
     known: dict[tuple[Node, int], ConditionalRegion] = {}
 
@@ -414,23 +414,23 @@ def conditional_regions(
 def _settled(
     nodes: Sequence[Node], homes: dict[Node, ConditionalRegion | None], known: dict[tuple[Node, int], ConditionalRegion]
 ) -> dict[Node, ConditionalRegion | None]:
-    """Takes back the arms that are not worth a branch."""
+    """Dissolves the regions that are not worth a branch."""
     for node in nodes:
-        arm = homes.get(node)
-        while arm is not None:
-            arm.cost += cost(node)
-            arm = arm.around
+        region = homes.get(node)
+        while region is not None:
+            region.cost += cost(node)
+            region = region.around
 
-    def settled(arm: ConditionalRegion | None) -> ConditionalRegion | None:
-        while arm is not None and sum(known[arm.choice, side].cost for side in (1, 2)) < _WORTH_A_BRANCH:
-            arm = arm.around
-        return arm
+    def settled(region: ConditionalRegion | None) -> ConditionalRegion | None:
+        while region is not None and sum(known[region.choice, side].cost for side in (1, 2)) < _WORTH_A_BRANCH:
+            region = region.around
+        return region
 
     return {node: settled(homes[node]) for node in nodes if node in homes}
 
 
 def _needed_within(node: Node) -> Iterator[Node]:
-    """What the body of a loop uses, whoever has computed it."""
+    """All values that the body of a loop uses, its own included."""
     if node.op == "loop" and isinstance(node.attr, LoopBody):
         for inner in node.attr.nodes:
             yield from inner.args
@@ -439,7 +439,7 @@ def _needed_within(node: Node) -> Iterator[Node]:
 
 
 def _common(a: ConditionalRegion | None, b: ConditionalRegion | None) -> ConditionalRegion | None:
-    """The innermost arm around both."""
+    """The innermost region around both."""
     while a is not b:
         if a is None or b is None:
             return None
@@ -450,39 +450,39 @@ def _common(a: ConditionalRegion | None, b: ConditionalRegion | None) -> Conditi
     return a
 
 
-# Writes the values of a graph in an order in which each is computed no more often than it is needed.
+# Values in order, each in its conditional region.
 
 
 def write_nodes(w: FunctionWriter, kernel: Kernel, nodes: Sequence[Node], roots: Iterable[Node]) -> None:
-    """Writes what the roots need of these nodes, whose operands stand before their users."""
+    """Writes those of these nodes that the roots need. Operands come before their users."""
     _BlockWriter(w, kernel, nodes, roots).write(None)
 
 
-# What is the same in all lanes is computed in one and spread out again, if it costs more than so many additions: each
-# lane of a function of C's library is a call.
+# In double precision, each lane of a library function is a call. A value that is the same in all lanes is therefore
+# computed in one lane and broadcast, if it costs at least this many additions.
 _WORTH_A_LANE = 8
 
 
 class _BlockWriter:
-    """Nodes that are written together: a section, or the body of a loop."""
+    """Writes nodes that belong together: a section, or the body of a loop."""
 
     def __init__(self, w: FunctionWriter, kernel: Kernel, nodes: Sequence[Node], roots: Iterable[Node]) -> None:
         self._w = w
         self._kernel = kernel
-        self._by_arm: defaultdict[ConditionalRegion | None, list[Node]] = defaultdict(list)
-        self._arms: dict[tuple[Node, int], ConditionalRegion] = {}
+        self._by_region: defaultdict[ConditionalRegion | None, list[Node]] = defaultdict(list)
+        self._regions: dict[tuple[Node, int], ConditionalRegion] = {}
         homes = conditional_regions(nodes, roots, w.graph.varying)
         for node in nodes:
             if node in homes:
-                arm = homes[node]
-                self._by_arm[arm].append(node)
-                if arm is not None:
-                    self._arms[arm.choice, arm.side] = arm
-        self._choices = {choice for choice, _ in self._arms}
+                region = homes[node]
+                self._by_region[region].append(node)
+                if region is not None:
+                    self._regions[region.choice, region.side] = region
+        self._choices = {choice for choice, _ in self._regions}
 
-    def write(self, arm: ConditionalRegion | None) -> None:
-        """Writes what is computed in an arm, or on every way."""
-        for node in self._by_arm[arm]:
+    def write(self, region: ConditionalRegion | None) -> None:
+        """Writes the nodes of a region, or those that are computed in any case."""
+        for node in self._by_region[region]:
             if node in self._choices:
                 self._w.keep(node, self._choice(node))
             else:
@@ -512,28 +512,28 @@ class _BlockWriter:
         write_nodes(self._w, self._kernel, body.nodes, body.following)
 
     def _choice(self, node: Node) -> LlvmValue:
-        """A choice that is the same in all lanes: one of its sides is not computed."""
+        """A choice that is the same in all lanes. Only one of its sides is computed."""
         w = self._w
         condition = w.first(w.value(node.args[0]))
         number = w.name("").lstrip("%")
         labels = {1: f"then{number}", 2: f"else{number}"}
-        behind = f"chosen{number}"
+        after = f"chosen{number}"
         w.branch(condition, labels[1], labels[2])
-        ways = []
+        incoming = []
         for side, label in labels.items():
             w.label(label)
             with w.scope():
-                arm = self._arms.get((node, side))
-                if arm is not None:
-                    self.write(arm)
-                ways.append(f"[ {w.value(node.args[side]).text}, %{w.block} ]")
-            w.jump(behind)
-        w.label(behind)
-        return LlvmValue(w.put(f"phi {w.type(node.kind)} {', '.join(ways)}"), node.kind)
+                region = self._regions.get((node, side))
+                if region is not None:
+                    self.write(region)
+                incoming.append(f"[ {w.value(node.args[side]).text}, %{w.block} ]")
+            w.jump(after)
+        w.label(after)
+        return LlvmValue(w.put(f"phi {w.type(node.kind)} {', '.join(incoming)}"), node.kind)
 
 
 def _write_in_one_lane(w: FunctionWriter, row: OpSpec, args: Sequence[LlvmValue]) -> LlvmValue:
-    """A row whose value is the same in all lanes."""
+    """A row whose value is the same in all lanes, computed in one and broadcast."""
     firsts = [w.first(arg) for arg in args]
     with w.narrow(1):
         numbers = [w.splat(first, arg.kind) for first, arg in zip(firsts, args, strict=True)]

@@ -1,4 +1,4 @@
-"""From the kernel of a sound to a module of LLVM's language: serial recurrences, scans and interchanged loops."""
+"""From the kernel of a sound to a module of LLVM IR: serial recurrences, scans and interchanged loops."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from weft.codegen.native.chunks import GIVEN, ChunkWriter, Scratch, chunks_funct
 from weft.codegen.native.graph import Graph
 from weft.codegen.native.layout import Head, History, SeriesLayout
 from weft.codegen.native.module import frame_function, is_huge
-from weft.codegen.native.partition import LoopPartition, is_series, states, stretches, with_waves
-from weft.codegen.native.section import write_nodes
+from weft.codegen.native.partition import LoopPartition, is_series, loop_partitions, states, with_waves
+from weft.codegen.native.section import note_stop, write_nodes
 from weft.codegen.native.target import DOUBLE, Isa, LlvmValue
 from weft.codegen.native.writer import ArgumentTable, FunctionWriter
 from weft.codegen.values import LoopBody, Node, operands
@@ -19,20 +19,21 @@ from weft.ir.expr import SlotPlane, StateSlot
 from weft.ir.rates import Rate
 from weft.ops import OPS, ieee
 
-# Writes feedback that only adds to a part of what was, in vectors: `y = a · prev(y) + x`.
+# Scans: linear feedback `y = a · prev(y) + x`, in vectors.
 #
-# Sample by sample, each would wait for the one before it. What the samples of a vector add to one another does not
-# depend on what was before them: `x₃ + a·x₂ + a²·x₁ + a³·x₀`, first of neighbours, then of pairs, and so on. What was
-# before is added to all of them at once, and from vector to vector only one product and one sum wait for each other.
+# Sample by sample, each would wait for the one before it. What the samples of a vector contribute to one another,
+# `x₃ + a·x₂ + a²·x₁ + a³·x₀`, does not depend on earlier vectors: it is summed over neighbours first, then over pairs,
+# and so on. The contribution of the earlier vectors is added to all lanes at once, so that from vector to vector only
+# one product and one sum wait for each other.
 
-# The powers of smaller factors might leave the range of numbers. Factors from 1 on never forget how a sum was rounded,
-# and what counts in steps of 0.01 shall reach 0.5 in the same sample everywhere.
+# The powers of smaller factors might leave the range of floats. Factors of 1 and above never forget how a sum was
+# rounded, and a count in steps of 0.01 has to reach 0.5 in the same sample everywhere.
 _LEAST = 2.0**-60
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """`total` is `factor · (the slot one tick ago) + added`, and what the slot will be."""
+    """`total` is `factor · (the slot one tick ago) + added`, and is stored to the slot."""
 
     place: SlotPlane
     total: Node
@@ -41,12 +42,12 @@ class Scan:
 
 
 def scans(kernel: Kernel, graph: Graph, part: LoopPartition) -> tuple[Scan, ...]:
-    """The feedback of a stretch in turn, if there is no other in it that needs each sample by itself; else nothing."""
+    """The scans of a serial partition, if they are all the feedback in it; otherwise none."""
     stored = {store.place: store.value for store in graph.stores}
     states = [node for node in part.nodes if node.op == "state"]
     found: dict[Node, Scan] = {}
     used: set[Node] = set()
-    """What is part of a scan, and may be used nowhere else."""
+    """The values that are part of a scan, and may be used nowhere else."""
     for state in states:
         scan = _scan(state, stored.get(state.attr))
         slot = kernel.slot(state.attr.slot)
@@ -56,7 +57,7 @@ def scans(kernel: Kernel, graph: Graph, part: LoopPartition) -> tuple[Scan, ...]
         used |= {state, *(arg for arg in scan.total.args if state in arg.args)}
     own = {scan.place for scan in found.values()}
     others = [node for node in part.nodes if node not in used and node not in found]
-    seen = {*part.leaves, *stored.values(), *(graph.outputs[at] for at in part.outputs)}
+    seen = {*part.writes, *stored.values(), *(graph.outputs[at] for at in part.outputs)}
     seen |= {arg for node in others for arg in operands(node)} | {scan.added for scan in found.values()}
     plain = all(node.op in OPS for node in others) and own == stored.keys() and not used & seen
     return tuple(found.values()) if plain else ()
@@ -73,7 +74,7 @@ def _scan(state: Node, total: Node | None) -> Scan | None:
 
 
 def _factor(node: Node, state: Node) -> float | None:
-    """What a state is multiplied with in a node that is nothing else; None if it is something else."""
+    """The factor, if a node is a state times a constant; None for any other node."""
     if node is state:
         return 1.0
     match node.op, node.args:
@@ -86,7 +87,7 @@ def _factor(node: Node, state: Node) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class _Carried:
-    """A scan within the loop over vectors: the last sample before a vector, and what it is at the beginning."""
+    """A scan within the loop over vectors: the last sample before a vector (`name`), and its initial value."""
 
     scan: Scan
     name: str
@@ -94,14 +95,14 @@ class _Carried:
 
 
 def rows_before(w: ChunkWriter, lanes: int) -> str:
-    """How many samples of a chunk are computed in whole vectors: not the last one, nor all."""
+    """How many samples of a chunk scans compute, in whole vectors. At least one sample is left over."""
     return w.put(f"and i64 {w.put('sub i64 %count, 1')}, {-lanes}")
 
 
 def write_scans(w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopPartition, found: Sequence[Scan]) -> None:
-    """The samples of a chunk up to `rows_before`; `write_turn` goes on from what the rings are then. As vectors have an
-    even number of samples, it writes the same cells next as if nothing had been."""
-    write_nodes(w, kernel, part.once, part.once)
+    """Writes the samples of a chunk up to `rows_before`; `write_recurrence` goes on from the rings as they are then.
+    Vectors have an even number of samples, so the recurrence writes the same cells as it would without the scan."""
+    write_nodes(w, kernel, part.prologue, part.prologue)
     carried = [_Carried(scan, w.name("before"), _read(w, kernel, scan.place)) for scan in found]
     rows = rows_before(w, w.lanes)
     before = w.block
@@ -141,7 +142,7 @@ def write_scans(w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopPartitio
 
 
 def _write_total(w: ChunkWriter, carried: _Carried) -> tuple[LlvmValue, str]:
-    """The next vector, and its last sample."""
+    """Writes the next vector. Returns it, and its last sample."""
     of, factor, lanes = w.type("float"), carried.scan.factor, w.lanes
     own, reach = w.value(carried.scan.added), 1
     while reach < lanes:
@@ -150,7 +151,7 @@ def _write_total(w: ChunkWriter, carried: _Carried) -> tuple[LlvmValue, str]:
         own, reach = w.fma(w.real(factor**reach), LlvmValue(earlier, "float"), own), 2 * reach
     powers = w.each([w.floats.text(factor ** (at + 1)) for at in range(lanes)], "float")
     total = w.fma(powers, w.splat(carried.name, "float"), own)
-    # The last of these, known earlier: the next vector waits for it.
+    # The last sample is computed separately, and so earlier: the next vector waits for it.
     alone = w.put(f"extractelement {of} {own.text}, i64 {lanes - 1}")
     with w.narrow(1):
         before, added = w.splat(carried.name, "float"), w.splat(alone, "float")
@@ -158,11 +159,10 @@ def _write_total(w: ChunkWriter, carried: _Carried) -> tuple[LlvmValue, str]:
 
 
 def _cells(w: ChunkWriter, kernel: Kernel, place: SlotPlane) -> tuple[str, str]:
-    """Where in the ring of a slot that remembers one tick the last sample is, and the one before it."""
-    head = w.word(Head(place.slot))
+    """The places of the last sample and the one before it, in the ring of a slot that remembers one tick."""
+    slot, head = kernel.slot(place.slot), w.word(Head(place.slot))
     cells = w.put(f"xor i64 {head}, 1"), head
-    planes = kernel.slot(place.slot).planes
-    last, earlier = (w.put(f"add i64 {w.put(f'mul i64 {cell}, {planes}')}, {place.plane}") for cell in cells)
+    last, earlier = (_at(w, slot, cell, place.plane) for cell in cells)
     return last, earlier
 
 
@@ -174,7 +174,7 @@ def _read(w: ChunkWriter, kernel: Kernel, place: SlotPlane) -> str:
 
 
 def _write_back_totals(w: ChunkWriter, kernel: Kernel, place: SlotPlane, total: LlvmValue) -> None:
-    """Notes the last two samples of a vector in the ring."""
+    """Stores the last two samples of a vector to the ring."""
     of, lanes = w.type("float"), w.lanes
     for cell, lane in zip(_cells(w, kernel, place), (lanes - 1, lanes - 2), strict=True):
         number = w.put(f"extractelement {of} {total.text}, i64 {lane}")
@@ -182,14 +182,14 @@ def _write_back_totals(w: ChunkWriter, kernel: Kernel, place: SlotPlane, total: 
             w.store(w.splat(number, "float"), w.word(History(place.slot)), cell)
 
 
-# Values that only the step of a loop decides, for a loop that always makes the same steps: computed beforehand.
+# Tables: for a loop with constant bounds, values that depend on nothing but the step are computed beforehand.
 
-# What is worth a table: a function of C's library, or several others.
+# The cost from which a value is worth a table: that of a function of the C library, or of several others.
 _WORTH_A_TABLE = 20
 
 
 def tables(loop: Node, steady: Sequence[Node]) -> dict[Node, list[float]]:
-    """For some of the values that are the same at every sample: what they are in each step."""
+    """The numbers in each step, for those values that are worth a table. `steady` are the same at every sample."""
     first, last = loop.args[:2]
     body: LoopBody = loop.attr
     if first.op != "const" or last.op != "const" or not last.attr >= first.attr:
@@ -215,15 +215,15 @@ def _operand(node: Node, known: dict[Node, list[float]], steps: int) -> list[flo
     return known.get(node)
 
 
-# Writes a loop whose steps run over a whole chunk of samples, one step after another.
+# Loop interchange: each step of a loop runs over a whole chunk of samples before the next step.
 
 
 def write_interchanged(w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopPartition) -> None:
-    """A stretch that is one loop. What it carries from step to step has a row of its own, unless it is the same at all
+    """Writes a partition that is one loop. Each carried value has a row of its own, unless it is the same at all
     samples."""
     (loop,) = part.nodes
     body: LoopBody = loop.attr
-    write_nodes(w, kernel, part.once, part.once)
+    write_nodes(w, kernel, part.prologue, part.prologue)
     starts = loop.args[2:]
     _write_starts(w, part, loop)
     first, last = (w.first(w.value(bound)) for bound in loop.args[:2])
@@ -252,11 +252,11 @@ def write_interchanged(w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopP
         ),
     ]
     w.label("over")
-    _write_results(w, loop, {node.attr: names[node.attr] for node in part.leaves if node.attr in names})
+    _write_results(w, loop, {node.attr: names[node.attr] for node in part.writes if node.attr in names})
 
 
 def _write_results(w: ChunkWriter, loop: Node, values: Mapping[int, LlvmValue]) -> None:
-    """Fills the rows of what the loop carried that is the same at all samples."""
+    """Fills the rows of carried values that are the same at all samples."""
 
     def write() -> None:
         for k, value in values.items():
@@ -267,7 +267,7 @@ def _write_results(w: ChunkWriter, loop: Node, values: Mapping[int, LlvmValue]) 
 
 
 def _write_starts(w: ChunkWriter, part: LoopPartition, loop: Node) -> None:
-    """Fills the rows of what the loop carries."""
+    """Fills the rows of carried values with those before the first step."""
     body, starts = loop.attr, loop.args[2:]
 
     def write() -> None:
@@ -280,22 +280,20 @@ def _write_starts(w: ChunkWriter, part: LoopPartition, loop: Node) -> None:
 
 
 def _write_step_or_end(w: ChunkWriter, first: str, last: str) -> str:
-    """Goes on with the step that has an index, unless the loop is over; gives the index."""
+    """Enters the next step, unless the loop is over. Returns the index of the step."""
     index = w.put(f"fadd double {first}, {w.put('sitofp i32 %steps to double')}")
     goes_on = w.put(f"fcmp ole double {index}, {last}")
     allowed = w.put(f"icmp ult i32 %steps, {LOOP_STEPS}")
     w.branch(w.put(f"and i1 {goes_on}, {allowed}"), "onwards", "end")
     w.label("end")
     w.branch(goes_on, "stop", "over")
-    w.label("stop")
-    w.do(f"store i64 1, ptr {w.stopped()}, align 8")
-    w.jump("over")
+    note_stop(w, "stop", "over")
     w.label("onwards")
     return index
 
 
 def _write_body(w: ChunkWriter, kernel: Kernel, part: LoopPartition, loop: Node) -> None:
-    """One step: what is the same at all samples first, then the samples."""
+    """Writes one step: first the values that are the same at all samples, then a loop over the samples."""
     body: LoopBody = loop.attr
     _write_steady(w, kernel, loop)
     waves = [node for node in body.nodes if node.op == "wave"]
@@ -314,7 +312,7 @@ def _write_body(w: ChunkWriter, kernel: Kernel, part: LoopPartition, loop: Node)
 
 
 def _write_steady(w: ChunkWriter, kernel: Kernel, loop: Node) -> None:
-    """What is the same at all samples of a step, as far as the others need it."""
+    """Writes the values that are the same at all samples of a step, as far as others need them."""
     body: LoopBody = loop.attr
     steady = {node: None for node in body.nodes if not w.graph.changes(node)}
     found = tables(loop, list(steady))
@@ -328,13 +326,13 @@ def _write_steady(w: ChunkWriter, kernel: Kernel, loop: Node) -> None:
     write_nodes(w, kernel, [node for node in steady if node not in found], roots)
 
 
-# Writes what is computed sample by sample, each after the one before it: state, and what it is made of.
+# Serial recurrences: state, and the values that it is made of, sample by sample.
 
 
 @dataclass(frozen=True, slots=True)
 class _SlotRegister:
-    """A number of a slot that remembers one tick, while a chunk is computed: as it was one tick ago, and two, and what
-    they are at the beginning. The ring has both, since between ticks it is read one tick further back."""
+    """A plane of a slot that remembers one tick, in registers while a chunk is computed: its values one and two ticks
+    ago, and the initial values of both. The ring has both, since between ticks it is read one tick further back."""
 
     place: SlotPlane
     now: LlvmValue
@@ -345,7 +343,7 @@ class _SlotRegister:
 
 @dataclass(frozen=True, slots=True)
 class _Far:
-    """A slot that remembers more: which cell of its ring a sample writes, and which the first does."""
+    """A slot that remembers more ticks: the cell of its ring that a sample writes, and that of the first sample."""
 
     slot: StateSlot
     head: str
@@ -355,9 +353,9 @@ class _Far:
 def write_recurrence(
     w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopPartition, lanes: int, scanned: int
 ) -> None:
-    """The stretch in turn. `lanes` is how wide the vectors are that go on with what it leaves, and `scanned` those by
-    which scans have gone ahead; 0 if none have."""
-    write_nodes(w, kernel, part.once, part.once)
+    """Writes the serial partition. `lanes` is the width of the vectors of the partitions after it, and `scanned` that
+    of the vectors that scans have computed before it; 0 without scans."""
+    write_nodes(w, kernel, part.prologue, part.prologue)
     first = rows_before(w, scanned) if scanned else "0"
     stored = {store.place: store.value for store in graph.stores}
     places = dict.fromkeys([*states(part.nodes), *stored])
@@ -375,7 +373,7 @@ def write_recurrence(
     with w.scope():
         w.read_rows(part.reads)
         own = set(part.nodes)
-        roots = [*stored.values(), *part.leaves, *(graph.outputs[at] for at in part.outputs)]
+        roots = [*stored.values(), *part.writes, *(graph.outputs[at] for at in part.outputs)]
         write_nodes(w, kernel, part.nodes, [node for node in roots if node in own])
         w.write_rows(part, graph)
         values = {place: w.as_real(w.value(node)) for place, node in stored.items()}
@@ -417,14 +415,14 @@ def _register(w: ChunkWriter, slot: StateSlot, place: SlotPlane) -> _SlotRegiste
 
 
 def _at(w: ChunkWriter, slot: StateSlot, cell: str, plane: int) -> str:
-    """Where a number of a cell is in a ring."""
+    """The place of a plane of a cell in a ring."""
     return w.put(f"add i64 {w.put(f'mul i64 {cell}, {slot.planes}')}, {plane}")
 
 
 def _write_back(
     w: ChunkWriter, slots: dict[str, StateSlot], registers: list[_SlotRegister], values: dict[SlotPlane, LlvmValue]
 ) -> None:
-    """Brings the rings up to date with what was computed in registers."""
+    """Stores the registers to their rings."""
     heads: dict[str, str] = {}
     for register in registers:
         key = register.place.slot
@@ -440,7 +438,7 @@ def _write_back(
         _write_word(w, key, head)
 
 
-# Those that remember more.
+# Slots that remember more.
 
 
 def _store(w: ChunkWriter, far: _Far, values: dict[SlotPlane, LlvmValue]) -> None:
@@ -457,17 +455,17 @@ def _next_head(w: ChunkWriter, far: _Far) -> str:
 
 
 def _write_word(w: ChunkWriter, slot: str, head: str) -> None:
-    """Notes where the next chunk goes on in a ring."""
-    place = w.put(f"getelementptr i64, ptr %block, i64 {w.places.field(Head(slot))}")
+    """Stores the cell at which the next chunk goes on in a ring."""
+    place = w.put(f"getelementptr i64, ptr %block, i64 {w.table.field(Head(slot))}")
     w.do(f"store i64 {head}, ptr {place}, align 8")
 
 
 def _fill_up(w: ChunkWriter, part: LoopPartition, lanes: int) -> None:
-    """Fills rows up to a whole vector with what they have last, so that no lane does what no sample does."""
-    if not part.leaves:
+    """Fills rows up to a whole vector with their last value, so that every lane computes what some sample does."""
+    if not part.writes:
         return
     w.do("%row.last = sub i64 %count, 1")
-    values = [(node, w.load(w.row_of(node), "%row.last", node.kind)) for node in part.leaves]
+    values = [(node, w.load(w.row_of(node), "%row.last", node.kind)) for node in part.writes]
     before = w.block
     w.jump("filled")
     w.text += [
@@ -484,8 +482,7 @@ def _fill_up(w: ChunkWriter, part: LoopPartition, lanes: int) -> None:
     w.label("over")
 
 
-# From the kernel of a sound to a module of LLVM's language: a function that computes a launch of any number of
-# samples, chunk by chunk, in double precision.
+# The module: a function that computes a launch of any number of samples, chunk by chunk, in double precision.
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,49 +494,48 @@ class SeriesModule:
 
 
 def suits_series(kernel: Kernel) -> bool:
-    """Whether machine code suits a series: it calls nobody, and LLVM is done with it in time."""
+    """Whether a kernel should become such a module: a series without external reads, and short enough for LLVM."""
     calls = any(node.op == "strand" for _, node in kernel.walk())
     return is_series(kernel) and not is_huge(kernel) and not calls
 
 
 def emit_series(kernel: Kernel, isa: Isa, lanes: int, is_first: bool = False) -> SeriesModule:
-    """The module of a kernel that `suits_series`, for vectors of so many lanes, a power of two. In the first tier, a
-    sine stays a sine unless it is many: to begin a wave takes more code."""
-    places, scratch = ArgumentTable(), Scratch()
+    """The module of a kernel that `suits_series`, for vectors of `lanes`, a power of two. In the first tier
+    (`is_first`), only sines in loops become waves: starting a wave takes more code than one sine."""
+    table, scratch = ArgumentTable(), Scratch()
     graph = with_waves(kernel, is_first)
-    parts = stretches(graph, [store.value for store in graph.stores])
+    parts = loop_partitions(graph, [store.value for store in graph.stores])
     functions: list[str] = []
     declared = set[str]()
     names: list[str] = []
     helpers: dict[str, list[str]] = {}
     for number, part in enumerate(parts):
-        found = scans(kernel, graph, part) if part.way == "turn" and not is_first else ()
-        ways = ["scan", "turn"] if found else [part.way]
-        for way in ways:
+        found = scans(kernel, graph, part) if part.way == "serial" and not is_first else ()
+        for way in ["scan", "serial"] if found else [part.way]:
             name = f"{way}{number}"
-            w = ChunkWriter(name, isa, {"turn": 1, "scan": isa.doubles}.get(way, lanes), places, scratch)
+            w = ChunkWriter(name, isa, {"serial": 1, "scan": isa.doubles}.get(way, lanes), table, scratch)
             w.graph = graph
             match way:
                 case "vectors":
                     write_vectors(w, kernel, graph, part)
-                case "spread":
+                case "interchanged":
                     write_interchanged(w, kernel, graph, part)
                 case "scan":
                     write_scans(w, kernel, graph, part, found)
-                case "turn":
+                case "serial":
                     write_recurrence(w, kernel, graph, part, lanes, isa.doubles if found else 0)
             functions += _function(w, name)
             names.append(name)
             declared |= w.declared
             helpers |= w.helpers
-    frame, in_frame = frame_function(kernel, isa, places, DOUBLE)
-    outer = FunctionWriter(isa, 1, places, Rate.ELEMENT, DOUBLE)
+    frame, in_frame = frame_function(kernel, isa, table, DOUBLE)
+    outer = FunctionWriter(isa, 1, table, Rate.ELEMENT, DOUBLE)
     functions += chunks_function(outer, names, lanes, bool(frame))
     called = [line for text in helpers.values() for line in text]
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
     return SeriesModule(
         "\n".join([*sorted(declared | in_frame), *called, *functions, *frame, attributes, ""]),
-        SeriesLayout(places.fields, places.scalars, places.numbers, lanes, scratch.size),
+        SeriesLayout(table.fields, table.scalars, table.numbers, lanes, scratch.size),
     )
 
 

@@ -1,4 +1,4 @@
-"""The families of processors that code is emitted for, and the values of LLVM's language."""
+"""The targets of machine code: families of processors, tiers of compilation, and how LLVM IR writes numbers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from weft.ops.spec import ValueType
 
-# Values of LLVM's language: what stands for them in its text, and constants.
+# Values of LLVM IR, and constants.
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """What reals are: LLVM's name of the type, how it ends the names of functions, and the bytes and binary digits of a
-    number."""
+    """A precision of floats: LLVM's name of the type, the suffix of its intrinsics, and the bytes and binary digits of
+    a number."""
 
     name: str
     suffix: str
@@ -25,7 +25,7 @@ class Precision:
 
     @property
     def whole(self) -> float:
-        """From here on, every number is whole."""
+        """The size from which every number is whole."""
         return 2.0 ** (self.digits - 1)
 
     def scalar(self, kind: ValueType) -> str:
@@ -36,7 +36,7 @@ class Precision:
         return f"<{lanes} x {self.scalar(kind)}>"
 
     def text(self, value: float) -> str:
-        """A constant. LLVM writes singles by the bits of the double that equals them."""
+        """A constant. LLVM writes a single by the bits of the double that equals it."""
         return f"0x{struct.unpack('<Q', struct.pack('<d', self.rounded(value)))[0]:016X}"
 
     def rounded(self, value: float) -> float:
@@ -51,7 +51,7 @@ DOUBLE = Precision("double", "f64", _DOUBLE_BYTES, 53)
 
 
 class LlvmValue(NamedTuple):
-    """A vector: its name or its constant in LLVM's text. `number` is what a constant real is in every lane."""
+    """A vector: its name or constant in LLVM IR. `number` is the value of a float constant, equal in every lane."""
 
     text: str
     kind: ValueType
@@ -71,7 +71,7 @@ def bits_text(value: int) -> str:
     return str(value - (1 << 32) if value >> 31 else value)
 
 
-# The families of processors that code is emitted for, and how wide its vectors are.
+# Families of processors.
 
 _LANE_BITS = 32
 _DOUBLE_BITS = 64
@@ -79,8 +79,8 @@ _DOUBLE_BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class Isa:
-    """A family of processors, as far as it changes what is emitted. `cpu` and `triple` are LLVM's names of its plainest
-    member and of a system that it is found in."""
+    """A family of processors, as far as it affects the emitted code. `cpu` and `triple` are LLVM's names of its
+    plainest member, and of a system with such processors."""
 
     name: str
     title: str
@@ -93,12 +93,12 @@ class Isa:
     rounds: bool
     """Whether it rounds to whole numbers by an instruction."""
     features: tuple[str, ...] = ()
-    """What a processor of the family must have besides its architecture, by LLVM's names."""
+    """The features that a processor of the family must have besides its architecture, by LLVM's names."""
     gathers: tuple[tuple[int, int, str], ...] = ()
     """Instructions that load a number for each lane: the bytes of a number, the lanes, and LLVM's name."""
 
     def gather(self, size: int, lanes: int) -> str | None:
-        """The instruction for numbers of so many bytes, if there is one."""
+        """The instruction that gathers numbers of `size` bytes to `lanes` lanes, if there is one."""
         return next((name for *fits, name in self.gathers if fits == [size, lanes]), None)
 
     @property
@@ -132,8 +132,8 @@ ISAS: Mapping[str, Isa] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """How much is done for speed: registers to a value, in a short kernel and in any other, and LLVM's level of code
-    generation."""
+    """How much is done for speed: the registers per value, in a short kernel and in any other, and LLVM's optimisation
+    level of code generation."""
 
     number: int
     registers_short: int
@@ -141,21 +141,20 @@ class Tier:
     level: int
 
     def lanes(self, isa: Isa, values: int) -> int:
-        """How wide vectors of singles should be, for so many values at every element."""
+        """The width of vectors of singles, for a kernel with this many values per element."""
         return isa.lanes * (self.registers_short if values <= _SHORT else self.registers)
 
     def doubles(self, isa: Isa, values: int) -> int:
-        """The same for doubles."""
+        """The width of vectors of doubles."""
         return isa.doubles * (self.registers_short if values <= _SHORT else self.registers)
 
 
-# In a kernel of up to so many values few values are needed at once, so that there are registers for each to have
-# several.
+# In a kernel of at most this many values, few are live at once, so that there are several registers for each.
 _SHORT = 27
 
 TIERS: Mapping[int, Tier] = MappingProxyType(
-    # One register to a value and no search for a better order of instructions: on screen at once. More to a value keep
-    # the units for arithmetic busy while results are on their way.
+    # One register per value and no instruction scheduling: the picture is on screen at once. More registers per value
+    # keep the arithmetic units busy while results are pending.
     {
         tier.number: tier
         for tier in (

@@ -1,4 +1,4 @@
-"""Writes functions of LLVM's language: what they are given, what they have computed, and where their text goes."""
+"""Functions in LLVM IR: their arguments, the values that they have computed, and where their text goes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
 from weft.ops.spec import ValueType
 
-# Writes one function: what it is given, what it has computed so far, and where its text goes.
-
-# In memory, a truth takes as much as the others.
+# In memory, a bool takes as much as the others.
 _STORED: Mapping[ValueType, ValueType] = {"float": "float", "bool": "u32", "u32": "u32"}
 
 
 class ArgumentTable:
-    """The words of the block of arguments, and the scalars, that the functions of one kernel ask for."""
+    """The words of the block of arguments, and the scalars, that the functions of one kernel use."""
 
     def __init__(self) -> None:
         self._fields: dict[Field, int] = {}
@@ -35,11 +33,11 @@ class ArgumentTable:
         return self._fields.setdefault(field, len(self._fields))
 
     def scalar(self, scalar: Scalar) -> int:
-        """The place of a scalar among the others."""
+        """The index of a scalar of the launch."""
         return self._scalars.setdefault(scalar, len(self._scalars))
 
     def number(self, scalar: Scalar) -> int:
-        """The place of a number that the launch is given among the others."""
+        """The index of a number that the caller passes."""
         return self._numbers.setdefault(scalar, len(self._numbers))
 
     @property
@@ -58,36 +56,36 @@ class ArgumentTable:
 class FunctionWriter(LlvmLanes):
     """One function over a picture, or over a line of it.
 
-    Its text has three stretches: `entry` runs once, `outer` once a row, and `text` for each vector. `along` is the rate
-    of the lines that are read a vector at once, at `index`; those of rows are read at `%y`.
+    Its text has three parts: `entry` runs once, `outer` once a row, and `text` for each vector. Lines of the rate
+    `along` are read a vector at a time, at `index`; those of rows are read at `%y`.
     """
 
-    def __init__(self, isa: Isa, lanes: int, places: ArgumentTable, along: Rate, floats: Precision = SINGLE) -> None:
+    def __init__(self, isa: Isa, lanes: int, table: ArgumentTable, along: Rate, floats: Precision = SINGLE) -> None:
         super().__init__(isa, lanes, floats)
-        self.places = places
+        self.table = table
         self.along = along
         self.entry: list[str] = []
         self.outer: list[str] = []
         self.index = "%x"
-        """Where in the lines along which it runs the vector begins."""
+        """Where the vector begins in the lines along which the function runs."""
         self.heads: dict[str, str] = {}
-        """Which cell of a ring this tick writes, by its slot, where the block of arguments does not say it."""
+        """The cell of a ring that this tick writes, by its slot, where the block of arguments does not hold it."""
         self.registers: dict[SlotPlane, LlvmValue] = {}
-        """What was stored one tick ago, of slots that remember no more."""
+        """The values one tick ago of slots that are kept in registers."""
         self.block = "vector"
         self.budget = ""
-        """Where the nest of loops around this place counts the steps that it may still make."""
+        """The address of the steps that the nest of loops around this place may still make."""
         self.graph = NO_GRAPH
-        """What it writes values of."""
+        """The section whose values are being written."""
         self._words: dict[Field, str] = {}
-        self._before: dict[object, LlvmValue] = {}
-        """What was computed in `entry` or `outer`."""
+        self._hoisted: dict[object, LlvmValue] = {}
+        """The values that were computed in `entry` or `outer`."""
         self._scopes: list[dict[object, LlvmValue]] = [{}]
-        """What was computed for this vector, by the blocks around this place, the innermost last."""
+        """The values that were computed for this vector, in the blocks around this place, the innermost last."""
 
     @contextmanager
     def writing(self, text: list[str]) -> Iterator[None]:
-        """Appends to another stretch meanwhile."""
+        """Within this context, instructions go to another part of the text."""
         before, self.text = self.text, text
         try:
             yield
@@ -96,17 +94,17 @@ class FunctionWriter(LlvmLanes):
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """A stretch that may be left out: what it computes is not there behind it."""
+        """A block that may be skipped: its values are not available after it."""
         self._scopes.append({})
         try:
             yield
         finally:
             self._scopes.pop()
 
-    # What was computed.
+    # Values.
 
     def find(self, key: object) -> LlvmValue | None:
-        """What was kept under a key in this block or one around it."""
+        """The value that was kept under a key in this block or one around it; None without one."""
         for scope in reversed(self._scopes):
             if key in scope:
                 return scope[key]
@@ -118,7 +116,7 @@ class FunctionWriter(LlvmLanes):
         return value
 
     def value(self, node: Node) -> LlvmValue:
-        """What a node is. It must have been computed, unless it is given."""
+        """The value of a node. Raises LookupError if it is no leaf and has not been computed."""
         match node.op:
             case "const":
                 return self.real(node.attr)
@@ -134,69 +132,69 @@ class FunctionWriter(LlvmLanes):
         return found
 
     def carried(self, result: Node) -> LlvmValue:
-        """What a loop carried behind its last step."""
+        """A carried value of a loop after its last step. Raises LookupError before the loop."""
         found = self.find((result.args[0], result.attr))
         if found is None:
             raise LookupError("the result of a loop is used before the loop")
         return found
 
-    # What is given.
+    # Arguments.
 
     def stopped(self) -> str:
-        """Where it is noted that a loop met its limit."""
-        return self.put(f"getelementptr i64, ptr %block, i64 {self.places.field(Word.STOPPED)}")
+        """The address of the flag that a loop met its limit."""
+        return self.put(f"getelementptr i64, ptr %block, i64 {self.table.field(Word.STOPPED)}")
 
     def word(self, field: Field) -> str:
-        """What stands in a word of the block: an address or a number of 64 bits, loaded once."""
+        """The content of a word of the block, loaded once: an address or a number of 64 bits."""
         name = self._words.get(field)
         if name is None:
             with self.writing(self.entry):
-                place = self.put(f"getelementptr i64, ptr %block, i64 {self.places.field(field)}")
+                place = self.put(f"getelementptr i64, ptr %block, i64 {self.table.field(field)}")
                 name = self.put(f"load {'ptr' if is_address(field) else 'i64'}, ptr {place}, align 8")
             self._words[field] = name
         return name
 
     def word_as_real(self, field: Field) -> LlvmValue:
         """A number of the block, in every lane."""
-        return self._once(("float", field), lambda: self._word_in_lanes(field, "sitofp", "float"))
+        return self._hoist(("float", field), lambda: self._word_in_lanes(field, "sitofp", "float"))
 
     def word_as_bits(self, field: Field) -> LlvmValue:
-        return self._once(("u32", field), lambda: self._word_in_lanes(field, "trunc", "u32"))
+        return self._hoist(("u32", field), lambda: self._word_in_lanes(field, "trunc", "u32"))
 
     def _word_in_lanes(self, field: Field, convert: str, kind: ValueType) -> LlvmValue:
         return self.splat(self.put(f"{convert} i64 {self.word(field)} to {self.scalar(kind)}"), kind)
 
     def _scalar(self, scalar: Scalar) -> LlvmValue:
         def load() -> LlvmValue:
-            place = self.places.scalar(scalar) * self.places_of(scalar.kind)
+            place = self.table.scalar(scalar) * self.places_of(scalar.kind)
             return self.load_splat(self.word(Word.SCALARS), str(place), scalar.kind)
 
-        return self._once(scalar, load)
+        return self._hoist(scalar, load)
 
     def places_of(self, kind: ValueType) -> int:
-        """How many elements of a kind take as much memory as a real."""
+        """How many elements of a kind take as much memory as a float."""
         return 1 if kind == "float" else self.floats.bytes // 4
 
     def _line(self, line: Line) -> LlvmValue:
         address = self.word(line)
         if line.rate == self.along:
             return self.find(line) or self.keep(line, self.load(address, self.index, line.kind))
-        if line not in self._before:
+        if line not in self._hoisted:
             with self.writing(self.outer):
-                self._before[line] = self.load_splat(address, "%y", line.kind)
-        return self._before[line]
+                self._hoisted[line] = self.load_splat(address, "%y", line.kind)
+        return self._hoisted[line]
 
-    def _once(self, key: object, compute: Callable[[], LlvmValue]) -> LlvmValue:
-        """What is computed before all else, if it is asked for."""
-        if key not in self._before:
+    def _hoist(self, key: object, compute: Callable[[], LlvmValue]) -> LlvmValue:
+        """A value that is computed in `entry` when it is first used."""
+        if key not in self._hoisted:
             with self.writing(self.entry):
-                self._before[key] = compute()
-        return self._before[key]
+                self._hoisted[key] = compute()
+        return self._hoisted[key]
 
     # Memory.
 
     def head(self, slot: str) -> str:
-        """Which cell of a ring this tick writes."""
+        """The cell of a ring that this tick writes."""
         return self.heads.get(slot) or self.word(Head(slot))
 
     def splat(self, number: str, kind: ValueType) -> LlvmValue:
@@ -211,7 +209,7 @@ class FunctionWriter(LlvmLanes):
         return self.put(f"extractelement {self.type(value.kind)} {value.text}, i64 0")
 
     def element(self, address: str, index: str, kind: ValueType = "u32") -> str:
-        """The address of an element: of 4 bytes, or as large as a real."""
+        """The address of an element of 4 bytes, or of a float."""
         return self.put(f"getelementptr {self.scalar(_STORED[kind])}, ptr {address}, i64 {index}")
 
     def load(self, address: str, index: str, kind: ValueType) -> LlvmValue:
@@ -239,7 +237,7 @@ class FunctionWriter(LlvmLanes):
         self.do(f"store {self.type(value.kind)} {value.text}, ptr {place}, align 4")
 
     def gather(self, address: str, index: LlvmValue, of: str | None = None) -> LlvmValue:
-        """Singles from an element for each lane. `of` is the type of the index, if it is not bits."""
+        """Singles from an element for each lane. `of` is the type of the index, if it is not u32."""
         return self._gathered(SINGLE, address, index, of)
 
     def gather_wide(self, address: str, index: LlvmValue) -> LlvmValue:
@@ -247,7 +245,7 @@ class FunctionWriter(LlvmLanes):
         return self._gathered(DOUBLE, address, index)
 
     def _gathered(self, source: Precision, address: str, index: LlvmValue, of: str | None = None) -> LlvmValue:
-        """Numbers of some precision, as reals."""
+        """Numbers of the `source` precision, converted to that of this function."""
         found_as = source.vector(self.lanes, "float")
         instruction = None if of else self.isa.gather(source.bytes, self.lanes)
         if instruction is not None:
@@ -260,26 +258,26 @@ class FunctionWriter(LlvmLanes):
         return LlvmValue(found, "float")
 
     def _gathered_by(self, instruction: str, source: Precision, address: str, index: LlvmValue) -> str:
-        """By one instruction of the processor. LLVM prefers a load for each lane, and takes half a millisecond to write
-        them; where the code shall be there at once, that counts for more."""
+        """Gathers by one instruction of the processor. LLVM by itself prefers a load for each lane, and takes half a
+        millisecond to write these, which matters where compile time does."""
         floats, bits = source.vector(self.lanes, "float"), self.type("u32")
         name = f"@llvm.{instruction}"
         self.declared.add(f"declare {floats} {name}({floats}, ptr, {bits}, {floats}, i8)")
-        every = f"{floats} splat ({source.name} {source.text(-1.0)})"  # the sign of a lane says that it is wanted
+        every = f"{floats} splat ({source.name} {source.text(-1.0)})"  # the sign enables a lane
         args = f"{floats} zeroinitializer, ptr {address}, {bits} {index.text}, {every}, i8 {source.bytes}"
         return self.put(f"call {floats} {name}({args})")
 
     def _gathered_by_lane(self, source: Precision, address: str, index: LlvmValue, of: str | None) -> str:
         places = self.put(f"getelementptr {source.name}, ptr {address}, {of or self.type('u32')} {index.text}")
-        found_as, pointers, truths = source.vector(self.lanes, "float"), f"<{self.lanes} x ptr>", self.type("bool")
+        found_as, pointers, bools = source.vector(self.lanes, "float"), f"<{self.lanes} x ptr>", self.type("bool")
         name = f"@llvm.masked.gather.v{self.lanes}{source.suffix}.v{self.lanes}p0"
-        self.declared.add(f"declare {found_as} {name}({pointers}, i32 immarg, {truths}, {found_as})")
-        args = f"{pointers} {places}, i32 4, {truths} {self.truth(True).text}, {found_as} poison"
+        self.declared.add(f"declare {found_as} {name}({pointers}, i32 immarg, {bools}, {found_as})")
+        args = f"{pointers} {places}, i32 4, {bools} {self.truth(True).text}, {found_as} poison"
         return self.put(f"call {found_as} {name}({args})")
 
 
-# Writes the functions of a kernel: one for its columns, one for its rows, and one for its elements, which threads call
-# at once and which takes bands of rows until none is left.
+# The functions of a kernel: one for its columns, one for its rows, and one for its elements. Several threads call the
+# last one at once, and each takes bands of rows until none is left.
 
 COLUMNS, ROWS, ELEMENTS = "columns", "rows", "elements"
 """The names of the functions. Each takes the address of the block of arguments."""
@@ -289,7 +287,7 @@ def line_function(w: FunctionWriter, name: str, extent: Word) -> list[str]:
     """A function that runs the text of the writer along a line."""
     with w.writing(w.entry):
         count = w.word(extent)
-        # A short line is filled up to a vector.
+        # A short line is padded to a vector.
         is_long = w.put(f"icmp sgt i64 {count}, {w.lanes}")
         length = w.put(f"select i1 {is_long}, i64 {count}, i64 {w.lanes}")
         limit = w.put(f"sub i64 {length}, {w.lanes}")
@@ -301,7 +299,7 @@ def band_function(w: FunctionWriter) -> list[str]:
     """A function that takes bands of rows and runs the text of the writer along each row of them."""
     with w.writing(w.entry):
         width, height, band = (w.word(word) for word in (Word.WIDTH, Word.HEIGHT, Word.BAND))
-        taken = w.put(f"getelementptr i64, ptr %block, i64 {w.places.field(Word.NEXT)}")
+        taken = w.put(f"getelementptr i64, ptr %block, i64 {w.table.field(Word.NEXT)}")
         limit = w.put(f"sub i64 {width}, {w.lanes}")
         w.jump("band")
     outer = w.outer
@@ -332,7 +330,7 @@ def band_function(w: FunctionWriter) -> list[str]:
     return _defined(w, ELEMENTS, [*w.entry, *taking, *rows, *leaving])
 
 
-def _vectors(w: FunctionWriter, limit: str, before: str, behind: str, first: Sequence[str] = ()) -> list[str]:
+def _vectors(w: FunctionWriter, limit: str, before: str, after: str, first: Sequence[str] = ()) -> list[str]:
     """The loop over a row. The last vector ends where the row does, and so may overlap the one before it."""
     return [
         "vector:",
@@ -343,7 +341,7 @@ def _vectors(w: FunctionWriter, limit: str, before: str, behind: str, first: Seq
         f"  %x.fits = icmp slt i64 %x.step, {limit}",
         f"  %x.next = select i1 %x.fits, i64 %x.step, i64 {limit}",
         f"  %x.last = icmp eq i64 %x, {limit}",
-        f"  br i1 %x.last, label %{behind}, label %vector",
+        f"  br i1 %x.last, label %{after}, label %vector",
     ]
 
 
