@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "library.md"
 _OPENING = """\
 # The library
 
-Ten files of spindles ship with weft, written in weft (`weft/std/`). A patch takes one in with a line at its top:
+Ten files of spindles ship with weft, written in weft (`weft/std/`). A patch uses one with a line at its top:
 
 ```weft
 #use std.coord
@@ -29,9 +29,9 @@ picture<r, g, b> = tint * shape
 display(picture)
 ```
 
-All ten can be used together. What a patch does not call costs nothing while it plays. A spindle of the patch's own
-takes the place of one of the library's with the same name, and a warning says so. `weft help star` tells of a single
-spindle: its parameters, its range, and an example to paste.
+All ten can be used together. A spindle that a patch does not call costs nothing while it plays. If a patch defines a
+spindle with the same name as one in the library, its own is used, and a warning says so. `weft help star` describes
+a single spindle: its parameters, its range, and an example to paste.
 
 This page is generated from the comments in the libraries by `scripts/library.py`."""
 
