@@ -1,4 +1,4 @@
-"""The backends that this installation has: weft's own, and those that packages bring along."""
+"""The backends of this installation: weft's own, and those of other packages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OWN = {
     "metal_visual": "visual", "metal_audio": "audio", "metal_compute": "compute", "null": "*",
 }  # fmt: skip
 
-# Where the backends of a device are. The module is imported when one of them is wanted, which registers them.
+# The modules of weft's own backends. A module is imported, which registers its backends, when one of them is wanted.
 _MODULES = {
     "cpu": "weft.backends.cpu", "gl": "weft.backends.gl.backend", "metal": "weft.backends.metal.backend",
     "null": "weft.backends.null",
@@ -39,14 +39,14 @@ def register_backend(backend: type[Backend]) -> type[Backend]:
 
 @dataclass(frozen=True)
 class Registry:
-    """The backends by name with the context of each, the contexts that they serve, and what went wrong with packages
-    that should bring more. A backend is loaded when it is asked for."""
+    """The backends by name with the context of each, the contexts that they serve, and the problems with packages that
+    could not be loaded. Weft's own backends are loaded on first use."""
 
     names: Mapping[str, str]
     contexts: ContextTable
     problems: tuple[Diagnostic, ...] = ()
     brought: Mapping[str, type[Backend]] = field(default_factory=dict)
-    """Those that are there already."""
+    """The backends that are already loaded."""
 
     @property
     def backends(self) -> dict[str, type[Backend]]:
@@ -54,7 +54,7 @@ class Registry:
         return {name: self.backend(name) for name in self.names}
 
     def backend(self, name: str) -> type[Backend]:
-        """The backend of a name. Raises KeyError if there is none."""
+        """The backend with this name. Raises KeyError if there is none."""
         found = self.brought.get(name) or _registered.get(name)
         if found is None:
             if name not in self.names:
@@ -72,13 +72,13 @@ class Registry:
         return map(self.backend, self.names_of(context))
 
     def may_have_hardware(self, name: str) -> bool:
-        """Whether a backend for graphics cards may have one. To know that there is none, it need not be loaded."""
+        """Whether a graphics backend may have a card. Does not load the backend."""
         found = self.brought.get(name) or _registered.get(name)
         return hardware.may_have_card() if found is None else found.may_have_hardware()
 
 
 def load_registry() -> Registry:
-    """Freezes what there is. A package that fails to load is a warning, not an end."""
+    """The registry of all backends that can be loaded. A package that fails to load gives a warning."""
     problems: list[Diagnostic] = []
     for point in backend_points():
         try:
