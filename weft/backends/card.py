@@ -187,7 +187,7 @@ class CardBackend(Backend):
         reason = None if isinstance(unit.code, ShaderCode) else self.unsuitable(unit)
         if reason is not None:
             words = f"{self.library} cannot compute {unit.subgraph.name}: {reason}"
-            raise error("unsuitable", words, hint="--backend native computes it with the processor")
+            raise error("unsuitable", words, hint="--backend native computes it on the CPU")
 
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Values:
         own, launch = self._tick(compiled, env, coordinator)

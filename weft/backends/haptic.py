@@ -227,30 +227,30 @@ def find_outlet(wanted: str) -> Outlet:
             return _find_osc(where)
         case "file" if where:
             return _find_file(Path(where))
-    raise _unusable(f'"{wanted}" says nothing about where values go', _FORMS)
+    raise _unusable(f'"{wanted}" does not say where values go', _FORMS)
 
 
 def _find_osc(where: str) -> Osc:
     host, _, port = where.rpartition(":")
     if not (host and port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 1 << 16):
-        raise _unusable(f'"{where}" is no host and port', f"for example {VARIABLE}=osc:localhost:9000")
+        raise _unusable(f'"{where}" is not HOST:PORT', f"for example {VARIABLE}=osc:localhost:9000")
     if importlib.util.find_spec("pythonosc") is None:
         raise _unusable("python-osc is not installed", "pip install python-osc")
     try:
         return Osc(host.removeprefix("[").removesuffix("]"), int(port))
     except (OSError, UnicodeError) as failure:
-        raise _unusable(f'there is no way to a host "{host}": {_reason(failure)}', "is it spelt as meant?") from failure
+        raise _unusable(f'the host "{host}" is not found: {_reason(failure)}', "check the spelling") from failure
 
 
 def _find_file(path: Path) -> LineFile:
     folder, other = path.parent, "name another one"
     try:
         if not folder.is_dir():
-            raise _unusable(f"there is no folder {folder}", f"make it, or {other}")
+            raise _unusable(f"there is no folder {folder}", f"create it, or {other}")
         if path.exists() and not path.is_file():
-            raise _unusable(f"{path} is no plain file", other)
+            raise _unusable(f"{path} is not a regular file", other)
         if not os.access(path if path.exists() else folder, os.W_OK):
-            raise _unusable(f"{path} may not be written", other)
+            raise _unusable(f"{path} is not writable", other)
     except OSError as failure:
         raise _unusable(f"{path} cannot be written: {_reason(failure)}", other) from failure
     return LineFile(path)

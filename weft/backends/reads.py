@@ -162,7 +162,7 @@ class StrandReads:
     def __init__(self, kernel: Kernel) -> None:
         """Raises UnsuitableError for a kernel whose reads cannot be evaluated before a launch."""
         self._kernel = kernel
-        self._reads = [_StrandRead(asking, kernel.sweep == "grid") for asking in strands_of(kernel)]
+        self._reads = [_StrandRead(site, kernel.sweep == "grid") for site in strands_of(kernel)]
 
     def nothing(self) -> Answers:
         """Placeholders for the answers, for a trial launch: one value for each strand."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint
 
 from weft.backends import hardware
 from weft.backends.base import Backend
@@ -84,7 +83,8 @@ def load_registry() -> Registry:
         try:
             register_backend(load_backend(point))
         except Exception as failure:
-            problems.append(_problem(point, failure))
+            words = f"the backend {point.name} ({point.value}) could not be loaded: {failure}"
+            problems.append(Diagnostic("warning", "backend-not-loaded", words))
     others = {name: backend.context for name, backend in _registered.items() if name not in _OWN}
     return Registry({**_OWN, **others}, ContextTable(_specs()), tuple(problems), dict(_registered))
 
@@ -94,9 +94,3 @@ def _specs() -> Iterator[ContextSpec]:
     for backend in _registered.values():
         if backend.spec is not None:
             yield backend.spec
-
-
-def _problem(point: EntryPoint, failure: Exception) -> Diagnostic:
-    return Diagnostic(
-        "warning", "backend-not-loaded", f"the backend {point.name} ({point.value}) could not be loaded: {failure}"
-    )

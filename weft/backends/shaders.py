@@ -53,7 +53,7 @@ def refused(shader: Shader, library: str, words: str, line: int, dump: str) -> W
     place = shader.places[line - 1] if 0 < line <= len(shader.places) else ""
     where = f" for {place}" if place else ""
     first = next((text.strip() for text in words.splitlines() if text.strip()), "it does not say why")
-    hint = f"weft compile {dump} shows the program; --backend native draws with the processor"
+    hint = f"weft compile {dump} shows the program; --backend native draws it on the CPU"
     return error("driver-refused", f"{library} refuses the program{where}: {first}", hint=hint)
 
 
@@ -92,9 +92,9 @@ def sound_translated(kernel: Kernel, dialect: Dialect) -> SoundCode:
     if kernel.slots:
         raise UnsuitableError("each of its samples needs the one before")
     if any((given.source, given.key) == ("coord", TIME) for given in _given(kernel)):
-        raise UnsuitableError("it takes the time as it is at every sample, which single precision puts out of tune")
+        raise UnsuitableError("it uses the time itself at every sample, which single precision puts out of tune")
     if _has_coarse_numbers(kernel):
-        raise UnsuitableError("it counts on with the time at every sample, which single precision puts out of tune")
+        raise UnsuitableError("it uses a number that grows with the time, which single precision puts out of tune")
     names = _identifiers(kernel)
     shader = dialect.over_points(replace(_renamed(kernel, names), sweep="points", tick="launch"))
     known = {made: name for name, made in names.items()}

@@ -93,7 +93,7 @@ class GlBackend(CardBackend):
         from weft.backends.gl.compiled import GlCompiled
 
         if not isinstance(compiled, GlCompiled):
-            raise TypeError(f"{compiled.unit.subgraph.name} runs elsewhere")
+            raise TypeError(f"{compiled.unit.subgraph.name} runs on another backend")
         return compiled
 
     def _workshop(self) -> ProgramFactory:

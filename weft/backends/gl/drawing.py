@@ -565,7 +565,7 @@ class ExposedStrand:
         """A value for each point, computed by the card and left there in the form that programs read. Does not wait.
         Raises ValueError for a strand that the card does not compute."""
         if self.points is None:
-            raise ValueError("the processor computes it")
+            raise ValueError("the CPU computes it")
         pending = self.points.begin(memory, launch, sources)
         with self._graphics.drawing():
             return BufferTexture(self._graphics, pending.values)

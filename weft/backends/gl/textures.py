@@ -162,7 +162,7 @@ def check_row(graphics: Graphics, count: int) -> None:
     most = graphics.about.texels
     if count > most:
         words = f"the graphics card cannot be given a row of {count} numbers"
-        raise error("picture-too-large", words, hint=f"it takes up to {most}; the processor takes more")
+        raise error("picture-too-large", words, hint=f"it takes up to {most}; the CPU takes more")
 
 
 def bind(unit: int, kind: Any, number: Any) -> None:

@@ -79,7 +79,7 @@ class MetalBackend(CardBackend):
 
     def own(self, compiled: Compiled) -> MetalCompiled:
         if not isinstance(compiled, MetalCompiled):
-            raise TypeError(f"{compiled.unit.subgraph.name} runs elsewhere")
+            raise TypeError(f"{compiled.unit.subgraph.name} runs on another backend")
         return compiled
 
     def device(self) -> tuple[Any, PictureBuffers]:

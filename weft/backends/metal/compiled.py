@@ -114,7 +114,7 @@ class MetalCompiled(CardCompiled):
     def bound_at(self, ref: StrandRef, launch: Launch) -> DeviceResult:
         _, program = self._reading(ref)
         if program is None:
-            raise ValueError("the processor computes it")
+            raise ValueError("the CPU computes it")
         return self._result(program, launch)
 
     def _reading(self, ref: StrandRef) -> tuple[PointReads, ComputeProgram | None]:

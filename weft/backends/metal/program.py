@@ -105,8 +105,12 @@ class ComputeProgram:
         words = self._block.packed(machine, self._finished)
         answers = self._strands.answers(machine, self._device)
         try:
+            on_device = {
+                key: answer.buffer if isinstance(answer, DeviceResult) else uploaded(self._device, answer)
+                for key, answer in answers.items()
+            }
             given = [
-                _answered(self._device, answers[buffer.key])
+                on_device[buffer.key]
                 if buffer.use == BufferUse.ASKED
                 else self._buffer(buffer, words, memory, launch, sources, out)
                 for buffer in self.shader.buffers
@@ -146,11 +150,6 @@ class ComputeProgram:
             case BufferUse.LIMIT:
                 return self._limit
         raise LookupError(f"nothing is bound as {buffer.use.value}")
-
-
-def _answered(device: Any, answer: Any) -> Any:
-    """The buffer with an answer of another subgraph."""
-    return answer.buffer if isinstance(answer, DeviceResult) else uploaded(device, answer)
 
 
 def uploaded(device: Any, data: npt.NDArray[Any]) -> Any:

@@ -418,7 +418,10 @@ class NativeExecutable:
                 self._checked = (weakref.ref(memory), launch.shape)
             buffers = self._buffers_for(packed, launch.shape)
             try:
-                machine = None if buffers.has_frame else self._begun(memory, launch)
+                machine = None
+                if not buffers.has_frame:
+                    with np.errstate(all="ignore"):
+                        machine = self._interpreter.begin(memory, launch)
                 buffers.prepare(memory, launch, machine, out)
             except (KeyError, ValueError):
                 # This raises a clearer error.
@@ -429,11 +432,6 @@ class NativeExecutable:
         if buffers.loop_stopped or (machine is not None and machine.loop_stopped):
             launch.loop_stopped()
         buffers.release()
-
-    def _begun(self, memory: StateMemory, launch: Launch) -> Machine:
-        """A machine that has run the launch prologue."""
-        with np.errstate(all="ignore"):
-            return self._interpreter.begin(memory, launch)
 
     def _buffers_for(self, packed: bool, shape: tuple[int, int]) -> LaunchBuffers:
         """The buffers for a size of launch. Those of the last few sizes are kept."""
