@@ -71,15 +71,15 @@ def gather(
     `rows` broadcast to that of `out` and the scratch arrays."""
     left, right, across, _ = columns
     upper, lower, down, _ = rows
-    index, below, right = scratch
+    index, below, other = scratch
     for row, value in ((upper, out), (lower, below)):
         np.add(row, left, out=index)
         _take(pixels, index, value)
         np.add(row, right, out=index)
-        _take(pixels, index, right)
-        np.subtract(right, value, out=right)
-        np.multiply(right, across, out=right)
-        np.add(value, right, out=value)
+        _take(pixels, index, other)
+        np.subtract(other, value, out=other)
+        np.multiply(other, across, out=other)
+        np.add(value, other, out=value)
     np.subtract(below, out, out=below)
     np.multiply(below, down, out=below)
     np.add(out, below, out=out)
@@ -99,8 +99,8 @@ def resample(plane: Floats, shape: tuple[int, int]) -> Floats:
     y = (np.arange(height, dtype=plane.dtype)[:, None] + 0.5) / height
     columns = _located(x, plane.shape[1], 1)
     rows = _located(y, plane.shape[0], plane.shape[1])
-    out, below, right = (np.empty(shape, plane.dtype) for _ in range(3))
-    gather(plane.reshape(-1), columns, rows, out, (np.empty(shape, np.intp), below, right))
+    out, below, other = (np.empty(shape, plane.dtype) for _ in range(3))
+    gather(plane.reshape(-1), columns, rows, out, (np.empty(shape, np.intp), below, other))
     return out
 
 
