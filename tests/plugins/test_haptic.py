@@ -409,7 +409,7 @@ def test_a_way_that_cannot_be_gone_is_a_clear_line(tmp_path: Path) -> None:
     wanted, reason = "file:no/such/file", "there is no folder no/such"
     listed = run(tmp_path, "devices", way=wanted).stdout.splitlines()
     line = listed[listed.index("haptic · haptic") + 1]
-    assert line == f"  0: {VARIABLE}={wanted} · not available: {reason} · make it, or name another one"
+    assert line == f"  0: {VARIABLE}={wanted} · not available: {reason} · create it, or name another one"
     assert f"  haptic: nothing; {reason}" in listed
     done = run(tmp_path, "run", "patch.weft", "--headless", "--frames", "1", way=wanted)
     assert done.returncode == 0
