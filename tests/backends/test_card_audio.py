@@ -198,8 +198,8 @@ def test_a_loop_that_meets_its_limit_is_told(card: type[CardAudio]) -> None:
 
 # --- what suits it ----------------------------------------------------------------------------------------------------
 
-TIME = "it takes the time as it is at every sample, which single precision puts out of tune"
-COUNTS = "it counts on with the time at every sample, which single precision puts out of tune"
+TIME = "it uses the time itself at every sample, which single precision puts out of tune"
+COUNTS = "it uses a number that grows with the time, which single precision puts out of tune"
 STATE = "each of its samples needs the one before"
 
 REFUSED = {

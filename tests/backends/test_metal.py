@@ -81,7 +81,7 @@ def test_where_it_is_not_it_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     (found,) = MetalVisual.probe()
     assert not found.available
     missing = "neither pyobjc's Metal nor metalcompute is installed"
-    assert found.reason == (missing if sys.platform == "darwin" else "Metal is on Macs alone")
+    assert found.reason == (missing if sys.platform == "darwin" else "Metal exists only on Macs")
     with pytest.raises(DeviceLostError, match="visual cannot go on"):
         MetalVisual().open()
 

@@ -114,14 +114,14 @@ def test_all_processes_go_by_the_same_figures(figures: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 1}', '{"a": {}}', "\xff", json.dumps({"a": {
     "cpu_operation": 1, "gpu_operation": -1, "launch": 1, "wait": 1, "upload": 1,
 }})])  # fmt: skip
-def test_a_broken_file_is_left_aside_with_one_line(figures: Path, text: str) -> None:
+def test_a_broken_file_is_ignored_with_one_line(figures: Path, text: str) -> None:
     figures.parent.mkdir()
     figures.write_bytes(text.encode("latin-1"))
     registry = registry_with(card("metal_visual", [HARDWARE]))
     choices = choose(registry, ["visual", "compute"])
     assert choices["visual"].costs == COSTS
     (line,) = passed(choices)
-    assert line.startswith(f"{figures} is left aside: ")
+    assert line.startswith(f"{figures} is ignored because it cannot be read (")
     # Where there is no card, nobody looks.
     assert passed(choose(registry_with(), ["visual"])) == []
     write_costs("metal_visual", HARDWARE, replace(COSTS, launch=1.0))

@@ -138,8 +138,8 @@ def test_the_environment_is_a_chain_of_which_the_first_is_taken_that_can() -> No
     found = choose(registry, ["visual", "audio", "compute"], None, "metal,gl,vector")
     assert {choice.shown for choice in found.values()} == {"vector"}
     assert passed(found) == [
-        "WEFT_BACKEND: metal cannot be had: this version has no such backend yet",
-        "WEFT_BACKEND: gl cannot be had: it smells of smoke (open a window)",
+        "WEFT_BACKEND: metal is not available: this version has no such backend yet",
+        "WEFT_BACKEND: gl is not available: it smells of smoke (open a window)",
     ]
     alone = choose(registry, ["visual"], None, "gl")
     assert alone["visual"].shown == "native"

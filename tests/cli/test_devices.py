@@ -131,7 +131,7 @@ def test_the_environment_is_a_chain_with_a_line_for_what_is_passed(tmp_path):
     for command in (["run", "patch.weft", "--headless", "--frames", "1"], ["render", "patch.weft", "-o", "a.png"]):
         done = subprocess.run([sys.executable, "-m", "weft", *command], cwd=tmp_path, env=environment,
                               capture_output=True, text=True, check=True)  # fmt: skip
-        line = "weft: WEFT_BACKEND: card_visual:2 cannot be had: it smells of smoke (open a window)"
+        line = "weft: WEFT_BACKEND: card_visual:2 is not available: it smells of smoke (open a window)"
         assert done.stderr.splitlines().count(line) == 1
 
 

@@ -36,7 +36,7 @@ def test_a_listing_says_what_there_is():
         "state: v/p · prev · 1 × image · 2 back",
         "state advances after every launch",
         "locals, with their bytes in a picture of 160×90:",
-        "     0  column   real        640  t5",
+        "     0  column   float       640  t5",
         "",
         "column section · once a column: varies with x only · stack 2",
         "     0  LOAD_COORD x",

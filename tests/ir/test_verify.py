@@ -85,7 +85,7 @@ def test_bits_are_no_reals():
     number = node("u32", attr=3, index=0)
     fails(lowered(node("sin", number)), "is u32, not float")
     fails(lowered(node("bits_of", node("u32", attr=4, index=1))), "is u32, not float")
-    fails(lowered(node("bits_add", number, node("coord", attr="x", index=2))), "is real, not bits")
+    fails(lowered(node("bits_add", number, node("coord", attr="x", index=2))), "is float, not u32")
     fails(lowered(number), "bits cannot leave")
 
 

@@ -376,17 +376,17 @@ def test_a_performance_sends_by_osc(tmp_path: Path, receiver: Receiver) -> None:
 @pytest.mark.parametrize(
     ("wanted", "reason", "remedy"),
     [
-        ("osc:localhost", '"localhost" is no host and port', "WEFT_HAPTIC=osc:localhost:9000"),
-        ("osc:localhost:70000", '"localhost:70000" is no host and port', "WEFT_HAPTIC=osc:localhost:9000"),
-        ("osc:nowhere.invalid:9000", 'there is no way to a host "nowhere.invalid"', "is it spelt as meant?"),
-        (f"osc:{'x' * 70}.invalid:9000", "there is no way to a host", "is it spelt as meant?"),
-        ("file:", '"file:" says nothing about where values go', "WEFT_HAPTIC=osc:HOST:PORT"),
-        ("serial:1", '"serial:1" says nothing about where values go', "WEFT_HAPTIC=file:PATH"),
-        ("file:no/such/file", "there is no folder no/such", "make it"),
-        ("file:.", ". is no plain file", "name another one"),
-        ("file:/dev/null", "/dev/null is no plain file", "name another one"),
+        ("osc:localhost", '"localhost" is not HOST:PORT', "WEFT_HAPTIC=osc:localhost:9000"),
+        ("osc:localhost:70000", '"localhost:70000" is not HOST:PORT', "WEFT_HAPTIC=osc:localhost:9000"),
+        ("osc:nowhere.invalid:9000", 'the host "nowhere.invalid" is not found', "check the spelling"),
+        (f"osc:{'x' * 70}.invalid:9000", 'the host "' + 'x' * 70 + '.invalid" is not found', "check the spelling"),
+        ("file:", '"file:" does not say where values go', "WEFT_HAPTIC=osc:HOST:PORT"),
+        ("serial:1", '"serial:1" does not say where values go', "WEFT_HAPTIC=file:PATH"),
+        ("file:no/such/file", "there is no folder no/such", "create it"),
+        ("file:.", ". is not a regular file", "name another one"),
+        ("file:/dev/null", "/dev/null is not a regular file", "name another one"),
         (f"file:{'x' * 300}", fitting(f"{'x' * 300} cannot be written"), "name another one"),
-        (":", '":" says nothing about where values go', "WEFT_HAPTIC=osc:HOST:PORT"),
+        (":", '":" does not say where values go', "WEFT_HAPTIC=osc:HOST:PORT"),
     ],
 )
 def test_a_way_that_cannot_be_gone_makes_it_unavailable(way, wanted: str, reason: str, remedy: str) -> None:
@@ -409,7 +409,7 @@ def test_a_way_that_cannot_be_gone_is_a_clear_line(tmp_path: Path) -> None:
     wanted, reason = "file:no/such/file", "there is no folder no/such"
     listed = run(tmp_path, "devices", way=wanted).stdout.splitlines()
     line = listed[listed.index("haptic · haptic") + 1]
-    assert line == f"  0: {VARIABLE}={wanted} · not available: {reason} · make it, or name another one"
+    assert line == f"  0: {VARIABLE}={wanted} · not available: {reason} · create it, or name another one"
     assert f"  haptic: nothing; {reason}" in listed
     done = run(tmp_path, "run", "patch.weft", "--headless", "--frames", "1", way=wanted)
     assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""The interface of a backend: how a subgraph is made ready, run and read, on whatever device runs its context."""
+"""The interface of a backend: how a subgraph is compiled, run and read on the device that runs its context."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Scope: TypeAlias = Literal["thread", "block", "device", "system"]
 
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
-    """One device that a backend could run on. An unavailable one says why, and how to get it (`remedy`). Memory is in
-    bytes, 0 where it is not known; one that is `unified` has that of the computer."""
+    """One device that a backend could run on. An unavailable device gives the `reason` and a `remedy`. Memory is in
+    bytes, 0 if unknown; a `unified` device shares the computer's memory."""
 
     index: int
     name: str
@@ -41,7 +41,7 @@ class DeviceInfo:
     simd: str | None = None
     cores: int = 0
     software: bool = False
-    """Whether it is the processor that does the work of a graphics card."""
+    """Whether the CPU does the work of a graphics card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class Capabilities:
 
 
 class DeviceLostError(WeftError):
-    """A device that ran a context has failed and will not come back: what it was doing can go on elsewhere. `reason`
-    says what happened."""
+    """A device that ran a context has failed for good; its work can continue on another one. `reason` says what
+    happened."""
 
     def __init__(self, context: str, reason: str) -> None:
         super().__init__(Diagnostic("error", "device-lost", f"{context} cannot go on: {reason}"))
@@ -70,15 +70,15 @@ class DeviceLostError(WeftError):
 
 
 class Handle(ABC):
-    """A strand on a device, whose values programs there can bind, instead of being sent them."""
+    """A strand whose values stay on a device, where other programs can bind them without a transfer."""
 
     device: object
-    """What is the same for all who can bind it."""
+    """Identifies the device: only programs on an equal device can bind the values."""
 
     @abstractmethod
     def values_at(self, coords: Mapping[str, Value], env: Env, coordinator: Coordinator) -> Any:
-        """A value for each of a list of coordinates, left on the device: in the form that programs there bind. Nothing
-        is waited for. Raises DeviceLostError if the device fails."""
+        """A value for each of a list of coordinates, left on the device in the form that its programs bind. Does not
+        wait. Raises DeviceLostError if the device fails."""
 
 
 class NoHandle(Handle):
@@ -90,23 +90,23 @@ class NoHandle(Handle):
 
 @dataclass(frozen=True, slots=True)
 class Bindable:
-    """Reads a strand like any getter; and whoever runs on the device that has it can bind it there."""
+    """A getter of a strand's values. Programs on the same device can bind them instead."""
 
     read: Getter
     device: object
     bind: Callable[..., Any]
-    """Takes what `read` does, and gives what can be bound."""
+    """Takes the arguments of `read`, and gives what can be bound."""
 
     def __call__(self, *coords: Value) -> Value:
         return self.read(*coords)
 
     def bound(self, device: object, *coords: Value) -> Any:
-        """What a program on a device can bind; None for one elsewhere."""
+        """What a program on `device` can bind; None if the strand is on another device."""
         return self.bind(*coords) if device is self.device else None
 
 
 class PictureHandle(ABC):
-    """A finished picture that lies on a device. Whoever knows the device can show it without a copy; everybody else
+    """A finished picture on a device. A window that draws with the same device shows it without a copy; all other code
     reads it."""
 
     @property
@@ -116,7 +116,7 @@ class PictureHandle(ABC):
 
     @abstractmethod
     def read(self) -> npt.NDArray[np.uint8]:
-        """The pixels [height, width, RGBA], row 0 on top, which stay as they are. Raises DeviceLostError."""
+        """The pixels [height, width, RGBA], row 0 on top, which do not change later. Raises DeviceLostError."""
 
 
 Values: TypeAlias = "npt.NDArray[Any] | PictureHandle"
@@ -124,15 +124,15 @@ Values: TypeAlias = "npt.NDArray[Any] | PictureHandle"
 
 
 def as_array(values: Values) -> npt.NDArray[Any]:
-    """The same as an array, for which a device may have to be waited for."""
+    """The values as an array. May wait for the device."""
     return values.read() if isinstance(values, PictureHandle) else values
 
 
 @dataclass(frozen=True, slots=True)
 class SampleBlock:
-    """A stretch of a stream that is computed at once: so many samples for each of the channels, `rate` of them a
-    second; `first` counts from the start of the performance. `led` holds what comes from outside, by the names of the
-    coordinates that it arrives as: a value for each sample, or [channels, samples] where each channel has its own."""
+    """Consecutive samples of a stream that are computed together: `samples` for each channel, `rate` a second. `first`
+    counts from the start of the performance. `led` holds the smoothed controls by the names of their coordinates: a
+    value for each sample, or [channels, samples] where each channel has its own."""
 
     first: int
     samples: int
@@ -142,7 +142,7 @@ class SampleBlock:
 
     @property
     def times(self) -> Floats:
-        """The moment of each sample, in seconds. They do not depend on how a stream is cut into blocks."""
+        """The time of each sample, in seconds. It does not depend on how a stream is cut into blocks."""
         return self.even.times(self.samples)
 
     @property
@@ -150,15 +150,15 @@ class SampleBlock:
         return Even(self.first, self.rate)
 
     def coords(self, kernel: Kernel, channel: int = 0) -> Mapping[str, Value]:
-        """What a sound is computed at; to a kernel that knows blocks, the time is given by blocks."""
-        led = {name: values if values.ndim == 1 else values[channel] for name, values in self.led.items()}
-        others = {"channel": float(channel), **led}
+        """The coordinates of a channel's samples. A kernel that takes the time by blocks gets it by blocks."""
+        smoothed = {name: values if values.ndim == 1 else values[channel] for name, values in self.led.items()}
+        others = {"channel": float(channel), **smoothed}
         if not any(name == SINCE or (name, rate) == (TIME, Rate.FRAME) for name, rate in kernel.coords):
             return StreamCoords(self.even, self.samples, others)
         return {TIME: self.first / self.rate, SINCE: np.arange(self.samples) / self.rate, **others}
 
     def differs(self, kernel: Kernel) -> bool:
-        """Whether a kernel gives something else in each channel: it reads its number, or what is different in each."""
+        """Whether a kernel's values depend on the channel: it reads its number, or a control with a value for each."""
         own = {name for name, values in self.led.items() if values.ndim > 1}
         return any(name == "channel" or name in own for name, _ in kernel.coords)
 
@@ -186,23 +186,23 @@ class Env:
     warn: Callable[[Diagnostic], None] = lambda problem: None
 
     def uniform(self, name: str) -> float:
-        """The value of a uniform; what nobody gives (a key that is not there) is 0."""
+        """The value of a uniform; 0 for an input that is absent, such as an unknown key."""
         own = {"width": self.width, "height": self.height, "absframe": self.tick, "dt": self.dt}
         return float(own[name] if name in own else self.inputs.get(name, 0.0))
 
     def standing(self, kernel: Kernel, samples: int) -> dict[str, Floats]:
-        """What comes to a kernel from outside, led to it sample by sample, while it stays as it is."""
+        """The kernel's smoothed controls, held constant over `samples` samples."""
         return {name: np.full(samples, self.uniform(name)) for name, _ in kernel.coords if is_smoothed(name)}
 
 
 class Compiled(Protocol):
-    """A subgraph that is ready to run, with its memory."""
+    """A subgraph that is ready to run, with its state."""
 
     unit: Unit
 
     @property
     def memory(self) -> StateMemory:
-        """What it remembers."""
+        """The state of its slots."""
         ...
 
     def run(
@@ -212,23 +212,23 @@ class Compiled(Protocol):
         ...
 
     def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
-        """An exposed strand at the points of a launch, as it was in the tick finished last."""
+        """An exposed strand at the points of a launch, as it was in the last finished tick."""
         ...
 
     def dump(self) -> str:
-        """The program in the form the device takes it, for people."""
+        """The program as readable text, in the form that the device takes."""
         ...
 
 
 class Coordinator(Protocol):
-    """Routes values between backends. Readers ask for a strand by name and never learn who computes it."""
+    """Routes values between backends. A reader names a strand, and need not know which backend computes it."""
 
     def expose(self, ref: StrandRef, backend: Backend, compiled: Compiled) -> None:
         """Lets others read a strand that a backend computes."""
         ...
 
     def lookup(self, ref: StrandRef) -> Getter | Bindable:
-        """What reads a strand: a getter of its values, maybe `Bindable`. Raises KeyError if nobody exposed it."""
+        """A getter of a strand's values, which may be `Bindable`. Raises KeyError if the strand is not exposed."""
         ...
 
 
@@ -241,11 +241,10 @@ class Reading(NamedTuple):
 
 
 class MemoryPool:
-    """Memory for arrays that live together: one block, handed out piece by piece, and freed at once when nobody knows
-    any of them any more."""
+    """An arena: one block from which arrays are allocated. The block is freed when the last of them is released."""
 
     def __init__(self, block: npt.NDArray[np.uint8]) -> None:
-        """Of a block of zeros in the memory of this computer, or in what a device shares with it."""
+        """`block` is zeroed memory of the computer, or memory that a device shares with it."""
         self.size = len(block)
         self._block = block
         self._used = 0
@@ -265,81 +264,78 @@ class MemoryPool:
         return self._block[start : self._used].view(np.dtype(dtype)).reshape(tuple(shape))
 
     def copy(self, source: Any, target: Any) -> None:
-        """Copies one array of the device to another of its shape, which nobody else sees."""
+        """Copies an array of the device to another of the same shape, which nothing else may be using."""
         np.copyto(target, source)
 
 
 class DeviceProbe(ABC):
-    """What devices there are, and how a backend is opened on one."""
+    """Lists the devices of a backend, and opens a backend on one."""
 
     @classmethod
     @abstractmethod
     def probe(cls) -> list[DeviceInfo]:
-        """The devices it could run on; never raises. An unavailable one says why."""
+        """The devices that it could run on; never raises. An unavailable one says why."""
 
     @classmethod
     def may_have_hardware(cls) -> bool:
-        """Whether a device that is no software can be there at all, told at once and without opening anything."""
+        """Whether there can be a hardware device. Answers at once, without opening anything."""
         return True
 
     @classmethod
     def spec_of(cls, spec: ContextSpec) -> ContextSpec:
-        """The context that it runs as its programs have to be compiled for it, and for whatever takes its place."""
+        """The context as programs have to be compiled for this backend, and for those that it falls back to."""
         return spec
 
     def open(self) -> None:
-        """Does beforehand what its first subgraph would have to wait for, in a process that will run subgraphs of its
-        context. Raises DeviceLostError."""
+        """Initializes the device early, so that the first subgraph does not wait for it. Raises DeviceLostError."""
 
     def draw_in(self, graphics: Any) -> None:
-        """Takes the graphics of a window into use, if it `draws`. Before it compiles anything."""
+        """Uses the graphics of a window, if it `draws`. Called before anything is compiled."""
 
     def window_device(self) -> Any:
-        """The device whose pictures a window can show without a copy if it draws with that device itself; None where
-        there is none such."""
+        """The device with which a window has to draw to show its pictures without a copy; None if there is none."""
         return None
 
 
 class KernelCompiler(ABC):
-    """From a unit to what the device runs, in tiers: the first is there soon, the next runs faster.
+    """Compiles a unit to what the device runs, in tiers: the first is ready sooner, later ones run faster.
 
     `compile_subgraph`, `tier` and `upgrade` may be called from any thread.
     """
 
     def unsuitable(self, unit: Unit) -> str | None:
-        """Why a unit has to run elsewhere; None if it may run here. It needs no device, and is the same for the same
-        unit in every process."""
+        """Why a unit has to run on another backend; None if it may run on this one. Needs no device, and gives the same
+        answer for the same unit in every process."""
         return None
 
     def translate(self, unit: Unit, tier: int = 1) -> object:
-        """The part of compiling that needs neither device nor memory; can be pickled. `compile_subgraph` finds it as
-        `unit.code`; None if there is no such part, or it was not done beforehand. A higher tier takes longer to make,
-        and runs faster: `upgrade` takes it; None where there is none."""
+        """The part of compiling that needs neither device nor memory; its result can be pickled. `compile_subgraph`
+        finds it as `unit.code`, which is None if the backend has no such part or it was not run beforehand. A higher
+        tier takes longer to compile and runs faster: `upgrade` takes it. None if there is no such tier."""
         return None
 
     def refusal(self, code: object) -> str | None:
-        """Why there is no such code as `translate` was asked for, if what it gave stands for something else."""
+        """Why `translate` failed, if `code` is for a fallback; else None."""
         return None
 
     def refusals(self) -> Sequence[Refusal]:
-        """The subgraphs that run in another way than this backend prefers, because that failed, since this was asked
-        last. May be called from any thread."""
+        """The subgraphs that fell back to another executor since the last call. May be called from any thread."""
         return ()
 
     def tier(self, compiled: Compiled) -> int | None:
-        """How much was done for the speed of a subgraph, from 1; None where there is only one way."""
+        """The tier of a subgraph's code, from 1 (0 for a stand-in); None if there is only one."""
         return None
 
     def upgrade(self, compiled: Compiled, code: object) -> None:
-        """Takes what `translate` gave for a higher tier into use, from the next tick on."""
+        """Runs what `translate` gave for a higher tier, from the next tick on."""
 
     @abstractmethod
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
-        """Makes a subgraph ready, with zeroed memory. Raises WeftError if the device cannot take it."""
+        """Makes a subgraph ready to run, with zeroed memory. Raises WeftError if the device cannot take it."""
 
     def compile_at_once(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
-        """The same as `compile_subgraph`, but as soon as can be, for a performance that waits for it: what is made may
-        be slower, is of tier 0 then, and `upgrade` makes up for it."""
+        """Like `compile_subgraph`, for a performance that is waiting: the result may run slower. It is of tier 0 then,
+        until `upgrade` replaces its code."""
         return self.compile_subgraph(unit, env, coordinator)
 
 
@@ -351,16 +347,15 @@ class KernelRunner(ABC):
 
     @abstractmethod
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Values:
-        """Runs one tick. What it gives is what the context makes of the outputs: a picture, a list of numbers. It stays
-        as it is until the tick behind the next is begun; the same object as in the last tick says that nothing in it
-        has changed. Raises DeviceLostError if the device fails."""
+        """Runs one tick, and gives what the context makes of the outputs: a picture, a list of numbers. The result is
+        valid until the tick after the next begins; the same object as in the last tick means that nothing has changed.
+        Raises DeviceLostError if the device fails."""
 
     def try_out(
         self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False
     ) -> Values | None:
-        """Runs one tick without any effect outside of `compiled`, to see whether it fails. Gives what
-        `execute_subgraph` would, or (`raw`) the outputs as they are, [outputs, height, width]; None if the backend
-        tries nothing out."""
+        """Runs one tick without any effect outside `compiled`, to see whether it fails. Gives what `execute_subgraph`
+        would, or (`raw`) the plain outputs [outputs, height, width]; None if the backend has no trials."""
         return None
 
     @abstractmethod
@@ -372,61 +367,61 @@ class KernelRunner(ABC):
     def get_values_at(
         self, reads: Sequence[Reading], env: Env, coordinator: Coordinator
     ) -> list[npt.NDArray[Any]]:
-        """Several strands, each at coordinates of its own. A device is waited for once."""
+        """Several strands, each at its own coordinates. Waits for the device once."""
         return [self.get_value_at(read.ref, read.compiled, read.coords, env, coordinator) for read in reads]
 
     def get_handle(self, ref: StrandRef, compiled: Compiled) -> Handle:
-        """What others on the same device can bind to read a strand without a copy."""
+        """What programs on the same device can bind to read a strand without a copy."""
         return NoHandle()
 
     def sync(self, scope: Scope = "device") -> None:
-        """Waits until what was launched is done, as far as the scope reaches. A CPU is done when a call returns."""
+        """Waits until all launches within the scope are finished. A CPU has finished when a call returns."""
 
     def barrier(self) -> None:
-        """Keeps what is launched later from starting before what was launched earlier is done."""
+        """Keeps later launches from starting before the earlier ones are finished."""
 
 
 class DeviceMemory:
-    """What subgraphs remember, and memory of the device for any purpose. The defaults are those of a CPU."""
+    """The state of subgraphs, and general memory of the device. The defaults suit a CPU."""
 
     def remembered(self, compiled: Compiled) -> StateMemory:
-        """What a subgraph remembers, in the memory of this computer, for another backend to go on from. Raises
-        WeftError if the device does not give it away any more."""
+        """The state of a subgraph in the memory of the computer, from which another backend can continue. Raises
+        WeftError if the device no longer gives it."""
         return compiled.memory
 
     def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
-        """Takes over what subgraphs of the program before remember; gives the keys of the slots that go on. These may
-        only run on if it is a `copy`."""
+        """Takes over the state of subgraphs of the previous program; gives the keys of the slots that continue. The old
+        subgraphs may run again only if this is a `copy`."""
         return [key for other in old for key in compiled.memory.adopt(other.memory, copy)]
 
     def copy_ahead(self, compiled: Compiled, old: Iterable[Compiled]) -> None:
-        """Does beforehand what takes time of an `adopt` that copies. What is `old` may be running meanwhile; this is
-        called from any thread."""
+        """Does the slow part of an `adopt` with `copy` early. The `old` subgraphs may be running, and any thread may
+        call this."""
         for other in old:
             compiled.memory.copy_ahead(other.memory)
 
     def alloc(self, shape: Sequence[int], dtype: npt.DTypeLike = np.float32) -> Any:
-        """A zeroed array in the device's memory, in a form of its own."""
+        """A zeroed array in the device's memory, of the device's own type."""
         return self.pool(int(np.prod(shape)) * np.dtype(dtype).itemsize).take(shape, dtype)
 
     def free(self, memory: Any) -> None:
-        """Gives back what `alloc` gave. To forget it does the same."""
+        """Frees what `alloc` gave. Dropping the last reference does the same."""
 
     def upload(self, data: npt.NDArray[Any], memory: Any) -> None:
         """Copies to the device."""
         np.copyto(memory, data)
 
     def download(self, memory: Any) -> npt.NDArray[Any]:
-        """Copies from the device; waits until it is written."""
+        """Copies from the device; waits until the array has been written."""
         return np.array(memory)
 
     def pool(self, size: int) -> MemoryPool:
-        """An arena of so many bytes on the device, with copies from place to place."""
+        """An arena of `size` bytes on the device, with copies within it."""
         return MemoryPool(np.zeros(size, np.uint8))
 
 
 class Backend(DeviceProbe, KernelCompiler, KernelRunner, DeviceMemory):
-    """Runs the subgraphs of one context on one kind of device. A new one brings the five abstract methods: `probe`,
+    """Runs the subgraphs of one context on one kind of device. A new backend implements five abstract methods: `probe`,
     `capabilities`, `compile_subgraph`, `execute_subgraph` and `get_value_at`.
 
     The process that compiles has backends of its own, for `translate` and, in the trial of a program, for
@@ -437,17 +432,17 @@ class Backend(DeviceProbe, KernelCompiler, KernelRunner, DeviceMemory):
     name: ClassVar[str]
     context: ClassVar[str]
     spec: ClassVar[ContextSpec | None] = None
-    """A context that this backend brings along."""
+    """A context that this backend adds."""
     requires: ClassVar[tuple[str, ...]] = ()
     draws: ClassVar[bool] = False
     """Whether it can draw with the graphics of a window (`draw_in`)."""
 
     @classmethod
     def on(cls, device: DeviceInfo, executor: str = "") -> Backend:
-        """A backend for one of the devices that `probe` gave. `executor` says how those that have several ways to
-        execute do it. One that has several devices overrides this."""
+        """A backend for one of the devices that `probe` gave. `executor` names the executor, for backends that have
+        several. Backends with several devices override this."""
         return cls()
 
     def rehearsing(self) -> Backend:
-        """What tries programs out in its place in a process that has no device: itself, if it needs none."""
+        """The backend that runs trials in a process without the device: itself, if it needs none."""
         return self

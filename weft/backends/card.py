@@ -1,4 +1,5 @@
-"""What the backends that compute on a graphics card have in common, whatever the card."""
+"""What the backends of all graphics cards share: the pictures that programs sample, subgraphs on a card, and the
+backends for pictures and numbers."""
 
 from __future__ import annotations
 
@@ -26,32 +27,32 @@ from weft.codegen.kernel import Unit
 from weft.errors import error
 from weft.names import StrandRef
 
-# The pictures that programs sample, on a graphics card, whatever the card.
+# The pictures that programs sample.
 
 T = TypeVar("T")
 
 
 class CardPictures(Generic[T]):
-    """Pictures that are sent to a card when a program needs them first, and again when their file has changed."""
+    """Pictures that are uploaded when a program first needs them, and again when their file has changed."""
 
     def __init__(self, send: Callable[[Picture], T]) -> None:
-        """`send` puts a picture [height, width, 4] on the card."""
+        """`send` uploads a picture [height, width, 4]."""
         self._send = send
         self._known: dict[str, tuple[Picture, T]] = {}
 
     def on_card(self, path: str, picture: Picture) -> T:
-        """What there is on the card of a picture; what has not changed is there already."""
+        """A picture on the card; uploads it only if it has changed."""
         known = self._known.get(path)
         if known is None or known[0] is not picture:
             known = self._known[path] = picture, self._send(picture)
         return known[1]
 
 
-# A subgraph on a graphics card that draws or computes numbers, whatever the card.
+# Subgraphs that draw or compute numbers.
 
 
 class CardPicture(PictureHandle):
-    """A picture that was drawn to a place of its own, which is drawn to again in the tick behind the next."""
+    """A picture on a card. Its buffer is reused in the tick after the next."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
         """`shape` is height and width."""
@@ -69,11 +70,11 @@ class CardPicture(PictureHandle):
 
     @abstractmethod
     def fetched(self) -> npt.NDArray[np.uint8]:
-        """The pixels, of which they are a copy; waits until they are drawn."""
+        """A copy of the pixels; waits until they have been drawn."""
 
 
 class CardCompiled(ABC):
-    """A subgraph that is ready to run. The memory is bound to the size of the picture it was made for."""
+    """A subgraph that is ready to run. Its memory is for one size of picture."""
 
     unit: Unit
     code: ShaderCode
@@ -85,40 +86,40 @@ class CardCompiled(ABC):
     @property
     @abstractmethod
     def once(self) -> Once:
-        """What is computed once in a tick."""
+        """The prologue of its ticks."""
 
     @property
     @abstractmethod
     def device(self) -> object:
-        """Where it runs: what lies there can be bound by all that run there."""
+        """Identifies the device: programs on an equal device can bind values of this one."""
 
     @abstractmethod
     def can_bind(self, ref: StrandRef) -> bool:
-        """Whether the values of a strand that others read can be left on the card."""
+        """Whether the values of an exposed strand can be left on the card."""
 
     @abstractmethod
     def ask(self, ref: StrandRef, launch: Launch) -> Fetch:
-        """Asks for a strand at the points of a launch, as it was in the tick finished last, and waits for nothing if
-        the card computes it. Gives what fetches the values."""
+        """Requests a strand at the points of a launch, as it was in the last finished tick, and gives what fetches the
+        values. Does not wait if the card computes them."""
 
     def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
-        """The same, and the values; in one go."""
+        """The values of a strand at the points of a launch, as it was in the last finished tick."""
         return self.ask(ref, launch)()
 
     @abstractmethod
     def bound_at(self, ref: StrandRef, launch: Launch) -> Any:
-        """A value for each point of a launch, left on the card in the form that programs bind. Waits for nothing."""
+        """A value for each point of a launch, left on the card in the form that programs bind. Does not wait."""
 
     @abstractmethod
     def draw(self, launch: Launch) -> PictureHandle | None:
-        """One tick: draws a picture, and advances the state. None if it has no outputs, and only remembers."""
+        """One tick: draws a picture and advances the state. None if it has state but no outputs."""
 
     @abstractmethod
     def planes(self, launch: Launch) -> Floats:
-        """One tick: gives the outputs as they are [outputs, height, width], and advances the state."""
+        """One tick: gives the plain outputs [outputs, height, width], and advances the state."""
 
     def picture(self, launch: Launch) -> PictureHandle | None:
-        """One tick, like `draw`; but gives the last picture if nothing in it moves."""
+        """One tick, like `draw`; but gives the last picture if nothing in it changes."""
         if self.drawn is not None and self.stillness.lasts(launch):
             return self.drawn
         self.drawn = self.draw(launch)
@@ -141,7 +142,7 @@ class CardCompiled(ABC):
         return self.code.grid.text
 
 
-# What the backends that compute on a graphics card have in common. The device is opened when something is compiled.
+# Backends. They open their device when something is compiled.
 
 
 class CardBackend(Backend):
@@ -150,10 +151,10 @@ class CardBackend(Backend):
     packed: ClassVar[bool] = False
     """Whether outputs become pixels."""
     library: ClassVar[str]
-    """By what it computes, for people."""
+    """The name of the library that it uses, for messages."""
     dialect: ClassVar[Dialect]
     failure: ClassVar[type[Exception]]
-    """What its device raises when it is lost."""
+    """The exception that its device raises when it is lost."""
 
     def shape(self, env: Env) -> tuple[int, int]:
         """Height and width of the sweep."""
@@ -182,11 +183,11 @@ class CardBackend(Backend):
         return unit.code if isinstance(unit.code, ShaderCode) else translated(unit, self.packed, self.dialect)
 
     def check(self, unit: Unit) -> None:
-        """Raises WeftError for a unit that has to run elsewhere."""
+        """Raises WeftError for a unit that has to run on another backend."""
         reason = None if isinstance(unit.code, ShaderCode) else self.unsuitable(unit)
         if reason is not None:
             words = f"{self.library} cannot compute {unit.subgraph.name}: {reason}"
-            raise error("unsuitable", words, hint="--backend native computes it with the processor")
+            raise error("unsuitable", words, hint="--backend native computes it on the CPU")
 
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Values:
         own, launch = self._tick(compiled, env, coordinator)
@@ -214,7 +215,7 @@ class CardBackend(Backend):
         for ref, compiled, coords in reads:
             launch, shape = at_points(compiled.unit.points[ref], coords, env, coordinator)
             fetches.append((self.guarded(partial(self.own(compiled).ask, ref, launch)), shape))
-        # The last one is waited for; the others are there by then.
+        # Waiting for the last request first: the others are finished by then.
         return [self.guarded(fetch).reshape(shape) for fetch, shape in fetches[::-1]][::-1]
 
     def get_handle(self, ref: StrandRef, compiled: Compiled) -> Handle:
@@ -223,10 +224,10 @@ class CardBackend(Backend):
 
     @abstractmethod
     def own(self, compiled: Compiled) -> CardCompiled:
-        """A subgraph that it has compiled. Raises TypeError for one that runs elsewhere."""
+        """A subgraph of this backend. Raises TypeError for one that runs on another."""
 
     def guarded(self, work: Callable[[], T]) -> T:
-        """Does something with the device. Raises DeviceLostError if that is lost."""
+        """Calls `work`, which uses the device. Raises DeviceLostError if that is lost."""
         try:
             return work()
         except self.failure as failure:
@@ -238,7 +239,7 @@ class CardBackend(Backend):
 
 
 class CardHandle(Handle):
-    """A strand of a subgraph on a card, whose values stay there."""
+    """A strand of a subgraph on a card, with its values left there."""
 
     def __init__(self, backend: CardBackend, ref: StrandRef, compiled: CardCompiled) -> None:
         self.device = compiled.device
@@ -251,9 +252,7 @@ class CardHandle(Handle):
         return self._backend.guarded(lambda: self._compiled.bound_at(self._ref, launch))
 
 
-# Pictures and numbers on a graphics card: what its backends for these contexts have in common.
-#
-# The classes go before the backend of a library among the bases.
+# Contexts. A backend lists one of these classes before that of its library.
 
 
 class CardVisual(CardBackend):
@@ -270,8 +269,8 @@ class CardVisual(CardBackend):
 
 
 class CardCompute(CardBackend):
-    """Gives one number for each value of the `compute` statements, as [values, 1, 1]: a picture of one pixel, which is
-    waited for. What is not computed at the pixel is computed by the processor in double precision."""
+    """Gives one number for each value of the `compute` statements, as [values, 1, 1]: a picture of one pixel. Waits for
+    it. The CPU computes the rarer sections in double precision."""
 
     context = "compute"
 

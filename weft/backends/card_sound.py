@@ -1,4 +1,5 @@
-"""Sound on a graphics card, block by block: what its backends have in common."""
+"""Sound on a graphics card, block by block: what the backends of all cards share. Where the inputs of a subgraph stay
+constant, the card computes several blocks ahead."""
 
 from __future__ import annotations
 
@@ -23,16 +24,14 @@ from weft.codegen.kernel import Unit
 from weft.contexts import ContextSpec, is_smoothed
 from weft.names import StrandRef, is_view
 
-# A subgraph of sound on a graphics card, which computes several blocks ahead where it knows what they are.
-
-# So many blocks are computed at once, ahead of time; but no more samples than that, unless a block has more: the longer
-# a stretch, the less exact is the time within it.
+# How many blocks are computed at once, ahead of time, but no more than this many samples unless a block has more: the
+# longer a chunk, the less exact is the time within it.
 _AHEAD = 4
 _MOST_AHEAD = 2048
 
 
 class SampleChunk(ABC):
-    """Samples that the card computes, or has computed: `count` of them for each channel, from sample `first` on."""
+    """Samples that the card has computed or will compute: `count` for each channel, from sample `first` on."""
 
     def __init__(self, first: int, shape: tuple[int, int, int]) -> None:
         """`shape` is [channels, outputs, count]."""
@@ -40,7 +39,7 @@ class SampleChunk(ABC):
         self.shape = shape
         self.count = shape[2]
         self.stopped = False
-        """Whether a loop met its limit; known as soon as the samples are."""
+        """Whether a loop reached its limit; known once the samples are."""
         self._samples: Floats | None = None
 
     @property
@@ -48,8 +47,8 @@ class SampleChunk(ABC):
         return self.first + self.count
 
     def samples(self) -> Floats:
-        """The samples [channels, outputs, count], in double precision; waits for them when they are asked for first.
-        Raises what the device raises when it is lost."""
+        """The samples [channels, outputs, count] in double precision; waits for them at the first call. Raises what the
+        device raises when it is lost."""
         if self._samples is None:
             found = [values.reshape(self.shape[1:]) for values in self.fetched()]
             self._samples = np.stack(found).astype(np.float64)
@@ -64,68 +63,68 @@ class Sounding(Protocol):
     """The program of a sound, with its buffers."""
 
     def begin(self, first: int, launches: Sequence[Launch]) -> SampleChunk:
-        """Asks for the samples of a stretch, of which there is a launch for each channel; waits for nothing. Raises
-        what the device raises when it is lost."""
+        """Starts to compute a chunk, with a launch for each channel; does not wait. Raises what the device raises when
+        it is lost."""
         ...
 
 
 @dataclass
 class CardSound:
-    """A subgraph that is ready to run. It remembers nothing."""
+    """A subgraph of sound that is ready to run. It has no state."""
 
     unit: Unit
     code: SoundCode
     sounding: Sounding
     memory: StateMemory = field(default_factory=lambda: StateMemory(()))
     _known: Hashable = None
-    """What the stretches were computed with."""
-    _stretches: tuple[SampleChunk, ...] = ()
-    """The one that is being played, and the one behind it, for which the card has been asked."""
+    """The inputs that the chunks were computed with."""
+    _chunks: tuple[SampleChunk, ...] = ()
+    """The chunk that is being played, and the next one, which the card is computing."""
 
     def play(self, block: SampleBlock, launch: Launch) -> Floats:
-        """The samples of a block [channels, outputs, samples], with one channel where all sound the same. `launch` has
-        all but the coordinates. Raises what the device raises when it is lost."""
+        """The samples of a block [channels, outputs, samples], with one channel if all are the same. `launch` has all
+        inputs but the coordinates. Raises what the device raises when it is lost."""
         kernel = self.unit.kernel
         channels = block.channels if block.differs(kernel) else 1
-        ask = _ChunkPrefetch(self, block, launch, channels)
-        known = ask.known()
+        prefetch = _ChunkPrefetch(self, block, launch, channels)
+        known = prefetch.known()
         if known is None:
-            self._known, self._stretches = None, ()
-            return self._heard(ask.stretch(block.first, block.samples), launch)
+            self._known, self._chunks = None, ()
+            return self._samples_of(prefetch.chunk(block.first, block.samples), launch)
         if known != self._known:
-            self._known, self._stretches = known, ()
-        pieces = list(self._pieces(block, launch, ask.stretch))
+            self._known, self._chunks = known, ()
+        pieces = list(self._pieces(block, launch, prefetch.chunk))
         return np.concatenate([np.zeros((channels, len(kernel.outputs), 0)), *pieces], axis=2)
 
-    def _pieces(self, block: SampleBlock, launch: Launch, ask: Callable[[int, int], SampleChunk]) -> Iterator[Floats]:
+    def _pieces(self, block: SampleBlock, launch: Launch, begin: Callable[[int, int], SampleChunk]) -> Iterator[Floats]:
         at, end = block.first, block.first + block.samples
         while at < end:
-            self._reach(at, block.samples, ask)
-            stretch = self._stretches[0]
-            piece = self._heard(stretch, launch)[:, :, at - stretch.first : end - stretch.first]
+            self._reach(at, block.samples, begin)
+            chunk = self._chunks[0]
+            piece = self._samples_of(chunk, launch)[:, :, at - chunk.first : end - chunk.first]
             yield piece
             at += piece.shape[2]
 
-    def _reach(self, at: int, samples: int, ask: Callable[[int, int], SampleChunk]) -> None:
-        """Has the stretch with sample `at` come first, and the card at work on the one behind it."""
-        self._stretches = tuple(s for s in self._stretches if s.end > at)
-        if not self._stretches or self._stretches[0].first > at:
-            # The first one is waited for, so it is short.
-            self._stretches = (ask(at, samples),)
-        if len(self._stretches) == 1:
-            self._stretches += (ask(self._stretches[0].end, max(samples, min(_AHEAD * samples, _MOST_AHEAD))),)
+    def _reach(self, at: int, samples: int, begin: Callable[[int, int], SampleChunk]) -> None:
+        """Makes the chunk with sample `at` the first one, and starts the next one if necessary."""
+        self._chunks = tuple(chunk for chunk in self._chunks if chunk.end > at)
+        if not self._chunks or self._chunks[0].first > at:
+            # The first chunk is short because it is waited for.
+            self._chunks = (begin(at, samples),)
+        if len(self._chunks) == 1:
+            self._chunks += (begin(self._chunks[0].end, max(samples, min(_AHEAD * samples, _MOST_AHEAD))),)
 
-    def _heard(self, stretch: SampleChunk, launch: Launch) -> Floats:
-        samples = stretch.samples()
-        if stretch.stopped:
-            stretch.stopped = False
+    def _samples_of(self, chunk: SampleChunk, launch: Launch) -> Floats:
+        samples = chunk.samples()
+        if chunk.stopped:
+            chunk.stopped = False
             launch.loop_stopped()
         return samples
 
     def run(
         self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
     ) -> npt.NDArray[Any]:
-        """Samples at coordinates that are given one by one: [outputs, 1, samples]."""
+        """Samples at the coordinates of the launch: [outputs, 1, samples]."""
         found: Floats = self.sounding.begin(0, [launch]).samples()[0][:, np.newaxis]
         if out is None:
             return found
@@ -133,7 +132,7 @@ class CardSound:
         return out
 
     def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
-        """Raises KeyError: who reads a sound reads what has been played."""
+        """Raises KeyError: readers of a sound get the samples that were played."""
         raise KeyError(ref)
 
     def dump(self) -> str:
@@ -142,7 +141,7 @@ class CardSound:
 
 @dataclass(frozen=True)
 class _ChunkPrefetch:
-    """Asks for stretches as a block is computed."""
+    """Starts chunks while a block is computed."""
 
     sound: CardSound
     block: SampleBlock
@@ -150,22 +149,22 @@ class _ChunkPrefetch:
     channels: int
 
     def known(self) -> Hashable:
-        """All that samples depend on but their number; None if that changes from sample to sample, so that nothing can
-        be computed ahead."""
+        """The inputs of the samples besides their number; None if an input changes from sample to sample, so that
+        nothing can be computed ahead."""
         kernel = self.sound.unit.kernel
         if any(is_view(path) for path in kernel.pictures):
             return None
-        led = [(name, self.block.led[name]) for name, _ in kernel.coords if is_smoothed(name)]
-        if not all(_is_steady(values) for _, values in led):
+        smoothed = [(name, self.block.led[name]) for name, _ in kernel.coords if is_smoothed(name)]
+        if not all(values.size and (values == values.flat[0]).all() for _, values in smoothed):
             return None
         return (
-            self.block.rate, self.channels, tuple((name, float(values.flat[0])) for name, values in led),
+            self.block.rate, self.channels, tuple((name, float(values.flat[0])) for name, values in smoothed),
             tuple(self.launch.uniforms.items()), tuple(map(id, self.launch.pictures.values())),
         )  # fmt: skip
 
-    def stretch(self, first: int, count: int) -> SampleChunk:
-        """So many samples, from this one on. Beyond the block, all that comes from outside stays as it is in it."""
-        # A view is written anew where it lies, so what is on the card is not it.
+    def chunk(self, first: int, count: int) -> SampleChunk:
+        """A chunk of `count` samples. After the end of the block, its inputs stay as they are."""
+        # A view is overwritten in place, so it needs a copy: the card would take it for the picture that it has.
         pictures = {path: np.array(p) if is_view(path) else p for path, p in self.launch.pictures.items()}
         launches = [
             replace(self.launch, shape=(1, count), coords=self._coords(first, count, channel), pictures=pictures)
@@ -178,29 +177,22 @@ class _ChunkPrefetch:
             given = values if values.ndim == 1 else values[channel]
             return given if len(given) == count else float(given[0])
 
-        led = {name: own(values) for name, values in self.block.led.items()}
-        return {**middle(first, count, self.block.rate), "channel": float(channel), **led}
+        smoothed = {name: own(values) for name, values in self.block.led.items()}
+        return {**middle(first, count, self.block.rate), "channel": float(channel), **smoothed}
 
 
 def middle(first: int, count: int, rate: float) -> dict[str, Value]:
-    """The time of so many samples by blocks, from the middle on: what is half as far away is twice as exact."""
+    """The time of `count` samples as a block: relative to the middle one, which halves the largest rounding error."""
     at = count // 2
     return {TIME: (first + at) / rate, SINCE: (np.arange(count) - at) / rate}
 
 
-def _is_steady(values: Floats) -> bool:
-    return bool(values.size) and bool((values == values.flat[0]).all())
-
-
-# Sound on a graphics card, block by block: what its backends have in common.
-
-
 class CardAudio(CardBackend):
-    """Gives [channels, outputs, samples], computed in single precision, with one channel where all sound the same. The
-    time of a block is brought down to one turn of whatever moves with it, in double precision; a program computes the
-    samples, as a rule several blocks ahead.
+    """Gives [channels, outputs, samples], computed in single precision, with one channel if all are the same. The CPU
+    reduces the time of a block to one period of what depends on it, in double precision; a program computes the
+    samples, usually several blocks ahead.
 
-    It goes before the backend of a library among the bases."""
+    A subclass lists it before the backend of its library."""
 
     context = "audio"
 
@@ -210,8 +202,8 @@ class CardAudio(CardBackend):
 
     @abstractmethod
     def sound(self, unit: Unit, code: SoundCode) -> CardSound:
-        """A subgraph of sound. Raises WeftError if its program is refused, and what the device raises when it is
-        lost."""
+        """A subgraph of sound. Raises WeftError if the driver refuses its program, and what the device raises when it
+        is lost."""
 
     def capabilities(self) -> Capabilities:
         return Capabilities(state=False, feedback=False, sources=frozenset({"picture"}))
@@ -241,13 +233,13 @@ class CardAudio(CardBackend):
         return None
 
     def upgrade(self, compiled: Compiled, code: object) -> None:
-        """Keeps what was made for the processor, which goes on if the card fails."""
+        """Keeps the code for the CPU, which takes over if the card fails."""
         if isinstance(compiled, CardSound):
             compiled.unit = replace(compiled.unit, code=code)
 
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
         if not isinstance(compiled, CardSound):
-            raise TypeError(f"{compiled.unit.subgraph.name} runs elsewhere")
+            raise TypeError(f"{compiled.unit.subgraph.name} runs on another backend")
         block = block_of(env)
         launch = tick(compiled.unit.kernel, env, coordinator, (1, block.samples), {})
         return self.guarded(lambda: compiled.play(block, launch))

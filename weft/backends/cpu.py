@@ -1,4 +1,5 @@
-"""The backends that run kernels on the CPU: for pictures, numbers and sound."""
+"""The backends that run kernels on the CPU, for pictures, numbers and sound. They differ in what they make of the
+outputs of a kernel."""
 
 from __future__ import annotations
 
@@ -27,8 +28,6 @@ from weft.codegen.kernel import Unit
 from weft.codegen.verify import disassemble
 from weft.names import StrandRef
 
-# What the backends that run bytecode on the CPU have in common: all but what a context makes of its outputs.
-
 EXECUTORS: Mapping[str, type[NativeExecutor] | type[VectorExecutor] | type[ReferenceExecutor]] = {
     "native": NativeExecutor,
     "vector": VectorExecutor,
@@ -38,17 +37,17 @@ EXECUTORS: Mapping[str, type[NativeExecutor] | type[VectorExecutor] | type[Refer
 
 
 def executor_problem(name: str) -> str | None:
-    """Why an executor cannot be had on this machine, and how to get it; None if it can."""
+    """Why an executor is not available on this machine, and how to get it; None if it is available."""
     return problem() if name == "native" else None
 
 
-# How many subgraphs are kept ready besides those that run: each takes scratch memory of some megabytes.
+# How many subgraphs are kept loaded. Each takes a few megabytes of scratch memory.
 _KEPT = 12
 
 
 @dataclass(frozen=True, slots=True)
 class CpuCode:
-    """What an executor has translated of a unit: of its grid, and of each strand that others read."""
+    """An executor's translations of a unit: of its grid, and of each strand that others read."""
 
     grid: object = None
     points: Mapping[StrandRef, object] = field(default_factory=dict)
@@ -56,7 +55,7 @@ class CpuCode:
 
 @dataclass
 class CpuCompiled:
-    """A subgraph loaded into an executor. The memory is bound to the size of the picture it was made for."""
+    """A subgraph loaded into an executor. Its memory is for one size of picture."""
 
     unit: Unit
     grid: Executable
@@ -65,7 +64,7 @@ class CpuCompiled:
     packed: bool
     pictures: Pictures
     stands_in_for: Executor | None = None
-    """The executor that takes over as soon as it has code."""
+    """The executor that takes over once it has code."""
 
     def run(
         self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
@@ -92,7 +91,7 @@ class CpuCompiled:
                 self.grid = self.stands_in_for.load(self.unit.kernel, {self.packed: code})
                 self.stands_in_for = None
             case _ if self.stands_in_for is not None:
-                self.stands_in_for = None  # there is nothing better
+                self.stands_in_for = None  # there is no faster code
             case NativeExecutable() as grid, NativeCode() as better:
                 grid.upgrade(better)
             case SeriesExecutable() as series, SeriesCode() as better:
@@ -103,7 +102,7 @@ class CpuCompiled:
 
 
 class CpuBackend(Backend):
-    """Runs bytecode with one of the executors: `native` (machine code), `vector` (numpy), or `vm`, the reference."""
+    """Runs kernels with one of the executors: `native` (machine code), `vector` (numpy), or `vm`, the reference."""
 
     requires: ClassVar[tuple[str, ...]] = ("numpy",)
     packed: ClassVar[bool] = False
@@ -139,7 +138,7 @@ class CpuBackend(Backend):
         return 1, 1
 
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> CpuCompiled:
-        # The reference keeps what it remembers as it computes it.
+        # The reference machine stores state in the precision in which it computes.
         precision = self._executor.widest if self._executor.name == "vm" else np.float32
         memory = StateMemory(unit.kernel.slots, self.shape(env), precision)
         grid, points = self._loaded(unit)
@@ -148,13 +147,13 @@ class CpuBackend(Backend):
     def compile_at_once(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
         if self._executor.name != NativeExecutor.name or not self._packs(unit):
             return self.compile_subgraph(unit, env, coordinator)
-        # Machine code takes long to make: until there is some, numpy stands in for it.
+        # Machine code takes long to compile: numpy stands in until it is ready.
         standing_in = type(self)(VectorExecutor.name).compile_subgraph(replace(unit, code=None), env, coordinator)
         standing_in.stands_in_for = self._executor
         return standing_in
 
     def _packs(self, unit: Unit) -> bool:
-        """Whether the outputs of a unit become pixels. One that is only read by others has none."""
+        """Whether the outputs of a unit become pixels. A unit that is only read by others has no outputs."""
         return self.packed and bool(unit.kernel.outputs)
 
     def translate(self, unit: Unit, tier: int = 1) -> CpuCode | None:
@@ -179,8 +178,8 @@ class CpuBackend(Backend):
             compiled.upgrade(code.grid)
 
     def _loaded(self, unit: Unit) -> tuple[Executable, Mapping[StrandRef, Executable]]:
-        """The kernels of a unit, ready to run. Those of the units asked for last are kept: a text that comes back, or
-        a picture of another size, needs nothing of it anew."""
+        """The kernels of a unit, ready to run. The last few units stay loaded: returning to an earlier text, or
+        resizing the picture, loads nothing again."""
         found = self._kept.pop(unit.hash, None)
         if found is None:
             code = unit.code if isinstance(unit.code, CpuCode) else CpuCode()
@@ -198,10 +197,10 @@ class CpuBackend(Backend):
     ) -> npt.NDArray[Any]:
         launch = self.launch(compiled, env, coordinator)
         if raw and isinstance(compiled, CpuCompiled):
-            # A few small frames: to make machine code of them anew would take longer.
+            # For a few small frames, compiling another form of machine code would take longer.
             plain = compiled.grid if self._executor.name == "vm" else VectorExecutor().load(compiled.unit.kernel)
             return plain.planes(compiled.memory, launch)
-        # A picture that stands still takes as long as any other when it is drawn.
+        # An array of its own keeps a still picture from being skipped: the trial has to take as long as drawing does.
         out = np.empty((*launch.shape, 4), np.uint8) if self._packs(compiled.unit) else None
         return compiled.run(compiled.memory, launch, out=out)
 
@@ -209,7 +208,7 @@ class CpuBackend(Backend):
         return compiled.run(compiled.memory, self.launch(compiled, env, coordinator))
 
     def launch(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Launch:
-        """One tick over the whole sweep."""
+        """A launch of one tick over the whole sweep."""
         shape = self.shape(env)
         return tick(compiled.unit.kernel, env, coordinator, shape, self.coords(env, shape))
 
@@ -242,7 +241,7 @@ class CpuVisual(CpuBackend):
 
     def coords(self, env: Env, shape: tuple[int, int]) -> Mapping[str, Value]:
         if shape != self._shape:
-            # The same arrays for each frame: who reads them can tell that nothing has changed.
+            # Each frame has the same arrays, which shows that nothing has changed.
             self._shape, self._centres = shape, picture_coords(shape[1], shape[0])
         return {**self._centres, "abstime": env.abstime}
 
@@ -263,14 +262,14 @@ class CpuCompute(CpuBackend):
 
 @dataclass
 class SoundCompiled(CpuCompiled):
-    """A subgraph of sound. One that is different in each channel runs once for each of them, and remembers for each."""
+    """A subgraph of sound. One that differs between channels runs once for each, with state for each."""
 
     memories: tuple[StateMemory, ...] = ()
 
 
 @register_backend
 class CpuAudio(CpuBackend):
-    """Gives [channels, outputs, samples] in double precision, with one channel where all sound the same."""
+    """Gives [channels, outputs, samples] in double precision, with one channel if all are the same."""
 
     name = "cpu_audio"
     context = "audio"
@@ -315,8 +314,8 @@ class CpuAudio(CpuBackend):
 
 
 def _pairs(compiled: Compiled, old: Iterable[Compiled]) -> Iterator[tuple[int, StateMemory, StateMemory, bool]]:
-    """Each memory, by its channel, with that which it goes on from, and whether another one does as well: what was the
-    same in all channels goes on in each of them."""
+    """Each memory, by its channel, with the old memory that it continues, and whether an earlier channel continues that
+    too: state that was the same in all channels is copied to each of them."""
     mine = _memories(compiled)
     for other in old:
         its = _memories(other)
@@ -329,7 +328,7 @@ def _memories(compiled: Compiled) -> tuple[StateMemory, ...]:
 
 
 def block_of(env: Env) -> SampleBlock:
-    """The block of a stream that is to be computed."""
+    """The block of a stream that is to be computed. Raises ValueError if there is none."""
     if env.block is None:
         raise ValueError("a stream can only be computed block by block")
     return env.block

@@ -1,4 +1,5 @@
-"""Executors: what the machines that execute kernels on the CPU have in common, with threads that share a launch."""
+"""Executors run kernels on the CPU. Here is what they share: the interface, the thread pool, and pictures that are
+drawn once while nothing in them changes."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _Jobs: TypeAlias = "SimpleQueue[Callable[[], None] | None]"
 
 
 class _Outcome:
-    """What became of one share of the work. To wait for it again after an interruption does no harm."""
+    """The outcome of one worker's share. After an interruption it can be waited for again."""
 
     def __init__(self) -> None:
         self.raised: BaseException | None = None
@@ -49,21 +50,21 @@ class _Outcome:
 
 
 class BandPool:
-    """Threads that wait for work for as long as the pool lives. They are started when they are first needed."""
+    """Threads that wait for work as long as the pool lives. They start when they are first needed."""
 
     def __init__(self) -> None:
         self._jobs: _Jobs = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._here = threading.local()
         self._kept_off: tuple[int, int] | None = None
-        """The core that the threads are kept off, and how many they were."""
+        """The core that the threads are kept off, and how many threads there were."""
         weakref.finalize(self, _end, self._jobs, self._threads)
 
     def run(self, work: Callable[[int], None], workers: int) -> None:
-        """Calls `work` with each of 0 … workers - 1 at once, 0 in the calling thread; comes back when all are done.
+        """Calls `work` with each of 0 … workers - 1 concurrently, 0 in the calling thread; returns when all are done.
         Raises what one of them raised.
 
-        Work that itself wants to share work does that alone: its threads are all taken.
+        A nested call runs all of its work in its own thread, since the others are busy.
         """
         is_working = getattr(self._here, "working", False)
         if not is_working:
@@ -78,7 +79,7 @@ class BandPool:
             self._jobs.put(partial(self._report, work, number, outcome))
         own = _Outcome()
         raised: BaseException | None = None
-        # An interruption is raised when all are done: what the threads work on is theirs until then.
+        # An interruption is raised when all are done: until then the threads use the arrays.
         while not all(outcome.is_there for outcome in (own, *others)):
             try:
                 if not own.is_there:
@@ -105,8 +106,8 @@ class BandPool:
             outcome.arrive(raised)
 
     def _keep_off(self) -> None:
-        """Has the threads run elsewhere than this one. The system likes to wake a thread where it ran last; if that is
-        here, it waits until this one has done all the work, though another core has nothing to do."""
+        """Keeps the threads off the core of this one. The system likes to wake a thread on the core where it last ran;
+        on this core, it would wait until this thread had done all the work, though another core is idle."""
         core = hardware.current_core()
         if core is not None and self._kept_off != (core, len(self._threads)):
             self._kept_off = core, len(self._threads)
@@ -118,14 +119,14 @@ class BandPool:
             try:
                 thread.start()
             except RuntimeError:
-                return  # the system gives no more: those that there are have more to do
+                return  # the system grants no more; the existing threads share the work
             self._threads.append(thread)
 
 
 def _serve(jobs: _Jobs) -> None:
     while (job := jobs.get()) is not None:
         job()
-        del job  # it knows the pool, which shall be free to end while this thread waits
+        del job  # it refers to the pool, which must be free to end while this thread waits
 
 
 def _end(jobs: _Jobs, threads: list[threading.Thread]) -> None:
@@ -133,14 +134,14 @@ def _end(jobs: _Jobs, threads: list[threading.Thread]) -> None:
         jobs.put(None)
 
 
-# Where pictures go, and whether the next one would be the last one again.
+# Pictures, and whether the next one would equal the last.
 
 Pixels = npt.NDArray[np.uint8]
 
 
 class Stillness:
-    """Whether a kernel would draw the same as the last time: one that remembers nothing, reads no other strands, and is
-    given the same."""
+    """Finds out whether a kernel would draw the same picture again: it has no state, reads no other strands, and gets
+    the same inputs."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
@@ -153,7 +154,7 @@ class Stillness:
         return given is not None and all(map(_is_same, given, self._inputs(launch)))
 
     def drew(self, launch: Launch) -> None:
-        """A launch has drawn."""
+        """Records that a launch has drawn."""
         self._given = self._inputs(launch) if self._may_stand_still else None
 
     def _inputs(self, launch: Launch) -> tuple[Any, ...]:
@@ -167,9 +168,8 @@ class Stillness:
 
 
 class Pictures:
-    """The pictures that a kernel draws, in two arrays by turns: memory that is given back is slow to get anew. A
-    picture stays as it is while the next one is drawn, and until the one behind it is begun. A picture in which nothing
-    moves is drawn once.
+    """The pictures that a kernel draws, in two arrays by turns, since allocating an array for each is slow. A picture
+    is valid until the picture after the next is begun. A picture in which nothing changes is drawn once.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -198,36 +198,36 @@ def _is_same(a: object, b: object) -> bool:
     return a is b or (not isinstance(a, np.ndarray) and a == b)
 
 
-# What the machines that execute bytecode on the CPU have in common.
+# The interface of executors.
 
 
 class Executable(Protocol):
-    """A kernel that is ready to run. Its launches share scratch memory, so they are made one after another: a thread
-    that asks for one meanwhile waits."""
+    """A kernel that is ready to run. Its launches share scratch memory, so they run one after another: a second thread
+    waits."""
 
     kernel: Kernel
 
     @property
     def tier(self) -> int | None:
-        """How much was done for the speed of its pictures, from 1; None where there is only one way."""
+        """The tier of its code for pictures, from 1; None if there is only one."""
         ...
 
     def planes(self, memory: StateMemory, launch: Launch) -> Floats:
-        """The outputs as an array [outputs, height, width], as they are: neither clamped nor freed of NaN. Then
-        advances the state of a grid kernel. Raises ValueError if the launch does not fit the kernel."""
+        """The outputs as an array [outputs, height, width], neither clamped nor freed of NaN. Then advances the state
+        of a grid kernel. Raises ValueError if the launch does not fit the kernel."""
         ...
 
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
         """Writes the outputs as a picture into `out` [height, width, 4], without gaps; then advances the state.
 
-        One output is a gray, three are red, green and blue, a fourth is alpha, which else is opaque. NaN is 0, the
-        rest is clamped to 0…1; a half rounds up. Raises ValueError if the launch or `out` does not fit the kernel.
+        One output is a gray, three are red, green and blue, a fourth is alpha (opaque by default). NaN becomes 0, all
+        else is clamped to 0…1; halves round up. Raises ValueError if the launch or `out` does not fit the kernel.
         """
         ...
 
 
 def pack_planes(executable: Executable, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
-    """`Executable.rgba8` for those that compute planes first."""
+    """`Executable.rgba8` for executables that compute planes first."""
     channels(len(executable.kernel.outputs))
     check_picture(out, launch.shape)
     pack(executable.planes(memory, launch), out)
@@ -238,7 +238,7 @@ NOTHING: Mapping[bool, object] = MappingProxyType({})
 
 
 class RefusedError(Exception):
-    """An executor cannot make code of a kernel. Says why."""
+    """An executor cannot compile a kernel. Says why."""
 
 
 # A longer reason is cut.
@@ -247,8 +247,8 @@ _LONGEST_REASON = 200
 
 @contextmanager
 def making(what: str) -> Iterator[None]:
-    """Turns whatever a code generator raises into a RefusedError: another executor can run the kernel. A caller checks
-    first what it would be to blame for itself."""
+    """Turns any exception of a code generator into a RefusedError, since another executor can run the kernel. The
+    caller checks its own arguments first."""
     try:
         yield
     except (RefusedError, MemoryError):
@@ -260,8 +260,8 @@ def making(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What `translate` gives for a kernel that no code could be made of: why, and what the next executor made of it.
-    It can be pickled."""
+    """What `translate` gives for a kernel that it cannot compile: the reason, and the next executor's code. It can be
+    pickled."""
 
     reason: str
     instead: object = None
@@ -269,7 +269,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A kernel runs on the executor `target`, since `origin` could make no code of it."""
+    """A kernel runs on the executor `target`, since `origin` could not compile it."""
 
     kernel: str
     origin: str
@@ -282,7 +282,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """What was refused, until somebody asks. May be used from any thread; where nobody asks, only the last are kept."""
+    """Collects refusals until they are taken; only the last ones are kept. May be used from any thread."""
 
     _waiting: deque[Refusal] = field(default_factory=lambda: deque(maxlen=32))
 
@@ -291,7 +291,7 @@ class Refusals:
             self._waiting.append(refusal)
 
     def take(self) -> list[Refusal]:
-        """What was refused since this was asked last, oldest first."""
+        """The refusals since the last call, oldest first."""
         found: list[Refusal] = []
         while self._waiting:
             found.append(self._waiting.popleft())
@@ -306,18 +306,18 @@ class Executor(Protocol):
 
     @property
     def widest(self) -> type[np.floating[Any]]:
-        """The widest reals that images of state may have."""
+        """The widest floating-point type that state images may have."""
         ...
 
     def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> object | None:
-        """The part of loading that needs neither device nor memory, for outputs as planes or `packed` as pixels; None
-        where there is nothing to prepare, or no such tier; `Refused` where it fails, which `load` takes as well. It can
-        be pickled, and means the same in another process. Raises ValueError if the outputs cannot be packed."""
+        """The part of loading that needs neither device nor memory, for outputs as planes or `packed` as pixels. Gives
+        None if there is nothing to prepare, or no such tier, and `Refused` if it fails; `load` takes that as well. The
+        result can be pickled for another process. Raises ValueError if the outputs cannot be packed."""
         ...
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
-        """`codes` holds what `translate` gave for the kernel, by `packed`. What is missing is made when it is first
-        needed. Where that fails, the kernel runs on the next executor, which is noted in `refusals`."""
+        """`codes` holds what `translate` gave for the kernel, by `packed`; missing code is compiled when it is first
+        needed. If that fails, the kernel runs on the next executor, which is noted in `refusals`."""
         ...
 
 
@@ -337,7 +337,7 @@ def check(kernel: Kernel, memory: StateMemory, launch: Launch) -> None:
 
 
 def _remembers(memory: StateMemory, slot: StateSlot) -> bool:
-    """Whether memory has room for all that a slot keeps."""
+    """Whether the memory has a ring of this slot's form."""
     found = memory.slots.get(slot.key)
     return found is not None and (found.depth, found.planes, found.image) == (slot.depth, slot.planes, slot.image)
 

@@ -1,10 +1,10 @@
-"""Control signals for motors, valves and the like: a thousand values a second, by OSC, into a file, or just computed.
+"""Control signals for motors, valves and the like: a thousand values a second, sent by OSC or written to a file.
 
-This file is all of it: a context, the backend that runs it, and the ways that its values take. Only the package's
-metadata names it, as that of any other package would. The environment variable WEFT_HAPTIC says where values go:
-`osc:HOST:PORT` or `file:PATH`; without it they are computed, and that is all.
+This module has the context, its backend, and the outlets for its values. It is registered like a plugin: only the
+metadata of the package names it. The environment variable WEFT_HAPTIC says where values go: `osc:HOST:PORT` or
+`file:PATH`; without it they are computed but not sent.
 
-Commands that run nothing want the context alone, without numpy: whatever needs numpy is imported late.
+Commands that run nothing need only the context, without numpy, so modules that need numpy are imported late.
 """
 
 from __future__ import annotations
@@ -48,38 +48,38 @@ HAPTIC = ContextSpec(
 VARIABLE = "WEFT_HAPTIC"
 _FORMS = f"{VARIABLE}=osc:HOST:PORT sends them by OSC, {VARIABLE}=file:PATH writes them to a file"
 
-# What a performance that stood still makes up at most.
+# At most this many ticks are caught up after a performance was held up.
 _MOST_TICKS = RATE
 
-# Ticks. Seconds are rounded, and a tick that is missed by no more than that is reached.
+# Ticks. Seconds are rounded: a tick that is missed by no more than this counts as reached.
 _SLACK = 1e-6
 
-# Bytes of ticks in one datagram, unless a single tick has more: every system sends that much as it is set up.
+# Bytes of ticks in one datagram, unless a single tick has more: every system sends this much by default.
 _DATAGRAM = 8192
 
-# Bytes of a time tag, with which the head of a bundle ends.
+# Bytes of a time tag, which ends the head of a bundle.
 _TAG = 8
 
-# Seconds. Ticks are tagged at even distances, though frames come unevenly, until the performance has gone astray from
-# the time of day by so much, as it does in a pause.
+# Seconds. Time tags are evenly spaced although frames are not, until the performance is off from the time of day by
+# this much, as it is after a pause.
 _ASTRAY = 0.1
 
 
 def ticks_of_frame(number: int, abstime: float, dt: float, due: int | None) -> range:
-    """The ticks that a frame computes: from `due`, the first that has not been computed, up to `abstime`. Where none is
-    due yet, or the time went back: those since the frame before, and at frame 0 those since the start."""
-    behind = floor(abstime * RATE + _SLACK) + 1
+    """The ticks that a frame computes: from `due`, the first that has not been computed, up to `abstime`. If `due` is
+    None or the time went back: those since the previous frame, or at frame 0 those since the start."""
+    end = floor(abstime * RATE + _SLACK) + 1
     first = due
     if number == 0:
         first = 0
-    elif first is None or first > behind:
+    elif first is None or first > end:
         first = max(0, floor((abstime - dt) * RATE + _SLACK) + 1)
-    return range(max(first, behind - _MOST_TICKS), behind)
+    return range(max(first, end - _MOST_TICKS), end)
 
 
 @dataclass(frozen=True, slots=True)
 class TickBatch:
-    """What a frame gives: the `values` [ticks, names], all finite, of consecutive ticks; `abstime` is the frame's."""
+    """The ticks of a frame: the `values` [ticks, names], all finite, of consecutive ticks; `abstime` is the frame's."""
 
     ticks: range
     names: tuple[str, ...]
@@ -88,24 +88,24 @@ class TickBatch:
 
 
 class Outlet(Protocol):
-    """Where values go. It opens what it needs when the first are sent."""
+    """Where values go. An outlet opens its file or socket when it sends the first values."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its name in messages."""
         ...
 
-    def send(self, stretch: TickBatch) -> None:
-        """Sends what a frame gives. Raises OSError."""
+    def send(self, batch: TickBatch) -> None:
+        """Sends the ticks of a frame. Raises OSError."""
         ...
 
 
 class Nowhere:
-    """Values are computed, and that is all."""
+    """Sends nothing."""
 
     name = f"values are computed, but not sent; {_FORMS}"
 
-    def send(self, stretch: TickBatch) -> None:
+    def send(self, batch: TickBatch) -> None:
         pass
 
 
@@ -118,17 +118,17 @@ class LineFile:
         self._descriptor: int | None = None
         self._is_torn = False
 
-    def send(self, stretch: TickBatch) -> None:
+    def send(self, batch: TickBatch) -> None:
         lines = [
-            f"{tick / RATE:.3f} " + " ".join(f"{n}={v:.9g}" for n, v in zip(stretch.names, values, strict=True))
-            for tick, values in zip(stretch.ticks, stretch.values.tolist(), strict=True)
+            f"{tick / RATE:.3f} " + " ".join(f"{n}={v:.9g}" for n, v in zip(batch.names, values, strict=True))
+            for tick, values in zip(batch.ticks, batch.values.tolist(), strict=True)
         ]
         if self._is_torn:
             return
         try:
             self._write("".join(f"{line}\n" for line in lines).encode())
         except OSError:
-            # Half a line may be there already, and whatever came behind it would be misread.
+            # The file may end with half a line, and anything written after that would be misread.
             self._is_torn = True
             raise
 
@@ -141,11 +141,11 @@ class LineFile:
 
 
 class Osc:
-    """OSC over UDP: a bundle a frame, with a bundle for each tick in it, whose time tag says when the tick was due. A
-    value goes to `/haptic/NAME`, in single precision. What is too large for a datagram is sent in several."""
+    """OSC over UDP: for each frame a bundle, which contains a bundle for each tick. Its time tag says when the tick was
+    due. Values go to `/haptic/NAME` in single precision. Ticks that do not fit into a datagram are sent in several."""
 
     def __init__(self, host: str, port: int) -> None:
-        """Looks the host up, which may take a while. Raises OSError if there is none."""
+        """Looks up the host, which may take a while. Raises OSError if there is none."""
         self.name = f"OSC to {host}, port {port}"
         found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
         self._family, self._address = found[0], found[4]
@@ -153,21 +153,21 @@ class Osc:
         self._start = 0.0
         """The time of day at which the performance began, had it never paused."""
 
-    def send(self, stretch: TickBatch) -> None:
+    def send(self, batch: TickBatch) -> None:
         if self._socket is None:
             self._socket = socket.socket(self._family, socket.SOCK_DGRAM)
             self._socket.setblocking(False)
             weakref.finalize(self, self._socket.close)
-        start = time.time() - stretch.abstime
+        start = time.time() - batch.abstime
         if abs(start - self._start) > _ASTRAY:
             self._start = start
-        for datagram in datagrams(stretch, self._start):
+        for datagram in datagrams(batch, self._start):
             self._socket.sendto(datagram, self._address)
 
 
 class _Pattern(NamedTuple):
-    """How a bundle begins, up to its time tag; a tick as it stands in one, and where in there its own time tag and the
-    values are."""
+    """The beginning of a bundle, up to its time tag; the bytes of a tick in a bundle; and where in these bytes the
+    tick's time tag and values are."""
 
     intro: bytes
     data: bytes
@@ -183,7 +183,7 @@ def _pattern(names: tuple[str, ...]) -> _Pattern:
     whole, tick = OscBundleBuilder(0), OscBundleBuilder(0)
     head = whole.build().dgram
     values = []
-    # Before each content of a bundle stands its length, in 4 bytes. The value ends a message, in 4 bytes too.
+    # The length of each element of a bundle precedes it, in 4 bytes. A message ends with its value, in 4 bytes too.
     end = 4 + len(head)
     for name in names:
         message = OscMessageBuilder("/haptic/" + name.replace(".", "/"))
@@ -197,20 +197,20 @@ def _pattern(names: tuple[str, ...]) -> _Pattern:
     return _Pattern(head[:-_TAG], whole.build().dgram[len(head) :], tag, tuple(values))
 
 
-def datagrams(stretch: TickBatch, start: float) -> Iterator[bytes]:
-    """The bundles of a frame of a performance that began at a time of day. python-osc takes milliseconds for a bundle,
-    so it gives the pattern of a tick, and tags and values are filled in."""
+def datagrams(batch: TickBatch, start: float) -> Iterator[bytes]:
+    """The bundles of a frame of a performance that began at `start`, a time of day. python-osc would need milliseconds
+    for each bundle, so it builds one tick as a pattern, into which tags and values are filled."""
     import numpy as np
     from pythonosc.parsing.osc_types import write_date
 
-    pattern = _pattern(stretch.names)
+    pattern = _pattern(batch.names)
     largest = np.finfo(np.float32).max
-    singles = np.clip(stretch.values, -largest, largest).astype(">f4", order="C")
+    singles = np.clip(batch.values, -largest, largest).astype(">f4", order="C")
     words = singles.view(np.uint8).reshape(*singles.shape, 4)
-    rows = np.tile(np.frombuffer(pattern.data, np.uint8), (len(stretch.ticks), 1))
+    rows = np.tile(np.frombuffer(pattern.data, np.uint8), (len(batch.ticks), 1))
     for column, place in enumerate(pattern.values):
         rows[:, place] = words[:, column]
-    tags = [write_date(start + tick / RATE) for tick in stretch.ticks]
+    tags = [write_date(start + tick / RATE) for tick in batch.ticks]
     rows[:, pattern.tag] = np.frombuffer(b"".join(tags), np.uint8).reshape(len(tags), -1)
     at_once = max(1, _DATAGRAM // len(pattern.data))
     for first in range(0, len(rows), at_once):
@@ -218,7 +218,7 @@ def datagrams(stretch: TickBatch, start: float) -> Iterator[bytes]:
 
 
 def find_outlet(wanted: str) -> Outlet:
-    """The outlet that a text such as `osc:HOST:PORT` names. Raises WeftError if it cannot be had."""
+    """The outlet that a text such as `osc:HOST:PORT` names. Raises WeftError if it is not available."""
     kind, _, where = wanted.partition(":")
     match kind:
         case "" if not wanted:
@@ -227,30 +227,30 @@ def find_outlet(wanted: str) -> Outlet:
             return _find_osc(where)
         case "file" if where:
             return _find_file(Path(where))
-    raise _unusable(f'"{wanted}" says nothing about where values go', _FORMS)
+    raise _unusable(f'"{wanted}" does not say where values go', _FORMS)
 
 
 def _find_osc(where: str) -> Osc:
     host, _, port = where.rpartition(":")
     if not (host and port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 1 << 16):
-        raise _unusable(f'"{where}" is no host and port', f"for example {VARIABLE}=osc:localhost:9000")
+        raise _unusable(f'"{where}" is not HOST:PORT', f"for example {VARIABLE}=osc:localhost:9000")
     if importlib.util.find_spec("pythonosc") is None:
         raise _unusable("python-osc is not installed", "pip install python-osc")
     try:
         return Osc(host.removeprefix("[").removesuffix("]"), int(port))
     except (OSError, UnicodeError) as failure:
-        raise _unusable(f'there is no way to a host "{host}": {_reason(failure)}', "is it spelt as meant?") from failure
+        raise _unusable(f'the host "{host}" is not found: {_reason(failure)}', "check the spelling") from failure
 
 
 def _find_file(path: Path) -> LineFile:
     folder, other = path.parent, "name another one"
     try:
         if not folder.is_dir():
-            raise _unusable(f"there is no folder {folder}", f"make it, or {other}")
+            raise _unusable(f"there is no folder {folder}", f"create it, or {other}")
         if path.exists() and not path.is_file():
-            raise _unusable(f"{path} is no plain file", other)
+            raise _unusable(f"{path} is not a regular file", other)
         if not os.access(path if path.exists() else folder, os.W_OK):
-            raise _unusable(f"{path} may not be written", other)
+            raise _unusable(f"{path} is not writable", other)
     except OSError as failure:
         raise _unusable(f"{path} cannot be written: {_reason(failure)}", other) from failure
     return LineFile(path)
@@ -265,7 +265,7 @@ def _reason(failure: Exception) -> str:
 
 
 def backend() -> type[Backend]:
-    """The backend, made when something is to be run."""
+    """The backend's class. It is made in a function because its modules need numpy."""
     import numpy as np
 
     from weft.backends.base import DeviceInfo
@@ -273,21 +273,21 @@ def backend() -> type[Backend]:
     from weft.backends.vector.executor import VectorExecutor
 
     class Haptic(CpuBackend):
-        """Gives [ticks, values] in double precision: the ticks between two frames. What is not finite is 0."""
+        """Gives [ticks, values] in double precision: the ticks between two frames. Infinities and NaN become 0."""
 
         name = HAPTIC.name
         context = HAPTIC.name
         spec = HAPTIC
 
         def __init__(self, executor: str = "vector") -> None:
-            """Raises WeftError for values that are to go where they cannot."""
+            """Raises WeftError if the outlet is not available."""
             super().__init__(executor)
             if executor != "vm":
-                # In single precision, ticks could not be told apart any more after some hours.
+                # After some hours, single precision could no longer tell ticks apart.
                 self._executor = VectorExecutor(np.float64)
             self._outlet = find_outlet(os.environ.get(VARIABLE, ""))
             self._is_cut_off = False
-            # The tick that is computed next, by the memory that it is computed with.
+            # The next tick to compute, by the memory of the subgraph.
             self._due: weakref.WeakKeyDictionary[StateMemory, int] = weakref.WeakKeyDictionary()
 
         @classmethod
@@ -321,7 +321,7 @@ def backend() -> type[Backend]:
         def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
             before = list(old)
             dues = [self._due[other.memory] for other in before if other.memory in self._due]
-            # Nothing is due of what nothing ran before, also if it has run once.
+            # A subgraph that continues no other starts with nothing due, even if it has run before.
             self._due.pop(compiled.memory, None)
             if dues:
                 self._due[compiled.memory] = max(dues)
@@ -330,10 +330,10 @@ def backend() -> type[Backend]:
         def _ticks(self, compiled: Compiled, env: Env) -> range:
             return ticks_of_frame(env.tick, env.abstime, env.dt, self._due.get(compiled.memory))
 
-        def _send(self, stretch: TickBatch, env: Env) -> None:
-            """Sends values. That they do not arrive is told once, and stops nothing."""
+        def _send(self, batch: TickBatch, env: Env) -> None:
+            """Sends values. A failure gives one warning, and does not stop the performance."""
             try:
-                self._outlet.send(stretch)
+                self._outlet.send(batch)
                 self._is_cut_off = False
             except OSError as failure:
                 if not self._is_cut_off:

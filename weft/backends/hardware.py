@@ -1,4 +1,4 @@
-"""What the machine has: cores, memory, vector instructions, graphics cards."""
+"""The hardware of the machine: cores, memory, vector instructions, graphics cards."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from typing import Any, NamedTuple
 
 from weft import child
 
-# Asks for a device in a process of its own: a driver that was opened once may harm what is opened later, and one that
-# fails may end the process.
+# Devices are probed in a process of their own: a driver that was opened may interfere with what is opened later, and
+# one that fails may end the process.
 
-# A driver that takes longer to start hangs.
+# A driver that takes longer to start is taken to hang.
 _MOST_SECONDS = 20
 
 
 @functools.cache
 def answer(module: str, library: str) -> dict[str, Any]:
-    """What a module prints as JSON when it is run, asked once for the process: it does not change meanwhile. Where it
-    prints none, `reason` says why, with the library's name."""
+    """The JSON that a module prints when it is run. It runs only once, since the answer stays the same. If it prints
+    none, the answer has a `reason` with the library's name."""
     try:
         ended = child.run(module, timeout=_MOST_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as failure:
@@ -40,18 +40,18 @@ def answer(module: str, library: str) -> dict[str, Any]:
     return found
 
 
-# What the machine has: cores, memory, vector instructions.
+# Cores, memory and vector instructions.
 
 try:
     import resource
-except ImportError:  # it is Unix's
+except ImportError:  # only Unix has it
     resource = None  # type: ignore[assignment]
 
 
 def _found_sched_getcpu() -> Callable[[], int] | None:
     if not sys.platform.startswith("linux"):
         return None
-    # It takes less than to let go of Python's lock, as CDLL would.
+    # CDLL would release Python's lock, which takes longer than the call.
     found: Callable[[], int] | None = getattr(ctypes.PyDLL(None), "sched_getcpu", None)
     return found
 
@@ -67,13 +67,13 @@ def cores() -> int:
 
 
 def current_core() -> int | None:
-    """The number of the core that this thread runs on; None where systems do not tell."""
+    """The number of the core that this thread runs on; None if the system does not say."""
     return _sched_getcpu() if _sched_getcpu is not None else None
 
 
 def keep_off(core: int, threads: Iterable[int]) -> None:
-    """Has threads, by the system's numbers, run on the other cores that this one may use; where it cannot be asked
-    for, they stay as they are. Only where `current_core` tells anything."""
+    """Restricts threads, by the system's numbers, to the other cores that this one may use. Does nothing if the system
+    refuses. Call it only where `current_core` gives a number."""
     others = os.sched_getaffinity(0) - {core}
     for thread in threads if others else ():
         with suppress(OSError):
@@ -81,7 +81,7 @@ def keep_off(core: int, threads: Iterable[int]) -> None:
 
 
 def memory_total() -> int:
-    """Bytes of memory, as far as a container or a limit lets this process have them; 0 if that is not known."""
+    """Bytes of memory that this process may use, within the limits of its container and its own; 0 if unknown."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
@@ -90,7 +90,7 @@ def memory_total() -> int:
 
 
 def memory_free() -> int:
-    """Bytes of memory that can be had without others having to give theirs up; the total where that is not known."""
+    """Bytes of memory that are available without swapping; the total if that is unknown."""
     available = 0
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
@@ -103,22 +103,22 @@ def memory_free() -> int:
 
 
 class Limit(NamedTuple):
-    """How many bytes of memory may be used, and how many are."""
+    """How many bytes of memory may be used, and how many are used."""
 
     bytes: int
     used: int
 
 
 def memory_limits(process: Path = Path("/proc/self")) -> list[Limit]:
-    """The limits that hold for a process by what the system tells in this folder: of its groups (containers), those
-    around them included, and of its own address space."""
+    """The limits of a process, read from its folder in /proc: those of its groups (containers) and their parents, and
+    that of its address space."""
     return [*_limits_of_groups(process), *_limits_of_process(process)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """What the files of a group of processes are called that say what it may have and what it has. `reclaimable` is the
-    line of `memory.stat` about what can be given back at any time."""
+    """The names of a control group's files with its limit and its use of memory. `reclaimable` is the line of
+    `memory.stat` about memory that can be reclaimed at any time."""
 
     limits: tuple[str, ...]
     used: str
@@ -133,10 +133,10 @@ _GROUP_FILES = {
 
 
 def _limits_of_groups(process: Path) -> Iterator[Limit]:
-    """Every group's that the process is in, from its own to the outermost that can be seen."""
+    """The limits of all groups that the process is in, from its own to the outermost visible one."""
     for kind, root, mounted in _mounted_groups(process):
         inside = os.path.relpath(_path_of_group(process, kind), root)
-        # Where the group lies outside of what is mounted, a container shows its own at the top.
+        # If the group is outside the mounted tree, a container shows its own group at the top.
         parts = [] if inside.startswith("..") else [part for part in inside.split("/") if part != "."]
         files = _GROUP_FILES[kind]
         for depth in range(len(parts), -1, -1):
@@ -148,7 +148,7 @@ def _limits_of_groups(process: Path) -> Iterator[Limit]:
 
 
 def _mounted_groups(process: Path) -> Iterator[tuple[str, str, str]]:
-    """The file systems that tell about groups' memory: their names, what of them is mounted, and where."""
+    """The file systems with the memory of groups: their names, the mounted part, and the mount point."""
     for line in _lines(process / "mountinfo"):
         fields, _, rest = line.partition(" - ")
         kind, _, options = (*rest.split(), "", "", "")[:3]
@@ -170,7 +170,7 @@ def _in_stat(path: Path, name: str) -> int:
 
 
 def _limits_of_process(process: Path) -> Iterator[Limit]:
-    """Those of its address space and of its data (`ulimit -v`, `ulimit -d`), where it is known what it has of them."""
+    """The limits of its address space and its data (`ulimit -v`, `ulimit -d`), if their use is known."""
     if resource is None:
         return
     used = {line.partition(":")[0]: line.split()[1:2] for line in _lines(process / "status")}
@@ -181,7 +181,7 @@ def _limits_of_process(process: Path) -> Iterator[Limit]:
 
 
 def simd() -> str:
-    """The widest vector instructions, by name; the processor's architecture where they cannot be told."""
+    """The widest vector instructions, by name; the processor's architecture if they are unknown."""
     try:
         flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -194,7 +194,7 @@ def simd() -> str:
 
 
 def may_have_card() -> bool:
-    """Whether a graphics card can be there: on Linux its driver shows in /dev, elsewhere there is always one."""
+    """Whether there may be a graphics card. On Linux, its driver appears in /dev; elsewhere the answer is yes."""
     if not sys.platform.startswith("linux"):
         return True
     return any(any(Path("/dev").glob(pattern)) for pattern in ("dri/render*", "nvidia[0-9]*", "dxg"))

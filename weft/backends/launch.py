@@ -1,4 +1,4 @@
-"""What one execution of a kernel is given: its extent, its coordinates, and the values from outside."""
+"""The inputs of one execution of a kernel: its extent, its coordinates, and the values from outside."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ TIME = "abstime"
 SINCE = "since"
 """The coordinate that is the time within a block, in seconds, where the time is given by blocks."""
 
-# A coordinate, or anything else that is one number or a number for each of a list.
+# A coordinate or another value: one number, or an array with a number for each element.
 Value: TypeAlias = float | Floats
 
-# Reads a strand of another subgraph at coordinates: numbers, or arrays that broadcast together, which it may neither
-# keep nor change. Gives a number, or an array of the shape they broadcast to. Called from several threads at once.
+# Reads a strand of another subgraph at coordinates: numbers, or arrays that broadcast together, which it must neither
+# keep nor change. Gives a number, or an array of the broadcast shape. Several threads may call it at once.
 Getter: TypeAlias = Callable[..., Value]
 
 # A picture: [height, width, 4], single precision, 0…1.
@@ -32,19 +32,19 @@ Picture: TypeAlias = npt.NDArray[np.float32]
 
 
 class Even(NamedTuple):
-    """Times that lie evenly: that of element n is `origin + (first + n) / rate`, in double precision."""
+    """Evenly spaced times: that of element n is `origin + (first + n) / rate`, in double precision."""
 
     first: float
     rate: float
     origin: float = 0.0
 
     def times(self, count: int) -> Floats:
-        """The first so many of them."""
+        """The first `count` times."""
         return self.origin + (self.first + np.arange(count)) / self.rate
 
 
 class StreamCoords(Mapping[str, Value]):
-    """The coordinates of a stream. Its times become numbers only when somebody asks for them."""
+    """The coordinates of a stream. The array of times is computed only when it is read."""
 
     def __init__(self, even: Even, count: int, others: Mapping[str, Value]) -> None:
         self._even = even
@@ -86,15 +86,15 @@ class Launch:
     strands: Mapping[StrandRef, Getter] = field(default_factory=dict)
     pictures: Mapping[str, Picture] = field(default_factory=dict)
     threads: int = 1
-    """How many threads may share the work; a small launch takes one."""
+    """How many threads may share the work; a small launch uses one."""
     even: Even | None = None
-    """What the coordinate `abstime` is, if it lies evenly: whom this suffices need not ask for each time."""
+    """The coordinate `abstime` in short, if its values are evenly spaced; saves reading the array."""
     loop_stopped: Callable[[], None] = _ignore
-    """Called once at the end, from the calling thread, if a loop was stopped by its limit of steps."""
+    """Called once at the end, from the calling thread, if a loop reached its limit of steps."""
 
 
 VIEW = (128, 256)
-"""Height and width of the picture of a strand that is sent to where it cannot be asked for."""
+"""Height and width of a view: the picture of a strand, sent to a process that cannot read the strand itself."""
 
 
 def blank_view() -> Picture:

@@ -1,4 +1,4 @@
-"""The memory of state slots: rings of the last ticks."""
+"""The memory of state slots: ring buffers of the last ticks."""
 
 from __future__ import annotations
 
@@ -14,27 +14,26 @@ from weft.backends.sampling import resample
 from weft.codegen.kernel import Kernel
 from weft.ir.expr import StateSlot
 
-# What remembers one number a tick is integrated over hours: always in double precision.
+# A slot of single numbers may integrate over hours, so it is always in double precision.
 _NUMBER = np.float64
 
 
 def bytes_needed(kernel: Kernel, shape: tuple[int, int], dtype: npt.DTypeLike = np.float32) -> int:
-    """What the state of a kernel takes for a picture of this shape (height, width), before any of it is allocated."""
+    """How many bytes the state of a kernel takes for a picture of this shape (height, width). Allocates nothing."""
     return sum(slot_bytes(slot, shape, dtype) for slot in kernel.slots)
 
 
 def slot_bytes(slot: StateSlot, shape: tuple[int, int], dtype: npt.DTypeLike = np.float32) -> int:
-    """The same of one slot."""
+    """How many bytes one slot takes."""
     return math.prod(_shape(slot, shape)) * _dtype(slot, dtype).itemsize
 
 
 class StateMemory:
-    """The values of some slots at the last ticks.
+    """The values of slots at the last ticks.
 
-    A slot of depth d is a ring of d + 1 cells: what the tick in progress writes goes into a cell that this tick cannot
-    read, so that the order of reads and writes does not matter. The same cell serves readers *between* ticks: a strand
-    that another subgraph reads is the strand as it was in the tick finished last, so it sees every slot one tick
-    further back than the next tick will, for which the memory keeps the d + 1 last values.
+    A slot of depth d is a ring of d + 1 cells. The tick in progress writes into a cell that it cannot read, so the
+    order of reads and writes does not matter. The same cell serves readers *between* ticks: another subgraph reads a
+    strand as it was in the last finished tick, which sees every slot one tick further back than the next tick will.
     """
 
     def __init__(
@@ -46,33 +45,33 @@ class StateMemory:
         self.ticks = 0
         """How many ticks have been finished."""
         self.takeovers = 0
-        """How often it took over what another one remembers."""
+        """How often it took over the state of another memory."""
         self._rings: dict[str, Floats] = {
             slot.key: np.zeros(_shape(slot, shape), _dtype(slot, dtype))
             for slot in self.slots.values()
             if self._is_here(slot)
         }
-        # A ring that was taken over goes on where it was, not where this memory's own count of ticks would have it.
+        # A ring that was taken over continues at its own position, not at the one for this memory's count of ticks.
         self._offsets: dict[str, int] = dict.fromkeys(self.slots, 0)
         self._ahead: dict[str, tuple[Floats, int]] = {}
-        """What has been copied ahead: the ring it was copied from, and how many ticks had been finished by then."""
+        """What was copied ahead: the ring that it came from, and how many ticks had been finished at that time."""
 
     def ring(self, key: str) -> Floats:
         """All cells of a slot: [depth + 1, planes] or [depth + 1, planes, height, width]."""
         return self._rings[key]
 
     def cell(self, key: str, ticks_ago: Any = 0) -> Any:
-        """Which cell of a ring holds what was written so many ticks ago; 0: what this tick writes. Between ticks, add
-        one to what the tick finished last read."""
+        """The cell of a ring that was written `ticks_ago` ticks ago; 0 is the cell that this tick writes. Between
+        ticks, add one to what the last finished tick read."""
         return (self.ticks + self._offsets[key] - ticks_ago) % (self.slots[key].depth + 1)
 
     def planes(self, key: str, ticks_ago: int) -> Floats:
-        """What a slot was so many ticks ago: [planes] or [planes, height, width]."""
+        """The values of a slot `ticks_ago` ticks ago: [planes] or [planes, height, width]."""
         found: Floats = self.ring(key)[self.cell(key, ticks_ago)]
         return found
 
     def read(self) -> StateMemory:
-        """A copy of it in the memory of this computer."""
+        """A copy in the memory of the computer."""
         copy = StateMemory(self.slots.values(), self.shape)
         copy.ticks = self.ticks
         copy._offsets.update(self._offsets)
@@ -81,15 +80,15 @@ class StateMemory:
         return copy
 
     def here(self) -> StateMemory:
-        """It, as the processor can read it until the next tick, and nobody may change."""
+        """A memory with the same values that the CPU can read until the next tick. Read-only."""
         return self
 
     def advance(self, ticks: int = 1) -> None:
-        """Ends a tick, or several: what the last one wrote is now one tick ago."""
+        """Ends one or more ticks: what the last one wrote is now one tick ago."""
         self.ticks += ticks
 
     def copy_ahead(self, old: StateMemory) -> None:
-        """Copies of `old`, which may run meanwhile, what takes long to copy. An `adopt` that copies then has but the
+        """Copies the rings of numbers of `old`, which may be running. A later `adopt` that copies then has only the
         rest to do."""
         for key, slot in self.slots.items():
             if not slot.image and continues(slot, old.slots.get(key)):
@@ -97,11 +96,11 @@ class StateMemory:
                 self._copy_latest(key, old, self._common(key, old))
 
     def adopt(self, old: StateMemory, copy: bool = False) -> list[str]:
-        """Takes over what `old` remembers, as far as key, kind and planes agree; gives the keys of these slots.
+        """Takes over the slots of `old` whose key, kind and planes agree; gives their keys.
 
-        Where the depths differ, the latest ticks are kept. Images of another size are resampled. What fits as it is
-        is not copied, which takes seconds for a long delay of pictures: `old` must not run any more, unless it takes it
-        back, or a `copy` is asked for.
+        Where the depths differ, the latest ticks are kept. Images of another size are resampled. Rings of the same form
+        are shared instead of copied, since copying a long delay of pictures takes seconds. So `old` must not run again
+        before it has taken its state back, unless this is a `copy`.
         """
         self.takeovers += 1
         kept = [key for key, slot in self.slots.items() if continues(slot, old.slots.get(key))]
@@ -110,7 +109,7 @@ class StateMemory:
         return kept
 
     def _is_here(self, slot: StateSlot) -> bool:
-        """Whether a slot is an array; else it is on a device."""
+        """Whether a slot is an array of the computer; else it is on a device."""
         return True
 
     def _adopt_slot(self, key: str, old: StateMemory, copy: bool) -> None:
@@ -125,13 +124,13 @@ class StateMemory:
                 mine[self.cell(key, ticks_ago)] = in_size(its[old.cell(key, ticks_ago)], self.shape)
 
     def _common(self, key: str, old: StateMemory) -> int:
-        """How many ticks both have room for."""
+        """How many ticks both rings have room for."""
         return 1 + min(self.slots[key].depth, old.slots[key].depth)
 
     def _copy_rest(self, key: str, old: StateMemory) -> None:
-        """Copies what has not been copied ahead."""
+        """Copies what was not copied ahead."""
         if self._rings[key] is old._rings[key]:
-            # It was taken over in the other direction before.
+            # It was taken over in the other direction earlier.
             self._rings[key] = np.zeros_like(old._rings[key])
         count = self._common(key, old)
         copied, ticks = self._ahead.pop(key, (None, 0))
@@ -143,7 +142,7 @@ class StateMemory:
         self._copy_latest(key, old, count)
 
     def _copy_latest(self, key: str, old: StateMemory, count: int) -> None:
-        """Copies so many of the latest ticks: stretches of cells that lie side by side in both rings."""
+        """Copies the `count` latest ticks, in runs of cells that are contiguous in both rings."""
         mine, its = self._rings[key], old._rings[key]
         to, of = self.cell(key, 1), old.cell(key, 1)
         while count > 0:
@@ -153,7 +152,7 @@ class StateMemory:
 
 
 def in_size(planes: Floats, shape: tuple[int, int]) -> Floats:
-    """Images [planes, height, width] in the size of this shape (height, width)."""
+    """Images [planes, height, width], resampled to a shape (height, width)."""
     return planes if planes.shape[1:] == shape else np.stack([resample(plane, shape) for plane in planes])
 
 
@@ -163,7 +162,7 @@ def ticks_back(k: float, depth: int, least: int = 1) -> int:
 
 
 def continues(slot: StateSlot, old: StateSlot | None) -> bool:
-    """Whether a slot goes on with what another one remembers."""
+    """Whether a slot can take over the state of another one."""
     return old is not None and (slot.kind, slot.planes, slot.image) == (old.kind, old.planes, old.image)
 
 

@@ -1,4 +1,4 @@
-"""A backend that runs nothing, for any context: for measuring what is left when a context costs nothing."""
+"""A backend that runs nothing, for any context. It shows what a performance costs without that context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a subgraph fits: what it costs there, and how much memory it takes, before any of it is taken."""
+"""Placement of subgraphs on devices, by estimates of what they cost there and how much memory they take."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from weft.ir.rates import Rate
 from weft.media.pictures import PictureError, probe_picture
 from weft.names import is_view
 
-# Whether a subgraph is worth the way to a graphics card: its work against what a device costs to ask.
+# Whether a subgraph is worth the transfer to a graphics card.
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What work and ways cost, in seconds. An operation is a value of a kernel, for one element. What
-    stands here is believed of devices that have not been measured (`known_costs.py`)."""
+    """What work and transfers cost, in seconds. An operation is one value of a kernel at one element. The defaults are
+    estimates for devices that have not been measured."""
 
     cpu_operation: float = 2.4e-10
-    """On one core, as machine code: some 240 million pixels a second of the plasma in patches/bench, of 17 operations,
-    on a core with AVX2 (docs/performance.md)."""
+    """On one core, as machine code: a core with AVX2 computes about 240 million pixels a second of the plasma in
+    patches/bench, which has 17 operations (docs/performance.md)."""
     gpu_operation: float = 1.2e-11
-    """A tenth of what an NVIDIA H200 takes, which draws that plasma at 1280×720 in 0.07 ms: a small card is meant."""
+    """For a small card, slower than an NVIDIA H200, which draws that plasma at 1280×720 in 0.07 ms."""
     launch: float = 5e-5
-    """Until a draw has been given to the driver and begun: 19 µs there with the wait for its end, 50 µs on machines
-    that share their memory with the card (`weft bench` measures it)."""
+    """Until the driver has begun a draw: 19 µs on that card, the wait for its end included; 50 µs on machines that
+    share their memory with the card (`weft bench` measures it)."""
     wait: float = 5e-5
-    """Until values have been read back, however few. As with the launch, the larger of what is known."""
+    """Until values have been read back, however few. Like `launch`, the larger of the known figures."""
     upload: float = 1e-10
-    """For a byte of a picture on its way to the screen: 10 GB a second."""
+    """For each byte of a picture that is sent to the screen: 10 GB a second."""
 
 
 COSTS = Costs()
@@ -41,15 +41,15 @@ _PIXEL = 4
 
 
 def operations(kernel: Kernel, shape: tuple[int, int]) -> int:
-    """How many operations a launch over a shape (height, width) takes. A loop counts as one turn of it."""
+    """How many operations a launch over a shape (height, width) takes. A loop counts as a single step."""
     height, width = shape
     counts = {Rate.ELEMENT: height * width, Rate.COLUMN: width, Rate.ROW: height}
     return sum(len(section) * counts.get(section.rate, 1) for section in kernel.sections)
 
 
 def stays_on_cpu(unit: Unit, shape: tuple[int, int], cores: int, costs: Costs = COSTS) -> str | None:
-    """Why a subgraph that sweeps a shape (height, width) is left to so many cores although there is a graphics card;
-    None if the card is worth it."""
+    """Why a subgraph that sweeps a shape (height, width) stays on a CPU with this number of cores, although there is a
+    graphics card; None if the card is worth it."""
     work = operations(unit.kernel, shape)
     shown = shape[0] * shape[1] * _PIXEL * costs.upload if unit.subgraph.sinks else 0.0
     here = work * costs.cpu_operation / max(1, cores) + shown
@@ -63,9 +63,9 @@ def stays_on_cpu(unit: Unit, shape: tuple[int, int], cores: int, costs: Costs = 
     return f"{small}, and a graphics card {there * 1e3:.2g} ms before it has answered"
 
 
-# How much memory subgraphs take, before any of it is taken, and whether a device has it.
+# How much memory subgraphs need, checked before any is allocated.
 
-# Bytes of a pixel: of a picture that is made, one of the two that are drawn by turns; of one that a patch samples.
+# Bytes for each pixel: of a drawn picture, which has two buffers; and of a picture that a patch samples.
 _DRAWN, _SAMPLED = 2 * 4, 4 * 4
 
 # How many of the largest an error names.
@@ -74,15 +74,15 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something that takes memory, in words for people, and how many bytes."""
+    """Something that takes memory: what it is, for messages, and its bytes."""
 
     what: str
     bytes: int
 
 
 def needs_of(unit: Unit, shape: tuple[int, int], copies: int = 1) -> Iterator[Need]:
-    """What a subgraph that sweeps a shape (height, width) keeps for itself: pictures that it makes, and what it
-    remembers. Sound that differs from channel to channel remembers it in several `copies`."""
+    """The memory of a subgraph that sweeps a shape (height, width): the picture that it draws, and its state. Sound
+    that differs between channels has several `copies` of its state."""
     height, width = shape
     if unit.subgraph.sinks and height > 1:
         yield Need(f"the picture of {unit.subgraph.name}, {width}×{height}", _DRAWN * height * width)
@@ -92,7 +92,7 @@ def needs_of(unit: Unit, shape: tuple[int, int], copies: int = 1) -> Iterator[Ne
 
 
 def pictures_of(kernels: Iterable[Kernel]) -> Iterator[Need]:
-    """The pictures that kernels sample, each once, by what their files say; those that cannot be read take nothing."""
+    """The pictures that kernels sample, each once, with sizes from their files; unreadable ones count as nothing."""
     paths = {path for kernel in kernels for path in kernel.pictures if not is_view(path)}
     for path in sorted(paths):
         try:
@@ -103,7 +103,7 @@ def pictures_of(kernels: Iterable[Kernel]) -> Iterator[Need]:
 
 
 def by_device(needs: Mapping[tuple[str, str], Iterable[Need]]) -> dict[str, set[Need]]:
-    """All that is wanted of each device, of needs by device and subgraph. A picture that several sample is there
+    """The needs of each device, from needs by device and subgraph. A picture that several subgraphs sample counts
     once."""
     found: dict[str, set[Need]] = {}
     for (device, _), each in needs.items():
@@ -112,13 +112,13 @@ def by_device(needs: Mapping[tuple[str, str], Iterable[Need]]) -> dict[str, set[
 
 
 def total(needs: Iterable[Need]) -> int:
-    """Bytes of all of them."""
+    """The sum of the bytes."""
     return sum(need.bytes for need in needs)
 
 
 def check_room(wanted: Mapping[str, Iterable[Need]], free: Mapping[str, int]) -> None:
-    """Raises WeftError if a device, by its name, has less memory free than is wanted of it; 0 says that it is not known
-    how much that is."""
+    """Raises WeftError if a device, by its name, has less free memory than is wanted; a free memory of 0 means
+    unknown."""
     for device, needs in wanted.items():
         listed = sorted(needs, key=lambda need: -need.bytes)
         there, needed = free.get(device, 0), total(listed)
@@ -130,6 +130,6 @@ def check_room(wanted: Mapping[str, Iterable[Need]], free: Mapping[str, int]) ->
 
 
 def size_text(count: int) -> str:
-    """Bytes for people: `3.7 MB`."""
+    """Bytes as text: `3.7 MB`."""
     power = min(3, int(math.log10(max(1, count)) // 3))
     return f"{count} B" if power == 0 else f"{count / 1000**power:.1f} {('kB', 'MB', 'GB')[power - 1]}"

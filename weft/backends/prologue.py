@@ -1,4 +1,5 @@
-"""The launch prologue: numbers that are the same in a whole launch, computed by the CPU in double precision."""
+"""The launch prologue: numbers that are the same in a whole launch. The CPU computes them in double precision,
+interpreted at first and as machine code once that has been compiled, and packs them into a block for a program."""
 
 from __future__ import annotations
 
@@ -22,9 +23,7 @@ from weft.codegen.native.target import TIERS
 from weft.codegen.values import Scalar
 from weft.ir.rates import Rate
 
-# What comes once in a launch of a graphics card, as machine code. It takes a while to make, so it comes behind.
-
-# So few values are interpreted in less time than it takes to hand a block of arguments to machine code.
+# Fewer values are interpreted in less time than it takes to pass a block of arguments to machine code.
 _WORTH_CODE = 42
 
 _LEVEL = TIERS[max(TIERS)].level
@@ -39,12 +38,12 @@ class PrologueCode:
 
 
 def is_improvable(kernel: Kernel) -> bool:
-    """Whether machine code of what comes once in a launch would be worth making, on a machine that can make any."""
+    """Whether machine code for the prologue of a kernel is worth compiling, and this machine can compile it."""
     return prologue_length(kernel) > _WORTH_CODE and problem() is None
 
 
 def prologue_code(kernel: Kernel) -> PrologueCode | None:
-    """The code of a kernel; None where there is none, or it is not worth it."""
+    """The code of a kernel's prologue; None if it cannot be compiled, or is not worth it."""
     processor = host() if is_improvable(kernel) else None
     if processor is None:
         return None
@@ -57,14 +56,14 @@ def prologue_code(kernel: Kernel) -> PrologueCode | None:
 
 
 class PrologueMachine:
-    """Runs the code of a kernel."""
+    """Runs the prologue of a kernel as machine code."""
 
     def __init__(self, kernel: Kernel, code: PrologueCode) -> None:
         self._kernel = kernel
         self._functions = Functions(code.code, (FRAME,))
         self._layout = layout = code.layout
         self._block = block = ArgumentBlock(layout.fields)
-        # Between ticks, what was stored last is one tick ago already.
+        # Between ticks, the values stored last are already one tick old.
         self._finished = 1 if kernel.sweep == "points" else 0
         self._numbers = np.zeros(len(layout.numbers))
         block.set_array(Word.NUMBERS, self._numbers, np.float64, len(self._numbers))
@@ -77,8 +76,8 @@ class PrologueMachine:
         self._given = [field for field in layout.fields if not isinstance(field, Word)]
 
     def begin(self, memory: StateMemory, launch: Launch) -> Machine:
-        """A machine with all that comes once in a launch, as far as it is read later; what slots that are numbers will
-        have been one tick ago is written to the memory."""
+        """A machine with those values of the prologue that are read later. Writes the next values of number slots to
+        the memory."""
         block, numbers = self._block, self._numbers
         for at, scalar in enumerate(self._layout.numbers):
             numbers[at] = (launch.uniforms if scalar.source == "uniform" else launch.coords)[str(scalar.key)]
@@ -112,20 +111,19 @@ class PrologueMachine:
                 self._block.set_number(field, launch.pictures[path].shape[1 if what == "width" else 0])
 
 
-# The numbers that are the same in a whole launch: computed by the processor in double precision, and packed into one
-# block for a program.
+# The prologue of a program on a card, and its block of numbers.
 
 _ONCE = (Rate.CONSTANT, Rate.FRAME)
 _TYPES = {"float": np.float32, "int": np.int32, "u32": np.uint32, "bool": np.uint32}
 
-# Drivers may ask for a block's size, rounded up to that of four numbers.
+# Drivers may require a block's size to be a multiple of four numbers.
 _FOUR = 4
 
 _Number: TypeAlias = Callable[[Machine, int], float]
 
 
 class Once:
-    """What a kernel computes once in a launch: interpreted, until there is machine code for it."""
+    """The prologue of a kernel: interpreted until there is machine code for it."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -134,17 +132,17 @@ class Once:
 
     @property
     def tier(self) -> int | None:
-        """1 where it is interpreted, and machine code would be worth while; 2 where that is there."""
+        """1 while it is interpreted and machine code would be worth compiling; 2 with machine code; else None."""
         if self._machine is not None:
             return 2
         return 1 if is_improvable(self.kernel) else None
 
     def upgrade(self, code: PrologueCode) -> None:
-        """Takes machine code into use, from the next launch on. May be called from any thread."""
+        """Runs machine code from the next launch on. May be called from any thread."""
         self._machine = PrologueMachine(self.kernel, code)
 
     def begin(self, memory: StateMemory, launch: Launch) -> Machine:
-        """Computes it; what slots that are numbers will have been one tick ago is written to the memory."""
+        """Runs the prologue of a launch. Writes the next values of number slots to the memory."""
         machine = self._machine
         if machine is not None:
             return machine.begin(memory, launch)
@@ -165,8 +163,8 @@ class PrologueBlock:
                 self._groups.append((self._words.view(dtype), [at for at, _ in placed], numbers))
 
     def packed(self, machine: Machine, finished: int) -> npt.NDArray[np.uint32]:
-        """The block of a launch; `finished` is 1 for what reads state between ticks, else 0. It is good until the
-        next one is packed."""
+        """The block of a launch; `finished` is 1 for programs that read state between ticks, else 0. It is valid until
+        the next one is packed."""
         with np.errstate(all="ignore"):
             for words, places, numbers in self._groups:
                 values = [number(machine, finished) for number in numbers]
@@ -179,13 +177,13 @@ class PrologueBlock:
 
 
 def line(given: Any, count: int) -> npt.NDArray[np.float32]:
-    """A coordinate of so many points in single precision, from a number or a number for each."""
+    """A coordinate of `count` points in single precision, from one number or a number for each."""
     with np.errstate(all="ignore"):
         return np.ascontiguousarray(np.broadcast_to(np.asarray(given, np.float32), count))
 
 
 def _reader(source: Source) -> _Number:
-    """What reads a number of a launch."""
+    """A function that reads a number of a launch."""
     match source:
         case Scalar("uniform", str(name)):
             return lambda machine, _: float(machine.launch.uniforms[name])
@@ -208,4 +206,4 @@ def _reader(source: Source) -> _Number:
             return lambda machine, finished: float(
                 machine.memory.ring(slot)[machine.memory.cell(slot, k + finished), plane]
             )
-    raise LookupError(f"{source} is given nowhere")
+    raise LookupError(f"{source} has no value in a launch")

@@ -1,4 +1,8 @@
-"""External reads: values of strands of other subgraphs, fetched before a kernel that needs them is launched."""
+"""External reads: values of strands of other subgraphs, fetched before a kernel that needs them is launched.
+
+`LineReads` and `StrandReads` serve machine code and programs on a card, which cannot call other subgraphs themselves.
+`PointReads` computes the strands of a card that others read. `Prefetch` finds the reads of a tick in advance, so that a
+device is waited for once."""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ from weft.ir.rates import Rate
 from weft.names import StrandRef
 from weft.ops.spec import ValueType
 
-# Launches of kernels: what one is given in a tick, by what is the same for all subgraphs and by those it reads.
+# Launches, from the environment of a tick and the strands that a kernel reads.
 
 
 def tick(
@@ -44,7 +48,7 @@ def tick(
 def at_points(
     kernel: Kernel, coords: Mapping[str, Value], env: Env, coordinator: Coordinator
 ) -> tuple[Launch, tuple[int, ...]]:
-    """A kernel over points, at coordinates that broadcast together; and the shape that they broadcast to."""
+    """A launch over points at coordinates that broadcast together, and the broadcast shape."""
     given = {**nowhere(env), **coords}
     shape = np.broadcast_shapes(*map(np.shape, given.values()))
     launch = Launch(
@@ -58,7 +62,7 @@ def at_points(
 
 
 def _row(value: Value, shape: tuple[int, ...]) -> Value:
-    """A coordinate of a list of points: a number as it is, else one for each point; that of a list, too, as it is."""
+    """A coordinate of a list of points: a number, or an array with a number for each point."""
     if not np.ndim(value):
         return float(value)
     given = np.asarray(value, np.float64)
@@ -66,28 +70,28 @@ def _row(value: Value, shape: tuple[int, ...]) -> Value:
 
 
 def nowhere(env: Env) -> dict[str, Value]:
-    """The coordinates of what is computed at no particular place."""
+    """The default coordinates, for values that are computed at no particular place."""
     return {"x": 0.5, "y": 0.5, "abstime": env.abstime, "channel": 0.0}
 
 
-# Strands of a card that others read at points: where they are computed, on the card or with the processor.
+# Strands of a card that others read at points: computed on the card, or by the CPU if that is faster.
 
 Fetch: TypeAlias = Callable[[], npt.NDArray[Any]]
-"""Waits for what was asked for, and gives it."""
+"""Waits for requested values, and gives them."""
 
 Ask: TypeAlias = Callable[[], Fetch]
-"""Asks a card, and waits for nothing."""
+"""Requests values from a card without waiting."""
 
-# From so many points on it is worth while to wait for the card.
+# From this many points on it is worth waiting for the card.
 _MANY = 2048
 
-# So few points take the vector machine longer than the reference.
+# Up to this many points, the reference machine is faster than the vector machine.
 _FEW = 4
 
 
 class PointReads:
-    """A strand that others read. What remembers no pictures is computed by the processor if it is little: without a
-    wait. So is all that is little where both share their memory."""
+    """A strand that others read. The CPU computes a small number of points, without a wait, if the strand has no images
+    as state or the card shares the CPU's memory."""
 
     def __init__(self, kernel: Kernel, shared: bool) -> None:
         self._needs_card = not shared and any(slot.image for slot in kernel.slots)
@@ -95,8 +99,8 @@ class PointReads:
         self._few = ReferenceExecutor().load(kernel)
 
     def ask(self, launch: Launch, on_card: Ask | None, memory: StateMemory) -> Fetch:
-        """Asks for a value for each point: for the outputs [outputs, points] that the card gives, if it can, else from
-        memory that the processor reads, for which pictures may have to be read back. Gives what fetches the values."""
+        """Requests a value for each point, and gives what fetches them. `on_card` requests outputs [outputs, points]
+        from the card; without it the CPU computes them, for which images may have to be read back from `memory`."""
         count = launch.shape[1]
         if on_card is not None and (self._needs_card or count >= _MANY):
             fetch = on_card()
@@ -106,16 +110,16 @@ class PointReads:
         return lambda: values
 
 
-# Numbers that change by column or by row, and for which strands of other subgraphs are asked: numpy computes them, a
-# line at a time, for machine code to go on with.
+# Values by column or by row that depend on strands of other subgraphs: numpy computes them a line at a time, as input
+# for machine code.
 
-# In memory, a truth takes as much as the others.
+# In memory, a bool takes as much as the other types.
 _STORED: Mapping[ValueType, npt.DTypeLike] = {"float": np.float32, "bool": np.uint32, "u32": np.uint32}
 
 
 class LineReads:
-    """The locals of one section that others read, each in an array of 4 bytes an element, which may be longer than the
-    line: up to a vector."""
+    """The locals of one section that other sections read, each in an array of 4 bytes an element. An array may be
+    longer than the line, by less than a vector."""
 
     def __init__(self, kernel: Kernel, rate: Rate, lines: Mapping[Line, npt.NDArray[Any]]) -> None:
         section = kernel.section(rate)
@@ -124,73 +128,73 @@ class LineReads:
         self._calls = Calls(section.nodes)
 
     def fill(self, machine: Machine) -> None:
-        """Computes them for a launch, of which the machine has run what comes once."""
+        """Fills the arrays for a launch whose prologue the machine has run."""
         given = machine.launch.coords
         values = Values(machine, {name: np.asarray(given[name], np.float64) for name in self._coords})
         with np.errstate(all="ignore"):
             self._calls.run(values)
             for node, array in self._lines:
-                array.view(_STORED[node.kind])[:] = _stretched(values[node], len(array))
+                array.view(_STORED[node.kind])[:] = _padded(values[node], len(array))
 
 
-def _stretched(values: Any, length: int) -> npt.NDArray[Any]:
-    """A number for each element; the last one as often as there is room."""
+def _padded(values: Any, length: int) -> npt.NDArray[Any]:
+    """A number for each element, padded with the last one."""
     found = np.atleast_1d(values)
     return found[np.minimum(np.arange(length), len(found) - 1)]
 
 
-# Strands of other subgraphs that a program on a card reads at places of its own: asked for before it is launched, all
-# places at once. What lies on the same card is bound, everything else is sent there.
+# Strands of other subgraphs that a program on a card reads at computed places. They are evaluated before its launch,
+# all places at once. Values on the same card are bound, all others are uploaded.
 
 Singles: TypeAlias = npt.NDArray[np.float32]
 
 Answers: TypeAlias = "Mapping[str, Singles | Any]"
-"""By the keys of a program's strands: a value for each place, in single precision; or what the card has of them, as a
-handle gave it."""
+"""By the keys of a program's strands: a value for each place in single precision, or the values on the card, as a
+handle gave them."""
 
-# What changes from launch to launch, and with it the places that are computed from it.
+# Operations whose values change from launch to launch. Places that depend on one change too.
 _CHANGING = frozenset({"scalar", "strand", "picture"})
 
 
 class StrandReads:
-    """What one program is given of other subgraphs' strands."""
+    """The strands of other subgraphs that one program reads."""
 
     def __init__(self, kernel: Kernel) -> None:
-        """Raises UnsuitableError for a kernel whose program could not be given them."""
+        """Raises UnsuitableError for a kernel whose reads cannot be evaluated before a launch."""
         self._kernel = kernel
-        self._asked = [_StrandRead(asking, kernel.sweep == "grid") for asking in strands_of(kernel)]
+        self._reads = [_StrandRead(site, kernel.sweep == "grid") for site in strands_of(kernel)]
 
     def nothing(self) -> Answers:
-        """Something in the place of answers, for a launch that nobody sees: one value for each strand."""
-        return {strand.key: np.zeros(1, np.float32) for strand in self._asked}
+        """Placeholders for the answers, for a trial launch: one value for each strand."""
+        return {strand.key: np.zeros(1, np.float32) for strand in self._reads}
 
     def most(self, shape: tuple[int, int]) -> int:
-        """How many values the largest answer has to a launch of this shape."""
-        return max((math.prod(strand.places(shape)) for strand in self._asked), default=0)
+        """How many values the largest answer has for a launch of this shape."""
+        return max((math.prod(strand.places(shape)) for strand in self._reads), default=0)
 
     def answers(self, machine: Machine, device: object) -> Answers:
-        """Asks for a launch, of which the machine has run what comes once. `device` is where the program runs."""
-        if not self._asked:
+        """The answers for a launch whose prologue the machine has run. `device` is where the program runs."""
+        if not self._reads:
             return {}
         launch = machine.launch
         values = Values(machine, _lines(self._kernel, launch))
         with np.errstate(all="ignore"):
-            return {strand.key: strand.answer(values, launch, device) for strand in self._asked}
+            return {strand.key: strand.answer(values, launch, device) for strand in self._reads}
 
 
 class _StrandRead:
-    """One strand, read at certain places."""
+    """One strand, and the places where it is read."""
 
-    def __init__(self, asking: ReadSite, in_place: bool) -> None:
-        """`in_place` says that elements are where they are in every launch of a shape."""
-        self.key = asking.asked.key
-        self._ref = asking.asked.strand
-        self._over = asking.asked.over
-        self._coordinates = asking.coordinates
-        self._calls = Calls(asking.before)
-        self._steady = in_place and not any(_changes(node) for node in (*asking.before, *asking.coordinates))
+    def __init__(self, site: ReadSite, is_grid: bool) -> None:
+        """`is_grid` says that the coordinates of elements are the same in every launch of a shape."""
+        self.key = site.asked.key
+        self._ref = site.asked.strand
+        self._over = site.asked.over
+        self._coordinates = site.coordinates
+        self._calls = Calls(site.before)
+        self._is_constant = is_grid and not any(_changes(node) for node in (*site.before, *site.coordinates))
         self._places: tuple[tuple[int, int], list[Value]] | None = None
-        """Places that stay, for a launch of this shape."""
+        """Constant places, for launches of this shape."""
 
     def answer(self, values: Values, launch: Launch, device: object) -> Singles | Any:
         reads = launch.strands[self._ref]
@@ -202,26 +206,26 @@ class _StrandRead:
         return np.ascontiguousarray(np.broadcast_to(found, math.prod(self.places(launch.shape))))
 
     def _at(self, values: Values, launch: Launch) -> list[Value]:
-        """The coordinates: numbers, or a row of them with one for each place. Rows that nobody may write to stay as
-        they are."""
+        """The coordinates: each a number, or a row with a number for each place. Constant rows are made read-only,
+        which tells their readers that they stay the same."""
         if self._places is not None and self._places[0] == launch.shape:
             return self._places[1]
         self._calls.run(values)
-        found = [self._spread(values[node], launch) for node in self._coordinates]
-        if self._steady:
+        found = [self._broadcast(values[node], launch) for node in self._coordinates]
+        if self._is_constant:
             for rows in found:
                 if isinstance(rows, np.ndarray):
                     rows.setflags(write=False)
             self._places = launch.shape, found
         return found
 
-    def _spread(self, coordinate: Any, launch: Launch) -> Value:
+    def _broadcast(self, coordinate: Any, launch: Launch) -> Value:
         if not np.ndim(coordinate):
             return float(coordinate)
         return np.broadcast_to(coordinate, self.places(launch.shape)).flatten()
 
     def places(self, shape: tuple[int, int]) -> tuple[int, int]:
-        """How many places there are in a launch of this shape: one above the other, and side by side."""
+        """How many places a launch of this shape has: rows and columns of them."""
         if Rate.ELEMENT in self._over:
             return shape
         height, width = shape
@@ -233,7 +237,7 @@ def _changes(node: Node) -> bool:
 
 
 def _lines(kernel: Kernel, launch: Launch) -> dict[str, npt.NDArray[Any]]:
-    """The coordinates that change, so that they spread over the launch [height, width]."""
+    """The coordinates that change, in shapes that broadcast to the launch [height, width]."""
     if kernel.sweep == "points":
         return {name: np.atleast_2d(np.asarray(launch.coords[name], np.float64)) for name, _ in kernel.coords}
     height, width = launch.shape
@@ -241,28 +245,28 @@ def _lines(kernel: Kernel, launch: Launch) -> dict[str, npt.NDArray[Any]]:
     return {"x": np.asarray(across["x"])[np.newaxis, :], "y": np.asarray(across["y"])[:, np.newaxis]}
 
 
-# Strands on devices that a kernel reads once a tick, place by place: found out before it runs, so that all of them are
-# asked for at once, and a device is waited for once.
+# Strands on devices that a kernel reads once a tick: their places are found before it runs, so that all are requested
+# at once, with a single wait for the device.
 
 Place: TypeAlias = tuple[float, ...]
 """The coordinates of one read."""
 
-# Of a loop that reads at more places than this, the others are read one by one.
+# At most this many places are prefetched for a strand; the rest are read one by one.
 _MOST = 4096
 
 
 class Prefetch:
-    """Where a kernel will read strands in a tick."""
+    """Finds where a kernel will read strands in a tick."""
 
     def __init__(self, kernel: Kernel, refs: Collection[StrandRef]) -> None:
-        """`refs` are what is worth asking for ahead."""
+        """`refs` are the strands that are worth prefetching."""
         self._kernel = kernel
         self._refs = refs
         self._once = Once(kernel)
 
     def places(self, memory: StateMemory, env: Env) -> dict[StrandRef, list[Place]]:
-        """The places, each once. What comes once a tick is run through for that, with 0 for every strand: a place that
-        depends on another strand may be missing, and one that nobody will read may be among them."""
+        """The places, each once. They come from a trial run of the prologue with 0 for every strand. So a place that
+        depends on another strand may be missing, and some places may not be read."""
         found: dict[StrandRef, dict[Place, None]] = {ref: {} for ref in self._refs}
 
         def reader(ref: StrandRef) -> Callable[..., Value]:
@@ -288,8 +292,8 @@ class Prefetch:
 
 
 def prefetch_of(kernel: Kernel, on_devices: Collection[StrandRef]) -> Prefetch | None:
-    """What finds out where a kernel reads strands that are on devices; None where there is at most one such place, so
-    that nothing is to be gained, or where to find out would take another wait."""
+    """The prefetch of the strands on devices that a kernel reads. None if it reads at most one place, which a prefetch
+    would not speed up, or if finding the places would need a wait of its own."""
     reads = list(_reads(kernel, on_devices))
     samples = any(node.op == "sample" for node in kernel.section(Rate.FRAME).walk())
     if kernel.tick != "launch" or samples or not (len(reads) > 1 or any(in_loop for _, in_loop in reads)):
@@ -298,7 +302,7 @@ def prefetch_of(kernel: Kernel, on_devices: Collection[StrandRef]) -> Prefetch |
 
 
 def _reads(kernel: Kernel, refs: Collection[StrandRef]) -> Iterator[tuple[StrandRef, bool]]:
-    """The strands among these that are read once a tick, and whether it is in a loop."""
+    """The strands among `refs` that are read once a tick, and whether the read is in a loop."""
     section = kernel.section(Rate.FRAME)
     outside = set(section.nodes)
     for node in section.walk():
@@ -307,5 +311,5 @@ def _reads(kernel: Kernel, refs: Collection[StrandRef]) -> Iterator[tuple[Strand
 
 
 def rows(places: list[Place], over: tuple[str, ...]) -> Mapping[str, Value]:
-    """Places as coordinates: a row of each."""
+    """Places as coordinates: one row for each."""
     return {name: np.array(values) for name, values in zip(over, zip(*places, strict=True), strict=True)}

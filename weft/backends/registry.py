@@ -1,11 +1,10 @@
-"""The backends that this installation has: weft's own, and those that packages bring along."""
+"""The backends of this installation: weft's own, and those of other packages."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint
 
 from weft.backends import hardware
 from weft.backends.base import Backend
@@ -20,7 +19,7 @@ _OWN = {
     "metal_visual": "visual", "metal_audio": "audio", "metal_compute": "compute", "null": "*",
 }  # fmt: skip
 
-# Where the backends of a device are. The module is imported when one of them is wanted, which registers them.
+# The modules of weft's own backends. A module is imported, which registers its backends, when one of them is wanted.
 _MODULES = {
     "cpu": "weft.backends.cpu", "gl": "weft.backends.gl.backend", "metal": "weft.backends.metal.backend",
     "null": "weft.backends.null",
@@ -30,23 +29,25 @@ _registered: dict[str, type[Backend]] = {}
 
 
 def register_backend(backend: type[Backend]) -> type[Backend]:
-    """Adds a backend; used as a decorator. Raises ValueError if another one has its name."""
+    """Adds a backend; used as a decorator. One of weft's own gives way to one of a package that has its name already.
+    Raises ValueError if another one has its name."""
     known = _registered.setdefault(backend.name, backend)
-    if known is not backend and known.__qualname__ != backend.__qualname__:
+    gives_way = backend.__module__ in _MODULES.values()
+    if known is not backend and known.__qualname__ != backend.__qualname__ and not gives_way:
         raise ValueError(f"there are two backends named {backend.name!r}")
     return backend
 
 
 @dataclass(frozen=True)
 class Registry:
-    """The backends by name with the context of each, the contexts that they serve, and what went wrong with packages
-    that should bring more. A backend is loaded when it is asked for."""
+    """The backends by name with the context of each, the contexts that they serve, and the problems with packages that
+    could not be loaded. Weft's own backends are loaded on first use."""
 
     names: Mapping[str, str]
     contexts: ContextTable
     problems: tuple[Diagnostic, ...] = ()
     brought: Mapping[str, type[Backend]] = field(default_factory=dict)
-    """Those that are there already."""
+    """The backends that are already loaded."""
 
     @property
     def backends(self) -> dict[str, type[Backend]]:
@@ -54,7 +55,7 @@ class Registry:
         return {name: self.backend(name) for name in self.names}
 
     def backend(self, name: str) -> type[Backend]:
-        """The backend of a name. Raises KeyError if there is none."""
+        """The backend with this name. Raises KeyError if there is none."""
         found = self.brought.get(name) or _registered.get(name)
         if found is None:
             if name not in self.names:
@@ -72,19 +73,20 @@ class Registry:
         return map(self.backend, self.names_of(context))
 
     def may_have_hardware(self, name: str) -> bool:
-        """Whether a backend for graphics cards may have one. To know that there is none, it need not be loaded."""
+        """Whether a graphics backend may have a card. Does not load the backend."""
         found = self.brought.get(name) or _registered.get(name)
         return hardware.may_have_card() if found is None else found.may_have_hardware()
 
 
 def load_registry() -> Registry:
-    """Freezes what there is. A package that fails to load is a warning, not an end."""
+    """The registry of all backends that can be loaded. A package that fails to load gives a warning."""
     problems: list[Diagnostic] = []
     for point in backend_points():
         try:
             register_backend(load_backend(point))
         except Exception as failure:
-            problems.append(_problem(point, failure))
+            words = f"the backend {point.name} ({point.value}) could not be loaded: {failure}"
+            problems.append(Diagnostic("warning", "backend-not-loaded", words))
     others = {name: backend.context for name, backend in _registered.items() if name not in _OWN}
     return Registry({**_OWN, **others}, ContextTable(_specs()), tuple(problems), dict(_registered))
 
@@ -94,9 +96,3 @@ def _specs() -> Iterator[ContextSpec]:
     for backend in _registered.values():
         if backend.spec is not None:
             yield backend.spec
-
-
-def _problem(point: EntryPoint, failure: Exception) -> Diagnostic:
-    return Diagnostic(
-        "warning", "backend-not-loaded", f"the backend {point.name} ({point.value}) could not be loaded: {failure}"
-    )

@@ -1,4 +1,4 @@
-"""Pictures as numpy has them: sampled at places, and packed into bytes."""
+"""Pictures in numpy: bilinear sampling, resampling, and packing into bytes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from weft.backends.launch import Floats
 
-# Bilinear sampling, clamped at the edge, with pixel centres at (i + ½) / width: once for single places, once for
-# arrays of them. A coordinate that is NaN reads the first row or column.
+# Bilinear sampling, clamped at the edge, with pixel centres at (i + ½) / width, for single places and for arrays of
+# them. A NaN coordinate reads the first row or column.
 
 
 def sample(plane: Floats, x: float, y: float) -> float:
@@ -26,7 +26,7 @@ def sample(plane: Floats, x: float, y: float) -> float:
 
 
 def _locate(coordinate: float, size: int) -> tuple[int, float]:
-    """The pixel at or before a coordinate, and how far on towards the next it lies, 0…1."""
+    """The pixel at or before a coordinate, and how far the coordinate is on the way to the next, 0…1."""
     position = coordinate * size - 0.5
     if not position > 0:
         return 0, 0.0
@@ -38,13 +38,13 @@ def _between(a: float, b: float, t: float) -> float:
     return a + (b - a) * t
 
 
-# Arrays of one shape that `locate` fills for many coordinates along an axis: where in memory the pixel at or before
-# each lies, where the next one does, how far on towards it the coordinate is (0…1), and one to scribble on.
+# Arrays of one shape that `locate` fills for many coordinates along an axis: the index in memory of the pixel at or
+# before each, the index of the next one, how far the coordinate is on the way to it (0…1), and a scratch array.
 Located: TypeAlias = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats, Floats]
 
 
 def locate(coordinate: npt.ArrayLike, size: int, stride: int, offset: npt.ArrayLike, found: Located) -> None:
-    """Finds many coordinates along an axis of `size` pixels, which lie `stride` apart in memory from `offset` on."""
+    """Locates many coordinates along an axis of `size` pixels, which are `stride` apart in memory from `offset` on."""
     near, far, across, scratch = found
     np.multiply(coordinate, size, out=across)
     np.subtract(across, 0.5, out=across)
@@ -67,19 +67,19 @@ def gather(
     out: Floats,
     scratch: tuple[npt.NDArray[np.intp], Floats, Floats],
 ) -> None:
-    """Interpolates between four neighbours each in flat memory. The shapes of `columns` and `rows` broadcast to that of
-    `out` and the scratch arrays."""
+    """Interpolates between four neighbours in flat memory, for each element of `out`. The shapes of `columns` and
+    `rows` broadcast to that of `out` and the scratch arrays."""
     left, right, across, _ = columns
     upper, lower, down, _ = rows
-    index, below, beside = scratch
+    index, below, other = scratch
     for row, value in ((upper, out), (lower, below)):
         np.add(row, left, out=index)
         _take(pixels, index, value)
         np.add(row, right, out=index)
-        _take(pixels, index, beside)
-        np.subtract(beside, value, out=beside)
-        np.multiply(beside, across, out=beside)
-        np.add(value, beside, out=value)
+        _take(pixels, index, other)
+        np.subtract(other, value, out=other)
+        np.multiply(other, across, out=other)
+        np.add(value, other, out=value)
     np.subtract(below, out, out=below)
     np.multiply(below, down, out=below)
     np.add(out, below, out=out)
@@ -87,7 +87,7 @@ def gather(
 
 def _take(pixels: npt.NDArray[Any], index: npt.NDArray[np.intp], out: Floats) -> None:
     if pixels.dtype == out.dtype:
-        np.take(pixels, index, out=out, mode="clip")  # any other mode would go through a copy
+        np.take(pixels, index, out=out, mode="clip")  # any other mode buffers the output
     else:
         np.copyto(out, pixels[index])
 
@@ -99,8 +99,8 @@ def resample(plane: Floats, shape: tuple[int, int]) -> Floats:
     y = (np.arange(height, dtype=plane.dtype)[:, None] + 0.5) / height
     columns = _located(x, plane.shape[1], 1)
     rows = _located(y, plane.shape[0], plane.shape[1])
-    out, below, beside = (np.empty(shape, plane.dtype) for _ in range(3))
-    gather(plane.reshape(-1), columns, rows, out, (np.empty(shape, np.intp), below, beside))
+    out, below, other = (np.empty(shape, plane.dtype) for _ in range(3))
+    gather(plane.reshape(-1), columns, rows, out, (np.empty(shape, np.intp), below, other))
     return out
 
 
@@ -111,7 +111,7 @@ def _located(coordinate: Floats, size: int, stride: int) -> Located:
     return near, far, across, scratch
 
 
-# Packing of values into pixels of four bytes, red first: NaN is 0, the rest is clamped to 0…1, a half rounds up.
+# Packing into pixels of four bytes, red first: NaN becomes 0, all else is clamped to 0…1, halves round up.
 
 OPAQUE = 255
 
@@ -119,7 +119,7 @@ OPAQUE = 255
 def channels(outputs: int) -> tuple[int, ...]:
     """Which output each channel of a pixel shows, for red, green, blue and, if the kernel gives it, alpha.
 
-    Raises ValueError if a picture cannot have so many outputs.
+    Raises ValueError if a picture cannot have this number of outputs.
     """
     if outputs not in (1, 3, 4):
         raise ValueError(f"a picture has 1, 3 or 4 outputs, not {outputs}")

@@ -1,4 +1,4 @@
-"""The choice of a backend for each context, by what the user asked for, what there is and what it costs."""
+"""The choice of a backend for each context, from the user's request, the available devices and the measured costs."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from weft.backends.registry import Registry, load_registry
 from weft.contexts import ContextTable
 from weft.errors import WeftError, did_you_mean, error
 
-# In what order backends are preferred: what `select` goes by where nobody asks for anything.
+# The order in which backends are preferred without a request.
 
 
 @dataclass(frozen=True, slots=True)
 class ChainLink:
-    """A backend by a name that `--backend` takes. `software` says that its device has to be software, or must not be;
-    None: either will do."""
+    """A backend by a name that `--backend` takes. `software` says whether its device must be software (True), must not
+    be (False), or either (None)."""
 
     name: str
     software: bool | None = None
 
 
 CPU = (ChainLink("native"), ChainLink("vector"))
-"""What `cpu` stands for, from the fastest on. The last one needs nothing but numpy."""
+"""What `cpu` stands for, the fastest first. The last one needs only numpy."""
 
 CHAINS: Mapping[str, tuple[ChainLink, ...]] = {
     "visual": (
@@ -42,22 +42,21 @@ CHAINS: Mapping[str, tuple[ChainLink, ...]] = {
 }
 
 FAMILIES = ("gl", "metal")
-"""Names that stand for a backend in each context: for pictures, `gl` is `gl_visual`."""
+"""Names that stand for a different backend in each context: for pictures, `gl` is `gl_visual`."""
 
 
 def chain_of(context: str) -> tuple[ChainLink, ...]:
-    """What is preferred for a context, the best first. One that a package brings along runs as numbers do."""
+    """What is preferred for a context, the best first. The contexts of packages prefer the CPU."""
     return CHAINS.get(context, CPU)
 
 
-# What `weft bench` has measured on this machine: the costs that a choice goes by where they are known, in a file of
-# the user's cache folder, by device and driver.
+# The costs that `weft bench` has measured on this machine, by device and driver, in a file in the user's cache folder.
 
 _NAMES = tuple(each.name for each in fields(Costs))
 
 
 def costs_file() -> Path:
-    """Where the file is, or would be."""
+    """The path of the file, which need not exist."""
     home = Path.home()
     match sys.platform:
         case "darwin":
@@ -71,18 +70,18 @@ def costs_file() -> Path:
 
 @dataclass(frozen=True)
 class KnownCosts:
-    """The costs of devices that have been measured; `problem` says why there are none although there is a file."""
+    """The measured costs of devices; `problem` says why there are none although there is a file."""
 
     costs: Mapping[str, Costs] = field(default_factory=dict)
     problem: str | None = None
 
     def of(self, backend: str, device: DeviceInfo) -> Costs:
-        """Those of a device that a backend runs on; where it has not been measured, those that are believed."""
+        """The costs of a backend on a device; estimates if it has not been measured."""
         return self.costs.get(_key(backend, device), COSTS)
 
 
 def read_costs() -> KnownCosts:
-    """What is in the file. Never raises: what cannot be read is as good as not there."""
+    """The costs in the file. Never raises: an unreadable file gives no costs."""
     path = costs_file()
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -90,11 +89,11 @@ def read_costs() -> KnownCosts:
     except FileNotFoundError:
         return KnownCosts()
     except (OSError, ValueError, TypeError, AttributeError, KeyError) as failure:
-        return KnownCosts({}, f"{path} is left aside: it cannot be understood ({failure}); weft bench writes it anew")
+        return KnownCosts({}, f"{path} is ignored because it cannot be read ({failure}); weft bench writes a new one")
 
 
 def write_costs(backend: str, device: DeviceInfo, costs: Costs) -> Path:
-    """Adds those of a device to the file, or replaces them; gives its place. Raises OSError."""
+    """Adds or replaces the costs of a device in the file; gives its path. Raises OSError."""
     path = costs_file()
     known = {**read_costs().costs, _key(backend, device): costs}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,25 +108,25 @@ def _key(backend: str, device: DeviceInfo) -> str:
 
 
 def _costs(given: Any) -> Costs:
-    """Costs, of what a file says. Raises ValueError, TypeError or KeyError for what are none."""
+    """Costs from an entry of the file. Raises ValueError, TypeError or KeyError if it is malformed."""
     numbers = {name: float(given[name]) for name in _NAMES}
-    wrong = next((name for name, number in numbers.items() if not (math.isfinite(number) and number > 0)), None)
-    if wrong is not None:
-        raise ValueError(f"{wrong} is {numbers[wrong]}")
+    for name, number in numbers.items():
+        if not (math.isfinite(number) and number > 0):
+            raise ValueError(f"{name} is {number}")
     return Costs(**numbers)
 
 
-# Which backend runs which context: what the user asked for, else the first of a chain that is available.
+# The choice: what the user requested, else the first backend of the chain that is available.
 
 OPTION, VARIABLE = "--backend", "WEFT_BACKEND"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What runs a context, by the name that `--backend` knows: a backend on a device, how it executes (`vector`, `vm`;
-    empty where there is no choice), and why. `rest` is what takes its place, the best first, for what it cannot do, and
-    when its device fails: down to the CPU, which does not. `costs` say what is worth the way to its device. `passed`
-    has a line each for what WEFT_BACKEND names before it and cannot be had, and for figures that cannot be read."""
+    """What runs a context: a backend on a device, its `name` for `--backend`, its `executor` (empty if it has only
+    one), and the reason for the choice. `rest` has the fallbacks, the best first and the CPU last, for subgraphs that
+    the backend cannot run and for when its device fails. `costs` decide which subgraphs are worth the transfer to its
+    device. `passed` has a line for each unavailable backend that WEFT_BACKEND names first, and for unreadable costs."""
 
     context: str
     name: str
@@ -136,7 +135,7 @@ class Choice:
     reason: str
     device: DeviceInfo
     asked: bool = False
-    """Whether somebody named it."""
+    """Whether the user named it."""
     rest: tuple[Choice, ...] = ()
     passed: tuple[str, ...] = ()
     costs: Costs = COSTS
@@ -147,7 +146,7 @@ class Choice:
 
     @property
     def is_cpu(self) -> bool:
-        """Whether it runs where weft itself does."""
+        """Whether it runs on the CPU."""
         return issubclass(self.backend, CpuBackend)
 
     def make(self) -> Backend:
@@ -155,7 +154,7 @@ class Choice:
         return self.backend.on(self.device, self.executor)
 
     def __reduce__(self) -> tuple[Callable[..., Choice], tuple[Any, ...]]:
-        # Between processes it goes by the name of the backend: a package may have made the class in a function.
+        # It is pickled with the name of the backend, since a package may define the class in a function.
         fields = (self.executor, self.reason, self.device, self.asked, self.rest, self.passed, self.costs)
         return _named, (self.context, self.name, self.backend.name, *fields)
 
@@ -166,7 +165,7 @@ def _named(context: str, name: str, backend: str, *fields: Any) -> Choice:
 
 @dataclass(frozen=True)
 class _Problem:
-    """Why something cannot be had, and what helps."""
+    """Why something is not available, and what helps."""
 
     reason: str
     remedy: str | None = None
@@ -177,7 +176,7 @@ class _Problem:
 
 @dataclass(frozen=True)
 class _BackendConfig:
-    """A backend, and how it executes, by the name of both."""
+    """A backend with an executor, and the name of the combination."""
 
     name: str
     backend: type[Backend]
@@ -185,7 +184,7 @@ class _BackendConfig:
 
 
 def parse_request(text: str | None) -> dict[str, list[str]]:
-    """The chain of names asked for each context, `*` for all: `visual=gl:1,compute=vector`, `gl,cpu`."""
+    """The names requested for each context, `*` for all: `visual=gl:1,compute=vector`, `gl,cpu`."""
     request: dict[str, list[str]] = {}
     for part in (text or "").split(","):
         context, equals, name = part.strip().partition("=")
@@ -199,8 +198,8 @@ def choose(
     registry: Registry, contexts: Iterable[str], asked: str | None = None, environment: str | None = None
 ) -> dict[str, Choice]:
     """A choice for every context that some backend can run; `asked` is `--backend`, `environment` is `WEFT_BACKEND`.
-    Devices are looked for as far as they are wanted. Raises WeftError for a name that means nothing, and for one asked
-    for with --backend that cannot be had."""
+    Only the devices that matter are probed. Raises WeftError for an unknown name, and for an unavailable backend in
+    --backend."""
     wanted, fallback = parse_request(asked), parse_request(environment)
     _check_names(registry, wanted, OPTION)
     _check_names(registry, fallback, VARIABLE)
@@ -210,7 +209,7 @@ def choose(
 
 
 def unavailable(registry: Registry, choices: Mapping[str, Choice]) -> dict[str, DeviceInfo]:
-    """The contexts that have backends, and no device that is available: with the first device, which says why."""
+    """The contexts whose backends have no available device, each with its first device, which says why."""
     found: dict[str, DeviceInfo] = {}
     for spec in registry.contexts:
         if spec.name not in choices:
@@ -221,19 +220,19 @@ def unavailable(registry: Registry, choices: Mapping[str, Choice]) -> dict[str, 
 
 
 def contexts_of(registry: Registry, choices: Mapping[str, Choice]) -> ContextTable:
-    """All contexts, as programs have to be compiled for what was chosen."""
+    """All contexts, as programs have to be compiled for the chosen backends."""
     return ContextTable(
         choices[spec.name].backend.spec_of(spec) if spec.name in choices else spec for spec in registry.contexts
     )
 
 
 def passed(choices: Mapping[str, Choice]) -> list[str]:
-    """What WEFT_BACKEND names and cannot be had, and figures that cannot be read, in a line each."""
+    """A line for each unavailable backend that WEFT_BACKEND names, and for unreadable costs."""
     return list(dict.fromkeys(line for choice in choices.values() for line in choice.passed))
 
 
 class _Chooser:
-    """Chooses for one context after the other. Each backend is asked for its devices once, when it is wanted."""
+    """Chooses for one context after another. Each backend is probed once, when it is needed."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -244,20 +243,20 @@ class _Chooser:
         self, context: str, wanted: Mapping[str, list[str]], fallback: Mapping[str, list[str]]
     ) -> Choice | None:
         lines: tuple[str, ...] = ()
-        found = self._asked(context, wanted)
+        found = self._from_option(context, wanted)
         if found is None:
-            found, lines = self._preferred(context, fallback)
+            found, lines = self._from_environment(context, fallback)
         found = found or self._auto(context)
         if found is None:
             return None
         names = [*_names_for(context, wanted), *_names_for(context, fallback)]
-        rest = tuple(self._behind(context, found, names))
+        rest = tuple(self._fallbacks(context, found, names))
         if self._known is not None and self._known.problem is not None:
             lines = (*lines, self._known.problem)
         return replace(found, rest=rest, passed=lines)
 
-    def _asked(self, context: str, wanted: Mapping[str, list[str]]) -> Choice | None:
-        """What --backend names for a context; None if it names nothing. Raises WeftError if that cannot be had."""
+    def _from_option(self, context: str, wanted: Mapping[str, list[str]]) -> Choice | None:
+        """What --backend names for a context; None if it names nothing. Raises WeftError if that is not available."""
         for name in _names_for(context, wanted):
             match self._by_name(context, name, f"asked for with {OPTION}"):
                 case Choice() as choice:
@@ -270,15 +269,17 @@ class _Chooser:
             raise error("backend-not-available", f"{names} cannot run {context}", hint=hint)
         return None
 
-    def _preferred(self, context: str, fallback: Mapping[str, list[str]]) -> tuple[Choice | None, tuple[str, ...]]:
-        """The first that WEFT_BACKEND names for a context and that can be had, with a line for each before it."""
+    def _from_environment(
+        self, context: str, fallback: Mapping[str, list[str]]
+    ) -> tuple[Choice | None, tuple[str, ...]]:
+        """The first available backend that WEFT_BACKEND names for a context, with a line for each one before it."""
         lines: list[str] = []
         for name in _names_for(context, fallback):
             match self._by_name(context, name, f"asked for with {VARIABLE}"):
                 case Choice() as choice:
                     return choice, tuple(lines)
                 case _Problem() as problem:
-                    lines.append(f"{VARIABLE}: {name} cannot be had: {problem}")
+                    lines.append(f"{VARIABLE}: {name} is not available: {problem}")
         return None, tuple(lines)
 
     def _auto(self, context: str) -> Choice | None:
@@ -291,24 +292,24 @@ class _Chooser:
                 faster.append(f"{link.name} is faster, but {found.reason}")
         for backend in self._registry.of_context(context):
             if backend.context == context and not issubclass(backend, CpuBackend):
-                alone = self._on(context, _BackendConfig(backend.name, backend))
-                if isinstance(alone, Choice):
-                    return replace(alone, reason="the only one for this context")
+                only = self._on(context, _BackendConfig(backend.name, backend))
+                if isinstance(only, Choice):
+                    return replace(only, reason="the only one for this context")
         return None
 
     def _of_link(self, context: str, link: ChainLink) -> Choice | _Problem | None:
-        """None where there is nothing of the kind, which needs no words."""
+        """What a link gives for a context; None if there is nothing of the kind, which needs no message."""
         if link.software is False and not self._may_have_hardware(context, link.name):
             return None
-        found = [self._on(context, way, software=link.software) for way in self._ways(context, link.name)]
+        found = [self._on(context, config, software=link.software) for config in self._configs(context, link.name)]
         return next((each for each in found if isinstance(each, Choice)), found[0] if found else None)
 
     def _by_name(self, context: str, name: str, reason: str) -> Choice | _Problem | None:
         """What a name such as `gl:1` means for a context; None if it means nothing there."""
         base, colon, number = name.partition(":")
         problem: _Problem | None = None
-        for way in self._ways(context, base):
-            found = self._on(context, way, index=int(number) if colon else None)
+        for config in self._configs(context, base):
+            found = self._on(context, config, index=int(number) if colon else None)
             if isinstance(found, Choice):
                 return replace(found, reason=reason, asked=True)
             problem = problem or found
@@ -316,7 +317,7 @@ class _Chooser:
             return _Problem("this version has no such backend yet")
         return problem
 
-    def _ways(self, context: str, name: str) -> Iterator[_BackendConfig]:
+    def _configs(self, context: str, name: str) -> Iterator[_BackendConfig]:
         """The backends of a context that a name stands for, the best first."""
         here = self._registry.of_context(context)
         executors = [link.name for link in CPU]
@@ -329,7 +330,7 @@ class _Chooser:
             yield from (_BackendConfig(backend.name, backend, each) for each in own)
 
     def _names(self, context: str, name: str) -> list[str]:
-        """The backends of a context that a name stands for, by their own."""
+        """The own names of the backends of a context that a name stands for."""
         wanted = (name, f"{name}_{context}") if name in FAMILIES else (name,)
         return [known for known in self._registry.names_of(context) if known in wanted]
 
@@ -337,44 +338,45 @@ class _Chooser:
         return any(map(self._registry.may_have_hardware, self._names(context, name)))
 
     def _on(
-        self, context: str, way: _BackendConfig, index: int | None = None, software: bool | None = None
+        self, context: str, config: _BackendConfig, index: int | None = None, software: bool | None = None
     ) -> Choice | _Problem:
-        """A way on a device: that of a number, or the first that is available; hardware before software."""
-        found = next(self._each(context, way, index, software), None)
-        return found or self._problem(way, index, software)
+        """A backend on a device: the one with this index, or the first available one; hardware before software."""
+        found = next(self._each(context, config, index, software), None)
+        return found or self._problem(config, index, software)
 
     def _each(
-        self, context: str, way: _BackendConfig, index: int | None = None, software: bool | None = None
+        self, context: str, config: _BackendConfig, index: int | None = None, software: bool | None = None
     ) -> Iterator[Choice]:
-        """A way on each device that is available, or on that of a number; hardware before software."""
-        if way.executor and executor_problem(way.executor) is not None:
+        """A backend on each available device, or on the one with this index; hardware before software."""
+        name, backend, executor = config.name, config.backend, config.executor
+        if executor and executor_problem(executor) is not None:
             return
-        for device in self._devices_for(way, index, software):
+        for device in self._devices_for(config, index, software):
             if device.available:
-                yield Choice(context, way.name, way.backend, way.executor, "", device, costs=self._costs(way, device))
+                yield Choice(context, name, backend, executor, "", device, costs=self._costs(config, device))
 
-    def _devices_for(self, way: _BackendConfig, index: int | None, software: bool | None) -> list[DeviceInfo]:
-        found = [device for device in self._devices(way.backend) if index is None or device.index == index]
+    def _devices_for(self, config: _BackendConfig, index: int | None, software: bool | None) -> list[DeviceInfo]:
+        found = [device for device in self._devices(config.backend) if index is None or device.index == index]
         kind = [device for device in found if software is None or device.software == software]
         return sorted(kind, key=lambda device: device.software)
 
-    def _problem(self, way: _BackendConfig, index: int | None, software: bool | None) -> _Problem:
-        """Why there is no device for a way."""
-        problem = executor_problem(way.executor) if way.executor else None
+    def _problem(self, config: _BackendConfig, index: int | None, software: bool | None) -> _Problem:
+        """Why a backend has no device."""
+        problem = executor_problem(config.executor) if config.executor else None
         if problem is not None:
             return _Problem(problem)
-        devices = self._devices(way.backend)
+        devices = self._devices(config.backend)
         if index is not None and all(device.index != index for device in devices):
             listed = ", ".join(f"{device.index}: {device.name}" for device in devices)
             return _Problem(f"it has no device {index}", f"there is {listed}" if listed else None)
-        kind = self._devices_for(way, index, software)
+        kind = self._devices_for(config, index, software)
         if not kind:
             return _Problem("there is no such device")
         return _Problem(kind[0].reason or f"{kind[0].name} is not available", kind[0].remedy)
 
-    def _behind(self, context: str, choice: Choice, names: Sequence[str]) -> Iterator[Choice]:
-        """What can take the place of a choice: what else was asked for by `names`, then what else is preferred. It ends
-        with the CPU, which is there for certain; and nothing takes the place of that."""
+    def _fallbacks(self, context: str, choice: Choice, names: Sequence[str]) -> Iterator[Choice]:
+        """The fallbacks for a choice: the other requested `names`, then the preferred chain. They end with the CPU,
+        which is always available and has no fallbacks itself."""
         if choice.is_cpu:
             return
         own = [] if choice.asked else [ChainLink(choice.backend.name, choice.device.software)]
@@ -389,19 +391,19 @@ class _Chooser:
                     yield replace(found, asked=at < len(names))
 
     def _all(self, context: str, link: ChainLink) -> Iterator[Choice]:
-        """All that is available of what a link names, device by device; looked for one after another."""
+        """Everything available that a link names, device by device. Probes lazily."""
         base, colon, number = link.name.partition(":")
         if link.software is False and not self._may_have_hardware(context, base):
             return
-        for way in self._ways(context, base):
-            yield from self._each(context, way, int(number) if colon else None, link.software)
+        for config in self._configs(context, base):
+            yield from self._each(context, config, int(number) if colon else None, link.software)
 
-    def _costs(self, way: _BackendConfig, device: DeviceInfo) -> Costs:
-        """What is known of a device; the file is read when there is one that it could be about."""
-        if issubclass(way.backend, CpuBackend):
+    def _costs(self, config: _BackendConfig, device: DeviceInfo) -> Costs:
+        """The costs of a device. The file is read only if a device other than the CPU is chosen."""
+        if issubclass(config.backend, CpuBackend):
             return COSTS
         self._known = self._known or read_costs()
-        return self._known.of(way.backend.name, device)
+        return self._known.of(config.backend.name, device)
 
     def _devices(self, backend: type[Backend]) -> list[DeviceInfo]:
         if backend not in self._probed:
@@ -435,12 +437,12 @@ def _check_names(registry: Registry, request: Mapping[str, list[str]], origin: s
             if base not in known and not (origin == VARIABLE and base in FAMILIES):
                 raise refused(name, known)
             if colon and not (number.isascii() and number.isdigit()):
-                raise error("unknown-backend", f'{origin}: "{number}" is no number of a device',
+                raise error("unknown-backend", f'{origin}: "{number}" is not the number of a device',
                             hint=f"for example {base}:0; weft devices lists them")  # fmt: skip
 
 
 def refused(name: str, known: Iterable[str]) -> WeftError:
-    """What to raise for a backend that cannot be used: one that this version lacks, or a name that means nothing."""
+    """The error for a name of a backend that this version lacks, or that is unknown."""
     listed = f"there are {', '.join(known)}"
     if name.partition(":")[0] in FAMILIES:
         return error("backend-not-available", f'this version has no backend "{name}" yet', hint=listed)

@@ -1,4 +1,5 @@
-"""Shaders of a subgraph: what the backends of graphics cards compile, made beforehand."""
+"""The shaders of a subgraph: the texts that the backends of graphics cards compile, and why a subgraph has none. They
+are generated without a card."""
 
 from __future__ import annotations
 
@@ -20,12 +21,9 @@ from weft.errors import WeftError, error
 from weft.ir.rates import Rate
 from weft.names import StrandRef
 
-# What can be made of a subgraph for a graphics card without having any: its programs' texts, and why it has none.
-
-
 class Dialect(NamedTuple):
-    """What makes programs in a language: of kernels over a picture (`packed` as pixels, or not), and over points. Both
-    raise UnsuitableError."""
+    """The generators of programs in one language, for kernels over a picture (`packed` as pixels, or not) and over
+    points. Both raise UnsuitableError."""
 
     over_picture: Callable[[Kernel, bool], Shader]
     over_points: Callable[[Kernel], Shader]
@@ -33,8 +31,7 @@ class Dialect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShaderCode:
-    """The programs of a unit: over its sweep, and over points for the strands that others read, as far as they have
-    any."""
+    """The programs of a unit: over its sweep, and over points for those exposed strands that can have one."""
 
     grid: Shader
     points: Mapping[StrandRef, Shader] = field(default_factory=dict)
@@ -45,23 +42,23 @@ def translated(unit: Unit, packed: bool, dialect: Dialect) -> ShaderCode:
     packs = packed and bool(unit.kernel.outputs)
     points = {}
     for ref, kernel in unit.points.items():
-        with suppress(UnsuitableError):  # the processor computes it
+        with suppress(UnsuitableError):  # the CPU computes it
             points[ref] = dialect.over_points(kernel)
     return ShaderCode(dialect.over_picture(unit.kernel, packs), points)
 
 
 def refused(shader: Shader, library: str, words: str, line: int, dump: str) -> WeftError:
-    """What to raise for a text that a compiler does not take: its words, and which of the lines (from 1; 0 where it
-    does not say) they are about. `dump` is the option that shows the text."""
+    """The error for a text that a compiler refuses: its words, and the line (from 1; 0 if unknown) that they are about.
+    `dump` is the option that shows the text."""
     place = shader.places[line - 1] if 0 < line <= len(shader.places) else ""
     where = f" for {place}" if place else ""
     first = next((text.strip() for text in words.splitlines() if text.strip()), "it does not say why")
-    hint = f"weft compile {dump} shows the program; --backend native draws with the processor"
+    hint = f"weft compile {dump} shows the program; --backend native draws it on the CPU"
     return error("driver-refused", f"{library} refuses the program{where}: {first}", hint=hint)
 
 
 def problem(unit: Unit, packed: bool, dialect: Dialect) -> str | None:
-    """Why a unit has no programs; None if it has."""
+    """Why a unit has no programs; None if it has some."""
     try:
         translated(unit, packed, dialect)
     except UnsuitableError as failure:
@@ -69,21 +66,21 @@ def problem(unit: Unit, packed: bool, dialect: Dialect) -> str | None:
     return None
 
 
-# The programs of sounds, and which sounds have one: those that single precision keeps in tune.
+# The programs of sounds. A sound has one if single precision keeps it in tune.
 
 _DAY = 86_400.0
 
-# Moments of a day at which numbers are looked at: they keep step with no period that a patch could have.
+# Moments of a day at which numbers are tested: they do not coincide with any period that a patch could have.
 _MOMENTS = tuple(_DAY * (0.618033988749895 * number % 1) for number in range(1, 33))
 
-# Single precision tells a millionth apart below this.
+# Below this, single precision resolves a millionth.
 _FINE = 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class SoundCode:
-    """The program of a sound, a compute shader over the samples of a stretch. `coords` are what its buffers of
-    coordinates hold, in their order, by the names that the kernel has for them."""
+    """The program of a sound: a compute shader over the samples of a chunk. `coords` are the coordinates in its
+    buffers, in their order, by the kernel's names."""
 
     shader: Shader
     coords: tuple[str, ...]
@@ -95,9 +92,9 @@ def sound_translated(kernel: Kernel, dialect: Dialect) -> SoundCode:
     if kernel.slots:
         raise UnsuitableError("each of its samples needs the one before")
     if any((given.source, given.key) == ("coord", TIME) for given in _given(kernel)):
-        raise UnsuitableError("it takes the time as it is at every sample, which single precision puts out of tune")
+        raise UnsuitableError("it uses the time itself at every sample, which single precision puts out of tune")
     if _has_coarse_numbers(kernel):
-        raise UnsuitableError("it counts on with the time at every sample, which single precision puts out of tune")
+        raise UnsuitableError("it uses a number that grows with the time, which single precision puts out of tune")
     names = _identifiers(kernel)
     shader = dialect.over_points(replace(_renamed(kernel, names), sweep="points", tick="launch"))
     known = {made: name for name, made in names.items()}
@@ -114,34 +111,34 @@ def sound_problem(kernel: Kernel, dialect: Dialect) -> str | None:
 
 
 def _given(kernel: Kernel) -> Iterator[Scalar | Line]:
-    """What is given to the sections that run at every sample."""
+    """The inputs of the sections that run at every sample."""
     for section in kernel.sections:
         if section.rate > Rate.FRAME:
             yield from section.given()
 
 
 def _has_coarse_numbers(kernel: Kernel) -> bool:
-    """Whether samples are computed from a number that is the same for a block, and is so large at some time of a day
-    that single precision takes it for another one."""
+    """Whether samples depend on a number that is the same for a block, and at some time of a day is too large for
+    single precision."""
     used = {int(given.key) for given in _given(kernel) if given.source == "local"}
-    asked = [at for at in used if kernel.locals[at].rate == Rate.FRAME and kernel.locals[at].type == "float"]
-    if not asked:
+    tested = [at for at in used if kernel.locals[at].rate == Rate.FRAME and kernel.locals[at].type == "float"]
+    if not tested:
         return False
-    numbers = np.array([at_moment[asked] for at_moment in _numbers(kernel)])
+    numbers = np.array([at_moment[tested] for at_moment in _numbers(kernel)])
     with np.errstate(all="ignore"):
         changes = (numbers != numbers[0]).any(axis=0)
         return bool((np.abs(numbers) > _FINE)[:, changes].any())
 
 
 def _numbers(kernel: Kernel) -> Iterator[Floats]:
-    """All locals of a kernel at each of the moments, as far as they are the same for a block."""
+    """The locals of a kernel at each of the moments; only those that are the same for a block have values."""
     once = Once(kernel)
     for moment in _MOMENTS:
         yield np.array(once.begin(StateMemory(()), one_sample(kernel, moment)).locals)
 
 
 def one_sample(kernel: Kernel, moment: float) -> Launch:
-    """A launch of one sample at a moment, with something for all that comes from outside."""
+    """A launch of one sample at a moment, with placeholders for all inputs."""
     coords: dict[str, Value] = {name: 0.0 for name, _ in kernel.coords}
     return Launch(
         shape=(1, 1),
@@ -157,7 +154,7 @@ def _nothing(*at: Value) -> float:
 
 
 def _identifiers(kernel: Kernel) -> dict[str, str]:
-    """The coordinates by names that a program may have: `mouse@x` is `mouse_x`."""
+    """The names that a program uses for the coordinates: `mouse_x` for `mouse@x`."""
     names = Identifiers()
     return {name: names.new(name) for name, _ in kernel.coords}
 

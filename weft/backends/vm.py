@@ -1,4 +1,5 @@
-"""The reference VM: bytecode, an element at a time, in double precision. All other backends are held to its results."""
+"""The reference VM runs bytecode, one element at a time, in double precision. It is slow and simple, can be traced, and
+defines the results that all other backends have to match."""
 
 from __future__ import annotations
 
@@ -20,11 +21,8 @@ from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane
 from weft.ir.rates import Rate
 from weft.ops.spec import OpSpec
 
-# Interprets bytecode one element at a time, in double precision: the meaning that every other backend is held to.
-
-
 class TraceEvent(NamedTuple):
-    """One executed instruction: where it stands, the element (row, column) it ran for, and the stack behind it."""
+    """One executed instruction: its position, the element (row, column) it ran for, and the stack after it."""
 
     rate: Rate
     at: int
@@ -38,7 +36,7 @@ Trace: TypeAlias = Callable[[TraceEvent], None]
 
 @dataclass(slots=True)
 class RunningLoop:
-    """A loop while it runs."""
+    """The state of a loop in progress."""
 
     first: float
     last: float
@@ -49,7 +47,7 @@ class RunningLoop:
 
 @dataclass(slots=True)
 class Machine:
-    """The state of one execution. `locals`, `coords` and the element are set by whoever runs a section."""
+    """The state of one execution. The caller that runs a section sets `locals`, `coords` and the element."""
 
     launch: Launch
     memory: StateMemory
@@ -60,11 +58,11 @@ class Machine:
     stack: list[float] = field(default_factory=list)
     loops: list[RunningLoop] = field(default_factory=list)
     steps_left: int = 0
-    """How many steps the nest of loops may still make."""
+    """How many more steps the nest of loops may take."""
     loop_stopped: bool = False
 
     def make_step(self, loop: RunningLoop) -> bool:
-        """Whether the loop goes on with another step, which is then set up."""
+        """Begins the next step of a loop; gives whether there is one."""
         loop.index = loop.first + loop.count
         if not loop.index <= loop.last:
             return False
@@ -75,15 +73,15 @@ class Machine:
         return True
 
 
-# One instruction, ready to run: gives the place to go on at, or None for the next one.
+# One instruction, ready to run: gives the position to jump to, or None for the next one.
 Step: TypeAlias = Callable[[Machine], "int | None"]
 
-# Gives what is to run in place of the step of an instruction, which stands in the section of a rate.
+# Gives the replacement for the step of an instruction in the section of a rate.
 Alteration: TypeAlias = Callable[[Rate, Instruction, Step], Step]
 
 
 class Interpreter:
-    """The sections of a kernel, ready to run. `alter` is asked once for each instruction."""
+    """The sections of a kernel, ready to run. `alter` is called once for each instruction."""
 
     def __init__(self, kernel: Kernel, trace: Trace | None = None, alter: Alteration | None = None) -> None:
         self.kernel = kernel
@@ -96,12 +94,12 @@ class Interpreter:
                 rate: tuple(map(partial(alter, rate), codes[rate], steps)) for rate, steps in self._steps.items()
             }
         self._straight = {rate for rate, code in codes.items() if not any(op == "LOOP" for op, _ in code)}
-        """The sections that run from front to back."""
+        """The sections without loops."""
         self._constants: tuple[object, list[float]] = (None, [])
 
     def begin(self, memory: StateMemory, launch: Launch) -> Machine:
-        """A machine that has run what comes once in a launch: the constant and the frame section. What the constant
-        section gave is kept for later launches."""
+        """A machine that has run the prologue of a launch: the constant and the frame section. The results of the
+        constant section are kept for later launches."""
         machine = Machine(launch, memory, [0.0] * len(self._bytecode.locals), {})
         self._set_coords(machine, Rate.CONSTANT)
         key = tuple(machine.coords.items())
@@ -119,7 +117,7 @@ class Interpreter:
                 machine.coords[name] = float(machine.launch.coords[name])
 
     def run(self, rate: Rate, machine: Machine) -> None:
-        """Runs a section. What it returns is left on the stack."""
+        """Runs a section, and leaves its results on the stack."""
         steps = self._steps.get(rate, ())
         if self._trace is not None:
             self._run_traced(rate, machine, steps)
@@ -145,7 +143,7 @@ class Interpreter:
 
 
 def _resolve(kernel: Kernel, code: Sequence[Instruction]) -> tuple[Step, ...]:
-    """A section as steps, with everything looked up that does not change from launch to launch."""
+    """A section as steps, with all lookups done that are the same in every launch."""
     steps: list[Step] = []
     loops = _Loops(code)
     for at, instruction in enumerate(code):
@@ -160,12 +158,12 @@ def _resolve(kernel: Kernel, code: Sequence[Instruction]) -> tuple[Step, ...]:
 
 
 class _Loops:
-    """Where the loops of a section begin and end, and how deep each place is within them."""
+    """Where the loops of a section begin and end, and how deeply each position is nested."""
 
     def __init__(self, code: Sequence[Instruction]) -> None:
         self.partner: dict[int, int] = {}
         self.around: dict[int, dict[int, int]] = {}
-        """For each place that reads or ends a loop: the depth of the loop of each level around it."""
+        """For each position that reads or ends a loop: the depth of the enclosing loop of each level."""
         open_loops: list[tuple[int, int]] = []
         for at, (op, operand) in enumerate(code):
             if op in _LOOP_STEPS:
@@ -244,7 +242,7 @@ def _return(kernel: Kernel, operand: None) -> Step:
 
 
 def _cell(kernel: Kernel, key: str) -> Callable[[Machine, float], Any]:
-    """Finds the planes of a slot as they were k ticks ago, as this kernel sees it."""
+    """A function that finds the planes of a slot as they were k ticks ago, as seen by this kernel."""
     depth = kernel.slot(key).depth
     finished = 1 if kernel.sweep == "points" else 0
 
@@ -324,7 +322,7 @@ _STEPS: Mapping[str, Callable[[Kernel, Any], Step]] = {
 
 
 def _begin_loop(loops: _Loops, at: int, shape: LoopShape) -> Step:
-    behind = loops.partner[at] + 1
+    end = loops.partner[at] + 1
     outermost = not loops.around[at]
 
     def step(machine: Machine) -> int | None:
@@ -336,7 +334,7 @@ def _begin_loop(loops: _Loops, at: int, shape: LoopShape) -> Step:
             machine.loops.append(loop)
             return None
         machine.stack.extend(values)
-        return behind
+        return end
 
     return step
 
@@ -375,8 +373,7 @@ _LOOP_STEPS: Mapping[str, Callable[[_Loops, int, Any], Step]] = {
 }
 
 
-# The reference machine: every element on its own, in double precision. Slow, plain, and can be traced: the oracle of
-# every parity test.
+# The executor.
 
 
 class ReferenceExecutor:

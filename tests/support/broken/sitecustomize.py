@@ -10,8 +10,6 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from weft.backends.vector.executor import executor, translate
-
 BROKEN = os.environ.get("WEFT_BROKEN", "native").split(",")
 
 
@@ -24,8 +22,9 @@ class Breaker(importlib.abc.MetaPathFinder):
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> None:
         if name == "weft.backends.vector.executor" and "numpy" in BROKEN:
+            from weft.backends.vector import feedback, translate
 
-            translate.translate = executor.series_of = fail
+            translate.translate = feedback.parts_of = fail
         if name == "weft.backends.native.executor":
             self.break_machine_code()
 

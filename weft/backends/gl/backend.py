@@ -37,8 +37,8 @@ class GlBackend(CardBackend):
     failure: ClassVar[type[Exception]] = GraphicsError
 
     def __init__(self, graphics: Graphics | None = None, tiled: bool | None = None) -> None:
-        """Without graphics, those without a window are opened when they are needed. `tiled` says whether pictures are
-        computed by tiles instead of drawn; None finds out what is faster."""
+        """Without `graphics`, offscreen ones are opened when they are needed. `tiled` says whether pictures are
+        computed in tiles instead of drawn; None measures which is faster."""
         self._graphics = graphics
         self._tiled = tiled
         self._made: ProgramFactory | None = None
@@ -93,7 +93,7 @@ class GlBackend(CardBackend):
         from weft.backends.gl.compiled import GlCompiled
 
         if not isinstance(compiled, GlCompiled):
-            raise TypeError(f"{compiled.unit.subgraph.name} runs elsewhere")
+            raise TypeError(f"{compiled.unit.subgraph.name} runs on another backend")
         return compiled
 
     def _workshop(self) -> ProgramFactory:
@@ -108,7 +108,7 @@ class GlBackend(CardBackend):
 
 @contextmanager
 def _importing() -> Iterator[None]:
-    """PyOpenGL fails in ways of its own where libraries are missing, each an error of another kind."""
+    """Turns the errors of PyOpenGL into GraphicsError: it raises many kinds of them if libraries are missing."""
     try:
         yield
     except Exception as failure:
@@ -150,7 +150,7 @@ class GlAudio(CardAudio, GlBackend):
         return probe.devices(probe.COMPUTES)
 
     def open(self) -> None:
-        # To load a driver takes a while, in which a sound that plays already would be held up.
+        # Loading a driver takes a while, which would hold up a sound that is playing.
         self.guarded(self._workshop)
 
     def sound(self, unit: Unit, code: SoundCode) -> CardSound:

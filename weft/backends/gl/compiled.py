@@ -30,26 +30,24 @@ from weft.codegen.clike.shader import Shader, UnsuitableError
 from weft.codegen.kernel import Kernel, Unit
 from weft.names import StrandRef
 
-# A subgraph on the graphics card: its programs, what it remembers, and the pictures it draws.
-
-# So many pictures are asked for before one is waited for: more would only make them late.
+# How many pictures are requested before one is waited for: more would only add latency.
 _AHEAD = 2
 
-# What a loop met is looked up in one of so many ticks, since it takes a wait.
+# Whether a loop reached its limit is read every 30 ticks only, since it takes a wait.
 _LOOK = 30
 
 _FOREVER = 2**63 - 1
 
 
 class Begun(NamedTuple):
-    """A tick that can be drawn: its numbers, and what other subgraphs answered."""
+    """A tick that can be drawn: its block of numbers, and the answers of other subgraphs."""
 
     machine: Machine
     answers: Answers
 
 
 class DrawPass:
-    """A program over a picture, with the numbers and textures that it needs."""
+    """A program over a picture, with its block of numbers and its textures."""
 
     def __init__(
         self, graphics: Graphics, kernel: Kernel, shader: Shader, program: ShaderProgram | None = None
@@ -64,7 +62,7 @@ class DrawPass:
         self.block = PrologueBlock(shader)
 
     def begin(self, memory: GlMemory, launch: Launch) -> Begun:
-        """What comes before a tick is drawn: computes its numbers, and asks other subgraphs for what it reads."""
+        """Prepares a tick: runs its prologue, and reads the strands of other subgraphs."""
         machine = self.once.begin(memory, launch)
         return Begun(machine, self.strands.answers(machine, self.graphics))
 
@@ -78,7 +76,7 @@ class DrawPass:
     def rehearse(
         self, place: ContextState, shape: tuple[int, int], pictures: Mapping[str, Picture], sources: PictureTextures
     ) -> None:
-        """Draws something small that nobody sees: a driver may finish a program only at its first use."""
+        """Draws something small and invisible, since a driver may finish a program only at its first use."""
         small = (_alike(shape[0]), _alike(shape[1]))
         memory = GlMemory(self.graphics, place, self.once.kernel.slots, small)
         given = sources.given(self.shader, pictures, self.strands.nothing())
@@ -87,7 +85,8 @@ class DrawPass:
 
 
 def _alike(side: int) -> int:
-    """A small side, a power of two if the side is one: for some drivers that is another program."""
+    """A small side for a rehearsal, a power of two if the side is one: some drivers compile a separate program for
+    that."""
     return 16 if side & (side - 1) == 0 else 12
 
 
@@ -99,7 +98,7 @@ class GlCompiled(CardCompiled):
     graphics: Graphics
     code: ShaderCode
     grid: DrawPass
-    asked: Mapping[StrandRef, ExposedStrand]
+    exposed: Mapping[StrandRef, ExposedStrand]
     memory: GlMemory
     sources: PictureTextures
     canvases: deque[Canvas]
@@ -117,10 +116,10 @@ class GlCompiled(CardCompiled):
         return self.graphics
 
     def can_bind(self, ref: StrandRef) -> bool:
-        return self.asked[ref].points is not None
+        return self.exposed[ref].points is not None
 
     def bound_at(self, ref: StrandRef, launch: Launch) -> BufferTexture:
-        return self.asked[ref].numbers(self.memory, launch, self.sources)
+        return self.exposed[ref].numbers(self.memory, launch, self.sources)
 
     def draw(self, launch: Launch) -> GlPicture | None:
         begun = self.grid.begin(self.memory, launch)
@@ -137,7 +136,7 @@ class GlCompiled(CardCompiled):
         return GlPicture(self.unit.subgraph.context, canvas.colours[0]) if canvas.colours else None
 
     def _keep_up(self) -> None:
-        """Waits for the picture before the last, if it is not finished."""
+        """Waits for the picture before the last, if it is unfinished."""
         while len(self._fences) >= _AHEAD:
             fence = self._fences.popleft()
             GL.glClientWaitSync(fence, GL.GL_SYNC_FLUSH_COMMANDS_BIT, _FOREVER)
@@ -151,14 +150,14 @@ class GlCompiled(CardCompiled):
         return planes_of(self._wide, self.memory, launch, self.sources)
 
     def ask(self, ref: StrandRef, launch: Launch) -> Fetch:
-        return self.asked[ref].ask(self.memory, launch, self.sources)
+        return self.exposed[ref].ask(self.memory, launch, self.sources)
 
     def dump(self) -> str:
         return self.grid.shader.text
 
 
 def planes_of(wide: DrawPass, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Floats:
-    """One tick of a program that gives its outputs as they are: [outputs, height, width]. Advances the state."""
+    """One tick of a program that gives plain outputs [outputs, height, width]. Advances the state."""
     begun = wide.begin(memory, launch)
     with wide.graphics.drawing() as place:
         canvas = Canvas(wide.graphics, wide.shader, launch.shape)
@@ -172,7 +171,7 @@ def planes_of(wide: DrawPass, memory: GlMemory, launch: Launch, sources: Picture
     return np.concatenate([nothing, *targets])[: len(wide.shader.outputs)]
 
 
-# Stretches of sound on the graphics card: one is asked for, and its samples are fetched when they are needed.
+# Sound: a chunk is requested, and its samples are fetched when they are needed.
 
 _STORAGE = GL.GL_SHADER_STORAGE_BUFFER
 
@@ -213,10 +212,11 @@ class GlSounding:
         self._bindings = Bindings(graphics, ShaderProgram(graphics, code.shader))
         self._coords = {name: Buffer(graphics) for name in code.coords}
         self._since = np.zeros(0, np.float32)
-        """The time within a stretch, as it is on the card."""
+        """The time within a chunk, as it is on the card."""
 
     def rehearse(self) -> None:
-        """Computes nothing once: a driver may finish a program only at its first use. In a context of the graphics."""
+        """Runs the program over no samples, since a driver may finish it only at its first use. In a context of the
+        graphics."""
         nothing = GlSampleChunk(self._graphics, 0, (1, len(self._code.shader.outputs), 1), stops=False)
         for name in self._coords:
             self._coords[name].fill(_STORAGE, np.zeros(1, np.float32))
@@ -227,25 +227,24 @@ class GlSounding:
         self._compute(nothing, 0)
 
     def begin(self, first: int, launches: Sequence[Launch]) -> GlSampleChunk:
-        """Asks for the samples of a stretch, of which there is a launch for each channel; waits for nothing. Raises
-        GraphicsError."""
+        """Starts to compute a chunk, with a launch for each channel; does not wait. Raises GraphicsError."""
         machines = [self._once.begin(self._memory, launch) for launch in launches]
         shader, count = self._code.shader, launches[0].shape[1]
         with self._graphics.drawing():
-            stretch = GlSampleChunk(self._graphics, first, (len(launches), len(shader.outputs), count), shader.stops)
+            chunk = GlSampleChunk(self._graphics, first, (len(launches), len(shader.outputs), count), shader.stops)
             given = self._sources.given(shader, launches[0].pictures, {})
             for channel, (machine, launch) in enumerate(zip(machines, launches, strict=True)):
                 self._bindings.bind(self._block.packed(machine, 0), self._memory, given)
                 self._fill(launch, count)
-                self._compute(stretch, channel)
+                self._compute(chunk, channel)
             GL.glMemoryBarrier(GL.GL_BUFFER_UPDATE_BARRIER_BIT)
             GL.glFlush()
-        stretch.stopped = any(machine.loop_stopped for machine in machines)
-        return stretch
+        chunk.stopped = any(machine.loop_stopped for machine in machines)
+        return chunk
 
     def _fill(self, launch: Launch, count: int) -> None:
-        """Brings the coordinates of the samples to the card. The time within a stretch is there already, unless this
-        one is longer or shorter than the one before."""
+        """Uploads the coordinates of the samples. The time within a chunk is uploaded only if its length has
+        changed."""
         for name, buffer in self._coords.items():
             values = line(launch.coords[name], count)
             if name == SINCE and np.array_equal(values, self._since):
@@ -254,11 +253,11 @@ class GlSounding:
             if name == SINCE:
                 self._since = values
 
-    def _compute(self, stretch: GlSampleChunk, channel: int) -> None:
-        buffers = [stretch.values[channel], *self._coords.values(), stretch.limit]
+    def _compute(self, chunk: GlSampleChunk, channel: int) -> None:
+        buffers = [chunk.values[channel], *self._coords.values(), chunk.limit]
         for at, buffer in enumerate(buffers):
             GL.glBindBufferBase(_STORAGE, at, buffer.number)
-        GL.glDispatchCompute(-(-stretch.count // (self._code.shader.workgroup or 1)), 1, 1)
+        GL.glDispatchCompute(-(-chunk.count // (self._code.shader.workgroup or 1)), 1, 1)
 
 
 def _filled(graphics: Graphics, data: npt.NDArray[Any]) -> Buffer:
@@ -267,10 +266,9 @@ def _filled(graphics: Graphics, data: npt.NDArray[Any]) -> Buffer:
     return buffer
 
 
-# Where subgraphs are made ready for the graphics card: in a context of their own, so that none of it holds up a
-# frame.
+# Subgraphs are made ready in a context of their own, so that they do not hold up a frame.
 
-# Of so many units asked for last, the programs are kept: a text that comes back needs none of it anew.
+# The programs of this many recent units are kept, for when the user returns to an earlier text.
 _KEPT = 12
 
 # Pictures are drawn to these by turns.
@@ -278,10 +276,10 @@ _CANVASES = 2
 
 
 class ProgramFactory:
-    """Makes the subgraphs of one backend ready."""
+    """Makes the subgraphs of one backend ready to run."""
 
     def __init__(self, graphics: Graphics, tiled: bool | None = None) -> None:
-        """`tiled` says whether pictures are computed by tiles instead of drawn; None finds out what is faster."""
+        """`tiled` says whether pictures are computed in tiles instead of drawn; None measures which is faster."""
         self.graphics = graphics
         self._tiled = tiled
         self._sources = PictureTextures(graphics)
@@ -290,8 +288,8 @@ class ProgramFactory:
     def compiled(
         self, unit: Unit, code: ShaderCode, shape: tuple[int, int], pictures: Mapping[str, Picture]
     ) -> GlCompiled:
-        """A subgraph for pictures of this shape (height, width), with zeroed memory; it has drawn once already. Raises
-        WeftError for what the card cannot take, and GraphicsError if it fails."""
+        """A subgraph for pictures of this shape (height, width), with zeroed state; its program has been rehearsed.
+        Raises WeftError if the card cannot take it, and GraphicsError if it fails."""
         graphics = self.graphics
         with graphics.preparing() as place:
             program = self._program(unit, code, place)
@@ -311,7 +309,7 @@ class ProgramFactory:
             )
 
     def sound(self, unit: Unit, code: SoundCode) -> GlSounding:
-        """The program of a sound, which has run once already. Raises WeftError if the driver refuses it, and
+        """The program of a sound, which has been rehearsed. Raises WeftError if the driver refuses it, and
         GraphicsError if the card fails."""
         with self.graphics.preparing() as place:
             sounding = GlSounding(self.graphics, place, unit.kernel, code, self._sources)
@@ -327,7 +325,7 @@ class ProgramFactory:
         return program
 
     def _form(self, unit: Unit, drawn: Shader, place: ContextState) -> Shader:
-        """The program of a unit in the form that is faster on this card."""
+        """The program of a unit, drawn or in tiles, whichever is faster on this card."""
         if not drawn.packed:
             return drawn
         if self._tiled is None:

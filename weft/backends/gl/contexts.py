@@ -1,6 +1,6 @@
-"""Contexts of OpenGL: a thread enters one to draw, and no other thread is in it meanwhile.
+"""Contexts of OpenGL. A thread enters a context to draw, and only one thread at a time is in it.
 
-Without a window they come from EGL, which needs no display. What opens windows brings its own.
+Without a window, contexts come from EGL, which needs no display. A window brings its own.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ _MAJOR, _MINOR, _PROFILE, _CORE = 0x3098, 0x30FB, 0x30FD, 1
 _RESET_NOTICE, _LOSE_CONTEXT = 0x31BD, 0x31BF
 
 VERSIONS = ((4, 5), (4, 3), (4, 1), (3, 3))
-"""What is asked for, the best first."""
+"""The versions that are tried, the best first."""
 
-# A library may know several devices, of which the first that makes a context is taken.
+# A library may list several devices. The first that creates a context is used.
 _MOST_DEVICES = 16
 
 
 class GraphicsError(Exception):
-    """Graphics that cannot be had, or are lost. Carries the reason, in plain words."""
+    """Graphics are not available, or were lost. Carries the reason, in plain words."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """One context. `enter` makes it the current one of the calling thread, `leave` undoes that as far as it has to be;
-    both raise GraphicsError."""
+    """One context. `enter` makes it current in the calling thread, `leave` undoes that if necessary; both raise
+    GraphicsError."""
 
     enter: Callable[[], None]
     leave: Callable[[], None]
@@ -68,7 +68,7 @@ class Egl:
             function.restype, function.argtypes = gives, takes
 
     def _opened(self) -> int:
-        """The display of the first device that makes a context, or of none where that is not told."""
+        """The display of the first device that creates a context; if EGL lists no devices, the default display."""
         for display in self._displays():
             if display and self._egl.eglInitialize(display, None, None):
                 self._egl.eglBindAPI(_DESKTOP_OPENGL)
@@ -78,7 +78,7 @@ class Egl:
         raise GraphicsError("EGL makes no context of OpenGL 3.3 or later without a display")
 
     def _displays(self) -> list[int | None]:
-        """Displays, the best first: those of devices, which are cards, then what draws without one."""
+        """Displays, the best first: those of devices, which are cards, then the one that draws without a card."""
         pointer = ctypes.c_void_p
         get = self._extension("eglGetPlatformDisplayEXT", pointer, ctypes.c_uint, pointer, pointer)
         query = self._extension("eglQueryDevicesEXT", ctypes.c_uint, ctypes.c_int, pointer, pointer)

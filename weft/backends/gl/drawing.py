@@ -1,4 +1,4 @@
-"""Programs on the graphics card: compiled, bound to what they read, and run over a picture or a list of points."""
+"""Programs on the graphics card: compiled, bound to their inputs, and run over a picture or a list of points."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from weft.codegen.kernel import Kernel
 from weft.errors import WeftError, error
 from weft.ir.expr import StateSlot
 
-# Programs on the graphics card: compiled and linked, or refused in words that name the patch's line.
+# Compiling and linking. An error names the line of the patch.
 
 _Parts: TypeAlias = list[tuple[Any, "bytes | str"]]
 
-# Where a driver's complaint names a line: "0:12(3)" (Mesa), "0(12)" (NVIDIA), "ERROR: 0:12:" (Apple, AMD).
+# Finds the line in a driver's errors: "0:12(3)" (Mesa), "0(12)" (NVIDIA), "ERROR: 0:12:" (Apple, AMD).
 _LINE = re.compile(r"\b0[:(](\d+)")
 
 
 class ShaderProgram:
-    """A shader that is linked. Its samplers have their units: images, then histories, pictures and answers."""
+    """A linked shader. Its samplers have texture units: images, then histories, pictures and answers."""
 
     def __init__(self, graphics: Graphics, shader: Shader) -> None:
         """In a context of the graphics. Raises WeftError with the driver's words if it refuses the text."""
@@ -62,12 +62,12 @@ class ShaderProgram:
 
 
 def linked(fragment: str) -> Any:
-    """A program of weft's own, that draws by this text."""
+    """One of weft's own programs, which draws with this text."""
     return _linked(_drawing(fragment.encode("ascii")), lambda words: error("driver-refused", words))
 
 
 def linked_compute(text: str) -> Any:
-    """The same, for a compute shader."""
+    """One of weft's own programs, from the text of a compute shader."""
     return _linked([(GL.GL_COMPUTE_SHADER, text.encode("ascii"))], lambda words: error("driver-refused", words))
 
 
@@ -83,7 +83,7 @@ def _linked(parts: _Parts, refused: Callable[[str], WeftError]) -> Any:
             GL.glShaderSource(part, text)
             GL.glCompileShader(part)
             GL.glAttachShader(program, part)
-            GL.glDeleteShader(part)  # it goes when the program goes
+            GL.glDeleteShader(part)  # it is freed with the program
             if not GL.glGetShaderiv(part, GL.GL_COMPILE_STATUS):
                 raise refused(plain(GL.glGetShaderInfoLog(part)))
         GL.glLinkProgram(program)
@@ -96,19 +96,19 @@ def _linked(parts: _Parts, refused: Callable[[str], WeftError]) -> Any:
 
 
 def _refused(shader: Shader, words: str) -> WeftError:
-    """What to raise for a text that the driver does not take."""
-    # Some put a heading before what is wrong.
+    """The error for a text that the driver refuses."""
+    # Some drivers put a heading before the error.
     lines = [line for line in words.splitlines() if line.strip().strip("-")]
     telling = next((line for line in lines if _LINE.search(line)), lines[-1] if lines else "")
     found = _LINE.search(telling)
     return refused(shader, "the graphics driver", telling, int(found[1]) if found else 0, "--dump-glsl")
 
 
-# Copies one image of a ring to another, in another size if it must be.
+# State: images in textures, and a program that resizes them.
 
 
 class Resizer:
-    """The program that does it, in the way in which state is sampled."""
+    """Copies images of rings in another size, with the same sampling that programs use for state."""
 
     def __init__(self, graphics: Graphics) -> None:
         """In a context of the graphics."""
@@ -129,23 +129,20 @@ class Resizer:
         GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
 
 
-# What a subgraph remembers, on the graphics card: images in textures, single numbers with the processor.
-
-
 class GlMemory(StateMemory):
-    """Rings of layers for slots that are images; all else as in any memory.
+    """State with images in layers of textures, and single numbers in the memory of the CPU.
 
-    The layers of a slot lie plane after plane and cell after cell.
+    The layers of a slot are in the order of its cells, and in each cell in the order of its planes.
     """
 
     def __init__(
         self, graphics: Graphics, place: ContextState, slots: Iterable[StateSlot], shape: tuple[int, int]
     ) -> None:
-        """Zeroed. In a context of the graphics. Raises WeftError for what the card cannot hold."""
+        """Zeroed memory. In a context of the graphics. Raises WeftError if the card has no room."""
         super().__init__(slots, shape)
         self.graphics = graphics
         self._read_back: tuple[tuple[int, int], StateMemory] | None = None
-        """What was read back last, and when."""
+        """The last copy that was read back, and when."""
         self.layers = {
             slot.key: TextureArray(graphics, place, shape, (slot.depth + 1) * slot.planes)
             for slot in self.slots.values()
@@ -162,7 +159,7 @@ class GlMemory(StateMemory):
         return not slot.image
 
     def ring(self, key: str) -> Floats:
-        """All cells of a slot; those of an image are read back, and to change them changes nothing."""
+        """All cells of a slot. Those of an image are a copy that was read back: changing it has no effect."""
         if key not in self.layers:
             return super().ring(key)
         slot = self.slots[key]
@@ -192,7 +189,7 @@ class GlMemory(StateMemory):
             return
         with self.graphics.drawing() as place:
             if mine is its:
-                # It was taken over in the other direction before.
+                # It was taken over in the other direction earlier.
                 mine = self.layers[key] = TextureArray(self.graphics, place, self.shape, its.count)
             resizer = Resizer(self.graphics)
             planes = self.slots[key].planes
@@ -202,7 +199,7 @@ class GlMemory(StateMemory):
                     resizer.copy(place, its, of + plane, mine, to + plane)
 
     def _upload(self, key: str, old: StateMemory) -> None:
-        """Takes over what memory elsewhere has of an image slot."""
+        """Takes over an image slot from a memory that is not on the card."""
         its, planes = old.ring(key), self.slots[key].planes
         with self.graphics.drawing():
             for ticks_ago in range(1, 1 + self._common(key, old)):
@@ -210,24 +207,24 @@ class GlMemory(StateMemory):
                 self.layers[key].fill(int(self.cell(key, ticks_ago)) * planes, images)
 
 
-# Runs a program over a picture: binds what it reads, attaches what it draws, and draws.
+# Running a program over a picture.
 
 _FRAME = 0
-"""Where the block of numbers is bound."""
+"""The binding point of the block of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchInputs:
-    """What a launch of a program is given that comes from elsewhere: pictures by their paths, and what other subgraphs
-    answered, by the keys that the program has for it."""
+    """The outside inputs of a launch: pictures by their paths, and the answers of other subgraphs by the program's
+    keys."""
 
     pictures: Mapping[str, Texture]
     answers: Answers = field(default_factory=dict)
 
 
 class Bindings:
-    """What one use of a program reads besides images and pictures: the block of numbers, histories, and answers that
-    are sent to the card."""
+    """The inputs of one use of a program besides images and pictures: the block of numbers, histories, and uploaded
+    answers."""
 
     def __init__(self, graphics: Graphics, program: ShaderProgram) -> None:
         """In a context of the graphics."""
@@ -237,12 +234,12 @@ class Bindings:
         self._answers = {bound.key: BufferTexture(graphics) for bound in program.shader.asked}
 
     def bind(self, words: npt.NDArray[Any], memory: GlMemory, given: LaunchInputs) -> None:
-        """Makes the program the one that runs next, with all that it reads."""
+        """Makes the program current, and binds its inputs."""
         shader, units = self.program.shader, self.program.units
         GL.glUseProgram(self.program.number)
         self._block.fill(GL.GL_UNIFORM_BUFFER, words)
         GL.glBindBufferBase(GL.GL_UNIFORM_BUFFER, _FRAME, self._block.number)
-        # What is filled is bound for it, wherever the last one was: so all of it comes first.
+        # Filling a texture binds it to the active unit, so all are filled before any is bound for the program.
         for bound in shader.histories:
             self._histories[bound.key].fill(memory.ring(bound.key))
         answers = {bound.key: self._answer(bound.key, given.answers[bound.key]) for bound in shader.asked}
@@ -256,7 +253,7 @@ class Bindings:
             bind(units[bound.name], GL.GL_TEXTURE_BUFFER, answers[bound.key].number)
 
     def _answer(self, key: str, answer: Any) -> BufferTexture:
-        """An answer on the card; what was sent there for the last launch is replaced."""
+        """An answer on the card. An upload replaces that of the last launch."""
         if isinstance(answer, BufferTexture):
             return answer
         self._answers[key].fill(answer)
@@ -264,8 +261,7 @@ class Bindings:
 
 
 class Canvas:
-    """Where the outputs of a program go: one texture for each of its targets, and one that says where a loop was
-    stopped."""
+    """The render targets of a program: a texture for each, and one that marks where a loop was stopped."""
 
     def __init__(self, graphics: Graphics, shader: Shader, shape: tuple[int, int]) -> None:
         """In a context of the graphics. Raises WeftError if the picture is too large."""
@@ -275,7 +271,7 @@ class Canvas:
         self.limit = Texture(graphics, shape) if shader.stops else None
 
     def stopped(self) -> bool:
-        """Whether any loop met its limit; waits until all is drawn."""
+        """Whether any loop reached its limit; waits until everything has been drawn."""
         return self.limit is not None and bool(self.limit.read()[..., 0].any())
 
 
@@ -303,11 +299,11 @@ def draw(
     if shader.to_images:
         GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
     elif shader.stores and GL.glTextureBarrier:
-        GL.glTextureBarrier()  # the next tick reads other layers of what this one has written to
+        GL.glTextureBarrier()  # the next tick reads other layers of the textures that this one wrote to
 
 
 def _compute(shader: Shader, tile: int, memory: GlMemory, canvas: Canvas) -> None:
-    """One tick of a program that computes pixels without drawing."""
+    """One tick of a program that computes pixels with a compute shader."""
     _bind_images(shader, memory)
     flat = [*canvas.colours, *([canvas.limit] if canvas.limit is not None else [])]
     for unit, texture in enumerate(flat, len(shader.images)):
@@ -316,14 +312,14 @@ def _compute(shader: Shader, tile: int, memory: GlMemory, canvas: Canvas) -> Non
 
 
 def dispatch_tiles(shape: tuple[int, int], tile: int) -> None:
-    """Runs the program in use over a picture, by squares with so many pixels a side."""
+    """Runs the current program over a picture, in squares with sides of `tile` pixels."""
     height, width = shape
     GL.glDispatchCompute(-(-width // tile), -(-height // tile), 1)
     GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
 
 
 def draw_triangle(place: ContextState, targets: Sequence[tuple[Any, int | None]], shape: tuple[int, int]) -> None:
-    """Draws over all of these targets, which are textures and their layers, with the program in use."""
+    """Draws over all of these targets (textures and their layers) with the current program."""
     _attach(place, targets, shape)
     height, width = shape
     GL.glViewport(0, 0, width, height)
@@ -336,7 +332,7 @@ def _bind_images(shader: Shader, memory: GlMemory) -> None:
 
 
 def _targets(shader: Shader, memory: GlMemory, canvas: Canvas) -> list[tuple[Any, int | None]]:
-    """The textures that are drawn to, in the order of the program's outputs, with their layers."""
+    """The textures and layers that are drawn to, in the order of the program's outputs."""
     targets: list[tuple[Any, int | None]] = [(texture.number, None) for texture in canvas.colours]
     if not shader.to_images:
         for key, plane in shader.stores:
@@ -361,7 +357,7 @@ def _attach(place: ContextState, targets: Sequence[tuple[Any, int | None]], shap
     if targets:
         GL.glDrawBuffers(len(targets), [GL.GL_COLOR_ATTACHMENT0 + at for at in range(len(targets))])
         return
-    # What only writes images has no targets, and needs to be told how much of nothing it draws.
+    # A program that only writes images has no targets, so the framebuffer needs a default size.
     GL.glDrawBuffers(1, [GL.GL_NONE])
     GL.glFramebufferParameteri(GL.GL_FRAMEBUFFER, GL.GL_FRAMEBUFFER_DEFAULT_WIDTH, shape[1])
     GL.glFramebufferParameteri(GL.GL_FRAMEBUFFER, GL.GL_FRAMEBUFFER_DEFAULT_HEIGHT, shape[0])
@@ -375,7 +371,8 @@ class PictureTextures(CardPictures[Texture]):
         self._graphics = graphics
 
     def given(self, shader: Shader, pictures: Mapping[str, Picture], answers: Answers) -> LaunchInputs:
-        """What a program is given of these pictures [height, width, 4]. In a context of the graphics."""
+        """The inputs of a launch: the program's pictures [height, width, 4] on the card, and the answers. In a context
+        of the graphics."""
         here = {bound.key: self.on_card(bound.key, pictures[bound.key]) for bound in shader.pictures}
         return LaunchInputs(here, answers)
 
@@ -385,14 +382,14 @@ class PictureTextures(CardPictures[Texture]):
         return made
 
 
-# Whether a card is faster at drawing pictures or at computing them by tiles. Most are as fast at both; those made for
-# computing draw with a small part of what they have.
+# Whether a card is faster at drawing pictures or at computing them in tiles. Most are equally fast at both; cards made
+# for computing draw with only a small part of their units.
 
-# The picture that is measured, and how often it is made.
+# The side of the picture that is measured, and how often it is drawn.
 _SIDE = 1024
 _TIMES = 4
 
-# Tiles have to be faster by this much: drawing works with every driver.
+# Tiles have to be faster by this factor, since drawing works with every driver.
 _WORTH = 1.5
 
 _WORK = """
@@ -423,7 +420,7 @@ void main() {{
 
 
 def tiles_are_faster(graphics: Graphics, place: ContextState) -> bool:
-    """Tries both. In a context of the graphics."""
+    """Measures both. In a context of the graphics."""
     if not graphics.about.computes or graphics.about.software:
         return False
     texture = Texture(graphics, (_SIDE, _SIDE))
@@ -449,32 +446,32 @@ def _seconds(work: Callable[[], None]) -> float:
     return time.perf_counter() - began
 
 
-# Reads a strand at a list of points: on the graphics card in one go, or with the processor.
+# Reading a strand at a list of points.
 
 _STORAGE = GL.GL_SHADER_STORAGE_BUFFER
 
-# Rows of coordinates that stay as they are are kept on the card: so many of those used last.
+# How many constant rows of coordinates stay on the card; the least recently used one is dropped.
 _KEPT = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Values [outputs, points] that the card has been asked for."""
+    """Values [outputs, points] that were requested from the card."""
 
     values: Buffer
     limit: Buffer
     shape: tuple[int, int]
     stops: bool
     stopped: bool
-    """Whether a loop was stopped before the launch."""
+    """Whether a loop was stopped in the prologue."""
 
 
 class Points:
     """One program over points."""
 
     def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader) -> None:
-        """In a context of the graphics. The kernel may sweep a picture: then it is asked about this tick, else about
-        the one finished last."""
+        """In a context of the graphics. If the kernel sweeps a picture, its values are those of this tick, else those
+        of the last finished one."""
         self._graphics = graphics
         self._shader = shader
         self._finished = int(kernel.sweep == "points")
@@ -485,7 +482,7 @@ class Points:
         self._coordinates = [_CoordinateBuffers(graphics) for _ in shader.coords]
 
     def begin(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Pending:
-        """Asks for the values; waits for nothing."""
+        """Requests the values without waiting."""
         machine = self._once.begin(memory, launch)
         answers = self._strands.answers(machine, self._graphics)
         words = self._block.packed(machine, self._finished)
@@ -524,7 +521,7 @@ class Points:
 
 
 class _CoordinateBuffers:
-    """The buffers of one coordinate: one for what changes, and one for each row that stays as it is."""
+    """The buffers of one coordinate: one for changing rows, and one for each constant row."""
 
     def __init__(self, graphics: Graphics) -> None:
         self._graphics = graphics
@@ -532,7 +529,7 @@ class _CoordinateBuffers:
         self._kept: dict[int, tuple[Value, Buffer]] = {}
 
     def buffer(self, given: Value, count: int) -> Buffer:
-        """A buffer with the coordinate of so many points. In a context of the graphics."""
+        """A buffer with the coordinate of `count` points. In a context of the graphics."""
         if not (isinstance(given, np.ndarray) and given.base is None and not given.flags.writeable):
             self._changing.fill(_STORAGE, line(given, count))
             return self._changing
@@ -549,13 +546,13 @@ class ExposedStrand:
     """A strand that others read."""
 
     def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader | None) -> None:
-        """In a context of the graphics. Without a shader, the processor computes it."""
+        """In a context of the graphics. Without a shader, the CPU computes the strand."""
         self._graphics = graphics
         self.points = Points(graphics, kernel, shader) if shader is not None and graphics.about.computes else None
         self._asked = PointReads(kernel, shared=False)
 
     def ask(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Fetch:
-        """Asks for a value for each point."""
+        """Requests a value for each point."""
         points = self.points
 
         def on_card() -> Fetch:
@@ -565,10 +562,10 @@ class ExposedStrand:
         return self._asked.ask(launch, on_card if points is not None else None, memory)
 
     def numbers(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> BufferTexture:
-        """The same as programs read it, computed by the card, where it stays. Waits for nothing. Raises ValueError for
-        a strand that the card does not compute."""
+        """A value for each point, computed by the card and left there in the form that programs read. Does not wait.
+        Raises ValueError for a strand that the card does not compute."""
         if self.points is None:
-            raise ValueError("the processor computes it")
+            raise ValueError("the CPU computes it")
         pending = self.points.begin(memory, launch, sources)
         with self._graphics.drawing():
             return BufferTexture(self._graphics, pending.values)

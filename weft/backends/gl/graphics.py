@@ -1,4 +1,4 @@
-"""OpenGL: the one module that imports PyOpenGL, with what has to be set before, and the contexts that weft draws in."""
+"""OpenGL: the only module that imports PyOpenGL, with its settings, and the contexts that weft draws in."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import OpenGL
 
 from weft.backends.gl.contexts import Context, Egl, GraphicsError
 
-# Where there is no libGL, PyOpenGL raises errors of many kinds.
+# Without libGL, PyOpenGL raises errors of many kinds.
 
-# Every call would otherwise ask the driver for errors, which makes it wait; what can fail is asked for explicitly.
+# Checking for errors after every call makes the driver wait. Calls that can fail are checked explicitly.
 OpenGL.ERROR_CHECKING = False
 OpenGL.ERROR_LOGGING = False
 OpenGL.USE_ACCELERATE = False
@@ -28,9 +28,9 @@ _CHOICE = "PYOPENGL_PLATFORM"
 
 
 def _session_needs_egl() -> bool:
-    asked = os.environ.get(_CHOICE)
-    if asked is not None:
-        return asked == "egl"
+    choice = os.environ.get(_CHOICE)
+    if choice is not None:
+        return choice == "egl"
     return bool(os.environ.get("WAYLAND_DISPLAY")) or os.environ.get("XDG_SESSION_TYPE") == "wayland"
 
 
@@ -43,10 +43,10 @@ def _has_egl() -> bool:
 
 
 NEEDS_EGL = _session_needs_egl()
-"""Whether windows have to be opened with EGL."""
+"""Whether windows must be opened with EGL."""
 
-# Through EGL, PyOpenGL finds the functions of any context, those of GLX too; through GLX, only those of GLX. It reads
-# this when it is imported, and nothing else should.
+# Through EGL, PyOpenGL finds the functions of any context, including GLX; through GLX, only those of GLX. It reads the
+# variable when it is imported, and no other library should see it.
 _FINDS_BY_EGL = sys.platform.startswith("linux") and _CHOICE not in os.environ and _has_egl()
 if _FINDS_BY_EGL:
     os.environ[_CHOICE] = "egl"
@@ -61,7 +61,7 @@ from OpenGL.error import Error as OpenGLError  # noqa: E402  (the settings above
 
 
 def _current_of_any() -> Callable[[], int | None]:
-    """What finds the context that is current in a thread, whether EGL or GLX has made it."""
+    """A function that gives the current context of a thread, whether it is from EGL or GLX."""
     finders = []
     for library, function in (("libEGL.so.1", "eglGetCurrentContext"), ("libGLX.so.0", "glXGetCurrentContext"),
                               ("libGL.so.1", "glXGetCurrentContext")):  # fmt: skip
@@ -73,34 +73,34 @@ def _current_of_any() -> Callable[[], int | None]:
 
 
 if _FINDS_BY_EGL:
-    # In a context that it does not know of, PyOpenGL takes it that there is no extension.
+    # In a context that it does not recognize, PyOpenGL assumes that there are no extensions.
     platform.PLATFORM.GetCurrentContext = platform.PLATFORM.CurrentContextIsValid = _current_of_any()
 
 
 __all__ = ["GL", "NEEDS_EGL", "SOFTWARE", "DriverError", "is_software", "plain"]
 
 DriverError: type[Exception] = OpenGLError
-"""What a call raises that the driver lacks."""
+"""What a call raises if the driver lacks the function."""
 
 SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software", "gdi generic")
-"""Parts of the names that drivers give themselves when the processor does the drawing."""
+"""Parts of the names of renderers that draw with the CPU."""
 
 
 def is_software(renderer: str) -> bool:
-    """Whether the processor does the drawing, by the name of the renderer."""
+    """Whether a renderer draws with the CPU, by its name."""
     return any(name in renderer.lower() for name in SOFTWARE)
 
 
 def plain(words: Any) -> str:
-    """What a driver says, as text."""
+    """A driver's message as text."""
     return words.decode(errors="replace") if isinstance(words, bytes) else str(words or "")
 
 
-# The contexts that weft draws in: one for the thread that draws, one in which programs are made ready meanwhile.
+# The contexts that weft draws in: one for the thread that draws, and one in which programs are made ready.
 
 Kind: TypeAlias = Literal["texture", "buffer", "program"]
 
-# Seconds to wait for a thread that is at it.
+# Seconds to wait for a thread to leave a context.
 _LEAVE = 2.0
 
 _LOST = {
@@ -116,7 +116,7 @@ _ERRORS = {
 
 @dataclass(frozen=True, slots=True)
 class DriverInfo:
-    """What the driver says of itself. Memory is in bytes, 0 where it does not tell."""
+    """What the driver reports. Memory is in bytes, 0 if unknown."""
 
     renderer: str
     vendor: str
@@ -125,9 +125,9 @@ class DriverInfo:
     side: int
     """The most pixels along a side of a picture."""
     layers: int
-    """The most images that lie in one texture."""
+    """The most layers of a texture."""
     texels: int
-    """The most numbers that a buffer which shaders index may hold."""
+    """The most numbers in a buffer that shaders index."""
     memory_total: int = 0
     memory_free: int = 0
 
@@ -143,18 +143,18 @@ class DriverInfo:
 
 @dataclass
 class ContextState:
-    """What a context has of its own, and does not share with others."""
+    """The objects of a context that are not shared with others."""
 
     target: Any
     """The framebuffer that programs draw into."""
     aside: Any
     """The framebuffer for reading and clearing."""
     attached: list[tuple[Any, int | None]] = field(default_factory=list)
-    """What is attached to the target: textures, and which of their layers."""
+    """The textures that are attached to the target, and their layers."""
 
 
 class _Entrance:
-    """A context that one thread at a time is in. To enter it again from within does nothing."""
+    """A context for one thread at a time. Entering it again from within does nothing."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -182,14 +182,14 @@ class _Entrance:
                     self.context.leave()
 
     def close(self) -> None:
-        """Nobody enters any more. Waits a while for who is in there."""
+        """Lets no thread enter any more. Waits a while for a thread that is inside."""
         has_left = self._lock.acquire(timeout=_LEAVE)
         self._closed = True
         if has_left:
             self._lock.release()
 
     def _tidy(self) -> None:
-        """Leaves the context as whoever draws in it besides expects it."""
+        """Restores the state that other code expects which draws in the context, such as that of a window."""
         GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, 0)
         GL.glActiveTexture(GL.GL_TEXTURE0)
 
@@ -202,10 +202,10 @@ def _prepared() -> ContextState:
 
 
 class Graphics:
-    """Two contexts that share programs, textures and buffers, and what the driver is able to do."""
+    """Two contexts that share programs, textures and buffers, and the abilities of the driver."""
 
     def __init__(self, preparing: Context, drawing: Context | None = None) -> None:
-        """Without a context for drawing, the other one serves for it until there is one. Raises GraphicsError."""
+        """Without a context for drawing, the other one is used until there is one. Raises GraphicsError."""
         self._preparing = _Entrance(preparing)
         self._drawing = _Entrance(drawing) if drawing is not None else self._preparing
         self._gone: deque[tuple[Kind, int]] = deque()
@@ -215,19 +215,19 @@ class Graphics:
             raise GraphicsError(f"{self.about.renderer} has OpenGL {self.about.version}, and 3.3 is needed")
 
     def draw_in(self, context: Context) -> None:
-        """From now on pictures are drawn in this context, a window's."""
+        """Draws pictures in this context, a window's, from now on."""
         self._drawing = _Entrance(context)
 
     @contextmanager
     def drawing(self) -> Iterator[ContextState]:
-        """In the context for drawing. Raises GraphicsError, in the end too, for what goes wrong in there."""
+        """Enters the context for drawing. Raises GraphicsError for failures inside, at the end too."""
         with self._guarded(self._drawing) as place:
             self._delete()
             yield place
 
     @contextmanager
     def preparing(self) -> Iterator[ContextState]:
-        """In the other context, from any thread. What was done there is finished afterwards, for the other to see."""
+        """Enters the other context, from any thread. Its work is finished on leaving, so that it can be drawn with."""
         with self._guarded(self._preparing) as place:
             yield place
             GL.glFinish()
@@ -242,11 +242,11 @@ class Graphics:
             raise GraphicsError(f"{self.about.renderer}: {failure}") from failure
 
     def check(self) -> None:
-        """Raises GraphicsError for what went wrong since this was asked last."""
+        """Raises GraphicsError if a call has failed since the last check."""
         number = GL.glGetError()
         if number == GL.GL_NO_ERROR:
             return
-        while GL.glGetError() not in (GL.GL_NO_ERROR, 0x0507):  # a context that is lost says so again and again
+        while GL.glGetError() not in (GL.GL_NO_ERROR, 0x0507):  # a lost context reports that again and again
             pass
         reason = _ERRORS.get(number, f"it answers with the error {number:#x}")
         if GL.glGetGraphicsResetStatus:
@@ -254,7 +254,7 @@ class Graphics:
         raise GraphicsError(f"{self.about.renderer}: {reason}")
 
     def discard(self, kind: Kind, number: int) -> None:
-        """Deletes something when next something is drawn. May be called from any thread, in any state."""
+        """Deletes an object before the next drawing. May be called from any thread, in any state."""
         self._gone.append((kind, number))
 
     def _delete(self) -> None:
@@ -265,29 +265,29 @@ class Graphics:
                     GL.glDeleteTextures([number])
                 case "buffer":
                     GL.glDeleteBuffers(1, [number])
-                # llvmpipe ends the process in a context while another one deletes a program that both have used.
+                # llvmpipe crashes in one context if another context deletes a program that both have used.
                 case "program" if not self.about.software:
                     GL.glDeleteProgram(number)
 
     def close(self) -> None:
-        """The contexts go away. Whoever draws after that gets a GraphicsError."""
+        """Closes the contexts. Drawing after that raises GraphicsError."""
         self._drawing.close()
         self._preparing.close()
 
     def finish(self) -> None:
-        """Waits until all that was asked for is done."""
+        """Waits until all commands have finished."""
         with self.drawing():
             GL.glFinish()
 
     def barrier(self) -> None:
-        """Keeps what comes later from reading what comes earlier before it is written."""
+        """Keeps later commands from reading before earlier ones have written."""
         with self.drawing():
             if self.about.computes:
                 GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
 
 
 def read_about() -> DriverInfo:
-    """What the driver of the current context says of itself."""
+    """What the driver of the current context reports."""
     total, free = _memory()
     return DriverInfo(
         renderer=plain(GL.glGetString(GL.GL_RENDERER)),
@@ -306,7 +306,7 @@ _NVIDIA_TOTAL, _NVIDIA_FREE, _ATI_FREE = 0x9048, 0x9049, 0x87FC
 
 
 def _memory() -> tuple[int, int]:
-    """The device's memory and what is free of it, as far as the driver tells."""
+    """The total and free memory of the device, 0 if the driver does not report it."""
     names = {plain(GL.glGetStringi(GL.GL_EXTENSIONS, at)) for at in range(_number(GL.GL_NUM_EXTENSIONS))}
     if "GL_NVX_gpu_memory_info" in names:
         return _number(_NVIDIA_TOTAL) * 1024, _number(_NVIDIA_FREE) * 1024
@@ -325,6 +325,6 @@ def _number(name: Any) -> int:
 
 @functools.cache
 def offscreen() -> Graphics:
-    """The graphics of a process without a window. Raises GraphicsError where there are none."""
+    """The graphics of a process without a window. Raises GraphicsError if there are none."""
     egl = Egl()
     return Graphics(egl.context(), egl.context())

@@ -1,4 +1,4 @@
-"""What OpenGL there is, asked for in a process of its own."""
+"""Probes for OpenGL in a process of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DRAWS, COMPUTES = (3, 3), (4, 3)
 
 
 def devices(least: tuple[int, int] = DRAWS) -> list[DeviceInfo]:
-    """The device of OpenGL, if it has this version at least; one that is not available says why. Never raises."""
+    """The device of OpenGL, available if it has at least this version; an unavailable one says why. Never raises."""
     found = answer("weft.backends.gl.probe", "OpenGL")
     if "reason" in found:
         return [DeviceInfo(0, "OpenGL", available=False, reason=found["reason"], remedy=_REMEDY, platform="OpenGL")]
@@ -40,7 +40,7 @@ def devices(least: tuple[int, int] = DRAWS) -> list[DeviceInfo]:
 
 
 def main() -> None:
-    """Prints what there is."""
+    """Prints the device as JSON."""
     from weft.backends.gl.contexts import GraphicsError
 
     try:
@@ -49,7 +49,7 @@ def main() -> None:
         about = offscreen().about
     except GraphicsError as failure:
         print(json.dumps({"reason": str(failure)}))
-    except Exception as failure:  # PyOpenGL fails in ways of its own where libGL is missing
+    except Exception as failure:  # PyOpenGL raises errors of many kinds without libGL
         print(json.dumps({"reason": f"OpenGL is missing on this machine ({failure})"}))
     else:
         print(json.dumps({**asdict(about), "software": about.software}))

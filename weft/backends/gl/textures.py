@@ -1,4 +1,6 @@
-"""Memory on the graphics card: textures, buffers and pictures."""
+"""Memory on the graphics card: textures, buffers, and pictures.
+
+Objects on the card live as long as their Python objects. Row 0 of a texture is the top row of its picture."""
 
 from __future__ import annotations
 
@@ -17,16 +19,12 @@ from weft.backends.gl.contexts import GraphicsError
 from weft.backends.gl.graphics import GL, ContextState, Graphics
 from weft.errors import error
 
-# Textures and buffers, which live for as long as somebody knows them; and what is read back from them.
-#
-# Row 0 of a texture is the upper row of its picture.
-
 Shape = tuple[int, int]
 """Height and width."""
 
 
 class Texture:
-    """One image of four channels: bytes, or (`wide`) reals."""
+    """One image of four channels: bytes, or floats if `wide`."""
 
     def __init__(self, graphics: Graphics, shape: Shape, wide: bool = False) -> None:
         """In a context of the graphics. Raises WeftError if it is too large."""
@@ -45,14 +43,14 @@ class Texture:
         return math.prod(self.shape) * (16 if self.wide else 4)
 
     def fill(self, pixels: npt.NDArray[Any]) -> None:
-        """Takes pixels [height, width, 4], bytes or reals as they are."""
+        """Uploads pixels [height, width, 4] of the texture's type."""
         kind, dtype = (GL.GL_FLOAT, np.float32) if self.wide else (GL.GL_UNSIGNED_BYTE, np.uint8)
         given = np.ascontiguousarray(pixels, dtype)
         GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
         GL.glTexSubImage2D(GL.GL_TEXTURE_2D, 0, 0, 0, self.shape[1], self.shape[0], GL.GL_RGBA, kind, given)
 
     def read(self, out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
-        """The pixels [height, width, 4]; waits until they are drawn."""
+        """The pixels [height, width, 4]; waits until they have been drawn."""
         kind, dtype = (GL.GL_FLOAT, np.float32) if self.wide else (GL.GL_UNSIGNED_BYTE, np.uint8)
         found = np.empty((*self.shape, 4), dtype) if out is None else out
         GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
@@ -61,10 +59,10 @@ class Texture:
 
 
 class TextureArray:
-    """Images of one real each, in layers: the ring of a slot."""
+    """Images of one float channel, in layers: the ring of a slot."""
 
     def __init__(self, graphics: Graphics, place: ContextState, shape: Shape, count: int) -> None:
-        """Zeroed. In a context of the graphics. Raises WeftError if there are too many."""
+        """Zeroed layers. In a context of the graphics. Raises WeftError if there are too many."""
         self.graphics = graphics
         self.shape = shape
         self.count = count
@@ -85,7 +83,7 @@ class TextureArray:
             GL.glClearBufferfv(GL.GL_COLOR, 0, (GL.GLfloat * 4)())
 
     def fill(self, first: int, images: npt.NDArray[Any]) -> None:
-        """Takes images [height, width], or several of them, from a layer on."""
+        """Uploads one or several images [height, width], from a layer on."""
         given = np.ascontiguousarray(images, np.float32)
         count = 1 if given.ndim == 2 else len(given)
         GL.glBindTexture(GL.GL_TEXTURE_2D_ARRAY, self.number)
@@ -94,7 +92,7 @@ class TextureArray:
         )
 
     def read(self, place: ContextState, first: int = 0, count: int | None = None) -> npt.NDArray[np.float32]:
-        """Some layers [count, height, width], all by default; waits until they are drawn."""
+        """Some layers [count, height, width], all by default; waits until they have been drawn."""
         found = np.empty((self.count if count is None else count, *self.shape), np.float32)
         GL.glBindFramebuffer(GL.GL_READ_FRAMEBUFFER, place.aside)
         for at, image in enumerate(found):
@@ -108,10 +106,10 @@ class TextureArray:
 
 
 class BufferTexture:
-    """A row of reals that shaders index: the ring of a slot that is no image, or values of another subgraph."""
+    """A row of floats that shaders index: the ring of a slot of numbers, or values of another subgraph."""
 
     def __init__(self, graphics: Graphics, filled: Buffer | None = None) -> None:
-        """In a context of the graphics. What is in a buffer that is `filled` is not copied."""
+        """In a context of the graphics. Uses a `filled` buffer without a copy."""
         self._buffer = filled or Buffer(graphics)
         self.number: Any = _new(graphics, self)
         if filled is not None:
@@ -132,21 +130,21 @@ class Buffer:
     def __init__(self, graphics: Graphics) -> None:
         self.number: Any = GL.glGenBuffers(1)
         self.free = weakref.finalize(self, graphics.discard, "buffer", self.number)
-        """Gives it back before it is forgotten."""
+        """Frees the buffer early."""
         self.free.atexit = False
 
     def fill(self, kind: Any, data: npt.NDArray[Any]) -> None:
-        """Takes an array. What the card still reads stays as it is."""
+        """Uploads an array. Earlier commands still read the old contents."""
         GL.glBindBuffer(kind, self.number)
         GL.glBufferData(kind, data.nbytes, data, GL.GL_STREAM_DRAW)
 
     def make_room(self, kind: Any, count: int) -> None:
-        """Takes so many bytes, whatever is in them."""
+        """Allocates `count` bytes with undefined contents."""
         GL.glBindBuffer(kind, self.number)
         GL.glBufferData(kind, count, None, GL.GL_DYNAMIC_COPY)
 
     def read(self, kind: Any, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """An array like this one, from it; waits until it is written."""
+        """The contents as an array like this one; waits until they have been written."""
         GL.glBindBuffer(kind, self.number)
         return np.frombuffer(bytes(GL.glGetBufferSubData(kind, 0, like.nbytes)), like.dtype)
 
@@ -160,15 +158,15 @@ def check_side(graphics: Graphics, shape: Shape) -> None:
 
 
 def check_row(graphics: Graphics, count: int) -> None:
-    """Raises WeftError for more reals than programs can index."""
+    """Raises WeftError for more floats than programs can index."""
     most = graphics.about.texels
     if count > most:
         words = f"the graphics card cannot be given a row of {count} numbers"
-        raise error("picture-too-large", words, hint=f"it takes up to {most}; the processor takes more")
+        raise error("picture-too-large", words, hint=f"it takes up to {most}; the CPU takes more")
 
 
 def bind(unit: int, kind: Any, number: Any) -> None:
-    """Puts a texture where a sampler finds it."""
+    """Binds a texture to the unit of a sampler."""
     GL.glActiveTexture(GL.GL_TEXTURE0 + unit)
     GL.glBindTexture(kind, number)
 
@@ -180,15 +178,12 @@ def _new(graphics: Graphics, owner: object) -> Any:
 
 
 def _settle(kind: Any) -> None:
-    """A texture has one size, and ends at its edges."""
+    """Sets up the bound texture: a single size, clamped at the edges."""
     GL.glTexParameteri(kind, GL.GL_TEXTURE_MAX_LEVEL, 0)
     GL.glTexParameteri(kind, GL.GL_TEXTURE_MIN_FILTER, GL.GL_NEAREST)
     GL.glTexParameteri(kind, GL.GL_TEXTURE_MAG_FILTER, GL.GL_NEAREST)
     GL.glTexParameteri(kind, GL.GL_TEXTURE_WRAP_S, GL.GL_CLAMP_TO_EDGE)
     GL.glTexParameteri(kind, GL.GL_TEXTURE_WRAP_T, GL.GL_CLAMP_TO_EDGE)
-
-
-# A picture on the graphics card.
 
 
 class GlPicture(CardPicture):
@@ -207,15 +202,14 @@ class GlPicture(CardPicture):
             raise DeviceLostError(self._context, str(failure)) from failure
 
 
-# Arrays in buffers of the graphics card, and pools of them. What programs draw to and sample are textures, which have
-# no addresses: those are in `textures.py`.
+# Arrays in buffers, and pools of them. (Programs draw to and sample textures, which have no addresses.)
 
 _HERE, _THERE = GL.GL_COPY_READ_BUFFER, GL.GL_COPY_WRITE_BUFFER
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GlArray:
-    """An array in a buffer, from a byte of it on."""
+    """An array at an offset in a buffer."""
 
     graphics: Graphics
     buffer: Buffer
@@ -228,14 +222,14 @@ class GlArray:
         return int(np.prod(self.shape)) * self.dtype.itemsize
 
     def fill(self, data: npt.NDArray[Any]) -> None:
-        """Takes an array of this shape."""
+        """Uploads an array of this shape."""
         given = np.ascontiguousarray(np.broadcast_to(data, self.shape), self.dtype)
         with self.graphics.drawing():
             GL.glBindBuffer(_THERE, self.buffer.number)
             GL.glBufferSubData(_THERE, self.offset, self.nbytes, given)
 
     def read(self) -> npt.NDArray[Any]:
-        """A copy of it; waits until it is written."""
+        """A copy of the array; waits until it has been written."""
         with self.graphics.drawing():
             GL.glBindBuffer(_HERE, self.buffer.number)
             found = bytes(GL.glGetBufferSubData(_HERE, self.offset, self.nbytes))
@@ -246,7 +240,7 @@ class GlPool(MemoryPool):
     """One buffer of the card, handed out piece by piece."""
 
     def __init__(self, graphics: Graphics, size: int) -> None:
-        """Raises GraphicsError if there is no room for it."""
+        """Raises GraphicsError if there is not enough memory."""
         super().__init__(np.zeros(0, np.uint8))
         self.size = size
         self._graphics = graphics

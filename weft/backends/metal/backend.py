@@ -22,9 +22,6 @@ from weft.backends.shaders import Dialect, SoundCode
 from weft.codegen import msl
 from weft.codegen.kernel import Unit
 
-# What the backends that compute with Metal have in common.
-
-
 class MetalBackend(CardBackend):
     """Computes the subgraphs of a context."""
 
@@ -82,11 +79,11 @@ class MetalBackend(CardBackend):
 
     def own(self, compiled: Compiled) -> MetalCompiled:
         if not isinstance(compiled, MetalCompiled):
-            raise TypeError(f"{compiled.unit.subgraph.name} runs elsewhere")
+            raise TypeError(f"{compiled.unit.subgraph.name} runs on another backend")
         return compiled
 
     def device(self) -> tuple[Any, PictureBuffers]:
-        """The device, which is opened when it is needed first, with the pictures on it. Raises MetalError."""
+        """The device, opened at the first call, with the pictures on it. Raises MetalError."""
         if self._opened is None:
             device = metal.open_device(self._index)
             self._opened = device, PictureBuffers(device)

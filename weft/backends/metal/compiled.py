@@ -1,4 +1,4 @@
-"""A subgraph on the device: its kernels, its memory, its pictures, and its samples."""
+"""A subgraph on the device: its kernels, its state, its pictures, and its samples."""
 
 from __future__ import annotations
 
@@ -25,20 +25,18 @@ from weft.codegen import msl
 from weft.codegen.kernel import Kernel, Unit
 from weft.names import StrandRef
 
-# A subgraph on the device: its kernels, what it remembers, and the pictures it draws.
-
-# Pictures are drawn to so many buffers by turns.
+# Pictures are drawn to this many buffers by turns.
 _BUFFERS = 2
 
 
 class MetalPicture(CardPicture):
-    """A picture in a buffer."""
+    """A picture in a buffer, which may still be drawn to."""
 
     def __init__(self, memory: MetalMemory, buffer: Any, shape: tuple[int, int]) -> None:
         super().__init__(shape)
         self._memory = memory
         self.buffer = buffer
-        """The pixels, as far as they are drawn."""
+        """The pixels drawn so far."""
 
     def fetched(self) -> npt.NDArray[np.uint8]:
         self._memory.wait()
@@ -46,14 +44,14 @@ class MetalPicture(CardPicture):
 
 
 class MetalCompiled(CardCompiled):
-    """A subgraph in memory that the device shares."""
+    """A subgraph in memory shared with the device."""
 
     memory: MetalMemory
 
     def __init__(
         self, unit: Unit, code: ShaderCode, device: Any, sources: PictureBuffers, shape: tuple[int, int]
     ) -> None:
-        """With zeroed memory. Raises WeftError if the compiler refuses a kernel, MetalError if memory is lacking."""
+        """Has zeroed state. Raises WeftError if the compiler refuses a kernel, MetalError if memory runs out."""
         self.unit = unit
         self.code = code
         self.grid = ComputeProgram(device, unit.kernel, code.grid)
@@ -87,7 +85,7 @@ class MetalCompiled(CardCompiled):
         return np.frombuffer(out, np.float32)[: int(np.prod(shape))].reshape(shape).copy()
 
     def _start(self, program: ComputeProgram, launch: Launch, out: Any) -> None:
-        """Launches a tick when the one before is over."""
+        """Launches a tick when the previous one has finished."""
         self.memory.wait()
         machine = program.once.begin(self.memory, launch)
         if program.stopped() or machine.loop_stopped:
@@ -96,11 +94,11 @@ class MetalCompiled(CardCompiled):
         self.memory.advance()
 
     def ask(self, ref: StrandRef, launch: Launch) -> Fetch:
-        """The processor, which shares the memory, computes what is little."""
-        asked, program = self._reading(ref)
+        """Requests a strand as `CardCompiled.ask` does. The CPU computes small numbers of points."""
+        reads, program = self._reading(ref)
         self.memory.wait()
         on_card = None if program is None else lambda: self._points(program, launch)
-        return asked.ask(launch, on_card, self.memory)
+        return reads.ask(launch, on_card, self.memory)
 
     @property
     def once(self) -> Once:
@@ -116,8 +114,8 @@ class MetalCompiled(CardCompiled):
     def bound_at(self, ref: StrandRef, launch: Launch) -> DeviceResult:
         _, program = self._reading(ref)
         if program is None:
-            raise ValueError("the processor computes it")
-        return self._left(program, launch)
+            raise ValueError("the CPU computes it")
+        return self._result(program, launch)
 
     def _reading(self, ref: StrandRef) -> tuple[PointReads, ComputeProgram | None]:
         if ref not in self._asked:
@@ -127,8 +125,8 @@ class MetalCompiled(CardCompiled):
         return self._asked[ref]
 
     def _points(self, program: ComputeProgram, launch: Launch) -> Fetch:
-        """Asks for the values [outputs, points] of a program over points."""
-        left = self._left(program, launch)
+        """Requests the values [outputs, points] of a program over points."""
+        left = self._result(program, launch)
 
         def fetch() -> Floats:
             left.wait()
@@ -139,8 +137,8 @@ class MetalCompiled(CardCompiled):
 
         return fetch
 
-    def _left(self, program: ComputeProgram, launch: Launch) -> DeviceResult:
-        """The same, left on the device; waits for nothing."""
+    def _result(self, program: ComputeProgram, launch: Launch) -> DeviceResult:
+        """The values of a program over points, left on the device. Does not wait."""
         out = self._device.buffer(4 * max(1, len(program.shader.outputs) * launch.shape[1]))
         machine = program.once.begin(self.memory, launch)
         if machine.loop_stopped:
@@ -148,19 +146,19 @@ class MetalCompiled(CardCompiled):
         return DeviceResult(out, program.launch(machine, self.memory, launch, self._sources, out))
 
 
-# Stretches of sound on the device: one is asked for, and its samples are taken when they are needed.
+# Sound: a chunk is requested, and its samples are taken when they are needed.
 
-# What a sample is until the device has computed it: NaN of bits that nothing computes.
+# The value of a sample until the device has computed it: a NaN with bits that no computation gives.
 _NOT_YET = np.uint32(0x7FA5_5A2A)
 
-# To forget a run waits for it while Python's lock is held, and the sound is held up with it. So what is to be heard is
-# waited for by looking at it, up to so many seconds, and the lock is free in between.
+# Releasing a run waits for it with Python's lock held, which would hold up the sound. So the samples are polled, for at
+# most this many seconds, with the lock free in between.
 _PATIENCE = 0.1
 _LOOK = 0.0002
 
 
 class MetalSampleChunk(SampleChunk):
-    """Samples in memory that the device shares."""
+    """Samples in memory shared with the device."""
 
     def __init__(self, first: int, program: ComputeProgram, values: Sequence[Any], runs: list[Any], count: int) -> None:
         """`values` are the buffers of each channel, `runs` the launches that fill them."""
@@ -173,7 +171,7 @@ class MetalSampleChunk(SampleChunk):
         size = self.shape[1] * self.count
         found = [np.frombuffer(values, np.float32, size) for values in self._values]
         _await(found)
-        self._runs.clear()  # waits for what is left of them
+        self._runs.clear()  # waits for the rest of them
         self.stopped = self._program.stopped() or self.stopped
         return found
 
@@ -182,7 +180,7 @@ class MetalSounding:
     """The program of a sound."""
 
     def __init__(self, device: Any, sources: PictureBuffers, kernel: Kernel, code: SoundCode) -> None:
-        """A sample is computed already: a driver may finish a program only at its first use. Raises WeftError if the
+        """Computes one sample, since a driver may finish a program only at its first use. Raises WeftError if the
         compiler refuses the program, and MetalError if the device fails."""
         self._device = device
         self._sources = sources
@@ -192,8 +190,7 @@ class MetalSounding:
         self.begin(0, [one_sample(kernel, 0.0)]).samples()
 
     def begin(self, first: int, launches: Sequence[Launch]) -> MetalSampleChunk:
-        """Asks for the samples of a stretch, of which there is a launch for each channel; waits for nothing. Raises
-        MetalError."""
+        """Starts to compute a chunk, with a launch for each channel; does not wait. Raises MetalError."""
         count = launches[0].shape[1]
         values = [self._empty(count) for _ in launches]
         machines = [self._program.once.begin(self._memory, launch) for launch in launches]
@@ -201,12 +198,12 @@ class MetalSounding:
             self._program.launch(machine, self._memory, self._named(launch), self._sources, out)
             for machine, launch, out in zip(machines, launches, values, strict=True)
         ]
-        stretch = MetalSampleChunk(first, self._program, values, runs, count)
-        stretch.stopped = any(machine.loop_stopped for machine in machines)
-        return stretch
+        chunk = MetalSampleChunk(first, self._program, values, runs, count)
+        chunk.stopped = any(machine.loop_stopped for machine in machines)
+        return chunk
 
     def _empty(self, count: int) -> Any:
-        """A buffer for so many samples of a channel."""
+        """A buffer for `count` samples of a channel, none of which has been computed."""
         size = max(1, len(self._code.shader.outputs) * count)
         try:
             return uploaded(self._device, np.full(size, _NOT_YET))
@@ -214,13 +211,13 @@ class MetalSounding:
             raise MetalError(f"there is no memory for {size} samples ({failure})") from failure
 
     def _named(self, launch: Launch) -> Launch:
-        """A launch with its coordinates by the names that the program has for them."""
+        """A launch with its coordinates under the names that the program uses."""
         names = zip(self._code.shader.coords, self._code.coords, strict=True)
         return replace(launch, coords={made: launch.coords[name] for made, name in names})
 
 
 def _await(found: Sequence[npt.NDArray[np.float32]]) -> None:
-    """Returns when all samples are there, or when that takes too long."""
+    """Waits until all samples are computed, or until that takes too long."""
     last = time.monotonic() + _PATIENCE
     while any((values.view(np.uint32) == _NOT_YET).any() for values in found) and time.monotonic() < last:
         time.sleep(_LOOK)

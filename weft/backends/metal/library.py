@@ -1,5 +1,5 @@
-"""The libraries through which Metal is used, and the devices that they know: Apple's own interface where pyobjc is
-installed, else metalcompute. Whoever computes is given the same by both."""
+"""The libraries for Metal, and the devices that they list: Apple's own interface if pyobjc is installed, else
+metalcompute. The other modules use both in the same way."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _REMEDY = "pip install pyobjc-framework-Metal pyobjc-framework-Quartz"
 
 
 class MetalError(Exception):
-    """Metal that cannot be had, or that fails. Carries the reason, in plain words."""
+    """Metal is not available, or failed. Carries the reason, in plain words."""
 
 
 def devices() -> list[DeviceInfo]:
-    """The devices; never raises. The memory of one is what it may work with at once."""
+    """The devices; never raises. The memory of a device is its working set."""
     try:
         found = _by_either(_by_apple, _by_metalcompute)
     except MetalError as failure:
@@ -46,18 +46,18 @@ def metalcompute() -> Any:
     try:
         import metalcompute
     except ImportError as failure:
-        reason = "neither pyobjc's Metal nor metalcompute is installed" if _is_mac() else "Metal is on Macs alone"
+        reason = "neither pyobjc's Metal nor metalcompute is installed" if _is_mac() else "Metal exists only on Macs"
         raise MetalError(reason) from failure
     return metalcompute
 
 
 def _by_either(by_apple: Callable[[], T], by_metalcompute: Callable[[], T]) -> T:
-    """What the library that is there gives."""
+    """Calls the function for the installed library."""
     return by_apple() if apple.is_installed() else by_metalcompute()
 
 
 def _by_apple() -> list[DeviceInfo]:
-    """Of what a device may work with, all is free that this process has not taken."""
+    """The devices. All of a working set that this process has not allocated counts as free."""
     found = apple.frameworks().metal.MTLCopyAllDevices()
     return [
         _described("pyobjc", at, device.name(), (total := int(device.recommendedMaxWorkingSetSize())),

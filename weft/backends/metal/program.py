@@ -1,4 +1,4 @@
-"""A kernel on the device, its launches, and what subgraphs remember."""
+"""A kernel on the device, its launches, and the state of subgraphs."""
 
 from __future__ import annotations
 
@@ -23,18 +23,16 @@ from weft.codegen.kernel import Kernel
 from weft.errors import WeftError
 from weft.ir.expr import StateSlot
 
-# What a subgraph remembers: images in buffers that the device and the processor share, single numbers as ever.
-
-
 class MetalMemory(StateMemory):
-    """Rings of images in buffers of a device. Whoever reads one waits for the launch made last."""
+    """State with the rings of images in buffers that the device shares with the CPU. Reading one waits for the last
+    launch."""
 
     def __init__(self, device: Any, slots: Iterable[StateSlot], shape: tuple[int, int]) -> None:
-        """Zeroed. Raises whatever the device raises for what it cannot hold."""
+        """Zeroed memory. Raises what the device raises if it has no room."""
         super().__init__(slots, shape)
         self.buffers: dict[str, Any] = {}
         self.running: Any = None
-        """The launch made last, until it is waited for."""
+        """The last launch, until it is waited for."""
         for slot in self.slots.values():
             if slot.image:
                 wanted = (slot.depth + 1, slot.planes, *shape)
@@ -51,7 +49,7 @@ class MetalMemory(StateMemory):
         return super().ring(key)
 
     def wait(self) -> None:
-        """Waits until what was launched is done: a run is over when it is forgotten."""
+        """Waits until the last launch has finished, by releasing its run."""
         self.running = None
 
     def _adopt_slot(self, key: str, old: StateMemory, copy: bool) -> None:
@@ -64,7 +62,7 @@ class MetalMemory(StateMemory):
 
 # A kernel on the device, and its launches.
 
-# Where the compiler's complaint names a line: "program_source:12:3: error: …".
+# Finds the line in the compiler's errors: "program_source:12:3: error: …".
 _LINE = re.compile(r":(\d+):\d+: (?:fatal )?error: (.*)")
 
 
@@ -77,18 +75,18 @@ class PictureBuffers(CardPictures[Any]):
 
 @dataclass
 class DeviceResult:
-    """Values that were left on the device: their buffer, and the launch that fills it."""
+    """Values left on the device: their buffer, and the launch that fills it."""
 
     buffer: Any
     run: Any
 
     def wait(self) -> None:
-        """Waits for them: a launch is over when it is forgotten."""
+        """Waits for the values, by releasing the launch."""
         self.run = None
 
 
 class ComputeProgram:
-    """A kernel that is compiled, with the numbers that it needs."""
+    """A compiled kernel, with its buffers of inputs."""
 
     def __init__(self, device: Any, kernel: Kernel, shader: Shader) -> None:
         """Raises WeftError with the compiler's words if it refuses the text."""
@@ -102,24 +100,28 @@ class ComputeProgram:
         self._limit = device.buffer(4)
 
     def launch(self, machine: Machine, memory: StateMemory, launch: Launch, sources: PictureBuffers, out: Any) -> Any:
-        """One launch, for which the numbers have been computed; other subgraphs are asked for what it reads of them. It
-        is over when what this gives is forgotten. Does not advance the memory. Raises MetalError."""
+        """One launch, for which `machine` has run the prologue. Reads strands of other subgraphs. Releasing the result
+        waits for the end of the launch. Does not advance the memory. Raises MetalError."""
         words = self._block.packed(machine, self._finished)
         answers = self._strands.answers(machine, self._device)
         try:
+            on_device = {
+                key: answer.buffer if isinstance(answer, DeviceResult) else uploaded(self._device, answer)
+                for key, answer in answers.items()
+            }
             given = [
-                _answered(self._device, answers[buffer.key])
+                on_device[buffer.key]
                 if buffer.use == BufferUse.ASKED
                 else self._buffer(buffer, words, memory, launch, sources, out)
                 for buffer in self.shader.buffers
             ]
-            # What has been left on the device is kept until this launch is over.
+            # The answers on the device are kept until this launch has finished.
             return self._function(launch.shape[0] * launch.shape[1], *given), answers
         except Exception as failure:
             raise MetalError(f"a launch fails ({failure})") from failure
 
     def stopped(self) -> bool:
-        """Whether a loop of a launch that is over met its limit, since this was asked last."""
+        """Whether a loop of a finished launch has reached its limit since the last call."""
         if not self.shader.stops:
             return False
         limit = np.frombuffer(self._limit, np.uint32)
@@ -150,11 +152,6 @@ class ComputeProgram:
         raise LookupError(f"nothing is bound as {buffer.use.value}")
 
 
-def _answered(device: Any, answer: Any) -> Any:
-    """The buffer of what another subgraph answered."""
-    return answer.buffer if isinstance(answer, DeviceResult) else uploaded(device, answer)
-
-
 def uploaded(device: Any, data: npt.NDArray[Any]) -> Any:
     """A new buffer with the bytes of an array."""
     return device.buffer(np.ascontiguousarray(data).reshape(-1).view(np.uint8))
@@ -163,11 +160,11 @@ def uploaded(device: Any, data: npt.NDArray[Any]) -> Any:
 def _compiled(device: Any, shader: Shader) -> Any:
     try:
         return device.kernel(shader.text).function(shader.entry)
-    except Exception as failure:  # the library's own kind of error cannot be named without it
+    except Exception as failure:  # the type of the error belongs to the library, which need not be there
         raise _refused(shader, str(failure)) from failure
 
 
 def _refused(shader: Shader, words: str) -> WeftError:
-    """What to raise for a text that the compiler does not take."""
+    """The error for a text that the compiler refuses."""
     found = _LINE.search(words)
     return refused(shader, "Metal", found[2] if found else words, int(found[1]) if found else 0, "--dump-msl")

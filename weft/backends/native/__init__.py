@@ -1,1 +1,1 @@
-"""Machine code: what runs what `weft.codegen.native` writes, through LLVM."""
+"""Machine code: compiles what `weft.codegen.native` writes with LLVM, and runs it."""

@@ -1,4 +1,4 @@
-"""Machine code: kernels as functions of the processor, over vectors, on one thread or several."""
+"""The native executor: kernels as machine code over vectors, on one thread or several."""
 
 from __future__ import annotations
 
@@ -34,18 +34,16 @@ from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS
 from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate
 
-# A linked kernel with the memory that it needs for one size of picture, and how a launch is handed to it.
-
-# With less to do than so many additions, waking a thread takes longer than its help is worth.
+# Below this many additions, waking a thread takes longer than it saves.
 _WORTH_A_THREAD = 10_000_000
 
-# Bands for each thread: one that is held up leaves the rest to the others.
+# Bands for each thread: if a thread is held up, the others take its remaining bands.
 _BANDS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedCode:
-    """Code that is linked."""
+    """Linked code."""
 
     layout: Layout
     functions: Functions
@@ -54,7 +52,8 @@ class LinkedCode:
 
 @dataclass(slots=True)
 class _Coordinate:
-    """The numbers of a coordinate that changes by column or row, so many and up to a vector, and what they are from."""
+    """A coordinate that changes by column or row: `count` numbers in an array that is padded to a vector, and the value
+    that it was filled from."""
 
     name: str
     count: int
@@ -96,7 +95,7 @@ class LaunchBuffers:
         self._once = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "coord"]
         self._coordinates: list[_Coordinate] = []
         reading = sorted(layout.sections_that_read)
-        asked: dict[Rate, dict[Line, npt.NDArray[np.float32]]] = {rate: {} for rate in reading}
+        lines: dict[Rate, dict[Line, npt.NDArray[np.float32]]] = {rate: {} for rate in reading}
         for field in layout.fields:
             if isinstance(field, Line):
                 count = width if field.rate == Rate.COLUMN else height
@@ -105,11 +104,11 @@ class LaunchBuffers:
                 block.set_array(field, array, np.float32, length)
                 if field.source == "coord":
                     self._coordinates.append(_Coordinate(str(field.key), count, array))
-                elif field.source == "local" and field.rate in asked:
-                    asked[field.rate][field] = array
-        self._asked = [LineReads(kernel, rate, lines) for rate, lines in asked.items()]
+                elif field.source == "local" and field.rate in lines:
+                    lines[field.rate][field] = array
+        self._line_reads = [LineReads(kernel, rate, arrays) for rate, arrays in lines.items()]
         self._borrowed = [field for field in layout.fields if not isinstance(field, (Word, Line))]
-        """What may be another thing in each launch."""
+        """Arguments that may differ in each launch."""
 
     @property
     def loop_stopped(self) -> bool:
@@ -117,11 +116,11 @@ class LaunchBuffers:
 
     @property
     def has_frame(self) -> bool:
-        """Whether its code computes what comes once in a launch. Else it has to be given the machine that did."""
+        """Whether the code computes the launch prologue. If not, `prepare` needs a machine that has run it."""
         return self._layout.frame
 
     def prepare(self, memory: StateMemory, launch: Launch, machine: Machine | None, out: npt.NDArray[Any]) -> None:
-        """Fills in what is given for one launch. Raises KeyError or ValueError if something does not fit."""
+        """Fills in the arguments of one launch. Raises KeyError or ValueError if something does not fit."""
         block = self._block
         height, width = self._shape
         outputs = len(self._kernel.outputs) if out.dtype == np.float32 else 1
@@ -139,13 +138,13 @@ class LaunchBuffers:
             self._give(field, memory, launch)
 
     def _take_over(self, machine: Machine) -> None:
-        """Fills in what a machine has computed."""
+        """Fills in what a machine has computed in the prologue."""
         self._block.set_number(Word.BASE, self._base(machine))
         with np.errstate(all="ignore"):
             self._reals[self._real_places] = [_value_of(machine, scalar) for scalar in self._real_scalars]
         for at, scalar in self._other_scalars:
             self._scalars[at] = int(_value_of(machine, scalar))
-        for lines in self._asked:
+        for lines in self._line_reads:
             lines.fill(machine)
 
     def _give(self, field: Field, memory: StateMemory, launch: Launch) -> None:
@@ -184,7 +183,7 @@ class LaunchBuffers:
         return bits
 
     def run(self, most: int, pool: BandPool) -> None:
-        """Computes the lines, then the elements, with so many threads at most."""
+        """Computes the lines, then the elements, with at most `most` threads."""
         functions, block = self._program.functions, self._block
         height, width = self._shape
         threads = min(most, height) if height * width * self._layout.work >= _WORTH_A_THREAD else 1
@@ -198,7 +197,7 @@ class LaunchBuffers:
         call_at_once(functions, ELEMENTS, block, threads, pool)
 
     def release(self) -> None:
-        """Lets go of what belongs to the caller."""
+        """Releases the caller's arrays."""
         self._block.release(Word.OUT, *self._borrowed)
 
 
@@ -213,16 +212,16 @@ def _value_of(machine: Machine, scalar: Scalar) -> float:
     raise LookupError(f"{scalar} is given nowhere")
 
 
-# Machine code: kernels as functions of the processor, over vectors, on one thread or several.
+# The executor, and kernels that it has loaded.
 
-# How many sizes of launch a kernel is kept ready for.
-_STAGES = 4
+# How many sizes of launch a kernel keeps buffers for.
+_SIZES = 4
 _ONCE = (Rate.CONSTANT, Rate.FRAME)
 
 
 @dataclass(frozen=True, slots=True)
 class NativeCode:
-    """A kernel as an object file for this machine, and how its functions are called. It can be pickled."""
+    """A kernel as an object file for this machine, with the layout of its arguments. It can be pickled."""
 
     layout: Layout
     code: bytes
@@ -231,7 +230,7 @@ class NativeCode:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A kernel in LLVM's language, for people, and for whom it becomes machine code."""
+    """A kernel in LLVM's language, as readable text, and the processor for which it is compiled."""
 
     llvm: str
     processor: Processor
@@ -242,14 +241,14 @@ class Listing:
 
 
 class NativeExecutor:
-    """Makes kernels ready as machine code; those that cannot be go to the vector machine."""
+    """Compiles kernels to machine code. Those that it cannot compile run on the vector machine."""
 
     name = "native"
     widest = np.float32
 
     def __init__(self, processor: Processor | None = None, lanes: int | None = None) -> None:
-        """Code for this machine, or for a plainer one of its like. `lanes` fixes the width of vectors, which else
-        depends on the processor and the tier."""
+        """Compiles for this machine, or for a plainer `processor` of the same family. `lanes` fixes the width of
+        vectors, which by default depends on the processor and the tier."""
         self._processor = processor
         self._lanes = lanes
         self._vector = VectorExecutor()
@@ -266,8 +265,7 @@ class NativeExecutor:
         is_series = suits_series(kernel)
         if not is_series and not suits(kernel):
             return self._vector.translate(kernel, packed, tier)
-        # Planes of pictures are for reading numbers off, and for contexts of a single element, which are not compiled
-        # at all.
+        # Planes of pictures are for reading single values, and for contexts of one element, which are not compiled.
         if packed == is_series or tier not in TIERS or (tier > 1 and not is_improvable(kernel)):
             return None
         if packed:
@@ -278,7 +276,7 @@ class NativeExecutor:
             return Refused(str(failure), self._vector.translate(kernel, packed, tier))
 
     def refuse(self, kernel: Kernel, reason: str) -> None:
-        """Notes that a kernel runs on the vector machine because no machine code could be made of it."""
+        """Notes that a kernel runs on the vector machine because it could not be compiled."""
         self.refusals.add(Refusal(kernel.name, self.name, self._vector.name, reason))
 
     def series(self, kernel: Kernel, tier: int = 1) -> SeriesCode:
@@ -293,19 +291,19 @@ class NativeExecutor:
             return emit_series(kernel, isa, lanes, tier == 1)
 
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
-        """A kernel for pictures at least as wide as a vector, or `narrow`, for any. Raises RefusedError."""
+        """Code for pictures at least as wide as a vector, or for any width if `narrow`. Raises RefusedError."""
         module = self._module(kernel, packed, tier, narrow)
         return NativeCode(module.layout, machine_code(module.text, self.processor, TIERS[tier].level), tier)
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa = self.processor.isa
         lanes = self._lanes or TIERS[tier].lanes(isa, len(kernel.section(Rate.ELEMENT)))
-        # The first tier shall be on screen at once: there, the interpreter computes what comes once a frame.
+        # The first tier has to compile quickly: its prologue is left to the interpreter.
         with making("machine code"):
             return emit(kernel, packed, isa, 1 if narrow else lanes, tier > 1)
 
     def listing(self, kernel: Kernel, packed: bool, tier: int = max(TIERS)) -> Listing:
-        """A kernel as it becomes machine code."""
+        """The text from which a kernel is compiled."""
         text = f"; {kernel.name}: runs on the vector machine\n"
         try:
             if suits_series(kernel):
@@ -333,7 +331,7 @@ class NativeExecutor:
         return NativeExecutable(kernel, self, codes, self._pool)
 
     def _first_series(self, kernel: Kernel) -> SeriesCode:
-        """Code of the first tier, for a kernel that is about to be played. Raises RefusedError."""
+        """First-tier code, for a kernel that is about to be played. Raises RefusedError."""
         try:
             return self.series(kernel)
         except RefusedError as failure:
@@ -344,8 +342,7 @@ class NativeExecutor:
 class NativeExecutable:
     """A kernel as machine code; see `Executable`.
 
-    Whoever runs it holds the lock, and every thread is back before it is let go of; so nobody is inside of code that is
-    exchanged for better code.
+    A run holds the lock until all its threads have returned, so code is never replaced while it runs.
     """
 
     def __init__(self, kernel: Kernel, executor: NativeExecutor, codes: Mapping[bool, object], pool: BandPool) -> None:
@@ -356,27 +353,27 @@ class NativeExecutable:
         self._interpreter = Interpreter(replace(kernel, sections=once))
         self._lock = threading.Lock()
         self._checked: tuple[weakref.ref[StateMemory], tuple[int, int]] | None = None
-        """The memory and the shape of the last launch that was looked at in full, and found to fit."""
+        """The memory and the shape of the last launch that passed the full check."""
         self._programs: dict[tuple[bool, bool], LinkedCode] = {}
-        self._stages: dict[tuple[bool, tuple[int, int]], LaunchBuffers] = {}
+        self._buffers: dict[tuple[bool, tuple[int, int]], LaunchBuffers] = {}
         self._refused: set[bool] = set()
-        """Whether planes, and pixels, are left to the vector machine."""
+        """The forms of output (packed or not) that are left to the vector machine."""
         for packed, code in codes.items():
             if isinstance(code, NativeCode):
                 self._programs[packed, False] = _linked(code)
 
     @property
     def tier(self) -> int | None:
-        """That of the code which pictures are made with, if any has been."""
+        """The tier of the code for pictures, if there is any yet."""
         program = self._programs.get((True, False))
         return program.tier if program else None
 
     def upgrade(self, code: NativeCode) -> None:
-        """Takes better code into use for pictures, from the next launch on."""
+        """Runs faster code for pictures from the next launch on."""
         program = _linked(code)
         with self._lock:
             self._programs[True, False] = program
-            self._stages = {key: stage for key, stage in self._stages.items() if not key[0]}
+            self._buffers = {key: buffers for key, buffers in self._buffers.items() if not key[0]}
 
     def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         if launch.shape == (1, 1):
@@ -388,7 +385,7 @@ class NativeExecutable:
 
     @functools.cached_property
     def _single(self) -> ReferenceExecutable:
-        """For one element: numbers, in double precision, and nothing has to be compiled for them."""
+        """The reference machine, for single elements: it computes in double precision and needs no compilation."""
         return ReferenceExecutable(self.kernel)
 
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
@@ -399,11 +396,11 @@ class NativeExecutable:
 
     @functools.cached_property
     def _plain(self) -> Executable:
-        """For what no machine code can be made of."""
+        """The vector machine, for kernels that cannot be compiled."""
         return self._executor.plain(self.kernel)
 
     def _has_run(self, memory: StateMemory, launch: Launch, out: npt.NDArray[Any], packed: bool) -> bool:
-        """Runs a launch, unless there can be no code for it; that is tried once."""
+        """Runs a launch, and gives whether there is code for it. A failed compilation is not tried again."""
         if packed in self._refused:
             return False
         try:
@@ -419,33 +416,31 @@ class NativeExecutable:
             if self._checked is None or self._checked[0]() is not memory or self._checked[1] != launch.shape:
                 check(self.kernel, memory, launch)
                 self._checked = (weakref.ref(memory), launch.shape)
-            stage = self._stage(packed, launch.shape)
+            buffers = self._buffers_for(packed, launch.shape)
             try:
-                machine = None if stage.has_frame else self._begun(memory, launch)
-                stage.prepare(memory, launch, machine, out)
+                machine = None
+                if not buffers.has_frame:
+                    with np.errstate(all="ignore"):
+                        machine = self._interpreter.begin(memory, launch)
+                buffers.prepare(memory, launch, machine, out)
             except (KeyError, ValueError):
-                # Says in words what is wrong with it.
+                # This raises a clearer error.
                 check(self.kernel, memory, launch)
                 raise
-            stage.run(launch.threads, self._pool)
+            buffers.run(launch.threads, self._pool)
         memory.advance()
-        if stage.loop_stopped or (machine is not None and machine.loop_stopped):
+        if buffers.loop_stopped or (machine is not None and machine.loop_stopped):
             launch.loop_stopped()
-        stage.release()
+        buffers.release()
 
-    def _begun(self, memory: StateMemory, launch: Launch) -> Machine:
-        """A machine that has run what comes once in a launch."""
-        with np.errstate(all="ignore"):
-            return self._interpreter.begin(memory, launch)
-
-    def _stage(self, packed: bool, shape: tuple[int, int]) -> LaunchBuffers:
-        """What a size of launch needs; that of the last few is kept."""
+    def _buffers_for(self, packed: bool, shape: tuple[int, int]) -> LaunchBuffers:
+        """The buffers for a size of launch. Those of the last few sizes are kept."""
         key = (packed, shape)
-        stage = self._stages.pop(key, None) or LaunchBuffers(self.kernel, self._program(packed, shape[1]), shape)
-        self._stages[key] = stage
-        while len(self._stages) > _STAGES:
-            del self._stages[next(iter(self._stages))]
-        return stage
+        buffers = self._buffers.pop(key, None) or LaunchBuffers(self.kernel, self._program(packed, shape[1]), shape)
+        self._buffers[key] = buffers
+        while len(self._buffers) > _SIZES:
+            del self._buffers[next(iter(self._buffers))]
+        return buffers
 
     def _program(self, packed: bool, width: int) -> LinkedCode:
         program = self._programs.get((packed, False)) or self._made(packed, narrow=False)

@@ -1,4 +1,5 @@
-"""LLVM, through llvmlite, which only this module imports; and the boundary where machine code is given arrays."""
+"""LLVM: compiles texts to object files and links them. Only this module imports llvmlite, and only its `ArgumentBlock`
+passes the addresses of arrays to machine code."""
 
 from __future__ import annotations
 
@@ -18,11 +19,9 @@ from weft.backends.executor import BandPool, RefusedError
 from weft.codegen.native.layout import Field, Word
 from weft.codegen.native.target import ISAS, Isa
 
-# LLVM, through llvmlite: the one place that imports it. Machine code as bytes, and as functions that can be called.
-
 
 def problem() -> str | None:
-    """Why there is no machine code on this machine, and how to get it; None if there is."""
+    """Why machine code is not available on this machine, and how to get it; None if it is available."""
     if importlib.util.find_spec("llvmlite") is None:
         return "llvmlite is not installed (pip install llvmlite)"
     try:
@@ -34,7 +33,7 @@ def problem() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """What code is made for, by LLVM's names."""
+    """The target of compilation, by LLVM's names."""
 
     isa: Isa
     triple: str
@@ -49,7 +48,7 @@ def plainest(isa: Isa) -> Processor:
 
 @functools.cache
 def host() -> Processor | None:
-    """The processor of this machine; None if nothing is emitted for its like. Raises whatever llvmlite does."""
+    """The processor of this machine; None if there is no code generator for its family. Raises what llvmlite raises."""
     llvm = _llvm()
     features, triple = llvm.get_host_cpu_features(), llvm.get_process_triple()
     for isa in ISAS.values():
@@ -73,11 +72,12 @@ def runs_here(isa: Isa) -> bool:
 
 
 class LlvmFailure(RefusedError):  # noqa: N818 - what failed is LLVM
-    """LLVM did not take a program, and says why."""
+    """LLVM refused a program, and says why."""
 
 
 def machine_code(text: str, processor: Processor, level: int) -> bytes:
-    """An object file from the text of a module; `level` is LLVM's, from 0 (quickly made) to 3. Raises `LlvmFailure`."""
+    """An object file from the text of a module; `level` is LLVM's, from 0 (quick to compile) to 3. Raises
+    `LlvmFailure`."""
     with _compiling():
         machine, module = _parsed(text, processor, level)
         code: bytes = machine.emit_object(module)
@@ -85,7 +85,7 @@ def machine_code(text: str, processor: Processor, level: int) -> bytes:
 
 
 def assembly(text: str, processor: Processor, level: int) -> str:
-    """The same for people."""
+    """The machine code of a module as readable text."""
     with _compiling():
         machine, module = _parsed(text, processor, level)
         listing: str = machine.emit_assembly(module)
@@ -94,7 +94,7 @@ def assembly(text: str, processor: Processor, level: int) -> str:
 
 @contextmanager
 def _compiling() -> Iterator[None]:
-    """Turns what LLVM says into one line."""
+    """Turns LLVM's errors into `LlvmFailure` with a single line."""
     try:
         yield
     except RuntimeError as failure:
@@ -103,8 +103,8 @@ def _compiling() -> Iterator[None]:
 
 
 class Functions:
-    """An object file, linked: its functions, which take one address. The code lives as long as this object does, so
-    whoever calls holds it."""
+    """The functions of a linked object file, which take one address. The code lives only as long as this object, so
+    callers keep a reference to it."""
 
     def __init__(self, code: bytes, names: tuple[str, ...]) -> None:
         llvm = _llvm()
@@ -112,7 +112,7 @@ class Functions:
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
-        # Such functions let go of Python's lock while they run.
+        # Functions of this type release Python's lock while they run.
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
         self._functions = {name: prototype(self._engine.get_function_address(name)) for name in names}
 
@@ -133,7 +133,7 @@ def _parsed(text: str, processor: Processor, level: int) -> tuple[Any, Any]:
 def _compiler(processor: Processor, level: int) -> Any:
     llvm = _llvm()
     if _architecture(processor.triple) != _architecture(llvm.get_process_triple()):
-        # Another architecture can be compiled for, to look at.
+        # Other architectures are compiled for listings.
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(processor.triple)
@@ -151,14 +151,14 @@ def _llvm() -> Any:
     return llvm
 
 
-# The boundary to machine code: the one place where addresses of arrays are handed to it.
+# The boundary to machine code.
 #
-# Machine code checks nothing. So whatever an address is taken of is checked here, once for each array: its type, that
-# it has no gaps, its alignment, and that it is as long as the code will believe.
+# Machine code checks nothing. So every array is checked here, once, before its address is taken: its type, its length,
+# its alignment, and that it has no gaps.
 
 
 class ArgumentBlock:
-    """The words that the functions of a kernel are given, and the arrays that these point to."""
+    """The arguments of a kernel's functions: words, and the arrays that they point to."""
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self._words = np.zeros(len(fields), np.int64)
@@ -179,8 +179,8 @@ class ArgumentBlock:
     def set_array(
         self, field: Field, array: npt.NDArray[Any], dtype: type[np.generic], length: int, writes: bool = False
     ) -> None:
-        """Points a word to an array of `length` elements, which is kept until another one takes its place. Raises
-        ValueError if it is anything else, or cannot be written to where the code `writes`."""
+        """Points a word to an array of `length` elements, which is kept until another one replaces it. Raises
+        ValueError if the array does not fit, or is read-only where the code `writes`."""
         if self._held.get(field) is array:
             return
         flags = array.flags
@@ -191,7 +191,7 @@ class ArgumentBlock:
         self._words[self._places[field]] = array.ctypes.data
 
     def release(self, *fields: Field) -> None:
-        """Lets go of arrays that belong to somebody else."""
+        """Releases arrays that belong to the caller."""
         for field in fields:
             self._held.pop(field, None)
 
@@ -218,7 +218,7 @@ def call(functions: Functions, name: str, block: ArgumentBlock) -> None:
 
 
 def call_at_once(functions: Functions, name: str, block: ArgumentBlock, threads: int, pool: BandPool) -> None:
-    """Runs one function in several threads at once, which share its work; comes back when all are done."""
+    """Runs one function in several threads, which share its work; returns when all are done."""
     block.set_number(Word.NEXT, 0)
     if threads == 1:
         functions[name](block.address)

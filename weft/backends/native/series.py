@@ -1,4 +1,4 @@
-"""Sounds as machine code: launches of any number of samples, each of which one call computes."""
+"""Sounds as machine code: one call computes any number of samples at evenly spaced times."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ from weft.codegen.native.layout import CHANNELS, Field, Head, History, PictureWo
 from weft.codegen.values import Line
 from weft.ir.rates import Rate
 
-# Times given one by one, for machine code that computes them from their number: launches are taken apart into those
-# whose times lie evenly.
+# Machine code computes times from the number of a sample, so a launch is split into parts with evenly spaced times.
 
 
 def evenly(kernel: Kernel, memory: StateMemory, launch: Launch) -> Iterator[Launch]:
-    """The stretches of a launch, in their order; each time is exactly as it was given. Raises ValueError if the launch
-    does not fit the kernel."""
+    """The parts of a launch with evenly spaced times, in order. Each time is exactly the given one. Raises ValueError
+    if the launch does not fit the kernel."""
     check(kernel, memory, launch)
     _, width = launch.shape
     times = np.asarray(launch.coords[TIME], np.float64)
@@ -46,7 +45,7 @@ def evenly(kernel: Kernel, memory: StateMemory, launch: Launch) -> Iterator[Laun
 
 
 def _even(times: Floats) -> Even | None:
-    """How the times lie, if they are those of samples that follow one another at a whole rate; None if not."""
+    """The times in short, if they are those of consecutive samples at a whole rate; else None."""
     first, last, count = float(times[0]), float(times[-1]), len(times)
     if count == 1:
         return _alone(first)
@@ -59,7 +58,7 @@ def _even(times: Floats) -> Even | None:
     return found if (found.times(count) == times).all() else None
 
 
-# Seconds that a launch lasts at least, for its rate to be a number that is worth a look.
+# Seconds. The rate of a shorter launch is not computed.
 _SHORTEST = 1e-9
 
 
@@ -72,18 +71,18 @@ def _part(value: Value, start: int, count: int) -> Value:
     return value[start : start + count] if isinstance(value, np.ndarray) and value.ndim else value
 
 
-# Sounds as machine code: launches of any number of samples, each of which one call computes.
+# Loaded code.
 
-# A buffer has room for so many samples at first.
+# The initial size of a buffer, in samples.
 _SAMPLES = 1024
 
-# For how many memories a kernel is kept ready.
+# For how many memories a kernel keeps argument blocks.
 _LINKS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesCode:
-    """The kernel of a sound as an object file for this machine, and how its function is called. It can be pickled."""
+    """The kernel of a sound as an object file for this machine, with the layout of its arguments. It can be pickled."""
 
     layout: SeriesLayout
     code: bytes
@@ -100,8 +99,8 @@ class SeriesExecutable:
         make: Callable[[], SeriesCode],
         plain: Callable[[], Executable],
     ) -> None:
-        """`make` makes code of the first tier, where `codes` has none, or raises RefusedError; `plain` then makes what
-        runs instead."""
+        """`make` compiles first-tier code if `codes` has none, or raises RefusedError; `plain` then gives the
+        fallback."""
         self.kernel = kernel
         self._make = make
         self._make_plain = plain
@@ -113,11 +112,11 @@ class SeriesExecutable:
 
     @property
     def tier(self) -> int | None:
-        """That of the code, if there is any yet."""
+        """The tier of the code, if there is any yet."""
         return self._buffers.tier if self._buffers else None
 
     def upgrade(self, code: SeriesCode) -> None:
-        """Takes better code into use, from the next launch on."""
+        """Runs faster code from the next launch on."""
         made = _Buffers(self.kernel, code)
         with self._lock:
             self._buffers = made
@@ -135,7 +134,7 @@ class SeriesExecutable:
         return out[0] if len(out) == 1 else np.concatenate(out, axis=2)
 
     def _ready(self) -> _Buffers | None:
-        """The code; None if none can be made of the kernel, which is tried only once."""
+        """The code with its buffers; None if the kernel cannot be compiled, which is tried only once."""
         if self._buffers is None and not self._is_refused:
             try:
                 self._buffers = _Buffers(self.kernel, self._make())
@@ -153,8 +152,8 @@ class SeriesExecutable:
 
 @dataclass(slots=True)
 class _LinkedRings:
-    """A block of arguments that points to the rings of one memory, with the count of its ticks and of what it took over
-    as the last launch has left them: the code moves the heads on by itself."""
+    """A block of arguments that points to the rings of one memory, with the memory's counts of ticks and takeovers
+    after the last launch. The code advances the heads of the rings itself."""
 
     memory: weakref.ref[StateMemory]
     block: ArgumentBlock
@@ -163,8 +162,8 @@ class _LinkedRings:
 
 
 class _Buffers:
-    """Linked code with all that it reads and writes. Between launches as a rule nothing changes but the samples and a
-    few numbers: only these are filled in then."""
+    """Linked code with its buffers. Usually only the samples and a few numbers change between launches, so only these
+    are filled in."""
 
     def __init__(self, kernel: Kernel, code: SeriesCode) -> None:
         layout = code.layout
@@ -193,11 +192,11 @@ class _Buffers:
         try:
             link = self._prepared(memory, launch, count)
         except (KeyError, ValueError):
-            # Says in words what is wrong with it.
+            # This raises a clearer error.
             check(self._kernel, memory, launch)
             raise
         block = link.block
-        # To copy a block takes less than to point elsewhere; of many samples, it is the other way round.
+        # For few samples, copying them is faster than setting a pointer.
         is_small = count <= _SAMPLES
         out = self._out if is_small else self._outputs(count)
         _give_outputs(block, out)
@@ -215,7 +214,7 @@ class _Buffers:
         return planes
 
     def take_stopped(self) -> bool:
-        """Whether a loop has met its limit since this was asked last."""
+        """Whether a loop has reached its limit since the last call."""
         stopped, self._stopped = self._stopped, False
         return stopped
 
@@ -241,7 +240,7 @@ class _Buffers:
         return link
 
     def _link(self, memory: StateMemory, launch: Launch) -> _LinkedRings:
-        """The block for a memory. Those of the last few are kept: channels take turns."""
+        """The block for a memory. Those of the last few memories are kept, since channels take turns."""
         for link in self._links:
             if link.memory() is memory:
                 if (link.ticks, link.takeovers) != (memory.ticks, memory.takeovers):
@@ -253,7 +252,7 @@ class _Buffers:
         return link
 
     def _connect(self, link: _LinkedRings, memory: StateMemory, launch: Launch) -> None:
-        """Points to the rings of a memory. They live as long as that does, or until it takes over others."""
+        """Points to the rings of a memory, which live as long as the memory, or until it takes over others."""
         block = link.block
         check(self._kernel, memory, launch)
         for history in self._histories:
@@ -266,11 +265,11 @@ class _Buffers:
         link.takeovers = memory.takeovers
 
     def _outputs(self, count: int) -> npt.NDArray[np.float64]:
-        """Room for so many samples of each output: the last vector may reach beyond the last of them."""
+        """Room for `count` samples of each output, padded for the last vector."""
         return np.empty((len(self._kernel.outputs), count + self._layout.lanes))
 
     def _make_room(self, count: int) -> None:
-        """Makes buffers for so many samples, and a vector behind them."""
+        """Allocates buffers for `count` samples, padded by a vector."""
         self._capacity = max(_SAMPLES, count)
         length = self._capacity + self._layout.lanes
         self._lines = {line: np.zeros(length) for line in self._lines}
@@ -278,7 +277,7 @@ class _Buffers:
         self._links.clear()
 
     def _block(self) -> ArgumentBlock:
-        """A block that points to all that is the same for every memory."""
+        """A block that points to everything that is the same for every memory."""
         block = ArgumentBlock(self._layout.fields)
         words = {
             Word.NUMBERS: self._numbers, Word.SCALARS: self._scalars, Word.SCRATCH: self._scratch,

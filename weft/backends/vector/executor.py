@@ -1,4 +1,5 @@
-"""The vector machine: kernels as calls of numpy on tiles that fit into the cache, shared among threads."""
+"""The vector machine runs kernels as calls of numpy, in single precision, on tiles that fit into the cache and are
+shared among threads. Sounds with state run block by block, with their feedback sample by sample."""
 
 from __future__ import annotations
 
@@ -36,16 +37,16 @@ from weft.codegen.values import Node, operands
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
 
-# The end of the vector machine's element program: outputs as planes of numbers, or packed as pixels of four bytes.
+# The end of an element program: outputs as planes of numbers, or packed as pixels of four bytes.
 #
 # A channel of a picture is packed as rarely as it changes: once a launch, once a column, once a row, or at every
-# element; the pixel is the bits of these parts together.
+# element. A pixel is the bitwise or of these parts.
 
-# Where each channel lies in a pixel of 32 bits, which is in memory red first.
+# The shift of each channel in a pixel of 32 bits, with red first in memory.
 _SHIFTS = (0, 8, 16, 24) if sys.byteorder == "little" else (24, 16, 8, 0)
 
 PIXEL_BASE = ScalarArray("pixels", "base", "u32")
-"""What is the same in all pixels of a launch."""
+"""The bits that are the same in all pixels of a launch."""
 
 
 def pixel_line(extent: Extent) -> LineArray:
@@ -54,7 +55,7 @@ def pixel_line(extent: Extent) -> LineArray:
 
 
 def return_planes(program: Emitter, values: Sequence[ArrayValue]) -> None:
-    """Ends a program with outputs as they are."""
+    """Ends a program with plain outputs."""
     for number, each in enumerate(values):
         value = program.as_type(each, "float")
         program.emit(store_plane, HERE, number, value)
@@ -64,7 +65,7 @@ def return_planes(program: Emitter, values: Sequence[ArrayValue]) -> None:
 @dataclass(slots=True)
 class PixelPlan:
     """The channels that are packed before the tiles are computed, each with its factor in a pixel: numbers, and lines
-    by their extent. `base` is what is known already: an opaque alpha."""
+    by their extent. `base` has the constant bits, such as an opaque alpha."""
 
     base: int = 0
     numbers: list[tuple[int, ScalarArray | float]] = field(default_factory=list)
@@ -72,7 +73,7 @@ class PixelPlan:
 
     @property
     def sources(self) -> set[ScalarArray | LineArray]:
-        """What it packs, apart from constants."""
+        """The inputs of the packing, without constants."""
         listed = [source for parts in self.lines.values() for _, source in parts]
         return {*listed, *(number for _, number in self.numbers if isinstance(number, ScalarArray))}
 
@@ -84,7 +85,7 @@ class PixelPlan:
         return bits
 
     def fill(self, number: int, arrays: Mapping[LineArray, Array]) -> None:
-        """Packs the lines of a launch into the lines of pixels, which also take the bits that all pixels have."""
+        """Packs the lines of a launch into the lines of pixels, together with `number`, the bits of all pixels."""
         for extent, parts in self.lines.items():
             pixels = arrays[pixel_line(extent)]
             pixels.fill(number)
@@ -95,7 +96,7 @@ class PixelPlan:
 
 
 def return_pixels(program: Emitter, values: Sequence[ArrayValue]) -> PixelPlan:
-    """Ends a program with packed pixels; gives what has to be packed before it runs."""
+    """Ends a program with packed pixels; gives the plan of what has to be packed before it runs."""
     plan = PixelPlan()
     shown = channels(len(values))
     if len(shown) < len(_SHIFTS):
@@ -126,7 +127,7 @@ def return_pixels(program: Emitter, values: Sequence[ArrayValue]) -> PixelPlan:
 
 
 def _pack(program: Emitter, value: Register, factor: int) -> Register:
-    """Packs one channel of a tile: its level of 0…255, times the factor."""
+    """Packs one channel of a tile: its level, 0…255, times the factor."""
     program.release(value)
     extent = value.extent
     level = program.allocate("float", extent)
@@ -143,25 +144,24 @@ def _pack(program: Emitter, value: Register, factor: int) -> Register:
 
 
 def _together(program: Emitter, a: LineArray | Register, b: LineArray | Register) -> Register:
-    """The bits of both."""
+    """The bitwise or of both."""
     program.free(*(operand for operand in (a, b) if isinstance(operand, Register)))
     out = program.allocate("u32", joined((a.extent, b.extent)))
     program.emit(np.bitwise_or, a, b, out)
     return out
 
 
-# What the vector machine sets up for one size of launch, and how it computes that: the rarer sections first, then
-# tile by tile, on one thread or several.
+# Buffers for one size of launch. The rarer sections are computed first, then the tiles, on one thread or several.
 
-# A tile's registers should stay near the core; but a call on a tile should also take far longer than making the call,
-# and than another thread takes to wake up when the call lets go of Python's lock. Measured from 8k to 512k elements.
+# A tile's registers should stay in the cache. But a call on a tile should also take far longer than making the call,
+# and than waking another thread when the call releases Python's lock. Measured from 8k to 512k elements.
 _TILE_BYTES = 2 * 1024 * 1024
 _TILE_ELEMENTS = (1024, 64 * 1024)
 
-# With less to do than so many calls of a ufunc for one element, waking a thread takes longer than its help is worth.
+# Below this many calls of a ufunc for one element, waking a thread takes longer than it saves.
 _WORTH_A_THREAD = 500_000
 
-# What is computed once a column or row is computed in double precision: it costs next to nothing.
+# Column and row sections are computed in double precision, which costs next to nothing.
 _DOUBLE = np.dtype(np.float64)
 
 T = TypeVar("T")
@@ -169,7 +169,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The programs of a kernel that end in one way: as planes, or as pixels. It can be pickled."""
+    """The programs of a kernel for one form of output, planes or pixels. It can be pickled."""
 
     element: VectorProgram
     column: VectorProgram
@@ -182,7 +182,7 @@ _Part: TypeAlias = tuple[slice, slice]
 
 
 class TileBuffers:
-    """All that the programs of a kernel need for one size of picture."""
+    """The buffers of a kernel's programs for one size of picture."""
 
     def __init__(self, code: Code, task: Task, real: np.dtype[Any], tile_elements: int | None) -> None:
         self.shape = task.launch.shape
@@ -208,7 +208,7 @@ class TileBuffers:
         return Registers(program, self.shape, _DOUBLE).bind(self.shape, known)
 
     def prepare(self, machine: Machine, task: Task) -> None:
-        """Computes everything that is there before the first tile, for one launch."""
+        """Computes everything that precedes the first tile of a launch."""
         number = self.code.pixels.number(_value_of(machine))
         for scalars in (self.scalars, self._wide_scalars):
             scalars.fill(_value_of(machine, number))
@@ -242,27 +242,27 @@ class TileBuffers:
 
 
 class _Worker:
-    """What one thread needs to compute tiles: registers of its own, and its part of the lines."""
+    """One thread that computes tiles, with its own registers and its part of the lines."""
 
-    def __init__(self, stage: TileBuffers, task: Task) -> None:
-        largest = stage.parts[0]
-        self._program = stage.code.element
-        self._scalars = stage.scalars
-        self._whole = stage.lines
-        self._real = stage.real
+    def __init__(self, buffers: TileBuffers, task: Task) -> None:
+        largest = buffers.parts[0]
+        self._program = buffers.code.element
+        self._scalars = buffers.scalars
+        self._whole = buffers.lines
+        self._real = buffers.real
         self._registers = Registers(self._program, _shape(largest), self._real)
         self._sizes: dict[tuple[int, int], tuple[LineArrays, Bound]] = {}
         self._columns: dict[tuple[int, int], slice] = {}
-        """Which columns the lines of each size of tile hold in this launch."""
+        """The columns in the lines for each size of tile, in this launch."""
         self._tile = Tile(task, *largest)
 
     def begin(self, task: Task) -> None:
-        """Gets ready for the tiles of a launch."""
+        """Prepares for the tiles of a launch."""
         self._columns.clear()
         self._tile.task = task
 
     def end(self) -> None:
-        """Lets go of the picture that the tiles are parts of."""
+        """Releases the picture that the tiles are parts of."""
         self._tile.pixels = None
 
     def run(self, part: _Part) -> None:
@@ -294,16 +294,16 @@ def _tile_elements(program: VectorProgram, real: np.dtype[Any]) -> int:
 
 
 def _parts(shape: tuple[int, int], elements: int) -> list[_Part]:
-    """Cuts a picture into tiles of about so many elements, of whole rows where they are short enough. The largest is
-    the first."""
+    """Cuts a picture into tiles of about `elements` elements, of whole rows if they are short enough. The first tile is
+    the largest."""
     height, width = shape
-    rows = _stretches(height, max(1, elements // width))
-    columns = _stretches(width, width if width <= elements else elements)
+    rows = _slices(height, max(1, elements // width))
+    columns = _slices(width, width if width <= elements else elements)
     return [(down, along) for down in rows for along in columns]
 
 
-def _stretches(length: int, most: int) -> list[slice]:
-    """Cuts a length into stretches of nearly the same size, none above `most`."""
+def _slices(length: int, most: int) -> list[slice]:
+    """Cuts a length into slices of nearly equal size, at most `most`."""
     count = -(-length // most)
     each = -(-length // count)
     return [slice(start, min(start + each, length)) for start in range(0, length, each)]
@@ -319,7 +319,7 @@ def _of(kind: type[T], listed: Iterable[object]) -> list[T]:
 
 
 def _value_of(machine: Machine, pixels: int = 0) -> Callable[[ScalarArray], float]:
-    """Where the scalars of a launch are found."""
+    """A function that gives the values of scalars in a launch."""
 
     def value_of(scalar: ScalarArray) -> float:
         match scalar:
@@ -340,29 +340,29 @@ def _fill_coordinates(lines: LineArrays, launch: Launch) -> None:
             array.reshape(-1)[:] = launch.coords[str(line.key)]
 
 
-# Sounds with state on the vector machine, block by block: numpy computes rows of samples at once, and Python functions
-# that are written for the kernel go through its loops of feedback, sample by sample.
+# Sounds with state, block by block: numpy computes rows of samples at once, and generated Python functions compute
+# loops of feedback sample by sample.
 
-# How many samples make a block: of more, the rows would leave the cache, and more echoes would be loops of feedback.
+# Samples of a block. With more, the rows would not fit into the cache, and more echoes would be loops of feedback.
 _BLOCK = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The element section of a sound in its parts."""
+    """The element section of a sound, in parts."""
 
     steady: Calls
-    """What is the same at all samples."""
+    """Values that are the same at all samples."""
     parts: tuple[Calls | SerialRecurrence, ...]
     outputs: tuple[Node, ...]
     stored: dict[SlotPlane, Node]
-    """What goes into slots at the end of a block. Loops of feedback store on their own."""
+    """Values that are stored in slots at the end of a block. Loops of feedback store their own."""
     kept: frozenset[str]
-    """Slots that both loops of feedback write and numpy reads: these are read as they were before the block."""
+    """Slots that a loop of feedback writes and numpy reads: they are read as they were before the block."""
 
 
 def series_of(kernel: Kernel) -> Series | None:
-    """A kernel with state as a series; None if each sample of it has to be computed as a whole."""
+    """A kernel with state as a series; None if its samples have to be computed one after another."""
     if not is_series(kernel):
         return None
     graph = graph_of(kernel, kernel.section(Rate.ELEMENT))
@@ -446,23 +446,23 @@ class VectorSeries:
         return out.reshape(-1, height, width)
 
 
-# The vector machine: bytecode as calls of numpy on tiles that fit into the cache, in single precision.
+# The executor, and kernels that it has loaded.
 
-# How many sizes of launch a kernel is kept ready for.
-_STAGES = 4
+# How many sizes of launch a kernel keeps buffers for.
+_SIZES = 4
 
-# What is computed once in a launch: numbers, which the interpreter computes faster than numpy.
+# The sections of the launch prologue: numbers, which the interpreter computes faster than numpy.
 _ONCE = (Rate.CONSTANT, Rate.FRAME)
 
 
 class VectorExecutor:
-    """Makes kernels ready for the vector machine. `dtype` is what the element section computes in."""
+    """Loads kernels into the vector machine. `dtype` is the type in which the element section computes."""
 
     name = "vector"
     widest = np.float64
 
     def __init__(self, dtype: npt.DTypeLike = np.float32, tile_elements: int | None = None) -> None:
-        """`tile_elements` fixes the size of tiles, which else depends on the kernel."""
+        """`tile_elements` fixes the size of tiles, which by default depends on the kernel."""
         self._real = np.dtype(dtype)
         self._tile_elements = tile_elements
         self._pool = BandPool()
@@ -489,7 +489,7 @@ class VectorExecutor:
         if refused is not None:
             self.refuse(kernel, refused.reason)
             return ReferenceExecutable(kernel)
-        # What is computed sample by sample counts them over hours.
+        # Kernels with a tick for each element may count them over hours.
         real = np.dtype(np.float64) if kernel.tick == "element" else self._real
         return VectorExecutable(kernel, self, codes, real, self._tile_elements, self._pool)
 
@@ -504,7 +504,7 @@ class VectorExecutor:
 
 
 def _one_by_one(kernel: Kernel) -> bool:
-    """Whether each element needs the state that the one before it leaves."""
+    """Whether each element needs the state that the previous one leaves."""
     return kernel.sweep == "grid" and kernel.tick == "element" and bool(kernel.slots)
 
 
@@ -531,8 +531,8 @@ class VectorExecutable:
         self._interpreter = Interpreter(replace(kernel, sections=once))
         self._code = {packed: code for packed, code in codes.items() if isinstance(code, Code)}
         self._refused: set[bool] = set()
-        """Whether planes, and pixels, are left to the reference machine."""
-        self._stages: dict[tuple[bool, tuple[int, int]], TileBuffers] = {}
+        """The forms of output (packed or not) that are left to the reference machine."""
+        self._buffers: dict[tuple[bool, tuple[int, int]], TileBuffers] = {}
         self._lock = threading.Lock()
 
     def planes(self, memory: StateMemory, launch: Launch) -> Floats:
@@ -557,11 +557,11 @@ class VectorExecutable:
 
     @functools.cached_property
     def _plain(self) -> ReferenceExecutable:
-        """For what cannot be translated."""
+        """The reference machine, for kernels that cannot be translated."""
         return ReferenceExecutable(self.kernel)
 
     def _is_translated(self, packed: bool) -> bool:
-        """Whether there is code, which is made once if nobody has given it."""
+        """Whether there is code. Missing code is translated at the first call."""
         with self._lock:
             if packed not in self._code and packed not in self._refused:
                 try:
@@ -578,9 +578,9 @@ class VectorExecutable:
     def _run(self, task: Task, packed: bool) -> None:
         with self._lock, np.errstate(all="ignore"):
             machine = self._interpreter.begin(task.memory, task.launch)
-            stage = self._stage(task, packed)
-            stage.prepare(machine, task)
-            stage.run_tiles(task, self._pool)
+            buffers = self._buffers_for(task, packed)
+            buffers.prepare(machine, task)
+            buffers.run_tiles(task, self._pool)
         if self.kernel.sweep == "grid":
             height, width = task.launch.shape
             task.memory.advance(height * width if self.kernel.tick == "element" else 1)
@@ -588,16 +588,16 @@ class VectorExecutable:
             task.launch.loop_stopped()
         task.release()
 
-    def _stage(self, task: Task, packed: bool) -> TileBuffers:
-        """What a size of launch needs; that of the last few is kept."""
+    def _buffers_for(self, task: Task, packed: bool) -> TileBuffers:
+        """The buffers for a size of launch. Those of the last few sizes are kept."""
         key = (packed, task.launch.shape)
-        stage = self._stages.pop(key, None)
-        if stage is None:
-            stage = TileBuffers(self._code[packed], task, self._real, self._tile_elements)
-        self._stages[key] = stage
-        while len(self._stages) > _STAGES:
-            del self._stages[next(iter(self._stages))]
-        return stage
+        buffers = self._buffers.pop(key, None)
+        if buffers is None:
+            buffers = TileBuffers(self._code[packed], task, self._real, self._tile_elements)
+        self._buffers[key] = buffers
+        while len(self._buffers) > _SIZES:
+            del self._buffers[next(iter(self._buffers))]
+        return buffers
 
 
 def _translate(kernel: Kernel, packed: bool) -> Code:

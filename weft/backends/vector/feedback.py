@@ -1,4 +1,5 @@
-"""Feedback in sounds, sample by sample: as Python functions that are written for their kernel, beside rows of numpy."""
+"""Sounds with state on the vector machine: numpy computes rows of samples, and loops of feedback become generated
+Python functions that go sample by sample."""
 
 from __future__ import annotations
 
@@ -30,13 +31,13 @@ from weft.ops.spec import OpSpec, ValueType
 # Computes graphs of values with numpy, each value for many elements at once, in double precision.
 
 TYPES: Mapping[ValueType, type[np.generic]] = {"float": np.float64, "bool": np.bool_, "u32": np.uint32}
-"""What numpy calls the types of values."""
+"""The numpy types of values."""
 
 Array: TypeAlias = npt.NDArray[Any]
 
 
 class OneByOneError(Exception):
-    """Something of a kernel has to be computed one element at a time."""
+    """A part of a kernel has to be computed one element at a time."""
 
 
 NOTHING: Mapping[Node, Any] = MappingProxyType({})
@@ -44,11 +45,11 @@ NOTHING: Mapping[Node, Any] = MappingProxyType({})
 
 
 class Values(dict[Node, Any]):
-    """What is computed so far: a number, or one for each element. Constants, and what the launch gives, are there when
-    they are asked for."""
+    """The values computed so far, each a number or an array with one for each element. Constants and the inputs of the
+    launch are added when they are first read."""
 
     def __init__(self, machine: Machine, lines: Mapping[str, Array], known: Mapping[Node, Any] = NOTHING) -> None:
-        """`machine` has run what comes once in a launch; `lines` are the coordinates that change, by their names."""
+        """`machine` has run the launch prologue; `lines` are the coordinates that change, by their names."""
         super().__init__(known)
         self.machine = machine
         self._lines = lines
@@ -75,16 +76,16 @@ class Values(dict[Node, Any]):
 
 
 def _as(number: float, kind: ValueType) -> Any:
-    """A number as numpy has it. Bits are whole."""
+    """A number as a value of numpy. A u32 is an integer."""
     return TYPES[kind](int(number) if kind == "u32" else number)
 
 
 Call: TypeAlias = Callable[[Values], Any]
-"""What computes a node from the values before it."""
+"""Computes a node from the values before it."""
 
 
 class Calls:
-    """Some nodes, whose operands stand before their users, ready to be computed again and again."""
+    """Nodes in topological order, ready to be computed repeatedly."""
 
     def __init__(
         self,
@@ -92,12 +93,12 @@ class Calls:
         masked: Set[LoopBody] = frozenset(),
         reads: Callable[[Node], Call] | None = None,
     ) -> None:
-        """`reads` gives what reads state, if anything can. Raises OneByOneError if nothing can, and for the `masked`
-        loops, which elements leave at different steps."""
+        """`reads` gives the calls that read state. Raises OneByOneError for a read of state without it, and for the
+        `masked` loops, which elements leave at different steps."""
         self._calls = [(node, _call(node, masked, reads)) for node in nodes]
 
     def run(self, values: Values) -> None:
-        """Adds their values to these. Whoever calls has numpy ignore what is not a number."""
+        """Adds the values of the nodes to `values`. The caller has to make numpy ignore floating-point errors."""
         for node, call in self._calls:
             values[node] = call(values)
 
@@ -154,7 +155,7 @@ def _function(row: OpSpec) -> Callable[..., Any]:
 def _loop(
     body: LoopBody, args: Sequence[Node], masked: Set[LoopBody], reads: Callable[[Node], Call] | None
 ) -> Call:
-    """A loop that makes the same steps for all elements: gives what it carried in the end."""
+    """A loop with the same steps for all elements; its value is the list of carried values at the end."""
     first, last, *starts = args
     calls = Calls(body.nodes, masked, reads)
 
@@ -176,7 +177,7 @@ def _loop(
 
 
 def _number(value: Any) -> float:
-    """What is the same at all elements, as Python has it."""
+    """A value that is the same at all elements, as a Python number."""
     return float(np.asarray(value).reshape(-1)[0])
 
 
@@ -198,22 +199,22 @@ def _room(shape: tuple[int, ...]) -> Located:
     return np.empty(shape, np.intp), np.empty(shape, np.intp), np.empty(shape), np.empty(shape)
 
 
-# What slots remember, as rows of samples: read and stored for a whole block at once.
+# State as rows of samples, read and stored for a whole block at once.
 
 
 class PastBlock(Values):
-    """The values of `count` samples, and what slots remembered before them."""
+    """The values of `count` samples, and the state of slots before them."""
 
     def __init__(
         self, machine: Machine, lines: Mapping[str, Array], known: Mapping[Node, Any], kept: Iterable[str], count: int
     ) -> None:
-        """Slots in `kept` are copied; the others do not change before the block is over."""
+        """Copies the slots in `kept`; the others do not change before the end of the block."""
         super().__init__(machine, lines, known)
         self.count = count
         self._rings = {key: machine.memory.ring(key).copy() for key in kept}
 
     def past(self, place: SlotPlane, samples: Any) -> Any:
-        """A number as it was at samples that are counted from the beginning of the block: all below 0."""
+        """A number of a slot at earlier samples, counted from the beginning of the block: all below 0."""
         memory = self.machine.memory
         ring = self._rings[place.slot] if place.slot in self._rings else memory.ring(place.slot)
         return ring[memory.cell(place.slot, -samples), place.plane]
@@ -224,7 +225,7 @@ class PastBlock(Values):
 
 
 class Reads:
-    """How rows of state are computed: from the past, and from the rows of what is stored."""
+    """Computes rows of state from the state before the block, and from the rows of stored values."""
 
     def __init__(self, kernel: Kernel, stored: Mapping[SlotPlane, Node]) -> None:
         self._kernel = kernel
@@ -239,7 +240,7 @@ class Reads:
             k = values[ticks]
             if np.ndim(k) == 0:
                 return _shifted(values, place, source, ticks_back(float(k), depth))
-            # A comparison that fails for NaN, as `ticks_back` has it.
+            # The comparison is false for NaN, as in `ticks_back`.
             back = np.where(k >= 1, np.minimum(k, depth), 1).astype(np.intp)
             at = np.arange(values.count) - back
             past, row = values.past(place, np.minimum(at, -1)), values.row(source)
@@ -249,7 +250,7 @@ class Reads:
 
 
 def _shifted(values: PastBlock, place: SlotPlane, source: Node, back: int) -> Floats:
-    """A row as it was so many ticks before."""
+    """A row of values `back` ticks ago."""
     before = min(back, values.count)
     row = np.empty(values.count)
     row[:before] = values.past(place, np.arange(before) - back)
@@ -259,39 +260,39 @@ def _shifted(values: PastBlock, place: SlotPlane, source: Node, back: int) -> Fl
 
 
 def store(memory: StateMemory, place: SlotPlane, row: Floats) -> None:
-    """Stores a row of samples, of which the first is what this tick writes."""
+    """Stores a row of samples, beginning with the cell that this tick writes."""
     ring, count = memory.ring(place.slot), len(row)
     last = np.arange(max(0, count - len(ring)), count)
     ring[memory.cell(place.slot, -last), place.plane] = row[last]
 
 
-# Takes the element section of a sound apart for numpy: into values that it can compute for a block of samples at once,
-# and loops of feedback, which Python has to go through sample by sample.
+# Partitions the element section of a sound: into values that numpy can compute for a block of samples at once, and
+# loops of feedback, which are computed sample by sample.
 #
-# A value that is made of itself, by way of what a slot remembers, is part of a loop of feedback. The others are not,
-# even if they are made of state: a delayed value is a row of values that are there already. Where a slot is read
-# further back than a block is long, what is stored is not made of what is read: so an echo takes no loop, but a
-# filter, a phasor and an envelope do. (Machine code has one stretch for all that is stored: a sample costs it little
-# more than in vectors.)
+# A value that depends on itself by way of state is part of a loop of feedback. Other values are not, even if they
+# depend on state: a delayed value is a row of values that are known already. If a slot is read further back than the
+# length of a block, the stored values do not depend on the values read within the block. So an echo needs no loop, but
+# a filter, a phasor and an envelope do. (Machine code computes everything that is stored in a single loop, since a
+# sample costs it little more there than in vectors.)
 
 
 @dataclass(frozen=True, slots=True)
 class FeedbackPart:
-    """Values that are computed together, behind those of the parts before. In turn, they are those of one or several
-    loops of feedback; else they stand in an order in which they can be computed."""
+    """Values that are computed together, after those of the previous parts. If `in_turn`, they form loops of feedback;
+    else they are in topological order."""
 
     in_turn: bool
     nodes: tuple[Node, ...]
 
 
 def parts_of(kernel: Kernel, graph: Graph, block: int) -> list[FeedbackPart]:
-    """The parts of an element section, in their order, for blocks of at most so many samples. What is the same at all
-    samples is in none."""
+    """The parts of an element section, in order, for blocks of at most `block` samples. Values that are the same at all
+    samples are in none."""
     stored = {store.place: store.value for store in graph.stores}
     places = {node: at for at, node in enumerate(graph.nodes) if graph.changes(node)}
 
     def remembered(node: Node) -> Iterator[Node]:
-        """What is stored within the block and read again for a value."""
+        """The values that are stored within the block and read by a node."""
         if not _is_far(kernel, node, block):
             yield from (stored[place] for place in states([node]))
 
@@ -311,7 +312,7 @@ def parts_of(kernel: Kernel, graph: Graph, block: int) -> list[FeedbackPart]:
 
 
 def _is_far(kernel: Kernel, node: Node, block: int) -> bool:
-    """Whether a value is one from before the block."""
+    """Whether a value is always from before the block."""
     if node.op != "state" or node.args[0].op != "const":
         return False
     return ticks_back(node.args[0].attr, kernel.slot(node.attr.slot).depth) >= block
@@ -321,17 +322,17 @@ def _is_loop(component: list[Node], needs: Mapping[Node, list[Node]]) -> bool:
     return len(component) > 1 or component[0] in needs[component[0]]
 
 
-# Loops of feedback, sample by sample: as Python functions, which are written for their kernel.
+# Writes loops of feedback as Python functions.
 #
-# A function goes through a block of samples. What was computed before comes in as rows of Python's numbers, and what
-# others go on with goes out as rows. A number of a slot that remembers one tick is a variable meanwhile, beside what it
-# was one tick before; of a slot that remembers more, the function reads and writes the ring itself.
+# A function computes a block of samples. Its inputs and outputs are rows of Python numbers. A number of a slot with a
+# depth of one tick becomes two variables, for its last two values; for deeper slots, the function reads and writes the
+# ring itself.
 
 INLINE: Mapping[str, str] = MappingProxyType({
     "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "-{0}",
     "div": "{0} / {1} if {1} else divide({0}, {1})",
     "min": "{0} if {0} < {1} or {1} != {1} else {1}", "max": "{0} if {0} > {1} or {1} != {1} else {1}",
-    # Only what is finite leaves 0 of itself; of an infinity, `//` would make NaN.
+    # `{0} - {0}` is 0 only for finite numbers; `//` would turn an infinity into NaN.
     "floor": "{0} // 1.0 if {0} - {0} == 0.0 else {0}",
     "eq": "{0} == {1}", "ne": "{0} != {1}", "lt": "{0} < {1}", "le": "{0} <= {1}",
     "and": "{0} and {1}", "or": "{0} or {1}", "not": "not {0}", "select": "{1} if {0} else {2}",
@@ -339,10 +340,10 @@ INLINE: Mapping[str, str] = MappingProxyType({
     "bits_add": "({0} + {1}) & 0xFFFFFFFF", "bits_mul": "({0} * {1}) & 0xFFFFFFFF", "bits_xor": "{0} ^ {1}",
     "bits_shr": "{0} >> {1}",
 })  # fmt: skip
-"""Rows of the table of operators and builtins that are written out, with their operands as `{0}`, `{1}`, …; the others
-are called by their `fold`. Truths are True and False here, bits are ints."""
+"""Operators and builtins that are written inline, with their operands as `{0}`, `{1}`, …; the `fold` of the others is
+called. A bool is a Python bool, a u32 an int."""
 
-# What the function finds besides the folds that it calls.
+# The globals of a function besides the folds that it calls.
 _GIVEN = MappingProxyType({
     "__builtins__": {}, "range": range, "zip": zip, "divide": ieee.divide, "ticks_back": ticks_back, "sample": sample,
     "INFINITY": math.inf, "NAN": math.nan,
@@ -356,22 +357,22 @@ _WIDTH = 110
 
 @dataclass(frozen=True, slots=True)
 class SerialRecurrence:
-    """Loops of feedback, as a function. The rest says what its parameters stand for: numbers that are the same at all
-    samples, rows, slots, and channels of pictures; and of what it gives rows (`leaves`)."""
+    """Loops of feedback as a function. The other fields say what its parameters are: numbers that are the same at all
+    samples, rows, slots, and channels of pictures; and for which values it gives rows (`leaves`)."""
 
     text: str
     function: Callable[..., tuple[list[list[Any]], list[tuple[float, float]]]]
     steady: tuple[Node, ...]
     rows: tuple[Node, ...]
     registers: tuple[SlotPlane, ...]
-    """Numbers of slots that remember one tick."""
+    """Numbers of slots with a depth of one tick."""
     rings: tuple[str, ...]
-    """Slots that remember more."""
+    """Deeper slots."""
     pictures: tuple[PicturePlane, ...]
     leaves: tuple[Node, ...]
 
     def run(self, values: PastBlock) -> None:
-        """Computes a block: adds to its values, and writes to memory, which does not move on yet."""
+        """Computes a block: adds to its values and writes to memory, without advancing it."""
         memory, count = values.machine.memory, values.count
         leaves, registers = self.function(
             count,
@@ -389,14 +390,14 @@ class SerialRecurrence:
 
 
 def _register(memory: StateMemory, place: SlotPlane) -> tuple[float, float]:
-    """A number as it was one tick ago, and two: the ring has both, since between ticks it is read one further back."""
+    """A number one tick ago and two ticks ago: the ring has both, since readers between ticks see one more back."""
     ring = memory.ring(place.slot)
     one, two = (float(ring[memory.cell(place.slot, ago), place.plane]) for ago in (1, 2))
     return one, two
 
 
 def _ring(memory: StateMemory, key: str) -> tuple[memoryview, int]:
-    """All numbers of a ring, which Python reads and writes in place, and where the cell begins that is written next."""
+    """All numbers of a ring, to be read and written in place, and the position of the cell that is written next."""
     ring = memory.ring(key)
     return ring.reshape(-1).data, int(memory.cell(key)) * ring.shape[1]
 
@@ -408,10 +409,10 @@ def write_recurrence(
     leaves: Sequence[Node],
     varying: Set[Node] = frozenset(),
 ) -> SerialRecurrence:
-    """The function that computes these nodes, whose operands stand before their users, and stores some of them. Others
-    go on with the `leaves` among them; `varying` are the values that differ from sample to sample. Raises OneByOneError
-    if one is a loop of steps."""
-    return _PythonWriter(kernel, nodes, stored, leaves, varying).turn()
+    """The function that computes these nodes, which are in topological order, and stores some of them. Other parts read
+    the `leaves` among them; `varying` are the values that differ from sample to sample. Raises OneByOneError if a node
+    is a loop."""
+    return _PythonWriter(kernel, nodes, stored, leaves, varying).recurrence()
 
 
 class _PythonWriter:
@@ -429,11 +430,11 @@ class _PythonWriter:
         self._stored = stored
         self._leaves = tuple(leaves)
         self._moved = {node for place, node in self._stored.items() if self._is_register(place)}
-        """What becomes the number of a register."""
+        """The values that registers take."""
         self._nodes = self._needed(nodes)
         self._texts: dict[Node, str] = {}
         self._compound: set[Node] = set()
-        """Values whose text needs brackets within other text."""
+        """Values whose text needs parentheses within other text."""
         self._names = 0
         self._called: dict[str, Callable[..., Any]] = {}
         self._head: list[str] = []
@@ -442,7 +443,7 @@ class _PythonWriter:
         self._rings: dict[str, str] = {}
         self._pictures: dict[PicturePlane, str] = {}
 
-    def turn(self) -> SerialRecurrence:
+    def recurrence(self) -> SerialRecurrence:
         self._name_slots()
         given = self._given_values()
         rows = [node for node in given if node in self._varying]
@@ -459,19 +460,19 @@ class _PythonWriter:
             tuple(self._pictures), self._leaves,
         )  # fmt: skip
 
-    # What there is.
+    # Analysis.
 
     def _is_register(self, place: SlotPlane) -> bool:
         return self._kernel.slot(place.slot).depth == 1
 
     def _operands(self, node: Node) -> tuple[Node, ...]:
-        """What the text of a value is made of."""
+        """The operands in the text of a value."""
         if node.op == "state" and (self._is_register(node.attr) or node.args[0].op == "const"):
             return ()
         return node.args
 
     def _needed(self, nodes: Sequence[Node]) -> list[Node]:
-        """What is needed of these nodes. Operands stand before their users."""
+        """The needed ones among these nodes, in topological order."""
         found = {node for node in (*self._stored.values(), *self._leaves) if node in self._own}
         for node in reversed(nodes):
             if node in found:
@@ -479,7 +480,7 @@ class _PythonWriter:
         return [node for node in nodes if node in found]
 
     def _given_values(self) -> list[Node]:
-        """What comes from outside, besides constants."""
+        """The inputs, without constants."""
         used = [*(arg for node in self._nodes for arg in self._operands(node)), *self._stored.values()]
         return [node for node in dict.fromkeys(used) if node not in self._own and node.op not in ("const", "u32")]
 
@@ -512,7 +513,8 @@ class _PythonWriter:
     # Text.
 
     def _write_nodes(self) -> None:
-        """A line for each value that is used more than once, or is long; the others are part of where they are used."""
+        """Writes a line for each value that is used more than once or is long. Other values are written where they are
+        used."""
         forms = {node: self._form(node) for node in self._nodes}
         uses = self._uses(forms)
         for node, form in forms.items():
@@ -530,7 +532,7 @@ class _PythonWriter:
 
     def _uses(self, forms: Mapping[Node, str]) -> Counter[Node]:
         """How often the text of each value would be written."""
-        # What a register becomes is a line of its own: they move on one after another.
+        # The next value of a register has a line of its own, since registers are updated one after another.
         uses = Counter([*self._stored.values(), *self._leaves, *self._moved])
         for node, form in forms.items():
             for at, arg in enumerate(self._operands(node)):
@@ -538,7 +540,7 @@ class _PythonWriter:
         return uses
 
     def _form(self, node: Node) -> str:
-        """How a value is written, with `{0}`, `{1}`, … for its operands."""
+        """The template of a value's text, with `{0}`, `{1}`, … for its operands."""
         match node.op:
             case "state":
                 return self._state(node.attr, node.args[0])
@@ -555,7 +557,7 @@ class _PythonWriter:
         return f"{row.name}({', '.join(f'{{{at}}}' for at in range(len(row.params)))})"
 
     def _state(self, place: SlotPlane, ticks: Node) -> str:
-        """A number of a slot some ticks ago. In a ring, what lies before its first cell is counted from its end."""
+        """A number of a slot some ticks ago. In a ring, a negative position counts from its end."""
         if place in self._registers:
             return self._registers[place]
         slot, name = self._kernel.slot(place.slot), self._rings[place.slot]
@@ -579,7 +581,7 @@ class _PythonWriter:
             self._body.append(f"row_{at}.append({self._text(node)})")
 
     def _write_stores(self) -> None:
-        """What slots will have been one tick ago, and how they move on to that tick."""
+        """Writes the stores to slots, and the step to the next tick."""
         for place, node in self._stored.items():
             if place.slot in self._rings:
                 name = self._rings[place.slot]
@@ -614,7 +616,7 @@ class _PythonWriter:
 
 
 def _stem(node: Node) -> str:
-    """What the name of a value that comes from outside begins with."""
+    """The beginning of an input's name."""
     match node.attr:
         case Line(_, str(name)) | Scalar(_, str(name)):
             return name
@@ -628,7 +630,7 @@ def _literal(number: float) -> str:
 
 
 def _listed(brackets: str, texts: Sequence[str]) -> str:
-    """Texts with commas between them, in brackets, on as many lines as that takes."""
+    """Texts in brackets, separated by commas, on as many lines as they need."""
     listed = ", ".join(texts) + "," * (brackets == "()" and len(texts) == 1)
     return textwrap.fill(f"{brackets[0]}{listed}{brackets[1]}", _WIDTH, subsequent_indent=" " * 8)
 

@@ -1,4 +1,4 @@
-"""What the vector machine executes: lists of calls of numpy on registers, and the steps that are more than one call."""
+"""Programs of the vector machine: lists of calls of numpy on registers, and the steps that are more than one call."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ from weft.backends.sampling import Located, gather, locate
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.ir.expr import PicturePlane, SlotPlane, StateSlot, StrandRef
 
-# What the vector machine makes of a section: a list of calls on registers, and the arrays that stand behind them.
-
 Array: TypeAlias = npt.NDArray[Any]
 
-# What an array holds: the types of values, and places in memory.
+# The contents of an array: the types of values, or indices into memory.
 Kind: TypeAlias = Literal["float", "bool", "u32", "index"]
 
 
 class Extent(IntEnum):
-    """Over what a value varies within a tile: nothing (an array without axes), its columns ([1, width]), its rows
+    """The axes of a tile over which a value varies: none (an array without axes), the columns ([1, width]), the rows
     ([height, 1]), or both ([height, width])."""
 
     ONE = 0
@@ -44,7 +42,7 @@ class Extent(IntEnum):
 
 
 def joined(extents: Iterable[Extent]) -> Extent:
-    """Over what something varies that is computed from values of these extents."""
+    """The extent of a value that is computed from values of these extents."""
     return _EXTENTS[reduce(or_, extents, 0)]
 
 
@@ -61,7 +59,7 @@ class Register(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstantArray:
-    """A constant, as an array without axes. Each is itself alone: 0 and -0 are not the same number."""
+    """A constant, as an array without axes. Compared by identity, since 0 equals -0."""
 
     value: float
     kind: Kind = "float"
@@ -69,15 +67,15 @@ class ConstantArray:
 
 
 class Filled(NamedTuple):
-    """A whole register of one number, which is never written: numpy's minimum and maximum are several times faster
-    on it than on the number itself."""
+    """A read-only register filled with one number: numpy's minimum and maximum are several times faster with it than
+    with the number."""
 
     value: float
     extent: Extent
 
 
 class ScalarArray(NamedTuple):
-    """A number that is given anew for each launch: a uniform, a coordinate or a local, by its name or number."""
+    """A number that is set for each launch: a uniform, a coordinate or a local, by its name or number."""
 
     source: Literal["uniform", "coord", "local", "pixels"]
     key: str | int
@@ -86,8 +84,8 @@ class ScalarArray(NamedTuple):
 
 
 class LineArray(NamedTuple):
-    """Numbers that are given anew for each launch, one a column or one a row: a coordinate, a local, or packed pixels.
-    `extent` is ALL for what changes at every element of a single row."""
+    """Numbers that are set for each launch, one for each column or row: a coordinate, a local, or packed pixels.
+    `extent` is ALL for a value that changes at every element of a single row."""
 
     source: Literal["coord", "local", "pixels"]
     key: str | int
@@ -96,34 +94,34 @@ class LineArray(NamedTuple):
 
 
 ArrayValue: TypeAlias = Register | ConstantArray | ScalarArray | LineArray
-"""Where a value is that is on the stack or in a local."""
+"""Where a value is stored."""
 
 
 class Kept(NamedTuple):
-    """The place where a section leaves a line for the element section."""
+    """The line in which a section leaves a value for the element section."""
 
     line: LineArray
 
 
 class Ambient(Enum):
-    """What only the process knows that runs the steps."""
+    """Operands that exist only in the process that runs the steps."""
 
     TILE = "tile"
     NUMPY = "numpy"
 
 
 HERE = Ambient.TILE
-"""Stands for the `Tile` that the steps run on."""
+"""Stands for the current `Tile`."""
 
 NUMPY = Ambient.NUMPY
 """Stands for numpy itself."""
 
 Step: TypeAlias = tuple[int, ...]
-"""One call: where its function stands in the table of the program, and where its operands do."""
+"""One call: the indices of its function and its operands in the program's table."""
 
 
 class OperandGroup(NamedTuple):
-    """Several operands as one: where they stand in the table."""
+    """Several operands as one, by their indices in the table."""
 
     places: tuple[int, ...]
 
@@ -135,7 +133,7 @@ class LoopSteps(NamedTuple):
 
 
 Operand: TypeAlias = Any
-"""What a step is called with: one of the above, which are replaced by what they stand for, or anything else."""
+"""An entry of the table: one of the classes above, which is replaced by what it stands for, or any other object."""
 
 Bound: TypeAlias = Sequence[tuple[Callable[..., object], tuple[Any, ...]]]
 """Steps with the arrays that they are called with."""
@@ -143,14 +141,14 @@ Bound: TypeAlias = Sequence[tuple[Callable[..., object], tuple[Any, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class VectorProgram:
-    """The steps of one section, and what they refer to. It can be pickled, and is small then: what many steps refer to
-    is there once."""
+    """The steps of one section, and the table of what they refer to. It can be pickled compactly, since the table has
+    each entry only once."""
 
     steps: tuple[Step, ...]
     table: tuple[Operand, ...]
-    """All functions and operands of the steps. Groups and bodies stand behind what they refer to."""
+    """All functions and operands of the steps. Groups and loop bodies come after their entries."""
     registers: Mapping[tuple[Kind, Extent], int]
-    """How many registers of each sort it takes."""
+    """How many registers of each kind and extent it needs."""
 
     @property
     def scalars(self) -> list[ScalarArray]:
@@ -161,7 +159,7 @@ class VectorProgram:
         return [entry for entry in self.table if type(entry) is LineArray]
 
     def bytes_per_element(self, real: int) -> int:
-        """Roughly what its registers take for each element of a tile, with reals of so many bytes."""
+        """The approximate bytes of its registers for each element of a tile, with floats of `real` bytes."""
         sizes: Mapping[Kind, int] = {"float": real, "bool": 1, "u32": 4, "index": 8}
         return sum(count * sizes[kind] for (kind, extent), count in self.registers.items() if extent == Extent.ALL)
 
@@ -173,7 +171,7 @@ def run(steps: Bound) -> None:
 
 
 def dtype_of(kind: Kind, real: np.dtype[Any]) -> np.dtype[Any]:
-    """The type of an array's items, where `real` is that of reals."""
+    """The type of an array's elements, where `real` is the type of floats."""
     return _DTYPES.get(kind, real)
 
 
@@ -185,7 +183,7 @@ _DTYPES: Mapping[Kind, np.dtype[Any]] = {
 
 
 class Scalars:
-    """The arrays behind scalars, in one type of reals."""
+    """The arrays of scalars, with one type of floats."""
 
     def __init__(self, scalars: Iterable[ScalarArray], real: np.dtype[Any]) -> None:
         self.arrays: dict[ScalarArray, Array] = {}
@@ -205,12 +203,12 @@ class Scalars:
 
 
 class LineArrays:
-    """The arrays behind lines, for a picture or a tile of some size: [1, width] or [height, 1] each."""
+    """The arrays of lines, [1, width] or [height, 1] each, for one size of picture or tile."""
 
     def __init__(self, lines: Iterable[LineArray], shape: tuple[int, int], real: np.dtype[Any]) -> None:
         self.arrays: dict[LineArray, Array] = {}
         self._along: dict[bool, list[Array]] = {False: [], True: []}
-        """The arrays that hold all lines of one kind side by side: those along rows, those along columns."""
+        """Arrays with all lines of one kind, by whether these run along columns."""
         height, width = shape
         listed = dict.fromkeys(lines)
         for down in (False, True):
@@ -222,27 +220,27 @@ class LineArrays:
                 self._along[down].append(values)
 
     def take_columns(self, whole: LineArrays, columns: slice) -> None:
-        """Copies a stretch of the lines along rows; the size is that of this object."""
+        """Copies a slice, of this object's size, of the lines along rows."""
         for part, values in zip(self._along[False], whole._along[False], strict=True):
             if len(part):
                 np.copyto(part, values[:, :, columns])
 
     def take_rows(self, whole: LineArrays, rows: slice) -> None:
-        """Copies a stretch of the lines along columns."""
+        """Copies a slice of the lines along columns."""
         for part, values in zip(self._along[True], whole._along[True], strict=True):
             if len(part):
                 np.copyto(part, values[:, rows, :])
 
 
 class Registers:
-    """The memory behind the registers of a program, and their views for tiles of any size up to a capacity."""
+    """The memory of a program's registers, and their views for tiles of any size up to a capacity."""
 
     def __init__(self, program: VectorProgram, capacity: tuple[int, int], real: np.dtype[Any]) -> None:
         self._program = program
         self._capacity = capacity
         self._real = real
         self._memory: dict[Register | Filled | ConstantArray, Array] = {}
-        """What does not change with the size of a tile, or only in its view."""
+        """Arrays that do not depend on the size of a tile, except in their views."""
         for entry in program.table:
             match entry:
                 case Register(kind, extent, _):
@@ -257,8 +255,8 @@ class Registers:
         return np.empty(math.prod(extent.shape(*self._capacity)), dtype)
 
     def bind(self, shape: tuple[int, int], known: Mapping[Any, Any]) -> Bound:
-        """The steps of the program for tiles of one size. `known` has what stands behind every scalar and line, and
-        behind `HERE`."""
+        """The steps of the program for tiles of one size. `known` has the arrays of all scalars and lines, and the tile
+        for `HERE`."""
         found: list[Any] = []
         for entry in self._program.table:
             found.append(self._resolve(entry, found, shape, known))
@@ -286,38 +284,37 @@ def _bound(steps: Iterable[Step], found: Sequence[Any]) -> Bound:
     return [(found[step[0]], tuple(map(found.__getitem__, step[1:]))) for step in steps]
 
 
-# What the vector machine calls besides numpy itself: state, strands, pictures, loops, results.
+# Functions that steps call besides those of numpy: state, strands, pictures, loops, results.
 
 
 @dataclass(slots=True)
 class Task:
-    """One launch, as all threads that work on it see it."""
+    """One launch, shared by all threads that work on it."""
 
     launch: Launch
     memory: StateMemory
     finished: int = 0
-    """1 if the tick is over whose state is read: memory has moved on since."""
+    """1 if the launch reads the state of a finished tick, after which memory has advanced; else 0."""
     planes: Floats | None = None
     pixels: npt.NDArray[np.uint32] | None = None
     flat_pictures: dict[str, Array] = field(default_factory=dict)
     loop_stopped: bool = False
 
     def release(self) -> None:
-        """Lets go of what belongs to whoever asked for the launch: a kernel that is kept ready must not keep pictures
-        and memory with it."""
+        """Releases the caller's pictures and memory, which a loaded kernel must not keep alive."""
         self.planes = self.pixels = None
         self.flat_pictures = {}
         self.memory = StateMemory(())
         self.launch = Launch(self.launch.shape, {})
 
     def start(self, slot: StateSlot, plane: int, k: Array) -> Any:
-        """Where a plane of a slot begins in its flat memory, k ticks ago: a number, or one for each k."""
+        """The position of a slot's plane k ticks ago in its flat memory: a number, or one for each k."""
         ring = self.memory.ring(slot.key)
         size = ring[0, 0].size
         if k.ndim == 0:
             cell: Any = self.memory.cell(slot.key, ticks_back(float(k), slot.depth, 1 - self.finished) + self.finished)
         else:
-            # A comparison that fails for NaN, as `ticks_back` has it.
+            # The comparison is false for NaN, as in `ticks_back`.
             back = np.where(k >= 1, np.minimum(k, slot.depth), 1).astype(np.intp)
             cell = self.memory.cell(slot.key, back + self.finished)
         return (cell * slot.planes + plane) * size
@@ -334,7 +331,8 @@ class Tile:
     steps_left: int = 0
 
     def step_allowed(self, count: int, nested: bool) -> bool:
-        """Counts another step of a loop after `count`; notes it if the limits do not allow it."""
+        """Whether the limits allow another step of a loop after `count`; counts it, or notes that the loop was
+        stopped."""
         if count < LOOP_STEPS and not (nested and self.steps_left == 0):
             self.steps_left -= nested
             return True
@@ -343,7 +341,7 @@ class Tile:
 
 
 def copy_bits_from_real(bits: Array, real: Array) -> None:
-    """Converts reals of 0…2³¹ to whole numbers, rounding down."""
+    """Converts floats of 0…2³¹ to integers, rounding down."""
     # Signed numbers are converted faster.
     np.copyto(bits.view(np.int32), real, casting="unsafe")
 
@@ -353,7 +351,7 @@ def copy_where(out: Array, value: Array, condition: Array) -> None:
 
 
 def copy_narrowed(out: Array, value: Array) -> None:
-    """Copies to an array whose reals may be of single precision."""
+    """Copies to an array that may be of single precision."""
     np.copyto(out, value, casting="same_kind")
 
 
@@ -378,7 +376,7 @@ def store_state(tile: Tile, place: SlotPlane, value: Array) -> None:
     np.copyto(cell[place.plane, tile.rows, tile.columns], value, casting="same_kind")
 
 
-# What sampling writes over: for x and for y what `locate` fills, and what `gather` takes.
+# The scratch arrays of sampling: those that `locate` fills for x and for y, and those of `gather`.
 SampleScratch: TypeAlias = tuple[Located, Located, tuple[Array, Array, Array]]
 
 
@@ -414,7 +412,7 @@ def store_plane(tile: Tile, number: int, value: Array) -> None:
 
 
 def store_pixels(tile: Tile, *parts: Array) -> None:
-    """Ends a tile: its pixels are the one part, or the bits of both."""
+    """Ends a tile: its pixels are the only part, or the bitwise or of both."""
     assert tile.pixels is not None
     if len(parts) == 1:
         np.copyto(tile.pixels, parts[0])
@@ -423,8 +421,8 @@ def store_pixels(tile: Tile, *parts: Array) -> None:
 
 
 class Nest(NamedTuple):
-    """How a loop stands to others: `shared` if it is one of a nest, which have a common limit of steps; `outermost` if
-    it is not within another."""
+    """The nesting of a loop: `shared` if it is in a nest of loops, which share a limit of steps; `outermost` if it is
+    not inside another loop."""
 
     shared: bool
     outermost: bool
@@ -435,7 +433,7 @@ Bounds: TypeAlias = tuple[Array, Array, Array]
 
 
 def run_loop(tile: Tile, nest: Nest, bounds: Bounds, body: Bound) -> None:
-    """A loop that makes the same steps in the whole tile."""
+    """A loop with the same steps in the whole tile."""
     first, last, index = bounds
     if nest.outermost:
         tile.steps_left = NEST_STEPS
@@ -451,7 +449,7 @@ def run_loop(tile: Tile, nest: Nest, bounds: Bounds, body: Bound) -> None:
 def run_masked_loop(
     tile: Tile, bounds: Bounds, masks: tuple[Array, Array, Array | None], spent: Array | None, body: Bound
 ) -> None:
-    """A loop that stops at another step in each element.
+    """A loop that may stop at a different step in each element.
 
     The masks are: which elements take part in the step that the body makes, a scratch array, and which take part in
     the loop around, if there is one. `spent` counts the steps that a nest has made in each element.
@@ -481,7 +479,8 @@ def run_masked_loop(
 
 
 def _spend(tile: Tile, spent: Array, active: Array, condition: Array) -> bool:
-    """Counts a step in the active elements, and takes out those that may not make it; whether any may."""
+    """Counts a step in the active elements, and deactivates those that have reached the limit; gives whether any are
+    left."""
     np.less(spent, NEST_STEPS, out=condition)
     if not condition.all():
         before = np.count_nonzero(active)

@@ -1,4 +1,4 @@
-"""From a section of a kernel to a program of the vector machine."""
+"""Translates the sections of a kernel to programs of the vector machine."""
 
 from __future__ import annotations
 
@@ -21,37 +21,35 @@ from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.spec import OpSpec, ValueType
 
-# Writes programs of the vector machine: their calls, and which registers these use.
-
 _ZERO = ConstantArray(0.0)
 
 
 class Emitter:
-    """A program while it is written. A register is free again when nobody holds it any more: each value counts as one
-    holder for each time that it was made or taken."""
+    """Writes a program and allocates its registers, which are reference-counted: a register is free again when all its
+    references have been released."""
 
     def __init__(self) -> None:
         self._blocks: list[list[Step]] = [[]]
         self._table: list[Operand] = []
         self._noted: list[Operand] = []
-        """What `_places` knows: while an object lives, nothing else has its id."""
+        """The objects in `_places`, kept alive so that their ids stay unique."""
         self._places: dict[int, int] = {}
-        """Where each object that was noted stands in the table, by its id: what is equal need not be the same, as 0 and
-        -0, or the planes of a slot and of a picture."""
+        """The index of each object in the table, by its id: different entries may be equal, such as 0 and -0, or the
+        planes of a slot and of a picture."""
         self._holders: dict[Register, int] = {}
         self._free: defaultdict[tuple[Kind, Extent], list[Register]] = defaultdict(list)
         self._allocated: dict[tuple[Kind, Extent], int] = {}
 
     def program(self) -> VectorProgram:
-        """What has been emitted so far."""
+        """The program emitted so far."""
         return VectorProgram(tuple(self._blocks[0]), tuple(self._table), self._allocated)
 
     def emit(self, *call: Operand) -> None:
-        """Appends a call: of a function, with operands."""
+        """Appends a call: a function and its operands."""
         self._blocks[-1].append(self._step(call))
 
     def _step(self, entries: tuple[Operand, ...]) -> Step:
-        """Where these stand in the table; adds what is missing."""
+        """The indices of entries in the table; adds missing ones."""
         places = self._places
         return tuple([places[id(entry)] if id(entry) in places else self._add(entry) for entry in entries])
 
@@ -62,7 +60,7 @@ class Emitter:
         return place
 
     def allocate(self, kind: Kind, extent: Extent) -> Register:
-        """A register that nobody holds."""
+        """A register without references."""
         free = self._free[kind, extent]
         if free:
             return free.pop()
@@ -71,12 +69,12 @@ class Emitter:
         return Register(kind, extent, number)
 
     def free(self, *registers: Register) -> None:
-        """Gives back registers that nobody holds."""
+        """Frees registers without references."""
         for register in registers:
             self._free[register.kind, register.extent].append(register)
 
     def release(self, *values: ArrayValue) -> None:
-        """Lets go of values: their registers are free when nobody else holds them."""
+        """Releases references to values, and frees registers without further ones."""
         for value in values:
             if type(value) is Register:
                 left = self._holders.pop(value) - 1
@@ -86,7 +84,7 @@ class Emitter:
                     self._free[value.kind, value.extent].append(value)
 
     def as_type(self, value: ArrayValue, wanted: ValueType) -> ArrayValue:
-        """The value as another type; the one given is let go of."""
+        """The value as another type; releases the given one."""
         if value.kind == wanted:
             return value
         self.release(value)
@@ -98,27 +96,27 @@ class Emitter:
         return self.held(out)
 
     def held(self, register: Register) -> Register:
-        """The register, which somebody now holds."""
+        """The register, with a reference added."""
         self._holders[register] = self._holders.get(register, 0) + 1
         return register
 
     def hold(self, value: ArrayValue) -> None:
-        """Somebody else holds the value too."""
+        """Adds a reference to a value."""
         if type(value) is Register:
             self._holders[value] += 1
 
     def open_block(self) -> None:
-        """Begins the body of a loop: calls are appended to it from now on."""
+        """Begins the body of a loop, to which later calls are appended."""
         self._blocks.append([])
 
     def close_block(self) -> LoopSteps:
-        """Ends a body; gives it as an operand."""
+        """Ends the body of a loop; gives it as an operand."""
         return LoopSteps(tuple(self._blocks.pop()))
 
 
-# Translates the values of a section to calls on registers.
+# Translating the values of a section.
 
-# The extent of what a section computes for each column, row or element: values of rarer sections are narrower.
+# The extent of the values of a section; those of rarer sections are narrower.
 EXTENTS: Mapping[Rate, Extent] = {
     Rate.CONSTANT: Extent.ONE,
     Rate.FRAME: Extent.ONE,
@@ -152,22 +150,22 @@ _FORMS: Mapping[str, _Form] = {row.name: _form(row) for row in OPS.values() if r
 
 @dataclass(slots=True)
 class LoopPlan:
-    """What has to be known of a loop before its body is read: over what the bounds of its nest vary (each element then
-    stops at a step of its own), and over what its carried values do."""
+    """What must be known about a loop before its body is translated: the extent of the bounds of its nest (if they
+    vary, elements stop at different steps), and the extents of its carried values."""
 
     bounds: Extent
     carried: list[Extent]
 
 
 class _Starts(NamedTuple):
-    """The end of what a loop carries before the first step: these values have been copied."""
+    """The point where the initial values of a loop's carried values have been copied."""
 
     loop: Node
 
 
 class _LastUses:
-    """How long the values of a section are needed. `last` has those that nothing needs after a value, a body, or the
-    `_Starts` of a loop; `used` are all that something needs later, and `results` what loops leave, by its number."""
+    """The lifetimes of a section's values. `last` has the values whose last use is a given value, body, or `_Starts` of
+    a loop; `used` are all values with a later use, and `results` are the results of loops, by their numbers."""
 
     def __init__(self, section: Section) -> None:
         self.last: dict[object, list[Node]] = {}
@@ -201,20 +199,20 @@ class _LastUses:
 
 @dataclass(slots=True)
 class _LoopRegisters:
-    """A loop whose body is being read."""
+    """The registers of a loop whose body is being translated."""
 
     plan: LoopPlan
     carried: list[Register]
     masks: tuple[Register, Register] | None
-    """Which elements take part in a step, and a scratch register like it."""
+    """The mask of the elements that take part in a step, and a scratch register like it."""
     spent: Register | None
 
 
 class Translator(Emitter):
-    """Reads one section.
+    """Translates one section.
 
-    `plans` has what earlier readings found out about its loops; it is amended, and `stable` says whether this reading
-    relied on anything that turned out to be wrong.
+    `plans` has what earlier passes found out about its loops. This pass updates it; `stable` is False if the pass
+    relied on a plan that turned out to be wrong.
     """
 
     def __init__(self, kernel: Kernel, rate: Rate, kept: frozenset[int], plans: dict[LoopBody, LoopPlan]) -> None:
@@ -225,7 +223,7 @@ class Translator(Emitter):
         self._plans = plans
         self._uses = _LastUses(self._section)
         self._kept: dict[Node, list[LineArray]] = {}
-        """What is left for the element section."""
+        """The lines in which values are left for the element section."""
         for number, node in self._section.locals.items():
             if number in kept:
                 self._kept.setdefault(node, []).append(LineArray("local", number, node.kind, EXTENTS[rate]))
@@ -236,7 +234,7 @@ class Translator(Emitter):
         self._values: dict[Node, ArrayValue] = {}
 
     def read(self) -> list[ArrayValue]:
-        """Reads the whole section; gives what it returns."""
+        """Translates the whole section; gives the values that it returns."""
         for node in (*self._kept, *self._stores):
             if node.op in GIVEN:
                 self._put_away(node)
@@ -266,7 +264,7 @@ class Translator(Emitter):
                 self._loop(node)
                 return
             case "loop_out":
-                # It is there since the loop has ended.
+                # The end of the loop has computed it.
                 return
             case "state":
                 made = self._load_state(node)
@@ -286,7 +284,7 @@ class Translator(Emitter):
     # Values.
 
     def _value(self, node: Node) -> ArrayValue:
-        """Where a value is. It has been read, unless it is given."""
+        """Where a value is stored. It is an input, or has been translated already."""
         found = self._values.get(node)
         if found is None:
             found = self._values[node] = self._given(node)
@@ -302,35 +300,35 @@ class Translator(Emitter):
         return LineArray(source, key, node.kind, extent)
 
     def _held(self, node: Node) -> ArrayValue:
-        """A value that somebody else holds too."""
+        """A value, with a reference added."""
         value = self._value(node)
         self.hold(value)
         return value
 
     def _forget(self, user: object) -> None:
-        """Lets go of the values that nobody uses after this one."""
+        """Releases the values whose last use is `user`."""
         self.release(*[self._values[node] for node in self._uses.last.get(user, ())])
 
     def _put_away(self, node: Node) -> None:
-        """Copies a value to the lines and the state that it is for."""
+        """Copies a value to its lines and slots."""
         for line in self._kept.get(node, ()):
             self.emit(copy_narrowed, Kept(line), self._value(node))
         for place in self._stores.get(node, ()):
             self.emit(store_state, HERE, place, self._value(node))
 
-    # What computes them.
+    # Computation.
 
     def _row(self, node: Node, form: _Form) -> Register:
         args = [self._value(arg) for arg in node.args]
         extents = [arg.extent for arg in args]
         extent = Extent.ALL if Extent.ALL in extents else joined(extents)
         if form.ufunc:
-            # A ufunc may write over its operands: the registers stay few, and in the cache.
+            # A ufunc may overwrite its operands: fewer registers, which stay in the cache.
             self._forget(node)
             out = self.allocate(form.gives, extent)
             if extent not in extents and form.takes[0] == form.gives:
-                # Of columns and rows: spreading out the columns first takes less time than numpy loses when it
-                # combines the two.
+                # Columns combined with rows: broadcasting the columns first is faster than numpy's broadcasting of
+                # both.
                 columns = extents.index(Extent.COLUMNS)
                 self.emit(np.copyto, out, args[columns])
                 args[columns] = out
@@ -352,7 +350,7 @@ class Translator(Emitter):
         return self.held(out)
 
     def _sample(self, function: Callable[..., None], source: Operand, args: Sequence[Node], node: Node) -> Register:
-        """Samples at places: x, y, and possibly how many ticks ago."""
+        """Samples at x and y, and possibly a number of ticks ago."""
         places = [self._value(arg) for arg in args]
         x, y, *_ = places
         out = self.allocate("float", _extent_of(places))
@@ -427,7 +425,7 @@ class Translator(Emitter):
         self._leave(node, carried)
 
     def _leave(self, loop: Node, carried: Sequence[Register]) -> None:
-        """Hands on what a loop carried in the end."""
+        """Gives the final carried values of a loop to their users."""
         self._forget(loop)
         results = self._uses.results.get(loop, {})
         for k, register in enumerate(carried):
@@ -437,14 +435,14 @@ class Translator(Emitter):
                 self.release(register)
 
     def _widened(self, known: Extent, *found: Extent) -> Extent:
-        """What is known of a loop, with what was found out now: values before this place may have relied on less."""
+        """A known extent, joined with those just found. If it grows, values before this point relied on a wrong one."""
         wider = joined((known, *found))
         self.stable &= wider == known
         return wider
 
     def _carry(self, loop: _LoopRegisters, following: Sequence[ArrayValue]) -> None:
-        """Ends a body: moves the values for the next step to where the body reads them. They are moved all at once: one
-        that is another's old value is set aside first."""
+        """Ends a body: copies the values for the next step to where the body reads them. A value that is the old value
+        of another is saved first."""
         moves: list[tuple[Register, ArrayValue]] = []
         for register, value in zip(loop.carried, following, strict=True):
             if value == register:
@@ -474,8 +472,8 @@ def translate(
     kept: frozenset[int] = frozenset(),
     finish: Callable[[Emitter, list[ArrayValue]], None] = _nothing,
 ) -> VectorProgram:
-    """The program of a section. It leaves the locals in `kept` for the element section; `finish` ends it with what the
-    code returns. Loops are read again until nothing new is found out about them."""
+    """The program of a section. It leaves the locals in `kept` for the element section; `finish` ends it with the
+    values that it returns. Translation is repeated until the plans of its loops are stable."""
     plans: dict[LoopBody, LoopPlan] = {}
     while True:
         translator = Translator(kernel, rate, kept, plans)
