@@ -21,6 +21,7 @@ from weft.errors import WeftError, error
 from weft.ir.rates import Rate
 from weft.names import StrandRef
 
+
 class Dialect(NamedTuple):
     """The generators of programs in one language, for kernels over a picture (`packed` as pixels, or not) and over
     points. Both raise UnsuitableError."""

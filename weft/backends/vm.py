@@ -21,6 +21,7 @@ from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane
 from weft.ir.rates import Rate
 from weft.ops.spec import OpSpec
 
+
 class TraceEvent(NamedTuple):
     """One executed instruction: its position, the element (row, column) it ran for, and the stack after it."""
 

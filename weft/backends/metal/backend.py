@@ -22,6 +22,7 @@ from weft.backends.shaders import Dialect, SoundCode
 from weft.codegen import msl
 from weft.codegen.kernel import Unit
 
+
 class MetalBackend(CardBackend):
     """Computes the subgraphs of a context."""
 

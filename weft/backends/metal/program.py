@@ -23,6 +23,7 @@ from weft.codegen.kernel import Kernel
 from weft.errors import WeftError
 from weft.ir.expr import StateSlot
 
+
 class MetalMemory(StateMemory):
     """State with the rings of images in buffers that the device shares with the CPU. Reading one waits for the last
     launch."""
