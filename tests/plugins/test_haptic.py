@@ -413,7 +413,7 @@ def test_a_way_that_cannot_be_gone_is_a_clear_line(tmp_path: Path) -> None:
     assert f"  haptic: nothing; {reason}" in listed
     done = run(tmp_path, "run", "patch.weft", "--headless", "--frames", "1", way=wanted)
     assert done.returncode == 0
-    assert f"warning: haptic is left out: {reason} [context-not-available]\n     hint: make it, or" in done.stderr
+    assert f"warning: haptic is left out: {reason} [context-not-available]\n     hint: create it, or" in done.stderr
 
 
 WITHOUT = """

@@ -41,7 +41,7 @@ def check_tone(family: str, loudspeaker: SoundServer, folder: Path) -> None:
     with loudspeaker.recorded(folder / "heard") as file:
         with Performance(patch, "--headless", "--backend", f"audio={family}") as performance:
             assert performance.wait_for("started")["backends"]["audio"] == f"{family}_audio"
-            performance.wait_for("audio", 2)
+            performance.wait_for("audio", 3)
         time.sleep(0.2)
         heard, level = tones(file), np.abs(read(file)).max()
     assert "Traceback" not in performance.stderr

@@ -61,12 +61,13 @@ def test_a_save_that_changes_a_frequency_does_not_click(loudspeaker: SoundServer
                 performance.wait_for("swap", number)
                 time.sleep(0.5)
         time.sleep(0.2)
-        heard = longest(file)[EDGE:-EDGE]
+        # The machine may leave a gap between two of them.
+        parts = [part[EDGE:-EDGE] for part in sounding(read(file)[:, 0]) if len(part) > RATE // 5 + 2 * EDGE]
     assert "Traceback" not in performance.stderr
     # Both at their sharpest at once, and what the gains bend: far less than any click.
-    assert bends(heard) < 2 * bend_of(550)
-    assert np.abs(heard).max() <= LEVEL * 2**0.5
-    ends = [frequency(part) for part in (heard[: RATE // 5], heard[-RATE // 5 :])]
+    assert max(map(bends, parts)) < 2 * bend_of(550)
+    assert max(np.abs(part).max() for part in parts) <= LEVEL * 2**0.5
+    ends = [frequency(part) for part in (parts[0][: RATE // 5], parts[-1][-RATE // 5 :])]
     assert ends == [pytest.approx(440, abs=1), pytest.approx(300, abs=1)]
 
 
