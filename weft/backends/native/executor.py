@@ -43,7 +43,7 @@ _BANDS = 64
 
 @dataclass(frozen=True, slots=True)
 class LinkedCode:
-    """Linked code."""
+    """Machine code that can be called, with the layout of its arguments."""
 
     layout: Layout
     functions: Functions
