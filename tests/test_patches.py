@@ -154,7 +154,7 @@ def test_a_library_beside_the_patches_compiles(path: Path) -> None:
 def test_nothing_is_left_out(name: str) -> None:
     choices = choose(load_registry(), ["visual", "audio", "compute"], "vector")
     size = (int(SIZE["width"]), int(SIZE["height"]))
-    loader = ProgramLoader(choices, hears=lambda strand: lambda *coordinates: 0.0)
+    loader = ProgramLoader(choices, stream_getter=lambda strand: lambda *coordinates: 0.0)
     assert not loader.prepare(built(SHOWN[name]).compiled, size).left_out
 
 

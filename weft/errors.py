@@ -100,7 +100,7 @@ def columns(text: str, tab: int | None = None) -> list[str]:
     return found
 
 
-def mended(row: Sequence[str]) -> list[str]:
+def blank_halves(row: Sequence[str]) -> list[str]:
     """Columns that were cut out of a row, with a space in place of each half of a wide character that was cut."""
     if not row:
         return []
@@ -132,7 +132,7 @@ def excerpt(line: str, first: int, last: int, width: int = LONGEST_LINE) -> tupl
             row[:1] = ["…"]
         if goes_on:
             row[-1:] = ["…"]
-        row = mended(row)
+        row = blank_halves(row)
         at -= cut
         length = min(length, width - at)
     indent = "".join("\t" if shown == "\t" else " " for shown in row[:at]).ljust(at)

@@ -176,7 +176,7 @@ class Player:
         choices = choose(registry, [spec.name for spec in registry.contexts], "vector")
         (device,) = remote.probe()
         chosen = Choice(context="visual", name="remote", backend=remote, executor="", reason="asked for", device=device)
-        self.loader = ProgramLoader({**choices, "visual": chosen}, hears=lambda ref: lambda time: time)
+        self.loader = ProgramLoader({**choices, "visual": chosen}, stream_getter=lambda ref: lambda time: time)
         self._registry = registry
         self.loaded = self.prepare(text)
         self._tick = 0

@@ -172,7 +172,7 @@ def test_numbers_read_pictures_and_sounds() -> None:
     )
     compiled = built(text).compiled
     rendering = Rendering(loader, compiled, {})
-    loaded = replace(loader, hears=rendering.getter).prepare(compiled, SIZE)
+    loaded = replace(loader, stream_getter=rendering.getter).prepare(compiled, SIZE)
     assert [unit.subgraph.context for unit in loaded.elsewhere] == ["audio"]
     for number in range(3):
         time = number / FPS

@@ -107,7 +107,7 @@ class Performance:
         tick = self.clock.tick()
         env = Env(*loaded.size, tick=tick.number, abstime=tick.time, dt=tick.dt, pictures=loaded.pictures)
         done: dict[int, Pixels] = {}
-        shown = self.succession.seen(main_picture(loaded.runner.run(env, done)), env, done)
+        shown = self.succession.visible(main_picture(loaded.runner.run(env, done)), env, done)
         assert shown is not None
         self.shown = shown.values
         self.seconds += 1 / FPS
@@ -222,7 +222,7 @@ def test_a_program_that_only_shows_numbers_gives_way_at_once() -> None:
     loaded = performance.prepare("#fade 1\ncompute(1)\n")
     performance.succession.enter(loaded, performance.shown)
     env = Env(*loaded.size)
-    assert performance.succession.seen(main_picture(loaded.runner.run(env)), env, {}) is None
+    assert performance.succession.visible(main_picture(loaded.runner.run(env)), env, {}) is None
 
 
 def test_a_leaving_program_that_cannot_be_drawn_any_more_is_gone() -> None:

@@ -131,14 +131,14 @@ def as_array(values: Values) -> npt.NDArray[Any]:
 @dataclass(frozen=True, slots=True)
 class SampleBlock:
     """Consecutive samples of a stream that are computed together: `samples` for each channel, `rate` a second. `first`
-    counts from the start of the performance. `led` holds the smoothed controls by the names of their coordinates: a
-    value for each sample, or [channels, samples] where each channel has its own."""
+    counts from the start of the performance. `controls` are smoothed, by the names of their coordinates: a value for
+    each sample, or [channels, samples] where each channel has its own."""
 
     first: int
     samples: int
     rate: float
     channels: int = 2
-    led: Mapping[str, Floats] = field(default_factory=dict)
+    controls: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def times(self) -> Floats:
@@ -151,7 +151,7 @@ class SampleBlock:
 
     def coords(self, kernel: Kernel, channel: int = 0) -> Mapping[str, Value]:
         """The coordinates of a channel's samples. A kernel that takes the time by blocks gets it by blocks."""
-        smoothed = {name: values if values.ndim == 1 else values[channel] for name, values in self.led.items()}
+        smoothed = {name: values if values.ndim == 1 else values[channel] for name, values in self.controls.items()}
         others = {"channel": float(channel), **smoothed}
         if not any(name == SINCE or (name, rate) == (TIME, Rate.FRAME) for name, rate in kernel.coords):
             return StreamCoords(self.even, self.samples, others)
@@ -159,7 +159,7 @@ class SampleBlock:
 
     def differs(self, kernel: Kernel) -> bool:
         """Whether a kernel's values depend on the channel: it reads its number, or a control with a value for each."""
-        own = {name for name, values in self.led.items() if values.ndim > 1}
+        own = {name for name, values in self.controls.items() if values.ndim > 1}
         return any(name == "channel" or name in own for name, _ in kernel.coords)
 
 
@@ -190,7 +190,7 @@ class Env:
         own = {"width": self.width, "height": self.height, "absframe": self.tick, "dt": self.dt}
         return float(own[name] if name in own else self.inputs.get(name, 0.0))
 
-    def standing(self, kernel: Kernel, samples: int) -> dict[str, Floats]:
+    def constant_controls(self, kernel: Kernel, samples: int) -> dict[str, Floats]:
         """The kernel's smoothed controls, held constant over `samples` samples."""
         return {name: np.full(samples, self.uniform(name)) for name, _ in kernel.coords if is_smoothed(name)}
 

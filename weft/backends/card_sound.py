@@ -154,7 +154,7 @@ class _ChunkPrefetch:
         kernel = self.sound.unit.kernel
         if any(is_view(path) for path in kernel.pictures):
             return None
-        smoothed = [(name, self.block.led[name]) for name, _ in kernel.coords if is_smoothed(name)]
+        smoothed = [(name, self.block.controls[name]) for name, _ in kernel.coords if is_smoothed(name)]
         if not all(values.size and (values == values.flat[0]).all() for _, values in smoothed):
             return None
         return (
@@ -177,7 +177,7 @@ class _ChunkPrefetch:
             given = values if values.ndim == 1 else values[channel]
             return given if len(given) == count else float(given[0])
 
-        smoothed = {name: own(values) for name, values in self.block.led.items()}
+        smoothed = {name: own(values) for name, values in self.block.controls.items()}
         return {**middle(first, count, self.block.rate), "channel": float(channel), **smoothed}
 
 

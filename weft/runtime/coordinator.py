@@ -80,7 +80,7 @@ class ProgramRunner:
         self._exposed[ref] = (backend, compiled)
         self._prefetches.clear()
 
-    def hear(self, ref: StrandRef, getter: Getter) -> None:
+    def expose_getter(self, ref: StrandRef, getter: Getter) -> None:
         """Lets others read a strand that is played elsewhere."""
         self._played_elsewhere[ref] = getter
 
@@ -212,11 +212,11 @@ class ProgramRunner:
         return found
 
     @property
-    def gives(self) -> bool:
+    def feeds_streams(self) -> bool:
         """Whether subgraphs that are played elsewhere read anything from here."""
         return bool(self.feeding or self.views)
 
-    def seen(self, env: Env) -> dict[str, Floats]:
+    def view_values(self, env: Env) -> dict[str, Floats]:
         """The strands that subgraphs which are played elsewhere sample, by the names of their pictures: at the centres
         of a picture of the size `VIEW`, as the last tick left them."""
         self._env = env

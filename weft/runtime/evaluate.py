@@ -218,7 +218,7 @@ class Evaluation:
             inputs=moment.inputs,
         )
         uniforms = {name: env.uniform(name) for name in kernel.uniforms}
-        given = {"abstime": moment.abstime, **coords, **env.standing(kernel, shape[1])}
+        given = {"abstime": moment.abstime, **coords, **env.constant_controls(kernel, shape[1])}
         return Launch(shape, given, uniforms, pictures=self._pictures, loop_stopped=self._loop_stopped)
 
 

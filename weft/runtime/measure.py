@@ -274,7 +274,7 @@ class _OffstageRig:
             coords = {**self._centres, "abstime": start}
         elif self._spec.raster:
             even = SampleBlock(tick * width, width, self._rate).even
-            coords = StreamCoords(even, width, {**coords, **self._env.standing(kernel, width)})
+            coords = StreamCoords(even, width, {**coords, **self._env.constant_controls(kernel, width)})
         uniforms = {name: float(tick) if name == "absframe" else self._env.uniform(name) for name in kernel.uniforms}
         strands: dict[StrandRef, Getter] = dict.fromkeys(kernel.strands, constant)
         return Launch(self._shape, coords, uniforms, strands, pictures, self._threads, even)
@@ -421,7 +421,7 @@ class _CardRig:
         )
         if not self._streams:
             return env
-        constants = env.standing(unit.kernel, BLOCK)
+        constants = env.constant_controls(unit.kernel, BLOCK)
         return replace(env, block=SampleBlock(self._tick * BLOCK, BLOCK, self._rate, self._channels, constants))
 
 
@@ -591,7 +591,7 @@ class _TransferRig:
                     self._runner.expose(ref, backend, compiled)
             else:
                 for ref in unit.subgraph.exposes:
-                    self._runner.hear(ref, constant)
+                    self._runner.expose_getter(ref, constant)
         self._runner.parts = tuple(parts)
 
     def tick(self, pictures: Mapping[str, Picture] | None = None) -> None:

@@ -101,7 +101,7 @@ class Offline:
         compiled = replace(build.compiled, units=units)
         inputs = initial_inputs(build.patch)
         self._sound = _rendering(loader, compiled, inputs, clips)
-        here = replace(loader, hears=self._sound.getter) if self._sound else loader
+        here = replace(loader, stream_getter=self._sound.getter) if self._sound else loader
         self._program: LoadedProgram = here.prepare(compiled, size)
         self._warnings = build.warnings
         self._patch = build.patch
@@ -263,7 +263,7 @@ class Offline:
         before. If it reads from pictures, blocks end at their frames, even beyond `stop`. The first frame comes before
         the first sample."""
         assert self._sound is not None
-        if not self._program.runner.gives:
+        if not self._program.runner.feeds_streams:
             yield from self._sound.until(stop)
             return
         self._run(0, 0.0)
@@ -283,13 +283,13 @@ class Offline:
         """Runs one frame of all but the sound, and hands the sound what it reads from there."""
         env = replace(self._env, tick=number, abstime=time)
         results = self._program.runner.run(env)
-        if self._sound is not None and self._program.runner.gives:
+        if self._sound is not None and self._program.runner.feeds_streams:
             self._sound.feed(self._program.runner.feeds(env))
-            self._sound.show(self._program.runner.seen(env))
+            self._sound.show(self._program.runner.view_values(env))
         return results
 
     def _tick(self, number: int, time: float) -> Pixels:
-        is_first = number == 0 and self._program.runner.gives
+        is_first = number == 0 and self._program.runner.feeds_streams
         if self._sound is not None and self._reads_sound and not is_first:
             for _ in self._sound.until(self._sample_after(time)):
                 pass

@@ -92,11 +92,11 @@ class LoadedProgram:
 class ProgramLoader:
     """Loads programs on the backends of each context, for as long as a session lasts.
 
-    If there is a `hears`, contexts that stream are played elsewhere, and it gives the getters of their strands.
+    If there is a `stream_getter`, contexts that stream are played elsewhere, and it gives the getters of their strands.
     """
 
     choices: Mapping[str, Choice]
-    hears: Callable[[StrandRef], Getter] | None = None
+    stream_getter: Callable[[StrandRef], Getter] | None = None
     missing: Mapping[str, DeviceInfo] = field(default_factory=dict)
     """The contexts without an available device, each with a device whose `reason` says why."""
     rehearses: bool = False
@@ -224,7 +224,7 @@ class ProgramLoader:
             name = unit.subgraph.name
             if name in missing:
                 continue
-            if self.hears is not None and self._streams(unit, compiled):
+            if self.stream_getter is not None and self._streams(unit, compiled):
                 self.candidates(unit, compiled)  # reports here if it does not suit its backend there
                 (kept if unit.hash in played else changed).append(name)
                 self._listen(unit, runner, env)
@@ -243,7 +243,7 @@ class ProgramLoader:
             for ref in unit.subgraph.exposes:
                 runner.expose(ref, part.backend, part.compiled)
         runner.parts = tuple(parts)
-        runner.views = compiled.views if self.hears is not None else ()
+        runner.views = compiled.views if self.stream_getter is not None else ()
         return LoadedProgram(
             compiled, runner, pictures, size, tuple(changed), tuple(kept), tuple(missing.values()), tuple(elsewhere)
         )
@@ -320,9 +320,9 @@ class ProgramLoader:
     def _listen(self, unit: Unit, runner: ProgramRunner, env: Env) -> None:
         """Connects a subgraph that is played elsewhere: its feeds are computed here, and the strands that it exposes
         can be read here."""
-        assert self.hears is not None
+        assert self.stream_getter is not None
         for ref in unit.subgraph.exposes:
-            runner.hear(ref, self.hears(ref))
+            runner.expose_getter(ref, self.stream_getter(ref))
         feeding, backend = unit.feeding, self.backend(COMPUTE.name)
         if feeding is not None and backend is not None:
             backend = self._acting(backend)

@@ -135,7 +135,7 @@ class Ticker:
                 self._last = {result.subgraph: result.values for result in results}
                 if self.sound is not None:
                     given = {**env.inputs, **loaded.runner.feeds(env)}
-                    self.sound.follow(self.clock, given, loaded.runner.seen(env))
+                    self.sound.follow(self.clock, given, loaded.runner.view_values(env))
                 return results
             except Exception as failure:
                 if not self._recovers(loaded, failure, env, done):
@@ -255,7 +255,7 @@ class Session:
         """Compiles the file as it is now, before anything is shown, for a screen with this much room, and waits for the
         result. A save in the meantime replaces the text. An exception such as KeyboardInterrupt may interrupt it."""
         if self.sound is not None:
-            self.loader.hears = self.sound.getter
+            self.loader.stream_getter = self.sound.getter
         outcome = self._saves.begin(room)
         while outcome is None:
             self._finished.wait(_GLANCE)
@@ -463,7 +463,7 @@ class Session:
         computed = [result.array.reshape(-1) for result in results if result.context == "compute"]
         self._compute = [float(value) for values in computed for value in values]
         try:
-            if self._show(screen, self._transitions.seen(main_picture(results), env, done)):
+            if self._show(screen, self._transitions.visible(main_picture(results), env, done)):
                 self._drew()
         except DeviceLostError as failure:
             self._ticker.lost_while_shown(loaded, failure)

@@ -251,7 +251,7 @@ class TransitionScheduler:
         self.restart_sound()
         return waiting.outcome
 
-    def seen(self, shown: TickResult | None, env: Env, done: Mapping[int, Values]) -> TickResult | None:
+    def visible(self, shown: TickResult | None, env: Env, done: Mapping[int, Values]) -> TickResult | None:
         """The visible picture: that of the program that plays, mixed with the previous one during a fade. `done` is
         what the former has computed in this tick."""
         if self._fading is not None and self._fading.is_over(env.abstime):

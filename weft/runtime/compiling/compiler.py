@@ -27,7 +27,7 @@ from weft.runtime.build import build
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.files import FileState, read_text, stat_media
 from weft.runtime.findings import IN_PICTURE, IN_SOUND, not_numbers, nothing_to_show, other_windows, places_of
-from weft.runtime.program import LoadedProgram, ProgramLoader, Setup
+from weft.runtime.program import ProgramLoader, Setup
 from weft.runtime.sound.offline import BLOCK, Rendering
 from weft.syntax.scanner import UnreadableError, decode
 
@@ -89,14 +89,14 @@ def mistakes(
     try:
         loader = replace(loader, rehearses=True)
         sound = _SoundTrial(compiled, loader, moment, timing) if compiled.streaming.units else None
-        here = loader if sound is None else replace(loader, hears=sound.getter)
+        here = loader if sound is None else replace(loader, stream_getter=sound.getter)
         trial = _Trial(compiled, here, moment, timing, _SIDE)
         wrong = not_numbers(trial.not_numbers(), places, IN_PICTURE) or _too_slow(compiled, here, moment, timing, trial)
         if sound is None or wrong:
             return wrong
-        if sound.not_numbers() and trial.gives:
+        if sound.not_numbers() and trial.runner.feeds_streams:
             # The sound may depend on pictures: it is tried again with their values.
-            sound = _SoundTrial(compiled, loader, moment, timing, trial.feeds(), trial.seen())
+            sound = _SoundTrial(compiled, loader, moment, timing, *trial.given())
         silent = not_numbers(sound.not_numbers(), places, IN_SOUND)
         return silent or sound.too_slow() or sound.steady()
     except WeftError as failure:
@@ -121,33 +121,25 @@ class _Trial:
         self.pixels = width * height
         self.seconds = 0.0
         """The duration of the last frame."""
-        self._program: LoadedProgram = loader.prepare(compiled, (width, height))
+        program = loader.prepare(compiled, (width, height))
+        self.runner = program.runner
         inputs = {**moment.inputs, **compiled.parameters}
         # Time advances from tick to tick, even while the performance is paused.
         dt = moment.dt or 1 / compiled.settings["fps"]
-        self._env = Env(width, height, moment.tick, moment.abstime, dt, inputs, self._program.pictures)
+        self._env = Env(width, height, moment.tick, moment.abstime, dt, inputs, program.pictures)
 
     def frame(self, raw: bool = False) -> dict[str, npt.NDArray[Any]]:
         """The results of the next tick by the names of the subgraphs."""
         started = self._now()
-        found = {part.unit.subgraph.name: values for part, values in self._program.runner.try_out(self._env, raw)}
+        found = {part.unit.subgraph.name: values for part, values in self.runner.try_out(self._env, raw)}
         self.seconds = self._now() - started
         env = self._env
         self._env = replace(env, tick=env.tick + 1, abstime=env.abstime + env.dt)
         return {name: as_array(values) for name, values in found.items() if values is not None}
 
-    @property
-    def gives(self) -> bool:
-        """Whether sounds read anything from the pictures."""
-        return self._program.runner.gives
-
-    def feeds(self) -> Mapping[str, float]:
-        """The numbers that sounds read from the last frame."""
-        return self._program.runner.feeds(self._env)
-
-    def seen(self) -> Mapping[str, Floats]:
-        """The strands of the last frame that sounds sample."""
-        return self._program.runner.seen(self._env)
+    def given(self) -> tuple[Mapping[str, float], Mapping[str, Floats]]:
+        """What sounds read from the last frame: numbers, and strands that they sample."""
+        return self.runner.feeds(self._env), self.runner.view_values(self._env)
 
     def not_numbers(self) -> list[str]:
         """The labels of the outputs that are not a number anywhere in the last of some frames."""
@@ -158,7 +150,7 @@ class _Trial:
                 return []
         # NaN is shown as 0. Only raw values, which take longer, tell it from a picture that is meant to be dark.
         planes = self.frame(raw=True)
-        kernels = {part.unit.subgraph.name: part.unit.kernel for part in self._program.runner.parts}
+        kernels = {part.unit.subgraph.name: part.unit.kernel for part in self.runner.parts}
         return [
             label
             for name in sorted(dark)
@@ -185,7 +177,7 @@ class _SoundTrial:
         self._slower = _CARD if loader.rehearsed(compiled.streaming) else 1
         first = round(moment.abstime * self._rate)
         inputs = {**moment.inputs, **compiled.parameters, **fed}
-        self._rendering = Rendering(replace(loader, hears=None), compiled, inputs, first, clips=False)
+        self._rendering = Rendering(replace(loader, stream_getter=None), compiled, inputs, first, clips=False)
         self._rendering.show(seen)
         self._seconds: list[float] = []
         self._blocks: list[npt.NDArray[np.float32]] = []

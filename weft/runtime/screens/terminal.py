@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.backends.base import as_array
-from weft.errors import Diagnostic, Severity, columns, mended
+from weft.errors import Diagnostic, Severity, blank_halves, columns
 from weft.keys import TOOL_KEYS
 from weft.runtime.inputs import Inputs
 from weft.runtime.screens.screen import Overlay, Picture, Rect, Shown, letterbox
@@ -245,12 +245,12 @@ def cut_out(row: Row, first: int, width: int) -> Row:
         shown[0] = Column("…", shown[0].ink)
     if first + width < len(row) and shown:
         shown[-1] = Column("…", shown[-1].ink)
-    return _mended(shown)
+    return _blank_halves(shown)
 
 
-def _mended(row: Row) -> Row:
+def _blank_halves(row: Row) -> Row:
     """The row with a space for each half of a wide character that was cut."""
-    whole = mended([column.text for column in row])
+    whole = blank_halves([column.text for column in row])
     return [Column(text, column.ink) for column, text in zip(row, whole, strict=True)]
 
 
@@ -316,12 +316,12 @@ def _wrapped(row: Row, width: int) -> Iterator[Row]:
         cut = next((at for at in range(width, width // 2, -1) if row[at].text == " "), width)
         if row[cut].text == "" and cut > 1:
             cut -= 1
-        yield _mended(row[:cut])
+        yield _blank_halves(row[:cut])
         rest = next((at for at in range(cut, len(row)) if row[at].text != " "), None)
         if rest is None:
             return
         row = indent + row[rest:]
-    yield _mended(row)
+    yield _blank_halves(row)
 
 
 # --- the screen ---------------------------------------------------------------------------------------------------

@@ -232,7 +232,7 @@ class ControlSmoother:
         self._given = given
         self._ramps: dict[str, _Ramp] = {}
 
-    def led(self, names: Iterable[str], samples: int, left: int) -> dict[str, Floats]:
+    def smoothed(self, names: Iterable[str], samples: int, left: int) -> dict[str, Floats]:
         """The next samples of each control, where `left` samples remain of the block."""
         self._ramps = {name: self._ramp(name, left) for name in names}
         return {name: _advanced(ramp, samples) for name, ramp in self._ramps.items()}
@@ -434,7 +434,7 @@ class Mixer:
         for unit in units:
             if block.differs(unit.kernel):
                 own = {label: np.zeros((self._channels, 0)) for label in unit.kernel.outputs if is_smoothed(label)}
-                block = replace(block, led={**block.led, **own})
+                block = replace(block, controls={**block.controls, **own})
         return block
 
     def enter(self, entry: ScheduledProgram) -> None:
@@ -546,7 +546,7 @@ class Mixer:
         """The samples of all controls that are read."""
         kernels = (part.unit.kernel for entry in self._programs for part in entry.loaded.runner.parts)
         names = {name for kernel in kernels for name, _ in kernel.coords if is_smoothed(name)}
-        return self._smoother.led(names, samples, left)
+        return self._smoother.smoothed(names, samples, left)
 
 
 def _voice(part: RunningSubgraph) -> Hashable:

@@ -63,7 +63,7 @@ class Rendering:
         self._inputs.update(values)
 
     def show(self, views: Mapping[str, Floats]) -> None:
-        """Sets the strands that it samples, from the next block on; see `ProgramRunner.seen`."""
+        """Sets the strands that it samples, from the next block on; see `ProgramRunner.view_values`."""
         for name, values in views.items():
             self._views[name][:, :, 0] = values
 

@@ -346,7 +346,7 @@ class Sound:
 
     def follow(self, clock: Clock, values: Mapping[str, float], views: Mapping[str, Floats] = NOTHING_SEEN) -> None:
         """Once a frame: sends the process the time and the inputs, and lets the clock follow the audible sound. `views`
-        are those of `ProgramRunner.seen`."""
+        are those of `ProgramRunner.view_values`."""
         if not self._stream.has_started:
             return
         now = clock.now()
