@@ -367,8 +367,10 @@ class Report:
         """Whether a diagnostic of this code was added."""
         return any(d.code == code for d in self.diagnostics)
 
-    def error(self, code: str, message: str, span: Span | None = None, hint: str | None = None) -> None:
-        self.add([Diagnostic("error", code, message, span, hint)])
+    def error(
+        self, code: str, message: str, span: Span | None = None, hint: str | None = None, *related: tuple[Span, str]
+    ) -> None:
+        self.add([Diagnostic("error", code, message, span, hint, related)])
 
     def warn(self, code: str, message: str, span: Span | None = None, hint: str | None = None) -> None:
         self.add([Diagnostic("warning", code, message, span, hint)])

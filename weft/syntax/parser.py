@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Final
@@ -27,7 +27,7 @@ from weft.syntax.diagnose import ParseFailure, diagnose
 from weft.syntax.layout import arrange
 from weft.syntax.pragmas import read_pragma
 from weft.syntax.scanner import BINARY, CALL, END, GLUED, NAME, OPERAND_ENDS, PRAGMA, PRAGMA_END, Tokens, scan
-from weft.syntax.statements import LoopHead, SpindleHead, StatementBuilder
+from weft.syntax.statements import StatementBuilder
 
 # The grammar, as a PEG over the string of token kinds (see `scanner`): one character a token.
 #
@@ -229,139 +229,7 @@ _ROWS = (
 FORMS: Mapping[str, FormSpec] = MappingProxyType({row.name: row for row in _ROWS})
 
 
-# --- from items to a program ---
-
-
-@dataclass
-class _OpenBlock:
-    """An open spindle or loop. One in the wrong place is read for its errors and then dropped."""
-
-    head: SpindleHead | LoopHead
-    start: int
-    brace: int
-    is_misplaced: bool
-    body: list[BodyStatement] = field(default_factory=list)
-
-
-class Assembly:
-    """Takes the items of one text in order and makes a program of them: it knows what may stand in which block."""
-
-    def __init__(self, tokens: Tokens, statements: Collection[str], report: Report) -> None:
-        self._tokens = tokens
-        self._names = statements
-        self._report = report
-        self._build = StatementBuilder(tokens, report)
-        self._blocks: list[_OpenBlock] = []
-        self._statements: list[Statement] = []
-
-    def add(self, item: Node) -> None:
-        """One match of a form of `item`."""
-        if self._belongs_outside(item):
-            self._leave_unclosed_blocks(item)
-        if item.expr_name == "spindle":
-            self._open_spindle(item)
-        elif item.expr_name == "loop":
-            self._open_loop(item)
-        elif self._blocks:
-            self._add_to_block(item, self._blocks[-1])
-        else:
-            self._add_to_program(item)
-
-    def close(self, brace: int) -> None:
-        """Ends the block that a } belongs to, and the blocks in it; does nothing if the } belongs to none."""
-        openings = [block.brace for block in self._blocks]
-        opening = next((o for o in openings if self._tokens.partners.get(o) == brace), None)
-        while opening is not None and self._blocks and self._blocks[-1].brace >= opening:
-            self._end_block(brace)
-
-    def _end_block(self, last: int) -> None:
-        block = self._blocks.pop()
-        span, body = self._tokens.span(block.start, last), tuple(block.body)
-        if block.is_misplaced:
-            return
-        if isinstance(block.head, LoopHead):
-            loop = For(block.head.variable, block.head.first, block.head.last, body, span)
-            self._blocks[-1].body.append(loop)
-        else:
-            head = block.head
-            spindle = SpindleDefinition(head.name, head.parameters, head.outputs, body, span, head.doc)
-            self._statements.append(spindle)
-
-    def finish(self, last: int) -> Program:
-        """The program, with all blocks ended."""
-        while self._blocks:
-            self._end_block(last)
-        return Program(tuple(self._statements))
-
-    def _belongs_outside(self, item: Node) -> bool:
-        """Whether an item is not allowed in a block."""
-        if item.expr_name == "binding":
-            outputs = item.children[2]
-            return bool(outputs.children)
-        if item.expr_name == "call":
-            return self._tokens.text(item.start) in self._names
-        return item.expr_name != "loop"
-
-    def _add_to_program(self, item: Node) -> None:
-        statement: Statement | None
-        if item.expr_name == "binding":
-            statement = self._build.binding(item)
-        elif item.expr_name == "call":
-            statement = self._build.call(item)
-        elif item.expr_name == "setting":
-            statement = self._build.setting(item)
-        else:
-            statement = read_pragma(self._tokens, item.start, item.end, self._report)
-        if statement:
-            self._statements.append(statement)
-
-    def _add_to_block(self, item: Node, block: _OpenBlock) -> None:
-        statement: BodyStatement | OutputStatement | None = None
-        if item.expr_name == "binding":
-            statement = self._build.assignment(item)
-        elif item.expr_name == "call":
-            statement = self._build.call(item)
-        elif item.expr_name == "setting":
-            place = self._tokens.span(item.start, item.start + 3)
-            self._report.error("misplaced-setting", "a setting is not allowed in a spindle", place)
-        else:
-            place = self._tokens.span(item.start)
-            self._report.error("misplaced-pragma", "a pragma is not allowed in a spindle", place)
-        if isinstance(statement, OutputStatement):
-            self._report_output(statement)
-        elif statement:
-            block.body.append(statement)
-
-    def _report_output(self, statement: OutputStatement) -> None:
-        if statement.name in self._names:
-            message = f"`{statement.name}` is not allowed in a spindle"
-            hint = "give the spindle an output, and use that in the patch"
-            self._report.error("misplaced-output", message, statement.head, hint)
-        else:
-            hint = f"give it a name: a = {statement.name}(…)"
-            self._report.error("not-a-statement", "this value is not used", statement.span, hint)
-
-    def _leave_unclosed_blocks(self, item: Node) -> None:
-        """Ends the blocks whose `}` is missing, which was reported, before something that is not allowed in them."""
-        while self._blocks and self._blocks[0].brace not in self._tokens.partners:
-            self._end_block(item.start - 1)
-
-    def _open_spindle(self, item: Node) -> None:
-        is_nested = bool(self._blocks)
-        if is_nested:
-            place = self._tokens.span(item.start)
-            self._report.error("nested-spindle", "a spindle cannot be defined in another spindle or in a loop", place)
-        self._blocks.append(_OpenBlock(self._build.spindle(item), item.start, item.end - 1, is_nested))
-
-    def _open_loop(self, item: Node) -> None:
-        is_outside = not self._blocks
-        if is_outside:
-            place = self._tokens.span(item.start)
-            self._report.error("misplaced-loop", "a loop is allowed only in a spindle", place)
-        self._blocks.append(_OpenBlock(self._build.loop(item), item.start, item.end - 1, is_outside))
-
-
-# --- from text to items ---
+# --- from text to items, and from items to a program ---
 
 OUTPUT_STATEMENTS: Final = frozenset(ContextTable().statements)
 MAX_ERRORS: Final = 50
@@ -379,18 +247,12 @@ def parse(source: Source, report: Report, statements: Collection[str] = OUTPUT_S
     """The program of one text, without what it includes. Errors go to the report, and statements with errors are left
     out. `statements` are the names of the output statements."""
     first = _FirstErrors()
-    program = _parse(source, first, statements)
+    program = Program(())
+    if (found := scan(source, first)) and (tokens := arrange(found, statements, first)):
+        with _room_for(tokens.depth):
+            program = _Parser(tokens, statements, first).program()
     report.add(first.limited())
     return program
-
-
-def _parse(source: Source, report: _FirstErrors, statements: Collection[str]) -> Program:
-    found = scan(source, report)
-    tokens = arrange(found, statements, report) if found else None
-    if tokens is None:
-        return Program(())
-    with _room_for(tokens.depth):
-        return _Parser(tokens, statements, report).program()
 
 
 class _FirstErrors(Report):
@@ -430,15 +292,8 @@ def _room_for(depth: int) -> Iterator[None]:
         sys.setrecursionlimit(limit)
 
 
-# The last token of an item, at the latest. A head ends with its brace.
-_LAST_OF_ITEM = re.compile(r"[;{}Z]")
-_LAST_OF_PRAGMA = re.compile(r"p")
-
-
-def _end_of_item(kinds: str, start: int) -> int:
-    """The position after the item that starts here, at the latest."""
-    last = (_LAST_OF_PRAGMA if kinds[start] == PRAGMA else _LAST_OF_ITEM).search(kinds, start)
-    return last.end() if last else len(kinds)
+# An item up to its last token, at the latest. A head ends with its brace.
+_ITEM = re.compile("P[^p]*p?|[^;{}Z]*.")
 
 
 @lru_cache(maxsize=1024)
@@ -449,10 +304,15 @@ def _matched(kinds: str) -> Node:
     return item
 
 
-def _moved(node: Node, by: int, kinds: str) -> Node:
-    """The same match, `by` tokens later in a text."""
-    children = [_moved(child, by, kinds) for child in node.children]
-    return Node(node.expr, kinds, node.start + by, node.end + by, children)
+@dataclass
+class _OpenBlock:
+    """An open spindle or loop. One in the wrong place is read for its errors and then dropped."""
+
+    head: SpindleDefinition | For
+    start: int
+    brace: int
+    is_misplaced: bool
+    body: list[BodyStatement] = field(default_factory=list)
 
 
 class _Parser:
@@ -462,8 +322,9 @@ class _Parser:
         self._tokens = tokens
         self._names = statements
         self._report = report
-        self._assembly = Assembly(tokens, statements, report)
-        self._closing = {closing for closing in tokens.partners.values() if tokens.kinds[closing] == "}"}
+        self._statements: list[Statement] = []
+        self._blocks: list[_OpenBlock] = []
+        self._openings = {closing: opening for opening, closing in tokens.partners.items()}
         self._at = 0
         self._value_from: int | None = None
         """Where the statement before this place starts, if it ends in an expression."""
@@ -476,41 +337,114 @@ class _Parser:
             if kinds[self._at] not in ";}":
                 self._item()
                 continue
-            if self._at in self._closing:
-                self._assembly.close(self._at)
+            opening = self._openings.get(self._at)
+            if opening is not None and any(block.brace == opening for block in self._blocks):
+                while self._blocks and self._blocks[-1].brace >= opening:
+                    self._end_block(self._at)
             self._at += 1
             self._value_from = None
         self._report.has_more |= kinds[self._at] != END
-        return self._assembly.finish(self._at)
+        while self._blocks:
+            self._end_block(self._at)
+        return Program(tuple(self._statements))
 
     def _item(self) -> None:
-        start = self._at
-        kinds = self._tokens.kinds
+        start, kinds = self._at, self._tokens.kinds
+        item_text = _ITEM.match(kinds, start)
+        tokens = self._tokens.part(start, item_text.end() if item_text else len(kinds))
         try:
-            item = _moved(_matched(kinds[start : _end_of_item(kinds, start)]), start, kinds)
+            item = _matched(tokens.kinds)
         except ParseError as error:
             self._fail(start + error.pos, error.expr.name if error.expr else "")
             return
-        if self._is_loose_call(item) and self._follows_value():
+        form = item.expr_name
+        is_output = form == "call" and tokens.text(0) in self._names
+        if form == "call" and not is_output and not item.children[3].children and self._follows_value():
             self._fail(start, "ends")
             return
         found_before = len(self._report.diagnostics)
-        self._assembly.add(item)
-        self._at = item.end
+        is_inner = form == "loop" or (form == "binding" and not item.children[2].children)
+        if not (is_inner or (form == "call" and not is_output)):
+            self._leave_unclosed_blocks()
+        self._add(item, tokens)
+        self._at = start + item.end
         if len(self._report.diagnostics) > found_before and not self._tokens.fresh[self._at]:
             self._rest_of_error = self._at
-        self._value_from = start if item.expr_name in ("binding", "setting") else None
-
-    def _is_loose_call(self, item: Node) -> bool:
-        """Whether the item is a call that is neither bound nor an output statement."""
-        if item.expr_name != "call" or self._tokens.text(item.start) in self._names:
-            return False
-        bound = item.children[3]
-        return not bound.children
+        self._value_from = start if form in ("binding", "setting") else None
 
     def _follows_value(self) -> bool:
         """Whether an expression ends directly before this place, on the same line."""
         return self._value_from is not None and not self._tokens.fresh[self._at]
+
+    # --- blocks, and what may stand in them ---
+
+    def _add(self, item: Node, tokens: Tokens) -> None:
+        """Adds one match of a form of `item`, with its tokens, to the innermost block."""
+        build = StatementBuilder(tokens, self._report)
+        form = item.expr_name
+        if form == "spindle":
+            if self._blocks:
+                message = "a spindle cannot be defined in another spindle or in a loop"
+                self._report.error("nested-spindle", message, tokens.span(0))
+            self._open_block(build.spindle(item), item, bool(self._blocks))
+        elif form == "loop":
+            if not self._blocks:
+                self._report.error("misplaced-loop", "a loop is allowed only in a spindle", tokens.span(0))
+            self._open_block(build.loop(item), item, not self._blocks)
+        elif self._blocks:
+            self._add_to_block(item, tokens, build, self._blocks[-1].body)
+        elif found := self._build_statement(item, tokens, build):
+            self._statements.append(found)
+
+    def _build_statement(self, item: Node, tokens: Tokens, build: StatementBuilder) -> Statement | None:
+        match item.expr_name:
+            case "binding":
+                return build.binding(item)
+            case "call":
+                return build.call(item)
+            case "setting":
+                return build.setting(item)
+        is_broken = self._tokens.is_broken(self._at, self._at + item.end)
+        return None if is_broken else read_pragma(tokens, item.end, self._report)
+
+    def _add_to_block(self, item: Node, tokens: Tokens, build: StatementBuilder, body: list[BodyStatement]) -> None:
+        found: BodyStatement | OutputStatement | None = None
+        match item.expr_name:
+            case "binding":
+                found = build.assignment(item)
+            case "call":
+                found = build.call(item)
+            case "setting":
+                self._report.error("misplaced-setting", "a setting is not allowed in a spindle", tokens.span(0, 3))
+            case _:
+                self._report.error("misplaced-pragma", "a pragma is not allowed in a spindle", tokens.span(0))
+        if isinstance(found, OutputStatement) and found.name in self._names:
+            hint = "give the spindle an output, and use that in the patch"
+            message = f"`{found.name}` is not allowed in a spindle"
+            self._report.error("misplaced-output", message, found.head, hint)
+        elif isinstance(found, OutputStatement):
+            hint = f"give it a name: a = {found.name}(…)"
+            self._report.error("not-a-statement", "this value is not used", found.span, hint)
+        elif found:
+            body.append(found)
+
+    def _open_block(self, head: SpindleDefinition | For, item: Node, is_misplaced: bool) -> None:
+        self._blocks.append(_OpenBlock(head, self._at, self._at + item.end - 1, is_misplaced))
+
+    def _end_block(self, last: int) -> None:
+        block = self._blocks.pop()
+        if block.is_misplaced:
+            return
+        whole = replace(block.head, body=tuple(block.body), span=self._tokens.span(block.start, last))
+        if isinstance(whole, For):
+            self._blocks[-1].body.append(whole)
+        else:
+            self._statements.append(whole)
+
+    def _leave_unclosed_blocks(self) -> None:
+        """Ends the blocks whose `}` is missing, which was reported, before something that is not allowed in them."""
+        while self._blocks and self._blocks[0].brace not in self._tokens.partners:
+            self._end_block(self._at - 1)
 
     # --- errors ---
 
@@ -541,13 +475,10 @@ class _Parser:
         index = self._at
         while True:
             kind = kinds[index]
-            if index >= at and (kind in (";", END, PRAGMA) or index in self._closing):
+            if index >= at and (kind in (";", END, PRAGMA) or (kind == "}" and index in self._openings)):
                 return index
-            if index >= at and index > self._at and self._is_likely_start(index):
+            # A line that begins with a name which does not continue the line before.
+            is_start = self._tokens.fresh[index] and kind in (NAME, "M") and kinds[index - 1] in _ENDS
+            if index >= at and index > self._at and is_start:
                 return index
             index = partners.get(index, index) + 1
-
-    def _is_likely_start(self, index: int) -> bool:
-        """Whether a line begins here with a name that does not continue the line before."""
-        kinds = self._tokens.kinds
-        return self._tokens.fresh[index] and kinds[index] in (NAME, "M") and kinds[index - 1] in _ENDS

@@ -170,28 +170,26 @@ PRAGMAS: Final[Mapping[str, PragmaSpec]] = MappingProxyType(
 """The pragmas, by the word after `#`."""
 
 
-def read_pragma(tokens: Tokens, first: int, stop: int, report: Report) -> ast.Pragma | None:
-    """The pragma of the tokens `first … stop - 1`; None, with an error reported, if it is not valid."""
-    if tokens.is_broken(first, stop):
-        return None
-    word = tokens.text(first)
+def read_pragma(tokens: Tokens, stop: int, report: Report) -> ast.Pragma | None:
+    """The pragma of the tokens up to `stop`; None, with an error reported, if it is not valid."""
+    word = tokens.text(0)
     form = PRAGMAS.get(word[1:])
     if form is None:
         hint = did_you_mean(word, [f"#{name}" for name in PRAGMAS])
         hint = hint or "the pragmas are " + " ".join(f"#{name}" for name in PRAGMAS)
-        report.error("unknown-pragma", f"there is no pragma {shorten(word)}", tokens.span(first), hint)
+        report.error("unknown-pragma", f"there is no pragma {shorten(word)}", tokens.span(0), hint)
         return None
-    if not re.fullmatch(form.kinds + ";*p", tokens.kinds[first + 1 : stop]):
-        place = tokens.span(min(first + 1, stop - 2), stop - 2)
+    if not re.fullmatch(form.kinds + ";*p", tokens.kinds[1:stop]):
+        place = tokens.span(min(1, stop - 2), stop - 2)
         report.error("malformed-pragma", f"this is not how {word} is written", place, f"write {form.shown}")
         return None
-    parts = _parts(tokens, first, stop - 1)
+    parts = _parts(tokens, stop - 1)
     return form.build(parts, report)
 
 
-def _parts(tokens: Tokens, first: int, stop: int) -> _PragmaParts:
+def _parts(tokens: Tokens, stop: int) -> _PragmaParts:
     names, numbers, texts = [], [], []
-    for index in range(first, stop):
+    for index in range(stop):
         kind, span = tokens.kinds[index], tokens.span(index)
         if kind == NAME:
             names.append(ast.Ident(span.text, span))
@@ -201,4 +199,4 @@ def _parts(tokens: Tokens, first: int, stop: int) -> _PragmaParts:
             numbers.append((-float(span.text), tokens.span(index - 1, index)))
         elif kind == NUMBER:
             numbers.append((float(span.text), span))
-    return _PragmaParts(tokens.span(first, stop - 1), tuple(names), tuple(numbers), tuple(texts))
+    return _PragmaParts(tokens.span(0, stop - 1), tuple(names), tuple(numbers), tuple(texts))

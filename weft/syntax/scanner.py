@@ -234,6 +234,13 @@ class Tokens:
         """The span of a token, or of all from `first` to `last`."""
         return Span(self.source, self.starts[first], self.ends[first if last is None else last])
 
+    def part(self, first: int, stop: int) -> Tokens:
+        """The tokens `first … stop - 1`, numbered from 0, without what is known about brackets and errors."""
+        kinds, starts, ends, fresh = (
+            column[first:stop] for column in (self.kinds, self.starts, self.ends, self.fresh)
+        )
+        return Tokens(self.source, kinds, starts, ends, fresh, {}, (), self.repairs, self.docs, 0)
+
     def after(self, index: int) -> Span:
         """The place directly after a token, where something is missing."""
         return Span(self.source, self.ends[index], self.ends[index])
