@@ -7,14 +7,15 @@ expression, so a boundary is put before it. A broken statement thus ends where a
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container
+from bisect import bisect_right
+from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Final
 
-from weft.errors import Diagnostic, Report, Span
+from weft.errors import Report
 from weft.syntax.scanner import (
-    BINDS, BROKEN, BUNDLE_FORM, CALL, END, GLUED, NAME, OPENING, OPERAND_ENDS, PRAGMA, STATEMENT_FORM, ScannedText,
-    Tokens
+    BINDS, BROKEN, BUNDLE_FORM, CALL, END, GLUED, NAME, OPENING, OPERAND_ENDS, PRAGMA, STATEMENT_FORM, Tokens
 )
 
 # --- stray braces: typed where no block can begin or end ---
@@ -140,7 +141,12 @@ class _Matcher:
                 self._close(index, OPENING[kind])
             else:
                 self._note(index, kind)
-            if not self._is_within_depth(index):
+            depth = len(self._stack) - 1 + self._ifs
+            self._depth = max(self._depth, depth)
+            if depth > MAX_DEPTH:
+                hint = "give the inner parts names of their own"
+                message = f"brackets and `if`s nest deeper than {MAX_DEPTH} here"
+                self._report.error("too-deep", message, self._tokens.span(index), hint)
                 return None
         broken = sorted({*self._tokens.broken, *self._unmatched})
         return replace(self._tokens, partners=self._partners, broken=broken, depth=self._depth)
@@ -181,14 +187,6 @@ class _Matcher:
         if self._stack[-1] is not innermost:
             self._report_unclosed(innermost, index)
 
-    def _is_within_depth(self, index: int) -> bool:
-        depth = len(self._stack) - 1 + self._ifs
-        self._depth = max(self._depth, depth)
-        if depth > MAX_DEPTH:
-            message = f"brackets and `if`s nest deeper than {MAX_DEPTH} here"
-            self._report.error("too-deep", message, self._tokens.span(index), "give the inner parts names of their own")
-        return depth <= MAX_DEPTH
-
     def _pop(self) -> _OpenBracket:
         top = self._stack.pop()
         self._ifs -= top.ifs
@@ -217,12 +215,8 @@ class _Matcher:
 
     def _is_open(self, kind: str) -> bool:
         """Whether a bracket of this kind is open in the innermost block."""
-        for bracket in reversed(self._stack):
-            if bracket.kind not in _ROUND_OR_SQUARE:
-                return False
-            if bracket.kind == kind:
-                return True
-        return False
+        innermost = takewhile(_ROUND_OR_SQUARE.__contains__, (bracket.kind for bracket in reversed(self._stack)))
+        return kind in innermost
 
     def _add_unmatched(self, index: int) -> None:
         self._unmatched.add(index)
@@ -238,14 +232,14 @@ class _Matcher:
         last = index if is_block or opened.pragma is None else opened.pragma
         related = (self._tokens.span(opened.index), f"this `{opened.kind}` is still open")
         message = f"`{_CLOSING[opened.kind]}` is missing here"
-        self._error("unclosed-bracket", message, self._tokens.after(last - 1), related)
+        self._report.error("unclosed-bracket", message, self._tokens.after(last - 1), None, related)
 
     def _report_mismatch(self, opened: _OpenBracket, index: int) -> None:
         self._add_unmatched(index)
         if not opened.is_explained and not self._tokens.is_broken(opened.index, index):
             message = f"`{self._tokens.text(index)}` cannot close `{opened.kind}`"
             related = (self._tokens.span(opened.index), f"this `{opened.kind}` waits for `{_CLOSING[opened.kind]}`")
-            self._error("mismatched-bracket", message, self._tokens.span(index), related)
+            self._report.error("mismatched-bracket", message, self._tokens.span(index), None, related)
         opened.is_explained = True
 
     def _report_stray(self, index: int, wanted: str) -> None:
@@ -253,10 +247,7 @@ class _Matcher:
         self._add_unmatched(index)
         if not is_explained:
             message = f"this `{self._tokens.text(index)}` has no `{wanted}` before it"
-            self._error("stray-bracket", message, self._tokens.span(index))
-
-    def _error(self, code: str, message: str, place: Span, *related: tuple[Span, str]) -> None:
-        self._report.add([Diagnostic("error", code, message, place, related=related)])
+            self._report.error("stray-bracket", message, self._tokens.span(index))
 
 
 # --- statement boundaries ---
@@ -270,29 +261,29 @@ _BEFORE_ARGUMENT: Final = "(,"
 _SPINDLE_HEAD = re.compile(r"Sn\((?:n(?:,n)*)?\)d(?:n|<n(?:,n)*[>g])")
 _LOOP_HEAD = re.compile(r"Fni\(")
 _HEAD_WORD = re.compile("[SF]")
-_AFTER_HEAD: Final = "{};SFOLPp"
+_AFTER_HEAD: Final = "{};SFOLPp" + END
 # Nothing continues `…::name<a, b>`.
 _WHOLE_BINDING = re.compile(r"dn<n(?:,n)*[>g]\Z")
 _LONGEST_LIST: Final = 200
 _ROUND = re.compile("[()]")
 
 
-def arrange(scan: ScannedText, statements: Collection[str], report: Report) -> Tokens | None:
+def arrange(scanned: Tokens, statements: Collection[str], report: Report) -> Tokens | None:
     """The tokens with boundaries and matched brackets; None, with an error reported, if they nest too deep."""
-    layout = _LineLayout(scan, statements)
+    layout = _LineLayout(scanned, statements)
     boundaries = layout.boundaries()
     inserted = {**boundaries, **layout.missing_braces(boundaries, report)}
-    tokens = without_stray_braces(_with_inserted(scan, inserted), report)
+    tokens = without_stray_braces(_with_inserted(scanned, inserted), report)
     return match_brackets(tokens, statements, report)
 
 
 class _LineLayout:
     """Looks at the lines of one text."""
 
-    def __init__(self, scan: ScannedText, statements: Collection[str]) -> None:
-        self._scan = scan
+    def __init__(self, tokens: Tokens, statements: Collection[str]) -> None:
+        self._tokens = tokens
         self._names = statements
-        self._kinds = "".join(scan.kinds)
+        self._kinds = tokens.kinds
         self._closing = _closing_brackets(self._kinds)
 
     def boundaries(self) -> dict[int, str]:
@@ -300,7 +291,7 @@ class _LineLayout:
         found: dict[int, str] = {}
         depth = 0
         for index, kind in enumerate(self._kinds):
-            if self._scan.fresh[index] and index > 0 and self._starts_statement(index, depth):
+            if self._tokens.fresh[index] and index > 0 and self._starts_statement(index, depth):
                 found[index] = ";"
                 depth = 0
             if kind in "([":
@@ -321,7 +312,7 @@ class _LineLayout:
             return start[0] != "n=" or before not in _BEFORE_ARGUMENT
         if (call := CALL.match(kinds, index)) and before != "S":
             is_bound = kinds.startswith(BINDS, self._closing.get(call.end() - 1, index) + 1)
-            return is_bound or self._scan.text(index) in self._names
+            return is_bound or self._tokens.text(index) in self._names
         return depth == 0 and kinds[index] in _OPERAND_STARTS and before in OPERAND_ENDS
 
     def missing_braces(self, boundaries: Container[int], report: Report) -> dict[int, str]:
@@ -329,21 +320,15 @@ class _LineLayout:
         found: dict[int, str] = {}
         heads = _HEAD_WORD.finditer(self._kinds) if self._kinds.count("{") < self._kinds.count("}") else ()
         for start in (head.start() for head in heads):
-            stop = self._head_end(start, boundaries)
+            stop = start + 1
+            while self._kinds[stop] not in _AFTER_HEAD and stop not in boundaries:
+                stop += 1
             if self._kinds.startswith("{", stop):
                 continue
             found[stop] = "{"
             if self._is_good_head(start, stop):  # otherwise the head has another error
-                end = self._scan.ends[stop - 1]
-                report.error("missing-block", "`{` is missing here", Span(self._scan.source, end, end))
+                report.error("missing-block", "`{` is missing here", self._tokens.after(stop - 1))
         return found
-
-    def _head_end(self, start: int, boundaries: Container[int]) -> int:
-        """The first token after a head that starts a statement or a block."""
-        stop = start + 1
-        while stop < len(self._kinds) and self._kinds[stop] not in _AFTER_HEAD and stop not in boundaries:
-            stop += 1
-        return stop
 
     def _is_good_head(self, start: int, stop: int) -> bool:
         if _SPINDLE_HEAD.fullmatch(self._kinds, start, stop):
@@ -364,23 +349,25 @@ def _closing_brackets(kinds: str) -> dict[int, int]:
     return partners
 
 
-def _with_inserted(scan: ScannedText, inserted: dict[int, str]) -> Tokens:
-    """The tokens of the scan, with the inserted ones, which have no width, and the end of the text."""
+def _with_inserted(tokens: Tokens, inserted: Mapping[int, str]) -> Tokens:
+    """The tokens with others of no width, by the index of the token that each is put before."""
     kinds: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
     fresh: list[bool] = []
     first = 0
-    for stop, kind in [*sorted(inserted.items()), (len(scan.kinds), END)]:
-        kinds += scan.kinds[first:stop]
-        starts += scan.starts[first:stop]
-        ends += scan.ends[first:stop]
-        fresh += scan.fresh[first:stop]
-        place = ends[-1] if ends else 0
-        kinds.append(kind)
-        starts.append(place)
-        ends.append(place)
+    places = sorted(inserted)
+    for stop in places:
+        kinds += tokens.kinds[first:stop], inserted[stop]
+        starts += tokens.starts[first:stop]
+        ends += tokens.ends[first:stop]
+        fresh += tokens.fresh[first:stop]
+        starts.append(ends[-1])
+        ends.append(ends[-1])
         fresh.append(False)
         first = stop
-    broken = [index for index, start in enumerate(starts) if start in scan.broken]
-    return Tokens(scan.source, "".join(kinds), starts, ends, fresh, {}, broken, scan.repairs, scan.docs, depth=0)
+    broken = [index + bisect_right(places, index) for index in tokens.broken]
+    return replace(
+        tokens, kinds="".join(kinds) + tokens.kinds[first:], starts=[*starts, *tokens.starts[first:]],
+        ends=[*ends, *tokens.ends[first:]], fresh=[*fresh, *tokens.fresh[first:]], broken=broken,
+    )  # fmt: skip

@@ -205,7 +205,8 @@ def shorten(text: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """The tokens of one text. A statement boundary that follows from the layout is a `;` of no width."""
+    """The tokens of one text, the last of which is `END`. A statement boundary that follows from the layout is a `;` of
+    no width."""
 
     source: Source
     kinds: str
@@ -213,15 +214,15 @@ class Tokens:
     ends: Sequence[int]
     fresh: Sequence[bool]
     """Whether a token is the first on its line."""
-    partners: Mapping[int, int]
-    """The closing bracket of each opening one that has one; angle brackets are left out."""
     broken: Sequence[int]
     """The tokens for which an error was reported, in order."""
     repairs: Mapping[int, str]
     """What a mistyped operator is read as, by its offset."""
     docs: Mapping[int, str]
     """Doc texts, by the offset of the token below them."""
-    depth: int
+    partners: Mapping[int, int] = field(default_factory=dict)
+    """The closing bracket of each opening one that has one; angle brackets are left out."""
+    depth: int = 0
     """The deepest nesting."""
 
     def text(self, index: int) -> str:
@@ -236,10 +237,11 @@ class Tokens:
 
     def part(self, first: int, stop: int) -> Tokens:
         """The tokens `first … stop - 1`, numbered from 0, without what is known about brackets and errors."""
-        kinds, starts, ends, fresh = (
-            column[first:stop] for column in (self.kinds, self.starts, self.ends, self.fresh)
+        kinds, starts, ends, fresh = self.kinds, self.starts, self.ends, self.fresh
+        return Tokens(
+            self.source, kinds[first:stop], starts[first:stop], ends[first:stop], fresh[first:stop], (), self.repairs,
+            self.docs
         )
-        return Tokens(self.source, kinds, starts, ends, fresh, {}, (), self.repairs, self.docs, 0)
 
     def after(self, index: int) -> Span:
         """The place directly after a token, where something is missing."""
@@ -268,6 +270,8 @@ _SYMBOLS: Final[Mapping[str, str]] = MappingProxyType(
         "::": BINDS,
     }
 )
+# A : also makes a name of the keyword before it.
+_PLAIN: Final = {symbol: kind for symbol, kind in _SYMBOLS.items() if symbol != ":"}
 _COMMENT_END: Final = "*/"
 
 
@@ -317,25 +321,7 @@ def text_value(literal: str) -> str:
     return _ESCAPE.sub(lambda m: _ESCAPES.get(m[1], m[0]), literal[1:-1])
 
 
-@dataclass
-class ScannedText:
-    """What the scanner found: parallel lists with one entry a token, and the rest by offset. `Tokens` documents the
-    fields."""
-
-    source: Source
-    kinds: list[str] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    fresh: list[bool] = field(default_factory=list)
-    broken: set[int] = field(default_factory=set)
-    repairs: dict[int, str] = field(default_factory=dict)
-    docs: dict[int, str] = field(default_factory=dict)
-
-    def text(self, index: int) -> str:
-        return self.source.text[self.starts[index] : self.ends[index]]
-
-
-def scan(source: Source, report: Report) -> ScannedText | None:
+def scan(source: Source, report: Report) -> Tokens | None:
     """The tokens of a text; None, with an error reported, if it is not text or too long."""
     length = len(source.text)
     if length > MAX_CHARACTERS:
@@ -344,54 +330,70 @@ def scan(source: Source, report: Report) -> ScannedText | None:
         report.error("too-long", message, Span(source, 0, 0), hint)
         return None
     if found := _NOT_TEXT.search(source.text):
-        _report_not_text(Span(source, found.start(), found.end()), report)
+        place = Span(source, found.start(), found.end())
+        if place.text == "\ufffd":
+            report.error("not-text", "this file is not UTF-8 text", place, "save it as UTF-8")
+        else:
+            character = describe_character(place.text)
+            report.error("not-text", f"this is not a text file: it holds the character {character}", place)
         return None
     return _Scanner(source, report).run()
-
-
-def _report_not_text(place: Span, report: Report) -> None:
-    if place.text == "\ufffd":
-        report.error("not-text", "this file is not UTF-8 text", place, "save it as UTF-8")
-    else:
-        character = describe_character(place.text)
-        report.error("not-text", f"this is not a text file: it holds the character {character}", place)
 
 
 class _Scanner:
     """One run over one text, with a method for each group of the pattern."""
 
     def __init__(self, source: Source, report: Report) -> None:
-        self._found = ScannedText(source)
+        self._source = source
         self._text = source.text
         self._report = report
+        self._kinds: list[str] = []
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._fresh: list[bool] = []
+        self._broken: list[int] = []
+        self._repairs: dict[int, str] = {}
+        self._docs: dict[int, str] = {}
         self._is_fresh = True
         self._in_pragma = False
         self._doc: list[str] = []
         self._lines_since_doc = 0
         self._open_string_end = len(source.text)
 
-    def run(self) -> ScannedText:
+    def run(self) -> Tokens:
         actions = {group: getattr(self, f"_{group}") for group in _TOKEN.groupindex}
         for match in _TOKEN.finditer(self._text):
             group = str(match.lastgroup)
-            actions[group](*match.span(group))
-        return self._found
+            start, end = match.span(group)
+            if kind := _PLAIN.get(match[group]):
+                self._add(kind, start, end)
+            else:
+                actions[group](start, end)
+        place = self._ends[-1] if self._ends else 0
+        self._is_fresh = False
+        self._add(END, place, place)
+        return Tokens(
+            self._source, "".join(self._kinds), self._starts, self._ends, self._fresh, self._broken, self._repairs,
+            self._docs
+        )
 
-    def _add(self, kind: str, start: int, end: int, is_broken: bool = False) -> None:
-        found = self._found
+    def _add(self, kind: str, start: int, end: int) -> None:
         if self._doc:
-            found.docs[start] = "\n".join(self._doc)
+            self._docs[start] = "\n".join(self._doc)
             self._doc.clear()
-        if is_broken:
-            found.broken.add(start)
-        found.kinds.append(kind)
-        found.starts.append(start)
-        found.ends.append(end)
-        found.fresh.append(self._is_fresh)
+        self._kinds.append(kind)
+        self._starts.append(start)
+        self._ends.append(end)
+        self._fresh.append(self._is_fresh)
         self._is_fresh = False
 
+    def _add_broken(self, kind: str, start: int, end: int) -> None:
+        """A token for which an error was reported."""
+        self._broken.append(len(self._kinds))
+        self._add(kind, start, end)
+
     def _error(self, code: str, message: str, start: int, end: int, hint: str | None = None) -> None:
-        self._report.error(code, message, Span(self._found.source, start, end), hint)
+        self._report.error(code, message, Span(self._source, start, end), hint)
 
     # --- lines and comments ---
 
@@ -404,7 +406,7 @@ class _Scanner:
 
     def _end(self, start: int, end: int) -> None:
         if self._in_pragma:
-            self._add(PRAGMA_END, self._found.ends[-1], self._found.ends[-1])
+            self._add(PRAGMA_END, self._ends[-1], self._ends[-1])
             self._in_pragma = False
 
     def _doc_comment(self, start: int, end: int) -> None:
@@ -424,24 +426,21 @@ class _Scanner:
     def _word(self, start: int, end: int) -> None:
         word = self._text[start:end]
         if not word.isascii():
-            self._report_letter(word, start)
-            self._add(NAME, start, end, is_broken=True)
-        elif word in KEYWORDS and self._found.kinds[-1:] != ["@"]:
-            self._add(KEYWORDS[word], start, end)
+            place = start + next(i for i, c in enumerate(word) if not c.isascii())
+            message = f"`{self._text[place]}` cannot be part of a name; names take a to z, A to Z, 0 to 9 and _"
+            instead = lookalike_of(word)
+            self._error("unknown-letter", message, place, place + 1, f"write {instead}" if instead else None)
+            self._add_broken(NAME, start, end)
         else:
-            self._add(NAME, start, end)
-
-    def _report_letter(self, word: str, start: int) -> None:
-        place = start + next(i for i, c in enumerate(word) if not c.isascii())
-        message = f"`{self._text[place]}` cannot be part of a name; names take a to z, A to Z, 0 to 9 and _"
-        instead = lookalike_of(word)
-        self._error("unknown-letter", message, place, place + 1, f"write {instead}" if instead else None)
+            is_output = self._kinds[-1:] == ["@"]
+            self._add(NAME if is_output else KEYWORDS.get(word, NAME), start, end)
 
     def _number(self, start: int, end: int) -> None:
-        is_too_large = math.isinf(float(self._text[start:end]))
-        if is_too_large:
+        if math.isinf(float(self._text[start:end])):
             self._error("number-overflow", "this number is too large; the largest is 1.79e308", start, end)
-        self._add(NUMBER, start, end, is_too_large)
+            self._add_broken(NUMBER, start, end)
+        else:
+            self._add(NUMBER, start, end)
 
     def _glued_number(self, start: int, end: int) -> None:
         whole = self._text[start:end]
@@ -455,22 +454,20 @@ class _Scanner:
             hint = f"a product is written {number} * {lookalike_of(rest) or rest}"
         message = f"the number {shorten(number)} runs into `{shorten(rest)}`"
         self._error("glued-number", message, start, end, hint if end - start < LONGEST_HINT else None)
-        self._found.repairs[start] = number
-        self._add(NUMBER, start, end, is_broken=True)
+        self._repairs[start] = number
+        self._add_broken(NUMBER, start, end)
 
     def _string(self, start: int, end: int) -> None:
-        is_broken = False
-        for escape in _ESCAPE.finditer(self._text, start, end):
-            if escape[1] not in _ESCAPES:
-                is_broken = True
-                hint = r"a backslash itself is written \\ (in paths, / works everywhere)"
-                self._error("bad-escape", f"`{escape[0]}` means nothing in a string", *escape.span(), hint)
-        self._add(TEXT, start, end, is_broken)
+        unknown = [e for e in _ESCAPE.finditer(self._text, start, end) if e[1] not in _ESCAPES]
+        for escape in unknown:
+            hint = r"a backslash itself is written \\ (in paths, / works everywhere)"
+            self._error("bad-escape", f"`{escape[0]}` means nothing in a string", *escape.span(), hint)
+        (self._add_broken if unknown else self._add)(TEXT, start, end)
 
     def _open_string(self, start: int, end: int) -> None:
         is_rest = self._text.count("\n", self._open_string_end, start) == 1
         self._open_string_end = end
-        self._add(TEXT, start, end, is_broken=True)
+        self._add_broken(TEXT, start, end)
         if is_rest:
             return  # the end of a string over two lines: the first line has the error
         text = self._text[start:end].rstrip()
@@ -481,28 +478,23 @@ class _Scanner:
     def _misquoted(self, start: int, end: int) -> None:
         hint = f'write "{self._text[start + 1 : end - 1]}"' if end - start < LONGEST_HINT else None
         self._error("wrong-quotes", "a string is written in straight double quotes", start, end, hint)
-        self._add(TEXT, start, end, is_broken=True)
+        self._add_broken(TEXT, start, end)
 
     # --- symbols ---
 
     def _symbol(self, start: int, end: int) -> None:
         symbol = self._text[start:end]
         if symbol == ":":
-            self._turn_label_into_name()
-        if kind := _SYMBOLS.get(symbol):
-            self._add(kind, start, end)
+            if self._kinds and self._text[self._starts[-1] : self._ends[-1]] in KEYWORDS:
+                self._kinds[-1] = NAME  # a label
+            self._add(symbol, start, end)
         elif symbol == _COMMENT_END:
             self._error("stray-comment-end", "no comment is open here", start, end, "comments do not nest")
-            self._add(BROKEN, start, end, is_broken=True)
+            self._add_broken(BROKEN, start, end)
         else:
             meant = FOREIGN[symbol]
             self._error("foreign-operator", f"`{symbol}` is written `{meant}` in weft", start, end)
             self._repair(meant, start, end)
-
-    def _turn_label_into_name(self) -> None:
-        found = self._found
-        if found.kinds and self._text[found.starts[-1] : found.ends[-1]] in KEYWORDS:
-            found.kinds[-1] = NAME
 
     def _greater(self, start: int, end: int) -> None:
         self._add(GLUED if self._text.startswith((">", "="), end) else ">", start, end)
@@ -519,10 +511,9 @@ class _Scanner:
         else:
             hint = f"put {shorten(word)} on a line of its own"
             self._error("misplaced-pragma", "a `#` is allowed only at the start of a line", start, end, hint)
-        self._add(BROKEN, start, end, is_broken=True)
+        self._add_broken(BROKEN, start, end)
 
     def _other(self, start: int, end: int) -> None:
-        found = self._found
         character = self._text[start:end]
         meant = None if character.isascii() else lookalike_of(character)
         if meant:
@@ -530,15 +521,15 @@ class _Scanner:
             self._error("typographic-character", message, start, end, f"type {meant}")
             self._repair(meant, start, end)
             return
-        if not (found.kinds[-1:] == [BROKEN] and found.ends[-1] == start):
+        if not (self._kinds[-1:] == [BROKEN] and self._ends[-1] == start):
             message, hint = _UNKNOWN.get(character, (f"{describe_character(character)} means nothing here", None))
             self._error("unknown-character", message, start, end, hint)
-        self._add(BROKEN, start, end, is_broken=True)
+        self._add_broken(BROKEN, start, end)
 
     def _repair(self, meant: str, start: int, end: int) -> None:
         """Continues as if `meant` stood here, so that this place has one error only."""
         kind = _SYMBOLS.get(meant) or KEYWORDS.get(meant)
         if kind is None:
             kind = ">" if meant == ">" else OPERATOR if meant in BINARY else BROKEN
-        self._found.repairs[start] = meant
-        self._add(kind, start, end, is_broken=True)
+        self._repairs[start] = meant
+        self._add_broken(kind, start, end)

@@ -138,8 +138,10 @@ class _ExpressionBuilder:
 
     def _row(self, node: Node) -> Operand:
         """The expression of an `expr` match."""
-        row = OperandRow(self._report)
         first, rest = node.children
+        if not rest.children and (run := first.children[0]).expr_name.startswith("run"):
+            return self._plain_row(run.start, run.end)
+        row = OperandRow(self._report)
         self._piece(first, row)
         for operator, piece in (pair.children for pair in rest.children):
             self._operator(operator.start, operator.end, row)
@@ -177,6 +179,8 @@ class _ExpressionBuilder:
 
     def _plain_row(self, first: int, stop: int) -> Operand:
         """A row of operands without brackets, straight from the tokens."""
+        if stop == first + 1 or (stop == first + 3 and self._tokens.kinds[first + 1] == "@"):
+            return self._simple(first, stop)
         row = OperandRow(self._report)
         self._run(first, stop, row)
         return row.finish()
@@ -412,7 +416,8 @@ class StatementBuilder(_ExpressionBuilder):
         _, name, _, parameters, _, _, results, _ = node.children
         idents = self._names(parameters.start, parameters.end)
         has_duplicates(idents, "parameter", self._report)
-        return SpindleDefinition(self._ident(name.start), idents, self._outputs(results), (), self._span(node), self._doc)
+        outputs = self._outputs(results)
+        return SpindleDefinition(self._ident(name.start), idents, outputs, (), self._span(node), self._doc)
 
     def loop(self, node: Node) -> For:
         """The head of a loop, as a loop without a body."""
