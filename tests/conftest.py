@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.together import group_of
+
 settings.register_profile("weft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("weft"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "weft")
@@ -34,6 +36,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     """Groups as `tests.support.together` has them."""
     if config.getoption("dist") != "loadgroup":
         return None
-    from tests.support.together import Together  # only where pytest-xdist is
+    from xdist.scheduler import LoadScopeScheduling  # not wherever pytest is
+
+    class Together(LoadScopeScheduling):
+        """Hands out groups, the largest first."""
+
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
 
     return Together(config, log)

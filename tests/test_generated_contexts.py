@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.long import all_but
 from tests.support.parity.contexts import built, differences, made, played, program, write_pictures
+from tests.support.together import all_but
 
 CHUNK = 25
 ASKED = int(os.environ.get("WEFT_PARITY", "0")) // 20

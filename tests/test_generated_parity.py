@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.support.kernels import kernel_of
 from tests.support.parity.author import program, sound, voice
 from tests.support.parity.cases import (  # fmt: skip
     EACH_LONG, SHORT_MOMENTS, Case, case_of, case_of_seed, sound_case_of, sound_case_of_seed
@@ -26,7 +27,6 @@ from tests.support.parity.pieces import FIELDS, INPUTS, PLACES
 from tests.support.parity.recipes import RECIPES, STATE_RECIPES, WRITTEN, check_complete
 from tests.support.parity.rule import Outcome, compare, off_share
 from tests.support.parity.shrink import report, shrunk
-from tests.support.stack import kernel_of
 from tests.support.tolerances import BEYOND_SHARE, OFF_SHARE
 from weft.backends.executor import NOTHING, Executable, Executor
 from weft.backends.launch import Floats, Launch

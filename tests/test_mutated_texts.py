@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.expectations import expectations
-from tests.support.long import all_but
 from tests.support.mutations import exchanged, mutated, programs
+from tests.support.programs import expectations
+from tests.support.together import all_but
 from weft.errors import Diagnostic
 from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment, mistakes
 from weft.runtime.program import Setup

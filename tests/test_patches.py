@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from scripts.gallery import PAGE, PICTURES, page
-from tests.support.long import all_but
-from tests.support.steps import steps
+from tests.support.sound import steps
+from tests.support.together import all_but
 from tests.support.tolerances import EDGE_SHARE
 from weft.backends.registry import load_registry
 from weft.backends.select import choose, executor_problem

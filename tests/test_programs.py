@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.expectations import Expectation, built, expectations, value_of
+from tests.support.programs import Expectation, built, expectations, value_of
 from tests.support.tolerances import DOUBLE, Tolerance
 
 FOLDER = Path(__file__).parent / "programs"

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import HealthCheck, given, note, settings
 
-from tests.support.chosen_passes import AS_WRITTEN, WITHOUT_PHASES, kernel_by
-from tests.support.kernels import DOUBLE_MACHINES
+from tests.support.kernels import AS_WRITTEN, DOUBLE_MACHINES, WITHOUT_PHASES, kernel_by
 from tests.support.program_texts import feedback_texts, program_texts
 from tests.support.tolerances import EXACT
 from weft.backends.launch import Launch, picture_coords

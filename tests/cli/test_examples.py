@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.support.display import private_display
+from tests.support.windows import private_display
 from weft.cli.examples import headline, shipped
 
 NAMES = list(shipped())

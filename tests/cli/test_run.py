@@ -1,4 +1,4 @@
-"""`weft run` as a process without a screen; what it does on one is tested in tests/live."""
+"""`weft run` as a process without a screen; what it does on one is tested in tests/runtime/screens."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tests.support.gl import GlExecutor, Graphics, graphics
-from tests.support.long import all_but
 from tests.support.parity.cases import Case, case_of, case_of_seed
 from tests.support.parity.rule import Outcome, compare, off_share
 from tests.support.parity.shrink import report
+from tests.support.together import all_but
 from tests.support.tolerances import OFF_SHARE
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.long import all_but
 from tests.support.metal.check import check, isolated, lack, parameters
 from tests.support.metal.device import THREADGROUP, CpuDevice, built, error, flags, runner, write_library
 from tests.support.parity.author import program
+from tests.support.together import all_but
 from tests.test_patches import PATCHES
 from weft.backends.registry import load_registry
 from weft.codegen import msl

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from tests.codegen.test_glsl_pictures import LOOPS, MEMORIES, POINTS, looping
-from tests.support.long import all_but
 from tests.support.metal.executor import MetalExecutor, device
 from tests.support.parity.cases import Case, case_of, case_of_seed
 from tests.support.parity.rule import Outcome, compare
 from tests.support.parity.shrink import report
+from tests.support.together import all_but
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
 from weft.backends.vm import ReferenceExecutor

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.exprs import image_slot, number_slot
-from tests.support.kernels import bytecode, instructions, kernel, local
-from tests.support.stack import kernel_of
+from tests.support.kernels import bytecode, instructions, kernel, kernel_of, local
 from weft.codegen.bytecode import SectionCode, StrandCall
 from weft.codegen.verify import stack_depth, verify, verify_bytecode
 from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StrandRef

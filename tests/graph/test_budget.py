@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.kernels import MACHINES, run
-from tests.support.long import all_but
+from tests.support.together import all_but
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.graph.budget import MOST_STEPS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.graphs import graph_of, pinned_table, ref, strand
+from tests.graph.graphs import graph_of, pinned_table, ref, strand
 from weft.graph.nodes import Edge, RenderGraph
 
 

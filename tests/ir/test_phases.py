@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from tests.support.chosen_passes import AS_WRITTEN, UP_TO_PHASES, WITHOUT_PHASES, kernel_by
 from tests.support.exprs import Exprs, lowered, number_slot
-from tests.support.kernels import MACHINES, compiled, launch_of, run
+from tests.support.kernels import (
+    AS_WRITTEN, MACHINES, UP_TO_PHASES, WITHOUT_PHASES, compiled, kernel_by, launch_of, run
+)
 from tests.support.tolerances import EXACT, PHASE, PIXEL
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory

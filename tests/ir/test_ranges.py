@@ -7,9 +7,8 @@ import math
 import numpy as np
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from tests.support.exprs import Exprs, lowered
+from tests.support.exprs import EXACT_OPS, SMOOTH_OPS, Exprs, Garden, lowered
 from tests.support.kernels import compiled, run
-from tests.support.random_exprs import EXACT_OPS, SMOOTH_OPS, Garden
 from weft.ir.rates import Finiteness, bound, remainder_of, remainders_among
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from tests.support.chosen_passes import UP_TO_PHASES, kernel_by
-from tests.support.kernels import MACHINES
+from tests.support.kernels import MACHINES, UP_TO_PHASES, kernel_by
 from tests.support.tolerances import PHASE, Tolerance
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.support.arrays import ArrayBuilder
+from tests.ops.arrays import ArrayBuilder
 from weft.ops import OPS
 
 WORDS = st.integers(0, 2**32 - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.arrays import ArrayBuilder
+from tests.ops.arrays import ArrayBuilder
 from weft.ops import OPS
 from weft.ops.noise import MASK, X, Y, Z, lattice_hash
 

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
+from tests.ops.lanes import NumpyLanes, native
 from tests.ops.operands import EDGES, disagreements, is_about_bits, table_for, vector_tolerance
-from tests.support.lanes import NumpyLanes, native
 from tests.support.tolerances import ANGLE, EXACT, FUNCTION, POWER, POWER_OCTAVE
 from weft.ops import OPS, OpSpec, single
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.support.arrays import ArrayBuilder
+from tests.ops.arrays import ArrayBuilder
 from weft.ops import OPS
 from weft.ops.noise import CELL_MARGIN, LACUNARITY_Z, MASK, OCTAVE_SHIFT, OCTAVES_MAX, SECOND_DRIFT, lattice_hash
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.ops.arrays import ArrayBuilder
 from tests.ops.operands import arity, disagreements, is_about_bits, table_for, types, vector_tolerance
-from tests.support.arrays import ArrayBuilder
 from weft.ops import OPS
 
 ROWS = [row for row in OPS.values() if not is_about_bits(row)]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.display import private_display
 from tests.support.pseudo_terminal import Player
+from tests.support.windows import private_display
 
 
 @pytest.fixture(scope="session")

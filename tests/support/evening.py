@@ -12,8 +12,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.live.performance import Event, Performance
 from tests.support.flaws import Flaw, listened
+from tests.support.performance import Event, Performance
 from tests.support.sound import RATE, SoundServer, frequency, sounding
 
 HERTZ = 440.0

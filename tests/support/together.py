@@ -1,19 +1,22 @@
-"""Which tests one worker of pytest-xdist runs, one after another, when several share them (`--dist loadgroup`).
+"""What runs together: the tests that one worker of pytest-xdist runs, one after another (`--dist loadgroup`), and the
+part of a family of tests that is in `make test` and not only in `make test-all`.
 
-They are recognised by their names: with pytest 9.2, pytest-xdist 3.8 loses the groups that marks give.
+Groups are recognised by the names of tests: with pytest 9.2, pytest-xdist 3.8 loses those that marks give.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Any
 
-from xdist.scheduler import LoadScopeScheduling
+import pytest
 
 # Sound processes ask for priority over all others, and two at once would compete as they never do on a stage. Keys go
 # to the window on top. The executors of a chunk share its programs, which a process makes only once.
 _GROUPS = re.compile(
-    r"tests/(?P<loudspeaker>sound)/"
-    r"|tests/(?P<display>live/test_window\.py|cli/test_examples\.py::test_a_name_is_played)"
+    r"tests/runtime/(?P<loudspeaker>sound)/"
+    r"|tests/(?P<display>runtime/screens/test_window_performance\.py|cli/test_examples\.py::test_a_name_is_played)"
     r"|tests/test_generated_parity\.py::(?P<chunk>\w+\[)[^\d]*(?P<start>\d+)\]"
 )
 
@@ -26,8 +29,7 @@ def group_of(name: str) -> str:
     return f"{found['chunk']}{found['start']}" if found["chunk"] else str(found.lastgroup)
 
 
-class Together(LoadScopeScheduling):
-    """Hands out groups, the largest first."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return group_of(nodeid)
+def all_but(count: int, values: Iterable[Any]) -> list[Any]:
+    """Values of a parameter, of which all but the first `count` make a test `long`."""
+    values = list(values)
+    return values[:count] + [pytest.param(value, marks=pytest.mark.long) for value in values[count:]]

@@ -1,10 +1,17 @@
-"""Windows from outside: external programs move them, and take pictures of the screen."""
+"""A display of the tests' own, and its windows from outside: external programs move them, take pictures of the screen,
+and set what a window manager and a desktop would set."""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from ctypes.util import find_library
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,3 +53,61 @@ def resize(window: Window, width: int, height: int, title: str = "weft") -> None
         assert time.monotonic() < deadline, f"the window stays at {window.frame_size}"
         window.poll()
     window.poll()
+
+
+@contextmanager
+def private_display() -> Iterator[None]:
+    """A display for the tests alone: they read its screen, move its pointer and press its keys.
+
+    On Linux it is an X server of this process alone, whatever `DISPLAY` says, and the environment leads to it; on
+    macOS there is only the real one. A machine without Xvfb fails the test rather than skipping it.
+    """
+    if sys.platform != "linux":
+        yield
+        return
+    program = shutil.which("Xvfb")
+    if program is None:
+        pytest.fail("these tests need Xvfb: apt install xvfb xdotool imagemagick")
+    reading, writing = os.pipe()
+    command = [program, "-displayfd", str(writing), "-screen", "0", "1280x720x24", "-nolisten", "tcp", "-noreset"]
+    # In a session of its own, since Ctrl-C is for the tests: a window that loses its server ends the process.
+    with subprocess.Popen(command, pass_fds=[writing], stderr=subprocess.DEVNULL, start_new_session=True) as server:
+        try:
+            os.close(writing)
+            with open(reading) as announced:
+                number = announced.readline().strip()
+            assert number, "Xvfb does not start"
+            with pytest.MonkeyPatch.context() as patch:
+                for variable in ("WAYLAND_DISPLAY", "XAUTHORITY", "PYOPENGL_PLATFORM"):
+                    patch.delenv(variable, raising=False)
+                patch.setenv("DISPLAY", f":{number}")
+                patch.setenv("XDG_SESSION_TYPE", "x11")
+                patch.setenv("LIBGL_ALWAYS_SOFTWARE", "1")
+                yield
+        finally:
+            server.terminate()
+
+
+_REPLACE = 0
+
+
+def set_property(window: int | None, name: str, kind: str, value: bytes | Sequence[int]) -> None:
+    """Sets a property of a window, or of the root window, on the display that the environment names.
+
+    `kind` is the property's type. A text is given as bytes, everything else as numbers of 32 bits.
+    """
+    x11 = ctypes.CDLL(find_library("X11") or "libX11.so.6")
+    x11.XOpenDisplay.restype = ctypes.c_void_p
+    x11.XInternAtom.restype = x11.XDefaultRootWindow.restype = ctypes.c_ulong
+    display = ctypes.c_void_p(x11.XOpenDisplay(None))
+    assert display, "no display"
+    try:
+        root = x11.XDefaultRootWindow(display)
+        names = [ctypes.c_ulong(x11.XInternAtom(display, text.encode(), 0)) for text in (name, kind)]
+        # Xlib takes numbers of 32 bits as longs.
+        items = value if isinstance(value, bytes) else (ctypes.c_long * len(value))(*value)
+        target = ctypes.c_ulong(root if window is None else window)
+        width = 8 if isinstance(value, bytes) else 32
+        x11.XChangeProperty(display, target, *names, width, _REPLACE, items, len(value))
+    finally:
+        x11.XCloseDisplay(display)

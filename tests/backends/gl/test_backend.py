@@ -1,0 +1,431 @@
+"""Pictures and numbers by OpenGL, as a performance has them: what they show, remember, give to others and refuse."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from tests.support.gl import Graphics, graphics, that_computes
+from tests.support.together import all_but
+from tests.support.tolerances import OFF_SHARE
+from tests.test_patches import PICTURES_OF
+from weft.backends.base import DeviceLostError, Env, PictureHandle, as_array
+from weft.backends.gl.backend import GlVisual
+from weft.backends.gl.contexts import Context, GraphicsError
+from weft.backends.memory import StateMemory, in_size
+from weft.backends.registry import load_registry
+from weft.backends.select import choose
+from weft.errors import Source, WeftError
+from weft.names import StrandRef
+from weft.runtime.build import Build, build
+from weft.runtime.compiled import CompiledProgram
+from weft.runtime.coordinator import main_picture
+from weft.runtime.offline import Offline
+from weft.runtime.program import LoadedProgram, ProgramLoader
+
+__all__ = ["graphics", "that_computes"]
+
+pytestmark = pytest.mark.usefixtures("graphics")
+
+SIZE = (32, 18)
+
+MOVING = "display(fract(me@time * 7), me@x, me@y)\n"
+REMEMBERING = "t<v> = mix(hash(me@px, me@py, me@absframe), prev(t@v), 0.75)\ndisplay(t@v)\n"
+LONG = "display(delay(hash(me@px, me@py, me@absframe), 3, 4))\n"
+COUNTING = "n = integrate(1)\nt<v> = prev(t@v) * 0.5 + n * 0.01\ndisplay(t@v)\n"
+
+
+def loader_of(asked: str) -> ProgramLoader:
+    return ProgramLoader(choose(load_registry(), ["visual", "compute"], asked))
+
+
+def built(text: str) -> CompiledProgram:
+    return build(Source("test.weft", text), load_registry().contexts).compiled
+
+
+def env_of(loaded: LoadedProgram, number: int, **inputs: float) -> Env:
+    return Env(
+        *loaded.size, tick=number, abstime=number / 60, dt=1 / 60, inputs={**inputs, **loaded.compiled.parameters},
+        pictures=loaded.pictures,
+    )  # fmt: skip
+
+
+def frame(loaded: LoadedProgram, number: int, **inputs: float) -> NDArray[Any]:
+    shown = main_picture(loaded.runner.run(env_of(loaded, number, **inputs)))
+    assert shown is not None
+    return shown.array
+
+
+def frames(loaded: LoadedProgram, ticks: range) -> list[NDArray[Any]]:
+    return [frame(loaded, number).copy() for number in ticks]
+
+
+def same(found: NDArray[Any], expected: NDArray[Any]) -> bool:
+    return float((np.abs(found.astype(int) - expected) > 1).mean()) <= OFF_SHARE
+
+
+# --- pictures -----------------------------------------------------------------------------------------------------
+
+
+def patch(path: Path) -> Build:
+    settings = {"width": 128.0, "height": 72.0}
+    return build(Source(str(path), path.read_text()), load_registry().contexts, settings)
+
+
+@pytest.mark.parametrize("path", all_but(6, PICTURES_OF), ids=lambda path: path.stem)
+def test_a_shipped_picture_is_the_same(path: Path) -> None:
+    made = patch(path)
+    assert not any(GlVisual().unsuitable(unit) for unit in made.units if unit.subgraph.context == "visual")
+    heard = ["audio"] if any(unit.subgraph.context == "audio" and unit.subgraph.exposes for unit in made.units) else []
+    choices = choose(load_registry(), ["visual", "compute", *heard], "vector")
+    expected = Offline(made, choices)
+    drawn = Offline(made, {**choices, **choose(load_registry(), ["visual"], "gl")})
+    # Not at the very start, when edges lie on the centres of pixels, and fall to either side.
+    for time in (0.05, 0.15):
+        assert same(drawn.at(time), expected.at(time))
+
+
+TILED = {
+    "moves": MOVING,
+    "remembers": REMEMBERING,
+    "remembers more": LONG,
+    "counts": COUNTING,
+    "grey": "display(me@x * me@y)\n",
+    "seen through": "display(me@x, me@y, 0.5, fract(me@time * 7))\n",
+    "no number": "display(0 / floor(me@x * 2), me@y, 2)\n",
+    "loops too long": (
+        "spindle s() :: o { out o = 0\nfor i in (0 to 1e6 * me@y) { o = o + me@x / 1e5 } }\n"
+        "s()::n<v>\ndisplay(n@v)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", TILED.values(), ids=TILED)
+@pytest.mark.usefixtures("that_computes")
+def test_by_tiles_a_picture_is_the_same_as_drawn(text: str) -> None:
+    compiled = built(text)
+    (unit,) = compiled.units
+    stopped: dict[bool, list[str]] = {}
+    shown: dict[bool, list[NDArray[Any]]] = {}
+    for tiled in (False, True):
+        runner = loader_of("vm").prepare(compiled, SIZE).runner
+        backend = GlVisual(tiled=tiled)
+        env = Env(*SIZE, dt=1 / 60, loop_stopped=stopped.setdefault(tiled, []).append)
+        drawn = backend.compile_subgraph(unit, env, runner)
+        assert ("imageStore(pixel" in drawn.dump()) == tiled
+        ticks = (replace(env, tick=tick, abstime=tick / 60) for tick in range(5))
+        shown[tiled] = [as_array(backend.execute_subgraph(drawn, tick, runner)).copy() for tick in ticks]
+    assert stopped[True] == stopped[False]
+    assert all(same(found, expected) for found, expected in zip(shown[True], shown[False], strict=True))
+
+
+def test_a_picture_stays_on_the_card_until_somebody_reads_it() -> None:
+    loaded = loader_of("gl").prepare(built(MOVING), SIZE)
+    shown = main_picture(loaded.runner.run(env_of(loaded, 3)))
+    assert shown is not None
+    assert isinstance(shown.values, PictureHandle)
+    assert shown.values.shape == (SIZE[1], SIZE[0], 4)
+    assert same(shown.values.read(), frame(loader_of("vm").prepare(built(MOVING), SIZE), 3))
+
+
+def test_a_picture_stays_as_it_is_while_the_next_one_is_drawn() -> None:
+    loaded = loader_of("gl").prepare(built(MOVING), SIZE)
+    kept, other = (main_picture(loaded.runner.run(env_of(loaded, number))) for number in (1, 2))
+    assert kept is not None
+    assert other is not None
+    assert same(kept.array, frame(loader_of("vm").prepare(built(MOVING), SIZE), 1))
+    assert not np.array_equal(kept.array, other.array)
+
+
+def test_a_picture_in_which_nothing_moves_is_drawn_once() -> None:
+    loaded = loader_of("gl").prepare(built("display(me@x, mouse@x, 0.5)\n"), SIZE)
+    first, second, third = (
+        main_picture(loaded.runner.run(env_of(loaded, number, **{"mouse@x": x})))
+        for number, x in ((0, 0.25), (1, 0.25), (2, 0.75))
+    )
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert second.values is first.values
+    assert third.values is not first.values
+    assert third.array[0, 0, 1] > first.array[0, 0, 1]
+
+
+def test_a_sampled_picture_is_the_one_that_was_loaded(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(1).integers(0, 256, (7, 9, 3), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "grain.png")
+    text = f'load("{tmp_path}/grain.png")::img<r, g, b>\ndisplay(img@r(me@x ~ me@y, me@y ~ me@x), img@g, img@b)\n'
+    expected, found = (frame(loader_of(asked).prepare(built(text), SIZE), 0) for asked in ("vm", "gl"))
+    assert same(found, expected)
+    assert found[..., :3].std() > 1
+
+
+def test_a_loop_that_is_stopped_says_so() -> None:
+    text = "spindle f(x) :: o { o = 0\n for i in (0 to 9e9 * x) { o += 0.0001 } }\ndisplay(f(me@x))\n"
+    loaded = loader_of("gl").prepare(built(text), (4, 2))
+    told: list[str] = []
+    loaded.runner.run(replace(env_of(loaded, 0), loop_stopped=told.append))
+    assert len(told) == 1
+
+
+def test_outputs_are_given_as_they_are_if_asked_for() -> None:
+    text = "display(me@x * 7 - 3)\n"
+    loaded = loader_of("gl").prepare(built(text), SIZE)
+    ((_, planes),) = loaded.runner.try_out(env_of(loaded, 0), raw=True)
+    assert planes is not None
+    centres = (np.arange(SIZE[0]) + 0.5) / SIZE[0]
+    np.testing.assert_allclose(as_array(planes)[0, 0], centres * 7 - 3, rtol=1e-6)
+
+
+# --- what is remembered -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [REMEMBERING, LONG, COUNTING], ids=["feedback", "a delay", "a number"])
+@pytest.mark.parametrize("asked", [("gl", "vm"), ("vm", "gl"), ("gl", "gl")], ids=" to ".join)
+def test_memory_goes_on_from_one_backend_to_another(text: str, asked: tuple[str, str]) -> None:
+    whole = frames(loader_of("vm").prepare(built(text), SIZE), range(8))
+    old, new = (loader_of(name).prepare(built(text), SIZE) for name in asked)
+    frames(old, range(5))
+    for part, other in zip(new.runner.parts, old.runner.parts, strict=True):
+        old_memory = other.backend.remembered(other.compiled) if asked[0] != asked[1] else other.compiled.memory
+        part.compiled.memory.adopt(old_memory)
+    for found, expected in zip(frames(new, range(5, 8)), whole[5:], strict=True):
+        assert same(found, expected)
+
+
+@pytest.mark.parametrize("text", [REMEMBERING, LONG], ids=["feedback", "a delay"])
+def test_memory_goes_on_in_another_size(text: str) -> None:
+    larger = (48, 30)
+    found = []
+    for asked in ("vm", "gl"):
+        loader = loader_of(asked)
+        before = loader.prepare(built(text), SIZE)
+        frames(before, range(5))
+        after = loader.prepare(built(text), larger, before)
+        loader.take_over(after, before)
+        found.append(frames(after, range(5, 8)))
+    for expected, drawn in zip(*found, strict=True):
+        assert same(drawn, expected)
+
+
+def test_a_copy_leaves_the_program_before_running_on() -> None:
+    loader = loader_of("gl")
+    before = loader.prepare(built(REMEMBERING), SIZE)
+    frames(before, range(5))
+    after = loader.prepare(built(REMEMBERING + "// another text\n"), SIZE)
+    assert loader.take_over(after, before, copy=True)
+    ((leaving,), (entering,)) = (frames(loaded, range(5, 6)) for loaded in (before, after))
+    assert np.array_equal(leaving, entering)
+    ((leaving,), (entering,)) = (frames(loaded, range(6, 7)) for loaded in (before, after))
+    assert np.array_equal(leaving, entering)
+
+
+def test_what_the_card_remembers_can_be_read(graphics: Graphics) -> None:
+    loaded = loader_of("gl").prepare(built(LONG), SIZE)
+    expected = loader_of("vm").prepare(built(LONG), SIZE)
+    for each in (loaded, expected):
+        frames(each, range(6))
+    (part,), (other,) = loaded.runner.parts, expected.runner.parts
+    memory = part.backend.remembered(part.compiled)
+    assert type(memory) is StateMemory
+    for key, slot in memory.slots.items():
+        for ticks_ago in range(1, slot.depth + 1):
+            np.testing.assert_allclose(
+                memory.planes(key, ticks_ago), other.compiled.memory.planes(key, ticks_ago), atol=1e-6
+            )
+
+
+def test_images_are_resampled_as_the_processor_does_it(graphics: Graphics) -> None:
+    from weft.backends.gl.drawing import GlMemory
+
+    loaded = loader_of("vm").prepare(built(REMEMBERING), SIZE)
+    (slot,) = loaded.runner.parts[0].unit.kernel.slots
+    old = StateMemory((slot,), SIZE)
+    old.ring(slot.key)[...] = np.random.default_rng(2).random(old.ring(slot.key).shape)
+    for shape in ((7, 5), (SIZE[0] * 2, SIZE[1] * 3), SIZE):
+        with graphics.drawing() as place:
+            there, resized = (GlMemory(graphics, place, (slot,), each) for each in (SIZE, shape))
+        there.adopt(old)
+        resized.adopt(there, copy=True)
+        np.testing.assert_allclose(
+            resized.planes(slot.key, 1), in_size(old.planes(slot.key, 1), shape), atol=1e-5, strict=True
+        )
+
+
+# --- between subgraphs --------------------------------------------------------------------------------------------
+
+
+def test_numbers_read_the_picture_of_the_same_tick() -> None:
+    text = "ramp<v> = prev(ramp@v) + me@x\ndisplay(ramp@v)\ncompute(ramp@v(me@x ~ mouse@x), ramp@v(me@x ~ 0.25))\n"
+    loaded = loader_of("gl").prepare(built(text), SIZE)
+    for number in range(3):
+        results = loaded.runner.run(env_of(loaded, number, **{"mouse@x": 0.5}))
+        (values,) = (result.array.reshape(-1) for result in results if result.context == "compute")
+        assert values == pytest.approx([0.5 * (number + 1), 0.25 * (number + 1)], rel=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 5000])
+def test_points_of_a_picture_are_read_at_once(count: int) -> None:
+    text = "t<v> = prev(t@v) * 0.5 + me@x * me@y\n"
+    places = np.random.default_rng(3).uniform(-0.2, 1.2, (2, count))
+    found = []
+    for asked in ("vm", "gl"):
+        compiled = built(text + "display(t@v)\ncompute(t@v(me@x ~ mouse@x, me@y ~ 0.5))\n")
+        loaded = loader_of(asked).prepare(compiled, SIZE)
+        frames(loaded, range(3))
+        asked_for = {StrandRef("t", "v"): {"x": places[0], "y": places[1]}}
+        found.append(loaded.runner.values(asked_for, env_of(loaded, 2))[StrandRef("t", "v")])
+    np.testing.assert_allclose(found[1], found[0], atol=1e-5)
+
+
+def test_a_picture_is_given_numbers() -> None:
+    text = "n = sin(me@time) * 0.5 + 0.5\ncompute(n)\nload_ = n\ndisplay(n * me@x, prev(n), 0)\n"
+    expected, found = (frames(loader_of(asked).prepare(built(text), SIZE), range(3)) for asked in ("vm", "gl"))
+    for each, other in zip(found, expected, strict=True):
+        assert same(each, other)
+
+
+# --- what it refuses, and failures ----------------------------------------------------------------------------------
+
+
+def test_a_picture_that_is_too_large_is_refused(graphics: Graphics) -> None:
+    (unit,) = built(MOVING).units
+    runner = loader_of("vm").prepare(built(MOVING), SIZE).runner
+    with pytest.raises(WeftError) as refused:
+        GlVisual(graphics).compile_subgraph(unit, Env(graphics.about.side + 1, 4), runner)
+    assert refused.value.diagnostics[0].code == "picture-too-large"
+
+
+def test_a_text_that_the_driver_refuses_names_the_line_of_the_patch(graphics: Graphics) -> None:
+    from weft.backends.gl.drawing import ShaderProgram
+    from weft.codegen.glsl import fragment
+
+    plasma = next(path for path in PICTURES_OF if path.stem == "plasma")
+    (unit,) = patch(plasma).units
+    shader = fragment(unit.kernel)
+    at = next(at for at, place in enumerate(shader.places) if place)
+    lines = shader.text.splitlines()
+    lines[at] = f"oops {lines[at]}"
+    with graphics.drawing(), pytest.raises(WeftError) as refused:
+        ShaderProgram(graphics, replace(shader, text="\n".join(lines)))
+    (problem,) = refused.value.diagnostics
+    assert problem.code == "driver-refused"
+    assert shader.places[at] in problem.message
+
+
+def test_a_context_that_is_lost_is_told_as_a_device_that_is_lost() -> None:
+    from weft.backends.gl.contexts import Egl
+    from weft.backends.gl.graphics import Graphics
+
+    egl = Egl()
+    preparing, drawing = egl.context(), egl.context()
+    lost = False
+
+    def enter() -> None:
+        if lost:
+            raise GraphicsError("the card was pulled out")
+        drawing.enter()
+
+    backend = GlVisual(Graphics(preparing, Context(enter, drawing.leave)))
+    (unit,) = built(MOVING).units
+    runner = loader_of("vm").prepare(built(MOVING), SIZE).runner
+    compiled = backend.compile_subgraph(unit, Env(*SIZE), runner)
+    shown = backend.execute_subgraph(compiled, Env(*SIZE), runner)
+    lost = True
+    later = Env(*SIZE, tick=1, abstime=0.5)
+    for call in (lambda: backend.execute_subgraph(compiled, later, runner), lambda: as_array(shown)):
+        with pytest.raises(DeviceLostError, match="pulled out") as failure:
+            call()
+        assert failure.value.context == "visual"
+
+
+def test_errors_of_the_driver_are_told(graphics: Graphics) -> None:
+    from weft.backends.gl.graphics import GL
+
+    with pytest.raises(GraphicsError, match="error"), graphics.drawing():
+        GL.glEnable(0xFFFF)
+    with graphics.drawing():
+        pass
+
+
+# --- devices and processes ------------------------------------------------------------------------------------------
+
+
+def test_the_device_is_named() -> None:
+    (device,) = GlVisual.probe()
+    assert device.available
+    assert device.name
+    assert device.driver
+    assert device.compute is not None
+    assert device.compute.startswith("OpenGL ")
+
+
+def test_without_libraries_the_device_says_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "OpenGL").mkdir()
+    (tmp_path / "OpenGL" / "__init__.py").write_text("raise TypeError('libGL is not here')\n")
+    code = (
+        "from weft.backends.gl.backend import GlVisual\n"
+        "(device,) = GlVisual.probe()\nprint(device.available, device.reason, device.remedy)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": f"{tmp_path}:{Path.cwd()}", "PATH": ""},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert ended.stdout.startswith("False OpenGL is missing on this machine (libGL is not here)")
+    assert "install" in ended.stdout
+
+
+def test_nothing_is_opened_where_programs_are_tried_out() -> None:
+    code = (
+        "import sys\n"
+        "from weft.runtime.program import Setup\nfrom weft.runtime.compiling.compiler import Compiler\n"
+        "from weft.runtime.compiling.compiler import TrialMoment, mistakes\n"
+        "from weft.runtime.compiling.worker import Saved\n"
+        "from weft.backends.registry import load_registry\nfrom weft.backends.select import choose\n"
+        "names = [spec.name for spec in load_registry().contexts]\n"
+        "setup = Setup('p.weft', choices=choose(load_registry(), names, 'visual=gl,compute=gl'))\n"
+        f"saved = Saved({REMEMBERING.encode()!r} + b'compute(t@v(me@x ~ 0.5, me@y ~ 0.5))', 0.0, None)\n"
+        "compiler = Compiler.of(setup)\nmade = compiler.compile(saved)\n"
+        "print([type(unit.code).__name__ for unit in made.compiled.units])\n"
+        "print(mistakes(made.compiled, compiler.loader, TrialMoment(), made.places), 'OpenGL' in sys.modules)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    codes, verdict = ended.stdout.splitlines()
+    assert codes == "['ShaderCode', 'ShaderCode']"
+    assert verdict == "() False"
+
+
+def test_a_card_can_only_be_there_if_its_driver_shows() -> None:
+    if not sys.platform.startswith("linux"):
+        pytest.skip("elsewhere there is always one")
+    shows = [*Path("/dev").glob("dri/render*"), *Path("/dev").glob("nvidia[0-9]*"), *Path("/dev").glob("dxg")]
+    assert GlVisual.may_have_hardware() == bool(shows)
+
+
+def test_eval_and_render_draw_by_it(tmp_path: Path) -> None:
+    patch = tmp_path / "p.weft"
+    patch.write_text("s<v> = me@x * 3 + me@y\nt<v> = prev(t@v) * 0.5 + me@x\ndisplay(s@v / 4, t@v)\n".replace(
+        ", t@v)", ", t@v, 0)"))  # fmt: skip
+
+    def weft(*arguments: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-m", "weft", *arguments], capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+
+    values = json.loads(weft("eval", str(patch), "t", "--grid", "8x2", "--ticks", "2", "--backend", "gl", "--json"))
+    centres = (np.arange(8) + 0.5) / 8
+    np.testing.assert_allclose(values["values"], np.tile(centres * 1.75, 2), rtol=1e-6)
+    for asked in ("gl", "vm"):
+        weft("render", str(patch), "-o", str(tmp_path / f"{asked}.npy"), "--duration", "0.05", "--size", "16x9",
+             "--backend", f"visual={asked}")  # fmt: skip
+    found, expected = (np.load(tmp_path / f"{asked}.npy") for asked in ("gl", "vm"))
+    np.testing.assert_allclose(found, expected, atol=1e-6, strict=True)

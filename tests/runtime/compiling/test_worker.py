@@ -1,0 +1,442 @@
+"""What happens beside the picture while texts are compiled: undo, trial, and a compiler that is slow or dies."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.performance import PATIENCE, Performance
+from tests.support.together import all_but
+from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment
+from weft.runtime.compiling.process import CompileProcess
+from weft.runtime.compiling.worker import Patience
+from weft.runtime.program import Setup
+
+SIZE = "me<width> = 32\nme<height> = 18\n"
+COUNTING = SIZE + "count = prev(count) + 1\ndisplay(fract(count / 100), me@x, 0)\ncompute(count, me@bpm)\n"
+
+# So many different terms that compiling them takes seconds.
+SLOW = SIZE + f"display({' + '.join(f'sin(me@x * {n})' for n in range(12_000))})\n"
+
+
+STUBBORN = Path(__file__).parents[2] / "plugins" / "stubborn"
+
+
+@pytest.fixture
+def patch(tmp_path: Path) -> Path:
+    path = tmp_path / "patch.weft"
+    path.write_text(COUNTING)
+    return path
+
+
+def test_a_text_that_comes_back_is_not_compiled_again(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        for number, text in enumerate((COUNTING.replace("100", "50"), COUNTING, COUNTING.replace("100", "50")), 1):
+            performance.save(text)
+            assert performance.wait_for("swap", number)["hash"] == performance.hash
+        edited, undone, redone = (event for event in performance.events if event["event"] == "swap")
+        assert (edited["recompiled"], edited["cached"]) == (["visual/display"], [])
+        for again in (undone, redone):
+            assert (again["recompiled"], again["cached"]) == ([], ["visual/display"])
+            assert again["kept"] == ["compute/compute"]
+            assert again["parse_ms"] == again["graph_ms"] == 0
+        counts = [event["values"][0] for event in performance.events if event["event"] == "compute"]
+        assert counts == sorted(counts), "what is remembered went on"
+
+
+def test_a_text_that_comes_back_is_compiled_again_if_what_it_includes_has_changed(patch: Path) -> None:
+    library = patch.with_name("library.weft")
+    library.write_text("spindle f(x) :: v { out v = x }\n")
+    text = SIZE + '#include "library.weft"\ndisplay(f(me@x))\n'
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        performance.save(text)
+        performance.wait_for("swap")
+        performance.save(COUNTING)
+        performance.wait_for("swap", 2)
+        library.write_text("spindle f(x) :: v { out v = 1 - x }\n")
+        performance.save(text)
+        assert performance.wait_for("swap", 3)["recompiled"] == ["visual/display"]
+
+
+@pytest.mark.parametrize("strand", ["0 / 0", "sqrt(-1 - me@x)", "prev(n) + 0 / 0 * me@x"])
+def test_what_is_nowhere_a_number_is_refused(patch: Path, strand: str) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        performance.save(SIZE + f"n = {strand}\ndisplay(n, 0, 0)\n")
+        (found,) = performance.wait_for("error")["diagnostics"]
+        assert (found["code"], found["line"], found["message"]) == (
+            "not-a-number", 4, "r of display is not a number at any pixel, so it would be black"
+        )  # fmt: skip
+        performance.save(COUNTING + "// goes on\n")
+        assert performance.wait_for("swap")["kept"] == ["visual/display", "compute/compute"]
+
+
+def test_what_is_a_number_somewhere_or_becomes_one_is_played(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        # 0/0 at the first tick alone, at the left half alone, and what is 0 on purpose.
+        text = SIZE + "n = prev(n) + 1\ndisplay(prev(n) / prev(n), sqrt(me@x - 0.5), 0)\n"
+        performance.save(text)
+        assert performance.wait_for("swap")["hash"]
+
+
+def test_settings_take_effect_live(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("frames", when=lambda event: event["fps"] > 4)
+        performance.save("me<bpm> = 90\nme<fps> = 2\n" + COUNTING.replace("me<width> = 32", "me<width> = 40"))
+        performance.wait_for("swap")
+        performance.wait_for("frames", when=lambda event: event["fps"] < 3)
+        assert performance.wait_for("compute", when=lambda event: event["values"][1] == 90)
+
+
+def test_a_slow_text_does_not_keep_the_next_one_waiting(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        performance.save(SLOW)
+        performance.wait_for("saved")
+        performance.save(COUNTING.replace("100", "50"))
+        performance.wait_for("swap")
+        answered = [event["hash"] for event in performance.events if event["event"] in ("swap", "error")]
+        assert answered == [performance.hash]
+
+
+def test_at_the_start_a_save_takes_the_place_of_a_text_that_takes_long(patch: Path) -> None:
+    patch.write_text(SLOW)
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for_words("patch.weft is still being compiled")
+        performance.save(COUNTING)
+        performance.wait_for("started")
+        performance.wait_for("compute")
+        assert not any(event["event"] in ("swap", "error") for event in performance.events)
+
+
+def test_at_the_start_a_text_that_takes_long_does_not_keep_the_end_waiting(patch: Path) -> None:
+    patch.write_text(SLOW)
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for_words("patch.weft is still being compiled")
+        performance.process.send_signal(signal.SIGINT)
+        assert performance.ended() == 130
+        assert performance.stderr.endswith("weft: interrupted\n")
+        assert "Traceback" not in performance.stderr
+
+
+def test_it_is_said_that_a_save_takes_long_and_the_next_one_finds_the_same_process(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        children = _children(performance)
+        performance.save(SLOW)
+        performance.wait_for_words("patch.weft is still being compiled")
+        performance.save(COUNTING.replace("100", "50"))
+        performance.wait_for("swap")
+        assert _children(performance) == children
+
+
+def test_what_a_text_may_cost_grows_with_each_that_is_given_up() -> None:
+    patience = Patience()
+    assert patience.runs_out(None), "nothing is lost of a text that has not begun"
+    given_up = [patience.runs_out(spent) for spent in (0.4, 0.6, 0.6, 1.9, 2.1, 2.1, 7.9, 8.1)]
+    assert given_up == [False, True, False, False, True, False, False, True]
+    patience.finished(0.1)
+    assert patience.runs_out(0.6)
+
+
+def test_a_text_that_is_nearly_done_is_not_given_up() -> None:
+    patience = Patience()
+    for spent in (3.0, 0.1, 3.2, 2.9, 9.0):
+        patience.finished(spent)
+    assert not any(patience.runs_out(spent) for spent in (1.6, 3.0, 5.9))
+    assert patience.runs_out(1.4)
+
+
+BUSY, LOCKED = (COUNTING.replace("me@x", f"me@x * key@{key}") for key in "zl")
+
+
+@pytest.fixture
+def stubborn(patch: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """The options for a backend whose compiler may never end, see its package."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(STUBBORN), *filter(None, [os.environ.get("PYTHONPATH")])]))
+    return "--headless", "--backend", "visual=stubborn"
+
+
+def test_a_text_that_a_library_never_ends_with_is_overtaken(patch: Path, stubborn: tuple[str, ...]) -> None:
+    patch.write_text(BUSY)
+    with Performance(patch, *stubborn) as performance:
+        performance.wait_for_words("patch.weft is still being compiled")
+        performance.save(COUNTING)
+        performance.wait_for("started")
+        performance.save(BUSY)
+        performance.wait_for("saved", 2)
+        performance.save(COUNTING.replace("100", "50"))
+        performance.wait_for("swap")
+        assert not any(event["event"] in ("error", "restart") for event in performance.events)
+        # Once for each of the texts, at the most.
+        assert performance.stderr.count("still being compiled") <= 4
+
+
+def test_at_the_start_it_is_said_what_else_is_waited_for(
+    patch: Path, stubborn: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_STUBBORN_DRIVER", "1")
+    with Performance(patch, *stubborn) as performance:
+        performance.wait_for_words("weft: waiting for drivers, to find out what can draw and play here\n")
+        performance.process.send_signal(signal.SIGINT)
+        assert performance.ended() == 130
+
+
+def test_a_text_at_which_the_compiler_stands_still_is_refused(patch: Path, stubborn: tuple[str, ...]) -> None:
+    with Performance(patch, *stubborn) as performance:
+        performance.wait_for("started")
+        performance.save(LOCKED)
+        (found,) = performance.wait_for("error")["diagnostics"]
+        assert found["message"] == "the compile process failed twice: it stood still"
+        performance.save(COUNTING.replace("100", "50"))
+        performance.wait_for("swap")
+
+
+def test_of_fifty_saves_in_a_second_none_is_compiled_twice_and_the_last_plays(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        for number in range(50):
+            performance.save(COUNTING.replace("100", str(200 + number)))
+            time.sleep(0.02)
+        performance.wait_for("swap", when=lambda event: event["hash"] == performance.hash)
+        performance.save(COUNTING + "// the end\n")
+        performance.wait_for("swap", when=lambda event: event["hash"] == performance.hash)
+        hashes = [event["hash"] for event in performance.events if event["event"] == "swap"]
+        assert len(hashes) == len(set(hashes))
+        assert not any(event["event"] == "error" for event in performance.events)
+
+
+def test_a_slow_text_does_not_keep_the_end_waiting(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        performance.save(SLOW)
+        performance.wait_for("saved")
+        performance.process.send_signal(signal.SIGINT)
+        assert performance.ended() == 130
+        assert not any(e["event"] == "swap" for e in performance.events)
+
+
+@pytest.mark.long
+def test_slow_texts_are_seen_even_if_each_is_saved_before_the_last_is_finished(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        deadline = time.monotonic() + PATIENCE
+        count = 0
+        while not any(event["event"] == "swap" for event in performance.events):
+            assert time.monotonic() < deadline, "of all these saves none is ever seen"
+            count += 1
+            performance.save(SLOW + f"// {count}\n")
+            time.sleep(0.3)
+
+
+def test_what_would_take_for_ever_is_refused(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        loop = "spindle slow(n) :: v {\n  v = 0\n  for i in (1 to n) { v += sin(v + me@x * i) * me@y }\n}\n"
+        # A hundred billion sines, each of which waits for the one before.
+        large = "me<width> = 8192\nme<height> = 4096\n"
+        performance.save(large + loop + "display(slow(4000 - mouse@x))\n")
+        (found,) = performance.wait_for("error")["diagnostics"]
+        assert found["code"] == "too-slow"
+        performance.save(SIZE + loop + "display(slow(40 - mouse@x))\n")
+        performance.wait_for("swap")
+
+
+def test_the_trial_goes_through_time_like_a_performance(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        slope = "w<a> = sin(me@time)\nr<d> = (w@a - prev(w@a)) / (me@abstime - prev(me@abstime))\n"
+        performance.save(SIZE + slope + "display(r@d * me@x, 0, 0)\n")
+        performance.wait_for("swap")
+
+
+def test_files_beside_the_patch_are_not_taken_for_modules(patch: Path) -> None:
+    for name in ("random", "socket", "numpy", "weft"):
+        patch.with_name(f"{name}.py").write_text("raise SystemExit('this is no module of weft')\n")
+    # As the console script does it: with a path that does not begin with the current folder.
+    program = "import sys; sys.path = [p for p in sys.path if p]; from weft.cli import main; sys.exit(main())"
+    with Performance(patch, "--headless", python=("-c", program), cwd=patch.parent) as performance:
+        performance.wait_for("started")
+        performance.save(COUNTING.replace("100", "50"))
+        performance.wait_for("swap")
+
+
+def test_a_closed_stderr_does_not_end_the_performance(patch: Path) -> None:
+    with Performance(patch, "--headless", stderr=subprocess.PIPE) as performance:
+        performance.wait_for("started")
+        assert performance.process.stderr is not None
+        performance.process.stderr.close()
+        for number in range(1, 4):
+            performance.save(COUNTING.replace("100", str(number)))
+            performance.wait_for("swap", number)
+        performance.save("display(")
+        performance.wait_for("error")
+        performance.process.send_signal(signal.SIGTERM)
+        performance.ended()
+        assert performance.events[-1]["reason"] == "terminated"
+
+
+def test_ctrl_c_is_for_the_player_alone(patch: Path) -> None:
+    with Performance(patch, "--headless", start_new_session=True) as performance:
+        performance.wait_for("started")
+        os.killpg(performance.process.pid, signal.SIGINT)
+        assert performance.ended() == 130
+        assert "Traceback" not in performance.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_it_ends_when_asked_to_though_signals_arrived_ignored(
+    patch: Path, number: int, code: int
+) -> None:
+    # As under nohup, and in the background of a shell without job control.
+    with _ignored(signal.SIGINT, signal.SIGHUP):
+        performance = Performance(patch, "--headless")
+    with performance:
+        performance.wait_for("started")
+        performance.process.send_signal(signal.SIGHUP)
+        performance.wait_for("frames")
+        performance.process.send_signal(number)
+        assert performance.ended() == code
+        assert performance.events[-1]["reason"] == ("interrupted" if code else "terminated")
+
+
+def test_an_answer_belongs_to_its_own_text(patch: Path) -> None:
+    process = CompileProcess(Setup(str(patch)))
+    try:
+        texts = [COUNTING.replace("100", str(number)).encode() for number in range(3)]
+        # The verdict about the first is never fetched, nor anything about the second.
+        process.ask(Saved(texts[0], 0.0), TrialMoment(), frozenset())
+        first = process.made(lambda: False)
+        process.ask(Saved(texts[1], 0.0), TrialMoment(), frozenset())
+        process.ask(Saved(texts[2], 0.0), TrialMoment(), frozenset())
+        third = process.made(lambda: False)
+        assert process.verdict(lambda: False) == ()
+        expected = Compiler.of(Setup(str(patch))).compile(Saved(texts[2], 0.0))
+        assert third is not None
+        assert [unit.hash for unit in third.compiled.units] == [unit.hash for unit in expected.compiled.units]
+        assert first is not None
+        assert [unit.hash for unit in third.compiled.units] != [unit.hash for unit in first.compiled.units]
+    finally:
+        process.end()
+
+
+def test_a_compiler_that_dies_is_replaced(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        performance.save(COUNTING.replace("100", "50"))
+        performance.wait_for("swap")
+        for victim in _children(performance):
+            os.kill(victim, signal.SIGKILL)
+        performance.save(COUNTING.replace("100", "25"))
+        assert performance.wait_for("swap", 2)["recompiled"] == ["visual/display"]
+
+
+@pytest.mark.parametrize("text", all_but(1, ["", SLOW]))
+def test_a_compiler_that_stands_still_is_replaced(patch: Path, text: str) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        if text:
+            performance.save(text)
+            performance.wait_for("saved")
+        for victim in _children(performance):
+            os.kill(victim, signal.SIGSTOP)
+        told = performance.wait_for("restart")
+        assert told["process"] == "compile"
+        assert told["reason"] == "the compile process stood still and is started again"
+        performance.wait_for_words(told["reason"])
+        performance.save(COUNTING.replace("100", "25"))
+        performance.wait_for("swap", when=lambda event: event["hash"] == performance.hash)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems limit no process that runs")
+def test_a_program_that_needs_more_memory_than_there_is_leaves_the_last_one(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        _, hard = resource.prlimit(performance.process.pid, resource.RLIMIT_AS)
+        resource.prlimit(performance.process.pid, resource.RLIMIT_AS, (4 << 30, hard))
+        many = [f"d{k} = delay(me@time, 9, 60000000)" for k in range(10)]
+        performance.save("\n".join([COUNTING, *many, f"compute(d: {' + '.join(f'd{k}' for k in range(10))})"]))
+        (told,) = performance.wait_for("error")["diagnostics"]
+        assert told["code"] == "not-enough-memory"
+        assert "4.8 GB" in told["message"]
+        assert "480.0 MB" in told["hint"]
+        performance.save(COUNTING.replace("100", "50"))
+        assert performance.wait_for("swap")["kept"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems limit no process that runs")
+def test_a_compiler_that_runs_out_of_memory_says_so(patch: Path) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        performance.save(COUNTING.replace("100", "50"))
+        performance.wait_for("swap")
+        (compiler,) = _children(performance)
+        _, hard = resource.prlimit(compiler, resource.RLIMIT_AS)
+        pages = int(Path(f"/proc/{compiler}/statm").read_text().split()[0])
+        resource.prlimit(compiler, resource.RLIMIT_AS, (pages * resource.getpagesize() + (8 << 20), hard))
+        performance.save(SLOW)
+        (told,) = performance.wait_for("error")["diagnostics"]
+        assert told["code"] == "not-enough-memory"
+        assert "ran out of memory" in told["message"]
+        assert "bug" not in told["hint"]
+        performance.save(COUNTING.replace("100", "25"))
+        performance.wait_for("swap", 2)
+
+
+@pytest.mark.parametrize("text", all_but(1, ["", SLOW]))
+def test_nothing_is_left_of_a_performance_that_was_killed(patch: Path, text: str) -> None:
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("started")
+        children = _children(performance)
+        if text:
+            performance.save(text)
+            performance.wait_for("saved")
+        performance.process.kill()
+        performance.process.wait()
+    deadline = time.monotonic() + PATIENCE
+    while any(_alive(child) for child in children):
+        assert time.monotonic() < deadline, "the compiler outlives the performance"
+        time.sleep(0.02)
+
+
+def _children(performance: Performance) -> list[int]:
+    """The processes that compile."""
+    command = ["pgrep", "-P", str(performance.process.pid), "-f", "compiling.process"]
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout.split()
+        if found:
+            return [int(pid) for pid in found]
+        time.sleep(0.02)
+    raise AssertionError("there is no process that compiles")
+
+
+@contextmanager
+def _ignored(*numbers: int) -> Iterator[None]:
+    """What is started meanwhile inherits that these signals are ignored."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

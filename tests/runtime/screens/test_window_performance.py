@@ -1,0 +1,148 @@
+"""The window on a real screen: the picture on it is that of the reference machine, and keys reach tool and patch."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.support.performance import Performance
+from tests.support.windows import private_display
+from weft.backends.launch import Launch, picture_coords
+from weft.backends.memory import StateMemory
+from weft.backends.vm import ReferenceExecutor
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.runtime.build import build
+
+WIDTH, HEIGHT = 160, 90
+SIZE = f"me<width> = {WIDTH}\nme<height> = {HEIGHT}\n"
+STILL = SIZE + """\
+cell<v> = hash(me@px, me@py)
+ring<v> = smoothstep(0.02, 0, abs(hypot(me@x - 0.5, (me@y - 0.5) / me@aspect) - 0.2))
+display(ring@v, cell@v(me@x ~ me@x * 0.5) * 0.5, me@y)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def display() -> Iterator[None]:
+    with private_display():
+        yield
+
+
+def screen(tmp_path: Path) -> np.ndarray:
+    """The upper left corner of the screen, where a window stands when nothing manages windows."""
+    shot = tmp_path / "screen.png"
+    subprocess.run(["import", "-window", "root", str(shot)], check=True, timeout=30)
+    return np.asarray(Image.open(shot).convert("RGB"))[:HEIGHT, :WIDTH].astype(int)
+
+
+def reference(text: str) -> np.ndarray:
+    made = build(Source("patch.weft", text), ContextTable())
+    kernel = made.units[0].kernel
+    out = np.empty((HEIGHT, WIDTH, 4), np.uint8)
+    uniforms = {"width": WIDTH, "height": HEIGHT, "absframe": 0, "dt": 0, "key@a": 0.0}
+    launch = Launch((HEIGHT, WIDTH), picture_coords(WIDTH, HEIGHT), uniforms)
+    ReferenceExecutor().load(kernel).rgba8(StateMemory(kernel.slots, (HEIGHT, WIDTH)), launch, out)
+    return out[..., :3].astype(int)
+
+
+def wait_for_picture(tmp_path: Path, wanted: np.ndarray) -> None:
+    deadline = time.monotonic() + 20
+    while (off := np.abs(screen(tmp_path) - wanted).max()) > 1:
+        assert time.monotonic() < deadline, f"the screen differs by up to {off} of 255"
+        time.sleep(0.05)
+
+
+def wait_for_text(tmp_path: Path, picture: np.ndarray) -> None:
+    """Waits until the picture is there, with something written over a good part of it."""
+    deadline = time.monotonic() + 20
+    while not 0.05 < (np.abs(screen(tmp_path) - picture).max(axis=2) > 1).mean() < 0.95:
+        assert time.monotonic() < deadline, "nothing is written over the picture"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("backend", ["native", "gl"])
+def test_save_by_save_the_screen_shows_what_the_reference_machine_computes(tmp_path: Path, backend: str) -> None:
+    patch = tmp_path / "patch.weft"
+    patch.write_text(STILL)
+    with Performance(patch, "--backend", f"visual={backend}") as performance:
+        performance.wait_for("started")
+        wait_for_picture(tmp_path, reference(STILL))
+        edited = STILL.replace("0.2)", "0.35)").replace("me@y)", "1 - me@x)")
+        assert not np.array_equal(reference(edited), reference(STILL))
+        performance.save(edited)
+        performance.wait_for("swap")
+        wait_for_picture(tmp_path, reference(edited))
+        performance.save(edited + "oops = (1 +")
+        performance.wait_for("error")
+        wait_for_text(tmp_path, reference(edited))
+        subprocess.run(["xdotool", "key", "e"], check=True, timeout=30)
+        wait_for_picture(tmp_path, reference(edited))
+        subprocess.run(["xdotool", "key", "e", "h"], check=True, timeout=30)
+        wait_for_text(tmp_path, reference(edited))
+        subprocess.run(["xdotool", "key", "Escape"], check=True, timeout=30)
+        assert performance.ended() == 0
+        assert performance.events[-1]["reason"] == "closed"
+
+
+def test_what_others_read_of_a_picture_is_computed_in_the_window_as_well(tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    kept = SIZE + "kept<v> = prev(kept@v) * 0 + hash(me@px, me@py)\ndisplay(kept@v, me@x, me@y)\n"
+    patch.write_text(kept + "compute(kept@v, kept@v(me@x ~ mouse@x))\n")
+    with Performance(patch, "--backend", "visual=gl") as performance:
+        performance.wait_for("started")
+        wait_for_picture(tmp_path, reference(kept))
+        performance.wait_for("frames")
+        assert not [event for event in performance.events if event["event"] == "backend"], performance.stderr
+
+
+def test_a_key_that_the_patch_reads_belongs_to_the_patch(tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    text = SIZE + "display(key@space, 0.25, 0)\n"
+    patch.write_text(text)
+    dark, lit = reference(text.replace("key@space", "0")), reference(text.replace("key@space", "1"))
+    with Performance(patch) as performance:
+        performance.wait_for("started")
+        wait_for_picture(tmp_path, dark)
+        subprocess.run(["xdotool", "keydown", "space"], check=True, timeout=30)
+        wait_for_picture(tmp_path, lit)
+        subprocess.run(["xdotool", "keyup", "space"], check=True, timeout=30)
+        wait_for_picture(tmp_path, dark)
+        assert "paused" not in performance.stderr
+        subprocess.run(["xdotool", "key", "ctrl+space"], check=True, timeout=30)
+        performance.wait_for("frames")
+        deadline = time.monotonic() + 20
+        while "paused" not in performance.stderr:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def test_a_screenshot_is_the_picture(tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    patch.write_text(STILL)
+    shot = tmp_path / "patch-001.png"
+    with Performance(patch) as performance:
+        performance.wait_for("started")
+        wait_for_picture(tmp_path, reference(STILL))
+        subprocess.run(["xdotool", "key", "s"], check=True, timeout=30)
+        deadline = time.monotonic() + 20
+        while not shot.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    assert np.abs(np.asarray(Image.open(shot).convert("RGB")).astype(int) - reference(STILL)).max() <= 1
+
+
+def test_without_a_display_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DISPLAY")
+    patch = tmp_path / "patch.weft"
+    patch.write_text(STILL)
+    with Performance(patch) as performance:
+        assert performance.ended() == 3
+        assert "--headless" in performance.stderr
+        assert "Traceback" not in performance.stderr

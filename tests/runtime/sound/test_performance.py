@@ -1,0 +1,194 @@
+"""Performances that are heard: saves that cross over without a click, on the beat, and a pause; recorded from the
+loudspeaker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.flaws import listened
+from tests.support.performance import Performance
+from tests.support.sound import RATE, Samples, SoundServer, eventually, frequency, read, sounding
+from weft.runtime.compiling.compiler import Compiler
+from weft.runtime.events import EventLog
+from weft.runtime.inputs import Inputs
+from weft.runtime.program import Setup
+from weft.runtime.screens.screen import NoScreen
+from weft.runtime.session import Limits, Session
+from weft.runtime.sound.player import Sound
+from weft.runtime.sound.process import SoundOptions
+
+LEVEL = 0.4
+PICTURE = "me<width> = 16\nme<height> = 9\ndisplay(me@x)\n"
+# Sound comes and goes within this many samples.
+EDGE = RATE // 20
+FADE = 0.03
+# What is silent for so many samples was paused.
+PAUSE = RATE // 4
+# With blocks this long, a machine that stands still for a moment, as one does that is shared with others, is not heard.
+LONG = 2048
+
+
+def longest(file: Path, channel: int = 0) -> Samples:
+    """The longest stretch without silence."""
+    return max(sounding(read(file)[:, channel]), key=len)
+
+
+def bends(samples: Samples) -> float:
+    """By how much, at the most, a sample is off the line through those beside it."""
+    return float(np.abs(np.diff(samples, 2)).max())
+
+
+def bend_of(hertz: float) -> float:
+    return LEVEL * (2 * np.pi * hertz / RATE) ** 2
+
+
+def test_a_save_that_changes_a_frequency_does_not_click(loudspeaker: SoundServer, tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    text = PICTURE + f"audio(sin(phasor({{}}) * tau) * {LEVEL})\n"
+    patch.write_text(text.format(440))
+    file = tmp_path / "heard"
+    with listened(loudspeaker, file, EDGE) as listening:
+        with Performance(patch, "--headless", "--buffer", str(LONG)) as performance:
+            performance.wait_for("audio")
+            time.sleep(0.5)  # a save is heard soon, and the first tone has to last as long as the others
+            for number, hertz in enumerate((550, 300), 1):
+                performance.save(text.format(hertz))
+                performance.wait_for("swap", number)
+                time.sleep(0.5)
+        time.sleep(0.2)
+    # Only the machine may leave gaps: a program that follows another one leaves none.
+    gaps = [flaw for flaw in listening.flaws(440) if flaw.kind == "gap"]
+    assert [str(gap) for gap in gaps if not gap.is_explained] == []
+    parts = [part[EDGE:-EDGE] for part in sounding(read(file)[:, 0]) if len(part) > RATE // 5 + 2 * EDGE]
+    assert "Traceback" not in performance.stderr
+    # Both at their sharpest at once, and what the gains bend: far less than any click.
+    assert max(map(bends, parts)) < 2 * bend_of(550)
+    assert max(np.abs(part).max() for part in parts) <= LEVEL * 2**0.5
+    ends = [frequency(part) for part in (parts[0][: RATE // 5], parts[-1][-RATE // 5 :])]
+    assert ends == [pytest.approx(440, abs=1), pytest.approx(300, abs=1)]
+
+
+# A program waits for every second beat, which comes once a second.
+CLOCK = f"""\
+me<bpm> = 120
+#quantize 2
+{PICTURE}audio(fract(me@abstime / 64) / 2, {{}})
+compute(me@abstime)
+"""
+
+
+def test_a_save_waits_for_the_beat_with_sound_and_picture(loudspeaker: SoundServer, tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    patch.write_text(CLOCK.format(0.0625))
+    with loudspeaker.recorded(tmp_path / "heard") as file:
+        with Performance(patch, "--headless", "--fade", "0", "--buffer", str(LONG)) as performance:
+            # Shortly after a beat: the next one is farther off than what has been computed ahead by then.
+            (moment,) = performance.wait_for("compute", when=lambda event: event["values"][0] > 0.01)["values"]
+            time.sleep(1 - moment % 1)
+            # On its left, each sample says when it belongs into the performance.
+            performance.save(CLOCK.format(0.125))
+            loaded = performance.wait_for("swap")
+            time.sleep(0.3)
+        time.sleep(0.2)
+        left, right = read(file).T
+    (changes,) = np.flatnonzero((right[:-1] == 0.0625) & (right[1:] == 0.125)),
+    assert len(changes) == 1
+    moment = float(left[changes[0] + 1]) * 2 * 64
+    assert abs(moment - round(moment)) < 1.5 / RATE
+    # The picture cannot be earlier than its sound was announced, nor later than its beat and some frames.
+    assert 0 <= loaded["waited_ms"] < 1000 + 100
+    saved = next(event["t"] for event in performance.events if event["event"] == "saved")
+    assert loaded["t"] - saved >= loaded["waited_ms"] / 1e3
+
+
+def test_a_beat_that_is_too_near_is_not_waited_for(loudspeaker: SoundServer, tmp_path: Path) -> None:
+    """Sound is computed ahead of nearly every beat here."""
+    patch, often = tmp_path / "patch.weft", CLOCK.replace("#quantize 2", "#quantize 0.25")
+    levels = [0.0625, 0.125, 0.25]
+    patch.write_text(often.format(levels[0]))
+    with loudspeaker.recorded(tmp_path / "heard") as file:
+        with Performance(patch, "--headless", "--fade", "0", "--buffer", str(LONG)) as performance:
+            performance.wait_for("compute", when=lambda event: event["values"][0] > 0.01)
+            for number, level in enumerate(levels[1:], 1):
+                performance.save(often.format(level))
+                performance.wait_for("swap", number)
+                time.sleep(0.3)
+        time.sleep(0.2)
+        left, right = read(file).T
+    for before, behind in pairwise(levels):
+        (change,) = np.flatnonzero((right[:-1] == before) & (right[1:] == behind))
+        beats = float(left[change + 1]) * 2 * 64 / 0.125
+        assert abs(beats - round(beats)) * 0.125 < 1.5 / RATE
+
+
+class Commands(NoScreen):
+    """Gives commands at certain moments, in seconds."""
+
+    def __init__(self, session: Session, commands: dict[float, str]) -> None:
+        self._session = session
+        self._commands = sorted(commands.items())
+        self._began: float | None = None
+
+    def poll(self) -> None:
+        if self._session.sound is None or self._session.sound.figures is None:
+            return
+        self._began = self._began or time.monotonic()
+        while self._commands and time.monotonic() - self._began > self._commands[0][0]:
+            name = self._commands.pop(0)[1]
+            if name == "end":
+                self._session.stop("end")
+            else:
+                self._session.command(name)
+
+
+def test_a_pause_is_silent_and_the_sound_goes_on_where_it_was(loudspeaker: SoundServer, tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    patch.write_text(PICTURE + "audio(fract(me@abstime / 64) / 2 + 0.125)\n")
+    setup = Setup(str(patch))
+    session = Session(
+        patch, Compiler.of(setup), EventLog(None), Inputs(), lambda told: None, lambda line: None,
+        limits=Limits(20.0), sound=Sound(setup, SoundOptions(frames=LONG)),
+    )  # fmt: skip
+    commands = {0.6: "pause", 1.2: "pause", 1.8: "restart", 2.4: "end"}
+    with loudspeaker.recorded(tmp_path / "heard") as file:
+        session.run(Commands(session, commands), session.begin())
+        time.sleep(0.2)
+        # Where the machine stood still for a moment, samples are late. None of them is 0.
+        stretches = [part[part != 0] for part in sounding(read(file)[:, 0], apart=PAUSE) if len(part) > EDGE]
+    assert session.stopping == "end"
+    assert len(stretches) == 2, "a pause is silent"
+    # A new beginning is as sudden as the first sample wants it, after a short fade.
+    begins = int(np.argmax(np.diff(stretches[1]))) + 1
+    before, after, anew = ((part - 0.125) * 2 * 64 for part in (stretches[0], *np.split(stretches[1], [begins])))
+    step = 1 / RATE
+    for part in (before, after, anew):
+        assert np.diff(part[EDGE:-EDGE]) == pytest.approx(step, abs=step / 2), "a sample is left out or played twice"
+    # In the pause, the time stood still.
+    assert after[EDGE] - EDGE * step == pytest.approx(before[-EDGE] + EDGE * step, abs=0.02)
+    assert anew[0] == pytest.approx(0, abs=step / 2)
+
+
+def test_sound_that_stands_still_comes_back_with_what_plays_by_then(loudspeaker: SoundServer, tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    text = PICTURE + f"audio(sin(phasor({{}}) * tau) * {LEVEL})\n"
+    patch.write_text(text.format(440))
+    with Performance(patch, "--headless", "--buffer", str(LONG)) as performance:
+        performance.wait_for("audio")
+        find = ["pgrep", "-P", str(performance.process.pid), "-f", "weft.runtime.sound.server"]
+        os.kill(int(subprocess.run(find, stdout=subprocess.PIPE, check=True).stdout), signal.SIGSTOP)
+        performance.save(text.format(300))
+        performance.wait_for("swap")
+        told = performance.wait_for("restart")
+        assert (told["process"], told["reason"]) == ("sound", "the sound process stood still and is started again")
+        performance.wait_for_words("sound again on")
+        with loudspeaker.recorded(tmp_path / "heard") as file:
+            eventually(lambda: np.count_nonzero(read(file)) > RATE)
+    assert frequency(longest(tmp_path / "heard")[EDGE:-EDGE]) == pytest.approx(300, abs=1)

@@ -1,0 +1,126 @@
+"""What takes programs in the sound process: those that wait, and those that fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.runtime.sound.hall import BLOCK, RATE, Samples, compiled
+from weft.runtime.program import Setup
+from weft.runtime.sound.messages import ProgramFailure, SoundSetup
+from weft.runtime.sound.shared import Controls, Rings, SharedMemory
+from weft.runtime.sound.transfer import Play, Player
+
+FUSE = Path(__file__).parents[2] / "plugins" / "fuse"
+BACK = RATE // 100
+
+
+class Room:
+    """A player without a process or a device."""
+
+    def __init__(self, backend: str = "vector") -> None:
+        controls, rings = SharedMemory(Controls.SIZE), SharedMemory(Rings.SIZE)
+        sound = SoundSetup(None, RATE, 2, BLOCK, -1, -1, -1)
+        self.player = Player(sound, Controls(controls.bytes), Rings(rings.bytes))
+        self._setup = Setup("sound.weft", backend)
+        self._number = 0
+        self._played = 0
+        for memory in (controls, rings):
+            memory.close()
+
+    def enter(self, text: str, at: float | None = None, held: bool = False, again: bool = False) -> int:
+        """Sends a program, or the last one `again`; gives its number."""
+        self._number += not again
+        self.player.take(Play(self._number, self._setup, compiled(text), 0.0, at, {}, {}, {}, held))
+        return self._number
+
+    def play(self, blocks: int = 1) -> Samples:
+        """What one channel hears in so many blocks."""
+        out = np.full((blocks, BLOCK, 2), np.nan, np.float32)
+        for block in out:
+            self._played += BLOCK
+            self.player.render(block, (self._played - BLOCK) / RATE)
+        return out[:, :, 0].reshape(-1)
+
+
+def test_what_plays_enters_before_what_waits() -> None:
+    room = Room()
+    room.enter("audio(0.25)")
+    room.enter("audio(0.5)", at=4 * BLOCK / RATE)
+    heard = room.play(6)
+    assert (heard[: 4 * BLOCK] == 0.25).all()
+    assert (heard[4 * BLOCK :] == 0.5).all()
+
+
+def test_what_is_held_plays_when_it_is_said_to() -> None:
+    room = Room()
+    room.enter("audio(0.25)", held=True)
+    assert not room.play(2).any()
+    room.enter("audio(0.25)", at=3 * BLOCK / RATE, again=True)
+    assert not room.play().any()
+    assert (room.play() == 0.25).all()
+
+
+@pytest.fixture
+def fused(monkeypatch: pytest.MonkeyPatch) -> Room:
+    """A player with a device that fails when more than 1 is asked of it."""
+    monkeypatch.syspath_prepend(FUSE)
+    return Room("audio=fuse")
+
+
+def test_a_program_that_fails_gives_way_to_the_one_before(fused: Room) -> None:
+    fused.enter("audio(0.25)")
+    fused.play()
+    number = fused.enter(f"audio(0.5 + if me@abstime >= {4 * BLOCK / RATE} then 1 else 0)")
+    assert (fused.play(3) == 0.5).all()
+    with pytest.raises(ProgramFailure) as failed:
+        fused.play()
+    assert failed.value.number == number
+    assert "the fuse has blown" in str(failed.value.__cause__)
+    assert (fused.play(4)[BACK:] == 0.25).all()
+    # What comes then follows the one that is heard.
+    fused.enter("audio(0.125)")
+    assert (fused.play(2) == 0.125).all()
+
+
+def test_what_waits_goes_on_waiting_when_another_one_fails(fused: Room) -> None:
+    fused.enter("audio(0.25)")
+    fused.play()
+    fused.enter(f"audio(0.5 + if me@abstime >= {3 * BLOCK / RATE} then 1 else 0)")
+    fused.play()
+    fused.enter("audio(0.125)", at=10 * BLOCK / RATE)
+    fused.play()
+    with pytest.raises(ProgramFailure):
+        fused.play()
+    heard = fused.play(8)
+    assert (heard[BACK : 6 * BLOCK] == 0.25).all()
+    assert (heard[6 * BLOCK :] == 0.125).all()
+
+
+def test_with_nothing_before_it_is_tried_again(fused: Room) -> None:
+    fused.enter(f"audio(0.5 + if me@abstime < {2 * BLOCK / RATE} then 1 else 0)")
+    for _ in range(2):
+        with pytest.raises(ProgramFailure):
+            fused.play()
+    assert (fused.play() == 0.5).all()
+
+
+def test_a_program_that_cannot_be_loaded_is_told_by_its_number() -> None:
+    with pytest.raises(ProgramFailure) as failed:
+        Room("nosuch").enter("audio(0.5)")
+    assert failed.value.number == 1
+    assert "nosuch" in str(failed.value.__cause__)
+
+
+def test_a_loop_that_is_stopped_is_news_once() -> None:
+    loop = "spindle long(n) :: v {\n v = 0\n for i in (1 to n) { v += 1 / n }\n}\n"
+    room = Room()
+    room.enter(f"{loop}audio(long(mouse@x * 9 + if me@time < {2 * BLOCK / RATE} then 5 else 5000))")
+    room.play()
+    assert room.player.news() == []
+    room.play(3)
+    assert [(event.kind, event.words) for event in room.player.news()] == [("loop", "audio/audio")]
+    room.play()
+    assert room.player.news() == []

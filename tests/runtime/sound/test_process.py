@@ -1,0 +1,300 @@
+"""The sound process, its loudspeaker, and what may befall them. What is heard is recorded."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.runtime.sound.conftest import Player
+from tests.support.flaws import listened
+from tests.support.sound import RATE, SoundServer, breaks, eventually, frequency, read, sounding
+from weft.runtime.sound.messages import SoundEvent
+from weft.runtime.sound.process import SoundOptions, SoundProcess
+
+# Sound comes and goes within this many samples.
+EDGE = RATE // 100
+HERTZ = 440.0
+
+
+def inside(samples: np.ndarray) -> np.ndarray:
+    """A stretch of sound without the ends, where it comes and goes."""
+    return samples[EDGE:-EDGE]
+
+
+def is_gone(pid: int) -> bool:
+    """Whether no process of this number runs any more; one that nobody waits for does not run."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.parametrize("seconds", [10])
+def test_a_player_that_holds_up_python_does_not_hold_up_the_sound(
+    loudspeaker: SoundServer, quick_player: Player, tmp_path: Path, seconds: int
+) -> None:
+    # Unlike CDLL, this keeps Python's lock while it sleeps.
+    sleep = ctypes.PyDLL(None).usleep
+    is_over = threading.Event()
+
+    def hold() -> None:
+        while not is_over.wait(0.005):
+            sleep(20_000)
+
+    quick_player.sound.send(HERTZ, keep="program")
+    quick_player.sound.start()
+    quick_player.until(lambda: quick_player.hears("playing"))
+    file = tmp_path / "heard"
+    with listened(loudspeaker, file, EDGE) as listening:
+        holding = threading.Thread(target=hold)
+        holding.start()
+        try:
+            quick_player.play(seconds)
+        finally:
+            is_over.set()
+            holding.join()
+    left, right = read(file).T
+    assert np.array_equal(left, right)
+    # Nothing is wrong that the machine is not to blame for.
+    assert [str(flaw) for flaw in listening.flaws(HERTZ) if not flaw.is_explained] == []
+    stretches = sounding(left)
+    assert sum(map(len, stretches)) > 0.9 * seconds * RATE
+    longest = max(stretches, key=len)
+    assert frequency(longest) == pytest.approx(HERTZ, abs=0.5)
+    assert np.abs(longest).max() == pytest.approx(0.5, abs=1e-3)
+    assert quick_player.hears("playing")
+
+
+def test_the_sound_process_is_killed(loudspeaker: SoundServer, player: Player, tmp_path: Path) -> None:
+    player.sound.send(220.0, keep="program")
+    player.sound.send(HERTZ, keep="program")
+    player.sound.start()
+    with loudspeaker.recorded(tmp_path / "heard") as heard:
+        player.until(lambda: player.sound.seconds() is not None)
+        player.play(0.5)
+        pid = player.sound.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGINT)  # Ctrl-C is for the player alone
+        player.play(0.1)
+        assert player.sound.pid == pid
+        os.kill(pid, signal.SIGKILL)
+        player.until(lambda: player.hears("playing", "died", "restarted"))
+        player.until(lambda: player.sound.seconds() is not None)
+        player.play(0.5)
+    assert "SIGKILL" in player.events[1].words
+    assert player.sound.pid != pid
+    stretches = [stretch for stretch in sounding(read(heard)[:, 0]) if len(stretch) > RATE // 5]
+    assert len(stretches) == 2
+    for stretch in stretches:
+        assert not breaks(inside(stretch), HERTZ).size
+        assert frequency(inside(stretch)) == pytest.approx(HERTZ, abs=0.5)
+
+
+def test_the_sound_process_stands_still(loudspeaker: SoundServer, player: Player, tmp_path: Path) -> None:
+    player.sound.send(HERTZ, keep="program")
+    player.sound.start()
+    player.until(lambda: player.sound.seconds() is not None)
+    pid = player.sound.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    player.until(lambda: player.hears("playing", "died", "restarted"))
+    assert player.events[1].words == "the sound process stood still and is started again"
+    with loudspeaker.recorded(tmp_path / "heard") as heard:
+        player.until(lambda: np.count_nonzero(read(heard)) > RATE)
+    assert frequency(inside(max(sounding(read(heard)[:, 0]), key=len))) == pytest.approx(HERTZ, abs=0.5)
+
+
+def test_time_goes_on_as_the_player_s_clock_shows_it(loudspeaker: SoundServer, player: Player) -> None:
+    player.sound.send(HERTZ, keep="program")
+    player.sound.start()
+    for _ in range(2):
+        player.until(lambda: player.sound.seconds() is not None)
+        for _ in range(30):
+            player.frame()
+            heard = player.sound.seconds()
+            # Not a measure of speed: where time began anew, it would be seconds off.
+            assert heard is None or heard == pytest.approx(player.now(), abs=0.5)
+        player.play(1)
+        pid = player.sound.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        player.until(lambda pid=pid: player.sound.pid not in {pid, None})
+
+
+def test_the_player_is_killed(loudspeaker: SoundServer, tmp_path: Path) -> None:
+    before = set(os.listdir("/dev/shm"))
+    script = (
+        "import sys, time\n"
+        "from weft.runtime.sound.process import SoundOptions, SoundProcess\n"
+        "from tests.support.sound import TONE\n"
+        "sound = SoundProcess(SoundOptions(renderer=TONE))\n"
+        "sound.send(440.0, keep='program')\n"
+        "sound.start()\n"
+        "while sound.seconds() is None:\n"
+        "    sound.controls.write(time.monotonic(), {})\n"
+        "    time.sleep(0.01)\n"
+        "print(sound.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    root = Path(__file__).parents[3]
+    with subprocess.Popen([sys.executable, "-c", script], cwd=root, stdout=subprocess.PIPE, text=True) as playing:
+        assert playing.stdout is not None
+        pid = int(playing.stdout.readline())
+        assert not is_gone(pid)
+        playing.kill()
+    eventually(lambda: is_gone(pid), "the end of the sound process")
+    # The clients of sound servers leave their own there.
+    left = set(os.listdir("/dev/shm")) - before
+    assert {name for name in left if not name.startswith(("pulse-", "jack"))} == set()
+
+
+def test_without_a_loudspeaker_until_there_is_one(
+    silent_loudspeaker: SoundServer, player: Player, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    player.sound.send(HERTZ, keep="program")
+    player.sound.start()
+    player.until(lambda: player.hears("lost"))
+    player.play(2.5)
+    assert player.hears("lost")
+    assert player.events[0].code == "no-sound-device"
+    assert "\n" not in player.events[0].words
+    assert player.sound.seconds() is None
+    silent_loudspeaker.start()
+    with silent_loudspeaker.recorded(tmp_path / "heard") as heard:
+        player.until(lambda: player.hears("lost", "back"))
+        player.until(lambda: len(read(heard)) and np.count_nonzero(read(heard)) > RATE)
+    stretch = max(sounding(read(heard)[:, 0]), key=len)
+    assert frequency(inside(stretch)) == pytest.approx(HERTZ, abs=0.5)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_loudspeaker_goes_away_and_comes_back(silent_loudspeaker: SoundServer, player: Player) -> None:
+    player.sound.send(HERTZ, keep="program")
+    silent_loudspeaker.start()
+    player.sound.start()
+    player.until(lambda: player.sound.seconds() is not None)
+    silent_loudspeaker.stop()
+    player.until(lambda: "lost" in {event.kind for event in player.events})
+    assert player.sound.seconds() is None
+    silent_loudspeaker.start()
+    player.until(lambda: player.events[-1].kind == "back")
+    player.until(lambda: player.sound.seconds() is not None)
+
+
+def test_a_loudspeaker_that_does_not_answer(silent_loudspeaker: SoundServer, player: Player) -> None:
+    player.sound.send(HERTZ, keep="program")
+    silent_loudspeaker.start()
+    player.sound.start()
+    player.until(lambda: player.sound.seconds() is not None)
+    with silent_loudspeaker.held_up():
+        player.until(lambda: player.hears("playing", "lost"))
+        assert "does not answer" in player.events[-1].words
+        pid = player.sound.pid
+        # It waits for what never comes, and is ended for it.
+        player.until(lambda: player.sound.pid not in {pid, None})
+        assert player.sound.seconds() is None
+    player.until(lambda: player.hears("playing", "lost", "back"))
+    player.until(lambda: player.sound.seconds() is not None)
+
+
+def test_one_that_is_ready_beforehand_plays_at_the_rate_that_it_is_told_then(
+    loudspeaker: SoundServer, player: Player, tmp_path: Path
+) -> None:
+    player.sound.start()
+    player.until(lambda: player.sound.pid is not None)
+    pid = player.sound.pid
+    player.play(0.5)
+    assert not player.events
+    assert not player.sound.is_ready, "or it has asked for a device at a rate that nobody has told it"
+    player.sound.suit(RATE // 2, 2)
+    with loudspeaker.recorded(tmp_path / "heard") as heard:
+        player.sound.send(HERTZ, keep="program")
+        player.until(lambda: np.count_nonzero(read(heard)) > RATE)
+    assert player.sound.pid == pid
+    assert player.sound.is_ready
+    assert frequency(inside(max(sounding(read(heard)[:, 0]), key=len))) == pytest.approx(HERTZ, abs=0.5)
+
+
+def test_one_that_is_not_needed_after_all_leaves_nothing_behind(player: Player) -> None:
+    player.sound.start()
+    player.until(lambda: player.sound.pid is not None)
+    pid = player.sound.pid
+    assert pid is not None
+    player.sound.close()
+    assert is_gone(pid)
+    assert not player.sound.events()
+
+
+def test_a_renderer_that_cannot_be_had_is_told(loudspeaker: SoundServer) -> None:
+    sound = SoundProcess(SoundOptions(renderer="tests.support.sound:nothing"))
+    sound.send(HERTZ)
+    sound.start()
+    told: list[SoundEvent] = []
+
+    def is_told() -> bool:
+        told.extend(sound.events())
+        return any(event.kind == "failure" for event in told)
+
+    try:
+        eventually(is_told)
+    finally:
+        sound.close()
+    assert "nothing" in next(event.words for event in told if event.kind == "failure")
+
+
+def test_it_loads_nothing_that_reads_texts_or_draws() -> None:
+    heavy = ("parsimonious", "weft.syntax.parser", "weft.graph.build", "weft.ir.lower", "click", "rich", "watchdog",
+             "glfw", "OpenGL", "hypothesis")  # fmt: skip
+    code = (
+        "import sys, weft.runtime.sound.server, weft.runtime.sound.transfer, weft.backends.cpu\n"
+        f"print([module for module in {heavy} if module in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
+
+
+def test_what_fails_is_silent_and_told_once(loudspeaker: SoundServer, player: Player, tmp_path: Path) -> None:
+    player.sound.send(HERTZ, keep="program")
+    player.sound.start()
+    player.until(lambda: player.hears("playing"))
+    player.sound.send(-1.0, keep="program")
+    player.until(lambda: player.hears("playing", "failure"))
+    assert "there is no such tone" in player.events[-1].words
+    player.sound.send("no tone")
+    player.until(lambda: len(player.events) > 2)
+    assert "that is no frequency" in player.events[2].words
+    pid = player.sound.pid
+    with loudspeaker.recorded(tmp_path / "heard") as heard:
+        player.sound.send(HERTZ, keep="program")
+        player.until(lambda: np.count_nonzero(read(heard)) > RATE)
+    assert frequency(inside(max(sounding(read(heard)[:, 0]), key=len))) == pytest.approx(HERTZ, abs=0.5)
+    assert player.sound.pid == pid
+
+
+def test_a_pause_is_silent_and_time_stands_still(loudspeaker: SoundServer, player: Player, tmp_path: Path) -> None:
+    player.sound.send(HERTZ, keep="program")
+    player.sound.start()
+    with loudspeaker.recorded(tmp_path / "heard") as heard:
+        player.until(lambda: player.sound.seconds() is not None)
+        player.play(0.3)
+        player.paused = True
+        player.until(lambda: player.sound.figures.state.name == "PAUSED")
+        sample = player.sound.figures.sample
+        player.play(0.3)
+        assert player.sound.figures.sample == sample
+        player.paused = False
+        player.until(lambda: player.sound.figures.sample > sample + RATE // 3)
+    first, second = (stretch for stretch in sounding(read(heard)[:, 0]) if len(stretch) > RATE // 10)
+    for stretch in (first, second):
+        assert not breaks(inside(stretch), HERTZ).size
+    # Going and coming is soft: no step is much larger than those of the tone itself.
+    steps = np.concatenate([np.diff(first, append=0), np.diff(second, prepend=0)])
+    assert np.abs(steps).max() < 1.1 * 0.5 * 2 * np.pi * HERTZ / RATE

@@ -1,0 +1,311 @@
+"""Sound goes on: through another rate or more channels, a program that fails, and the end of the process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.runtime.sound.hall import compiled
+from tests.support.performance import Performance
+from tests.support.sound import RATE, Samples, SoundServer, eventually, read
+from weft.runtime import transition
+from weft.runtime.clock import Clock
+from weft.runtime.compiling.compiler import Compiler
+from weft.runtime.events import EventLog
+from weft.runtime.inputs import Inputs
+from weft.runtime.program import Setup
+from weft.runtime.screens.screen import NoScreen
+from weft.runtime.session import Session
+from weft.runtime.sound.messages import SoundEvent
+from weft.runtime.sound.player import Sound
+from weft.runtime.sound.process import SoundOptions
+
+FUSE = Path(__file__).parents[2] / "plugins" / "fuse"
+PICTURE = "me<width> = 16\nme<height> = 9\ndisplay(me@x)\n"
+# Each sample says when it belongs into the performance, and none is 0.
+CLOCK = "fract(me@abstime / 64) / 2 + 0.125"
+# No silence may be longer, in samples.
+GAP = RATE // 5
+# Sound comes and goes within this many samples.
+EDGE = RATE // 20
+
+
+def times(samples: Samples) -> Samples:
+    """When samples of `CLOCK` belong into the performance, in seconds."""
+    return (samples - 0.125) * 2 * 64
+
+
+def longest_silence(samples: Samples) -> int:
+    """Between the first sound and the last, in samples."""
+    return int(np.diff(np.flatnonzero(samples)).max()) - 1
+
+
+# --- another stream ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f"audio({CLOCK})", f"me<rate> = 44100\naudio({CLOCK})"),
+        (f"audio({CLOCK})", f"audio({', '.join([CLOCK] * 4)})"),
+        (f"#quantize 2\naudio({CLOCK})", f"#quantize 2\nme<rate> = 44100\naudio({CLOCK})"),
+    ],
+    ids=["rate", "channels", "rate on the beat"],
+)
+def test_another_stream_takes_over_without_a_gap(
+    loudspeaker: SoundServer, tmp_path: Path, before: str, after: str
+) -> None:
+    patch = tmp_path / "patch.weft"
+    patch.write_text(PICTURE + before)
+    with loudspeaker.recorded(tmp_path / "heard") as file:
+        with Performance(patch, "--headless") as performance:
+            performance.wait_for("audio")
+            performance.save(PICTURE + after)
+            performance.wait_for("swap")
+            time.sleep(1)
+        time.sleep(0.2)
+        heard = read(file)[:, 0]
+    assert "Traceback" not in performance.stderr
+    assert longest_silence(heard) < GAP
+    sounding = heard[np.flatnonzero(heard)][EDGE:-EDGE]
+    # The time goes on, whoever plays.
+    assert times(sounding[-1:])[0] - times(sounding[:1])[0] == pytest.approx(len(sounding) / RATE, abs=0.25)
+
+
+def test_a_rate_that_the_device_refuses_is_a_mistake(loudspeaker: SoundServer, tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    patch.write_text(PICTURE + f"audio({CLOCK})\n")
+    with loudspeaker.recorded(tmp_path / "heard") as file:
+        with Performance(patch, "--headless") as performance:
+            performance.wait_for("audio")
+            performance.save(PICTURE + f"me<rate> = 500000\naudio({CLOCK})\n")
+            problem = performance.wait_for("error")
+            performance.wait_for_words("the last good version goes on")
+            performance.save(PICTURE + f"audio({CLOCK} + 0)\ncompute(1)\n")
+            performance.wait_for("swap")
+            time.sleep(0.5)
+        time.sleep(0.2)
+        heard = read(file)[:, 0]
+    (diagnostic,) = problem["diagnostics"]
+    assert diagnostic["code"] == "sound-device-failed"
+    assert "me<rate>" in diagnostic["message"]
+    assert longest_silence(heard) < GAP
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_sound_that_fails_gives_way_to_the_one_before(
+    loudspeaker: SoundServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(FUSE), prepend=os.pathsep)
+    patch = tmp_path / "patch.weft"
+    patch.write_text(PICTURE + f"audio({CLOCK})\ncompute(1)\n")
+    with loudspeaker.recorded(tmp_path / "heard") as file:
+        with Performance(patch, "--headless", "--backend", "audio=fuse") as performance:
+            performance.wait_for("audio")
+            ends = 2 + performance.events[-1]["t"]
+            performance.save(PICTURE + f"audio({CLOCK} + if me@abstime > {ends} then 1 else 0)\ncompute(2)\n")
+            performance.wait_for("swap")
+            problem = performance.wait_for("error")
+            told = len(performance.events)
+            performance.wait_for_words("the previous version goes on")
+            eventually(lambda: [e for e in performance.events[told:] if e["event"] == "compute"], "a picture")
+            eventually(lambda: performance.events[-1]["event"] == "compute", "a picture")
+            last = performance.events[-1]
+            time.sleep(0.5)
+        time.sleep(0.2)
+        heard = read(file)[:, 0]
+    assert "the fuse has blown" in problem["diagnostics"][0]["message"]
+    assert last["values"] == [1]
+    assert longest_silence(heard) < GAP
+    assert times(heard[np.flatnonzero(heard)][-EDGE]) > ends + 0.3
+
+
+def test_a_sound_that_fails_on_its_beat_is_refused_with_its_picture(
+    loudspeaker: SoundServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(FUSE), prepend=os.pathsep)
+    patch = tmp_path / "patch.weft"
+    patch.write_text(f"#quantize 1\n{PICTURE}audio({CLOCK})\ncompute(1)\n")
+    with loudspeaker.recorded(tmp_path / "heard") as file:
+        with Performance(patch, "--headless", "--backend", "audio=fuse") as performance:
+            performance.wait_for("audio")
+            performance.save(f"#quantize 1\n{PICTURE}audio({CLOCK} + 1)\ncompute(2)\n")
+            problem = performance.wait_for("error")
+            told = len(performance.events)
+            eventually(lambda: [1] in [e.get("values") for e in performance.events[told:]], "the picture before")
+            performance.save(f"#quantize 1\n{PICTURE}audio({CLOCK} + 0)\ncompute(3)\n")
+            performance.wait_for("compute", when=lambda event: event["values"] == [3])
+        time.sleep(0.2)
+        heard = read(file)[:, 0]
+    assert "the fuse has blown" in problem["diagnostics"][0]["message"]
+    assert longest_silence(heard) < GAP
+
+
+def test_what_nobody_hears_changes_its_rate_too(tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    text = PICTURE + f"s<v> = {CLOCK}\naudio(s@v)\ncompute(s@v(me@time ~ me@time))\n"
+    patch.write_text(text)
+    with Performance(patch, "--headless", "--no-audio") as performance:
+        performance.wait_for("compute", when=lambda event: event["values"][0] > 0.13)
+        performance.save(f"me<rate> = 44100\n{text}")
+        performance.wait_for("swap")
+        told = len(performance.events)
+        eventually(lambda: [e for e in performance.events[told:] if e["event"] == "compute" and e["values"][0] > 0.13],
+                   "sound at another rate")  # fmt: skip
+    assert "Traceback" not in performance.stderr
+
+
+def _sound_processes() -> list[int]:
+    """Those of this player."""
+    found = subprocess.run(["pgrep", "-P", str(os.getpid()), "-f", "weft.runtime.sound.server"],
+                           capture_output=True, text=True, check=False)  # fmt: skip
+    return [int(number) for number in found.stdout.split()]
+
+
+class Player:
+    """Frames of a performance, and the sound that goes with it."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.sound = Sound(Setup("patch.weft"), SoundOptions())
+        self.events: list[SoundEvent] = []
+
+    def until(self, happens: Callable[[], object]) -> None:
+        def frame() -> object:
+            self.sound.follow(self.clock, {})
+            self.events += self.sound.events()
+            return happens()
+
+        eventually(frame)
+
+    def pid(self) -> int:
+        """The sound process."""
+        (found,) = _sound_processes()
+        return found
+
+
+@pytest.fixture
+def player() -> Iterator[Player]:
+    player = Player()
+    yield player
+    player.sound.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills by a signal")
+def test_the_process_dies_while_a_program_waits(loudspeaker: SoundServer, player: Player, tmp_path: Path) -> None:
+    player.sound.enter(compiled("audio(0.25)"), 0.0, {})
+    player.until(lambda: not player.sound.is_starting)
+    change = player.clock.now() + 6
+    player.sound.enter(compiled("audio(0.375)"), 0.0, {}, change)
+    player.until(lambda: player.sound.figures)
+    with loudspeaker.recorded(tmp_path / "heard") as file:
+        os.kill(player.pid(), signal.SIGKILL)
+        player.until(lambda: player.events[-1].kind == "restarted")
+        assert player.clock.now() < change, "or nothing is left to be tested"
+        player.until(lambda: player.clock.now() > change + 1)
+        heard = read(file)[:, 0]
+    last = heard[np.flatnonzero(heard)]
+    assert last[-EDGE] == 0.375
+    before = heard[: np.flatnonzero(heard == 0.375)[0]]
+    assert np.count_nonzero(before == 0.25) > RATE
+
+
+def test_what_is_not_waited_for_enters_when_its_stream_is_ready(
+    loudspeaker: SoundServer, player: Player, tmp_path: Path
+) -> None:
+    first, second = compiled("audio(0.25)"), compiled("me<rate> = 44100\naudio(0.125)")
+    player.sound.enter(first, 0.0, {})
+    player.until(lambda: not player.sound.is_starting)
+    with loudspeaker.recorded(tmp_path / "heard") as file:
+        player.until(lambda: np.count_nonzero(read(file)) > RATE // 4)
+        player.sound.enter(second, 0.0, {})
+        player.until(lambda: player.sound.options.rate == 44100)
+        player.until(lambda: np.isclose(read(file)[-1, 0], 0.125, atol=1e-3))
+        # The one that fades away can be had back only by another stream again.
+        player.sound.enter(first, 0.0, {})
+        player.until(lambda: player.sound.options.rate == RATE)
+        player.until(lambda: np.isclose(read(file)[-1, 0], 0.25, atol=1e-3))
+        heard = read(file)[:, 0]
+    assert longest_silence(heard) < GAP
+
+
+# --- the beginning ----------------------------------------------------------------------------------------------------
+
+
+class _UntilHeard(NoScreen):
+    """Ends a performance when it has been heard for a while."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def poll(self) -> None:
+        if self._session.clock.now() > 1:
+            self._session.stop("heard")
+
+
+def test_the_first_sample_of_a_performance_is_heard(
+    loudspeaker: SoundServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However busy the machine is.
+    monkeypatch.setattr(transition, "_HELD", 60.0)
+    patch = tmp_path / "patch.weft"
+    patch.write_text(PICTURE + f"audio({CLOCK})\n")
+    setup = Setup(str(patch))
+    session = Session(
+        patch, Compiler.of(setup), EventLog(None), Inputs(), lambda told: None, lambda line: None,
+        sound=Sound(setup, SoundOptions()),
+    )  # fmt: skip
+    with loudspeaker.recorded(tmp_path / "heard") as file:
+        session.run(_UntilHeard(session), session.begin())
+        time.sleep(0.2)
+        heard = read(file)[:, 0]
+    assert times(heard[np.flatnonzero(heard)[:1]])[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "awaited"),
+    [("audio(0)", True), ("#use sin\nplay(0) // left, right", True), ("display(me@x) // displayed", False)],
+)
+def test_a_file_that_mentions_a_sound_has_it_get_ready(tmp_path: Path, text: str, awaited: bool) -> None:
+    patch = tmp_path / "patch.weft"
+    patch.write_text(text)
+    setup = Setup(str(patch))
+    session = Session(
+        patch, Compiler.of(setup), EventLog(None), Inputs(), lambda told: None, lambda line: None,
+        sound=Sound(setup, SoundOptions()),
+    )  # fmt: skip
+    session.expect()
+    try:
+        if awaited:
+            eventually(lambda: len(_sound_processes()) == 1, "the start of the sound process")
+        assert len(_sound_processes()) == awaited
+    finally:
+        session.close()
+    assert not _sound_processes()
+
+
+def test_no_device_holds_a_performance_up(silent_loudspeaker: SoundServer, tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    patch.write_text(PICTURE + f"audio({CLOCK})\ncompute(me@abstime)\n")
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("compute", when=lambda event: event["values"][0] > 1)
+
+
+def test_a_device_that_is_not_there_is_told_before_the_performance(loudspeaker: SoundServer, tmp_path: Path) -> None:
+    patch = tmp_path / "patch.weft"
+    patch.write_text(PICTURE + "audio(0.25)\n")
+    with Performance(patch, "--headless", "--audio-device", "nosuch") as performance:
+        assert performance.ended() == 3
+    assert '"nosuch"' in performance.stderr
+    assert "default" in performance.stderr
+    assert "Traceback" not in performance.stderr
