@@ -10,7 +10,7 @@ import pytest
 
 from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment, mistakes
 from weft.runtime.compiling.worker import REMEMBERED
-from weft.runtime.events import EventLog
+from weft.runtime.events import EventLog, Reporter
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Setup
 from weft.runtime.screens.screen import NoScreen
@@ -78,7 +78,7 @@ def test_a_session_keeps_no_more_after_many_saves_than_after_some(tmp_path: Path
     def say(line: str) -> None:
         player.answered += line.startswith(("updated in", "the last good version"))
 
-    session = Session(path, Compiler.of(Setup(str(path))), EventLog(None), Inputs(), lambda diagnostics: None, say)
+    session = Session(path, Compiler.of(Setup(str(path))), Reporter(EventLog(None), echo=say), Inputs())
     player.session = session
     first = session.begin()
     session.run(player, first)

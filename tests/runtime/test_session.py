@@ -15,7 +15,7 @@ from weft.backends.base import Env
 from weft.errors import Diagnostic
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.coordinator import ProgramRunner, TickResult
-from weft.runtime.events import EventLog
+from weft.runtime.events import EventLog, Reporter
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, ProgramLoader, Setup
 from weft.runtime.screens.screen import NoScreen, Picture
@@ -43,7 +43,7 @@ class Screen(NoScreen):
 
 def _session(path: Path, told: list[Diagnostic], frames: int | None = None) -> Session:
     compiler = Compiler.of(Setup(str(path)))
-    return Session(path, compiler, EventLog(None), Inputs(), told.extend, lambda line: None,
+    return Session(path, compiler, Reporter(EventLog(None), told.extend), Inputs(),
                    folder=path.parent, limits=Limits(20.0, frames))  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def _stop_when_told(session: Session, told: list[Diagnostic]) -> None:
         told.extend(diagnostics)
         session.stop("told")
 
-    session.tell = tell
+    session.reporter.show = tell
 
 
 def test_a_program_that_cannot_take_over_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_a_screenshot_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     said: list[str] = []
     screen = Steering({3: "screenshot"})
     screen.session = session = _session(path, [], frames=10)
-    session.say = said.append
+    session.reporter.echo = said.append
     session.run(screen, session.begin())
     for thread in threading.enumerate():
         if thread.name == "weft-screenshot":
@@ -157,7 +157,7 @@ def test_a_screenshot_says_where_it_is_and_how_large_and_that_there_is_none_yet(
     said: list[str] = []
     screen = Steering({1: "screenshot", 3: "screenshot"})
     screen.session = session = _session(path, [], frames=10)
-    session.say = said.append
+    session.reporter.echo = said.append
     session.run(screen, session.begin())
     for thread in threading.enumerate():
         if thread.name == "weft-screenshot":
@@ -181,7 +181,7 @@ class Waiting(Steering):
             for number, text in enumerate(self._texts, 1):
                 self._path.write_text(text)
                 deadline = time.monotonic() + 20
-                while len(self.session._saves._worker._finished) < number:
+                while len(self.session._worker._finished.results) < number:
                     assert time.monotonic() < deadline
                     time.sleep(0.01)
         if self._polls == 5:
@@ -212,4 +212,4 @@ def test_a_loop_that_is_stopped_is_told_with_its_place(tmp_path: Path) -> None:
     session.run(NoScreen(), session.begin())
     (warning,) = told
     assert (warning.code, str(warning.span)) == ("loop-stopped", f"{path}:5:13")
-    assert warning in session.notices.overlay().errors
+    assert warning in session.reporter.notices.overlay().errors

@@ -25,7 +25,7 @@ from weft.errors import Diagnostic, WeftError, error, event_fields, visible
 from weft.keys import TOOL_KEYS
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.compiling.worker import LoadResult
-from weft.runtime.events import EventLog
+from weft.runtime.events import EventLog, Reporter
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Setup
 from weft.runtime.screens.screen import NoScreen
@@ -111,10 +111,8 @@ class _RunOptions:
             session = Session(
                 path=path,
                 compiler=Compiler.of(setup),
-                events=events,
+                reporter=Reporter(events, _ignoring_closed(show), _ignoring_closed(say)),
                 inputs=Inputs(),
-                tell=_ignoring_closed(show),
-                say=_ignoring_closed(say),
                 threads=self.threads or cores(),
                 fits=self.size is None,
                 folder=Path.cwd() if comes_with_weft(path) else path.parent,
@@ -245,9 +243,9 @@ class _RunOptions:
         keys = _keys(session, without="fullscreen")
         self._announce(session, first, keys=keys)
         # From now on messages appear below the picture: other lines would break it.
-        session.say, session.tell = _nothing, _nothing
+        session.reporter.show = session.reporter.echo = _nothing
         with Terminal(session.inputs, session.command) as terminal:
-            session.notices.note(f"edit {session.path} and save · {keys}")
+            session.reporter.notices.note(f"edit {session.path} and save · {keys}")
             session.run(terminal, first)
 
     def _announce(self, session: Session, first: LoadResult, keys: str) -> None:
@@ -259,7 +257,7 @@ class _RunOptions:
         if self.file is None:
             copy = call("examples", Path(FIRST_PATCH).stem, "--copy", "mine.weft")
             say(f"to make it yours: {copy}, then {call('run', 'mine.weft')}")
-        session.events.emit(
+        session.reporter.events.emit(
             "started",
             backends={name: choice.shown for name, choice in choices.items()},
             size=list(session.size),
@@ -288,7 +286,7 @@ def _with_hint(diagnostics: Iterable[Diagnostic], path: Path) -> list[Diagnostic
 
 
 def _emit_error(session: Session, first: LoadResult) -> None:
-    session.events.emit("error", hash=first.saved.hash, **event_fields(first.diagnostics))
+    session.reporter.events.emit("error", hash=first.saved.hash, **event_fields(first.diagnostics))
 
 
 def _ignoring_closed(report: Callable[[T], None]) -> Callable[[T], None]:

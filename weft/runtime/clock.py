@@ -37,6 +37,8 @@ class Clock:
     """
 
     def __init__(self, source: Callable[[], float] = time.monotonic) -> None:
+        self.latest = Tick(0, 0.0, 0.0)
+        """The latest tick."""
         self._source = source
         self._lock = threading.Lock()
         self._seen = source()
@@ -59,10 +61,10 @@ class Clock:
         """Begins the next frame. The first frame, and the first after a restart, have a `dt` of 0."""
         with self._lock:
             now = self._advance()
-            tick = Tick(self._ticks, now, now - self._ticked if self._ticks else 0.0)
+            self.latest = Tick(self._ticks, now, now - self._ticked if self._ticks else 0.0)
             self._ticks += 1
             self._ticked = now
-            return tick
+            return self.latest
 
     def pause(self) -> None:
         """Stops the time until `resume`."""

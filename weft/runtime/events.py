@@ -8,14 +8,16 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from itertools import count
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TypeAlias
 
-from weft.errors import Diagnostic, error, foremost
+from weft.backends.base import Values, as_array
+from weft.errors import Diagnostic, error, event_fields, foremost
 from weft.media.pictures import save_picture
 from weft.runtime.assignment import Change
 from weft.runtime.compiled import CompiledProgram
@@ -271,35 +273,33 @@ class Notices:
 
 
 class Screenshots:
-    """Writes pictures into a folder as NAME-001.png and so on, in the background, and never over an existing file.
-    `mention` is called with the result of each, by another thread."""
+    """Writes pictures into a folder as NAME-001.png and so on, in the background, and never over an existing file."""
 
-    def __init__(self, folder: Path, name: str, mention: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, name: str, reporter: Reporter) -> None:
         self._folder = folder
         self._name = name
-        self._mention = mention
+        self._reporter = reporter
         self._lock = threading.Lock()
 
-    def take(self, picture: Picture) -> None:
-        """Writes a picture, which must not change any more. The process does not end until it is written."""
-        threading.Thread(target=self._write, args=(picture,), name="weft-screenshot").start()
+    def take(self, picture: Values | None) -> None:
+        """Writes a copy of the picture, if there is one. The process does not end until it is written."""
+        if picture is None:
+            self._reporter.mention("no screenshot: there is no picture yet")
+        else:
+            pixels = as_array(picture).copy()
+            threading.Thread(target=self._write, args=(pixels,), name="weft-screenshot").start()
 
-    def _write(self, picture: Picture) -> None:
+    def _write(self, pixels: Picture) -> None:
         with self._lock:
+            paths = (self._folder / f"{self._name}-{number:03}.png" for number in count(1))
             try:
-                path = self._free_name()
-                save_picture(path, picture)
+                path = next(path for path in paths if not path.exists())
+                save_picture(path, pixels)
             except OSError as failure:
-                self._mention(f"no screenshot: {self._folder} cannot be written to ({failure.strerror})")
+                self._reporter.mention(f"no screenshot: {self._folder} cannot be written to ({failure.strerror})")
             else:
-                height, width = picture.shape[:2]
-                self._mention(f"screenshot: {path}, {width}×{height}")
-
-    def _free_name(self) -> Path:
-        number = 1
-        while (path := self._folder / f"{self._name}-{number:03}.png").exists():
-            number += 1
-        return path
+                height, width = pixels.shape[:2]
+                self._reporter.mention(f"screenshot: {path}, {width}×{height}")
 
 
 # The words before the name of a device.
@@ -308,13 +308,13 @@ _SOUNDS = {"playing": "sound on", "back": "sound again on", "restarted": "sound 
 
 @dataclass
 class Reporter:
-    """Reports by all three ways: events, lines for people, and notes over the picture. `tell` shows diagnostics, `say`
-    a line."""
+    """Reports by all three ways: events, lines for people, and notes over the picture. `show` prints diagnostics,
+    `echo` a line."""
 
     events: EventLog
-    notices: Notices
-    tell: Callable[[list[Diagnostic]], None]
-    say: Callable[[str], None]
+    show: Callable[[Sequence[Diagnostic]], None] = lambda problems: None
+    echo: Callable[[str], None] = lambda line: None
+    notices: Notices = field(default_factory=Notices)
     _reported_loops: set[str] = field(default_factory=set)
     _mentioned: set[str] = field(default_factory=set)
 
@@ -324,7 +324,7 @@ class Reporter:
 
     def mention(self, words: str) -> None:
         """Prints a line and shows it over the picture."""
-        self.say(words)
+        self.echo(words)
         self.notices.note(words)
 
     def _mention_once(self, words: str) -> None:
@@ -333,9 +333,20 @@ class Reporter:
             self._mentioned.add(words)
             self.mention(words)
 
+    def problems(self, text: str, problems: Sequence[Diagnostic]) -> None:
+        """Reports the problems of the text with this hash."""
+        self.notices.set_problems(tuple(problems))
+        self.show(problems)
+        self.events.emit("error", hash=text, **event_fields(problems))
+
+    def paused(self, paused: bool) -> None:
+        """Reports that the clock stands still, or goes on."""
+        self.notices.set_paused(paused)
+        self.mention("paused" if paused else "resumed")
+
     def warn(self, problem: Diagnostic) -> None:
         """Warns that a device cannot do something any more."""
-        self.tell([problem])
+        self.show([problem])
         self.notices.note(problem.message)
 
     def loop_stopped(self, compiled: CompiledProgram, kernel: str) -> None:
@@ -343,7 +354,7 @@ class Reporter:
         if kernel not in self._reported_loops:
             self._reported_loops.add(kernel)
             problem = loop_of(compiled.units, kernel)
-            self.tell([problem])
+            self.show([problem])
             self.notices.add_warning(problem)
 
     def changed(self, changes: Iterable[Change]) -> None:
@@ -396,7 +407,7 @@ class Reporter:
             tier=loaded.tier,
         )
         words = f"updated in {latency:.0f} ms"
-        new, count = len(loaded.changed), len(loaded.changed) + len(loaded.kept)
-        changed = "back to an earlier version" if outcome.from_cache else f"{new} of {count} subgraphs new"
+        new, total = len(loaded.changed), len(loaded.changed) + len(loaded.kept)
+        changed = "back to an earlier version" if outcome.from_cache else f"{new} of {total} subgraphs new"
         self.notices.note(words)
-        self.say(f"{words} · {changed}")
+        self.echo(f"{words} · {changed}")

@@ -18,7 +18,6 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,12 +28,11 @@ from watchdog.events import (
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
-from weft.child import Child
-from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment
-from weft.runtime.compiling.worker import CompileWorker, Improvement, LoadResult, load
+from weft.runtime.compiling.compiler import Saved
+from weft.runtime.compiling.worker import CompileWorker, LoadResult
 from weft.runtime.events import EventLog
 from weft.runtime.files import FileState, look, read_text
-from weft.runtime.program import LoadedProgram, Setup
+from weft.runtime.program import Programs
 from weft.syntax.includes import real_path
 
 # Seconds.
@@ -260,78 +258,54 @@ _SETTLED = 0.1
 
 
 class Saves:
-    """Turns the saves of a performance's file into programs that are ready to play. Must be closed after `expect`."""
+    """Hands the saves of a performance's file to a worker, and watches all files that the text names."""
 
     def __init__(
-        self,
-        path: Path,
-        compiler: Compiler,
-        events: EventLog,
-        running: Callable[[], LoadedProgram | None],
-        moment: Callable[[], TrialMoment],
-        wake: Callable[[], None],
-        fits: bool,
+        self, path: Path, worker: CompileWorker, programs: Programs, events: EventLog, fits: bool
     ) -> None:
-        """`running`, `moment` and `wake` are called from another thread; see `CompileWorker`. If it `fits`, pictures
-        are made to fit the room."""
+        """If it `fits`, pictures are made to fit the room."""
+        self.last = Saved(b"", 0.0)
+        """The last saved text."""
         self._path = path
-        self._compiler = compiler
+        self._worker = worker
+        self._programs = programs
         self._events = events
-        self._running = running
-        self._moment = moment
-        self._wake = wake
         self._fits = fits
         self._lock = threading.Lock()
-        self._saved = Saved(b"", 0.0)
         self._playing = b""
         """The text of the program that plays."""
         self._room: tuple[int, int] | None = None
         self._room_since = 0.0
-        self._worker: CompileWorker | None = None
         self._files: Mapping[Path, FileState] = {}
         self._watcher: Watcher | None = None
-        self._resources = ExitStack()
 
-    def expect(self, ahead: Child | None = None) -> CompileWorker:
-        """Starts the compile worker. For `ahead` see `CompileProcess`."""
-        if self._worker is None:
-            compiler = self._compiler
-            self._worker = CompileWorker(
-                compiler.setup, compiler.loader, self._running, self._moment, self._wake, ahead
-            )  # fmt: skip
-            self._resources.callback(self._worker.close)
-        return self._worker
-
-    def begin(self, room: tuple[int, int] | None) -> LoadResult | None:
-        """Compiles the file as it is now, and after each save, for a screen with this much room. The results are for
-        `take`; only that of a file that cannot be read is returned."""
+    def begin(self, room: tuple[int, int] | None) -> Saved:
+        """The file as it is now, for a screen with this much room. If it can be read, it is compiled, now and after
+        each save."""
         state = read_text(self._path)
         saved = Saved(state.data or b"", time.monotonic(), state.problem, room if self._fits else None, is_first=True)
-        if saved.problem:
-            self._saved = saved
-            return load(saved, self._compiler.compile(saved), self._compiler.loader, None)
-        worker = self.expect()
         with self._lock:
-            self._saved = saved
-            worker.submit(saved)
-        self._watch(saved, {})
-        return None
+            self.last = saved
+            if not saved.problem:
+                self._worker.submit(saved)
+        if not saved.problem:
+            self._watch(saved, {})
+        return saved
 
     def close(self) -> None:
-        """Ends the watcher and the worker at once. May be called twice."""
-        self._resources.close()
+        """Ends the watcher at once. May be called twice."""
+        if self._watcher is not None:
+            self._watcher.close()
 
     def _changed(self, changes: Mapping[Path, FileState]) -> None:
         """Compiles the patch again after a change of its files. Called by the watcher's thread."""
         moment = time.monotonic()
-        state = changes.get(self._path)
-        if state is None:
-            state = read_text(self._path)
+        state = changes.get(self._path) or read_text(self._path)
         with self._lock:
-            is_first = self._running() is None
-            self._saved = Saved(state.data or b"", moment, state.problem, self._saved.room, is_first)
-            self._events.emit("saved", hash=self._saved.hash)
-            self.expect().submit(self._saved)
+            is_first = self._programs.running is None
+            self.last = Saved(state.data or b"", moment, state.problem, self.last.room, is_first)
+            self._events.emit("saved", hash=self.last.hash)
+            self._worker.submit(self.last)
 
     def follow(self, room: tuple[int, int] | None) -> None:
         """Compiles the patch again when the room for the picture has changed and stays the same for a moment."""
@@ -341,44 +315,12 @@ class Saves:
         if not self._fits or now - self._room_since < _SETTLED:
             return
         with self._lock:
-            if room == self._saved.room:
+            if room == self.last.room:
                 return
-            self._saved = replace(self._saved, moment=now, room=room)
+            self.last = replace(self.last, moment=now, room=room)
             # A text that was refused waits for the next save.
-            if self._saved.data == self._playing:
-                self.expect().submit(self._saved)
-
-    def take(self) -> list[LoadResult]:
-        """The results since the last call, oldest first."""
-        return self._worker.take() if self._worker is not None else []
-
-    def improve(self, outcome: LoadResult) -> None:
-        """Requests better code for a program that plays."""
-        if outcome.loaded is not None:
-            self.expect().improve(outcome.saved.hash, outcome.loaded)
-
-    def change(self, setup: Setup) -> None:
-        """Compiles for another setup from now on."""
-        self.expect().change(setup)
-
-    def improvements(self) -> list[Improvement]:
-        """The improvements since the last call."""
-        return self._worker.improvements() if self._worker is not None else []
-
-    def restarts(self) -> list[str]:
-        """Why the compile process was restarted since the last call, a line each time."""
-        return self._worker.restarts() if self._worker is not None else []
-
-    def waiting(self) -> tuple[Saved, str] | None:
-        """The text that has waited longest to be compiled, with words for what it waits for; None if none waits."""
-        worker = self._worker
-        saved = worker.waited_for if worker is not None else None
-        if worker is None or saved is None:
-            return None
-        return saved, (
-            "the compiler is still starting" if worker.is_starting
-            else f"{self._path.name} is still being compiled; another save takes its place"
-        )  # fmt: skip
+            if self.last.data == self._playing:
+                self._worker.submit(self.last)
 
     def answered(self, outcome: LoadResult) -> None:
         """Watches all files that a compiled text names; also those of a refused text, which may contain its error."""
@@ -388,12 +330,5 @@ class Saves:
         self._watch(outcome.saved, self._files)
 
     def _watch(self, saved: Saved, files: Mapping[Path, FileState]) -> None:
-        known = FileState("text", saved.data, problem=saved.problem)
-        if self._watcher is None:
-            self._watcher = self._resources.enter_context(Watcher(self._changed))
-        self._watcher.watch({self._path: known, **files})
-
-    @property
-    def last(self) -> Saved:
-        """The last saved text."""
-        return self._saved
+        self._watcher = self._watcher or Watcher(self._changed)
+        self._watcher.watch({self._path: FileState("text", saved.data, problem=saved.problem), **files})

@@ -104,14 +104,12 @@ class CompileAnswer:
 class CompileProcess:
     """The player's side of the process, which is started when it is needed. All but `kill` is for one thread."""
 
-    def __init__(
-        self, setup: Setup, ended: Callable[[], None] = lambda: None, ahead: Child | None = None
-    ) -> None:
-        """`ended` is called by another thread whenever a process has ended. `ahead` is a process that already runs
-        `SERVER`."""
+    def __init__(self, setup: Setup, ended: Callable[[], None] = lambda: None) -> None:
+        """`ended` is called by another thread whenever a process has ended."""
+        self.ahead: Child | None = None
+        """A process that already runs `SERVER`, to be used instead of starting one."""
         self._setup = setup
         self._ended = ended
-        self._ahead = ahead
         self._process: Child | None = None
         self._number = 0
         self._began: float | None = None
@@ -124,7 +122,7 @@ class CompileProcess:
             return
         self.end()
         try:
-            ahead, self._ahead = self._ahead, None
+            ahead, self.ahead = self.ahead, None
             self._process = ahead or Child(SERVER)
             self._process.ended = self._ended
             self._is_new = True

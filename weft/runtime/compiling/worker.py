@@ -6,19 +6,21 @@ import statistics
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from weft.child import Child
 from weft.errors import Diagnostic, WeftError, fault
+from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import CompileResult, Saved, TrialMoment
 from weft.runtime.compiling.process import CompileProcess, CompilerDiedError
 from weft.runtime.fallback import Migration, moves
 from weft.runtime.files import FileState, look
 from weft.runtime.findings import NOT_A_NUMBER
-from weft.runtime.program import LoadedProgram, ProgramLoader, Setup
+from weft.runtime.inputs import Inputs
+from weft.runtime.program import LoadedProgram, ProgramLoader, Programs, Setup
 
 # A text that has cost more than this many processor seconds is given up when there is another one. After each that is
 # given up, the next may cost four times as much, or saves in quick succession would never be seen.
@@ -66,6 +68,16 @@ class Improvement:
     took: float
     codes: Mapping[str, object]
     moves: tuple[Migration, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a worker has finished, oldest first: texts, improvements, and restarts of its process, of which a line says
+    why."""
+
+    results: list[LoadResult] = field(default_factory=list)
+    improvements: list[Improvement] = field(default_factory=list)
+    restarts: list[str] = field(default_factory=list)
 
 
 def load(
@@ -140,30 +152,23 @@ class CompileWorker:
     """The thread and its compile process. Texts that are replaced before their turn are never compiled."""
 
     def __init__(
-        self,
-        setup: Setup,
-        loader: ProgramLoader,
-        running: Callable[[], LoadedProgram | None],
-        moment: Callable[[], TrialMoment],
-        wake: Callable[[], None] = lambda: None,
-        ahead: Child | None = None,
+        self, setup: Setup, programs: Programs, clock: Clock, inputs: Inputs, wake: threading.Event
     ) -> None:
-        """`running` gives the program that plays, whose kernels can be used again, and `moment` the moment of the
-        performance; `wake` is called when a result can be taken. The thread calls all three. For `ahead` see
-        `CompileProcess`."""
-        self._loader = loader
-        self._running = running
-        self._moment = moment
+        """The kernels of the program that plays can be used again, and a new one is tried out at the moment of `clock`
+        and `inputs`. `wake` is set when something can be taken."""
+        self._loader = programs.loader
+        self._programs = programs
+        self._clock = clock
+        self._inputs = inputs
         self._wake = wake
-        self._process = CompileProcess(setup, self._look_after_process, ahead)
+        self._process = CompileProcess(setup, self._look_after_process)
         self._started = 0.0
         self._remembered = Remembered()
         self._condition = threading.Condition()
         self._waiting: Saved | None = None
         self._at: Saved | None = None
-        self._finished: list[LoadResult] = []
         self._improvable: tuple[str, LoadedProgram] | None = None
-        self._improved: list[Improvement] = []
+        self._finished = Finished()
         self._better_elsewhere: set[str] = set()
         """The hashes of units that are played elsewhere and already have better code."""
         self._change: Setup | None = None
@@ -171,13 +176,18 @@ class CompileWorker:
         """A program that was translated for lost backends."""
         self._ended = False
         self._has_process_ended = False
-        self._restarts: list[str] = []
         self._patience = Patience()
         self._thread = threading.Thread(target=self._run, name="weft-compile", daemon=True)
-        self._thread.start()
+
+    def start(self, ahead: Child | None = None) -> None:
+        """Starts the thread and the process, unless they run. For `ahead` see `CompileProcess`."""
+        if self._thread.ident is None:
+            self._process.ahead = ahead
+            self._thread.start()
 
     def submit(self, saved: Saved) -> None:
         """Queues a text, in place of one that still waits."""
+        self.start()
         with self._condition:
             self._waiting = saved
             self._condition.notify()
@@ -194,17 +204,11 @@ class CompileWorker:
         with self._condition:
             self._change = setup
 
-    def take(self) -> list[LoadResult]:
-        """The results since the last call, oldest first."""
+    def take(self) -> Finished:
+        """What was finished since the last call."""
         with self._condition:
-            finished, self._finished = self._finished, []
+            finished, self._finished = self._finished, Finished()
             return finished
-
-    def improvements(self) -> list[Improvement]:
-        """The improvements since the last call, oldest first."""
-        with self._condition:
-            improved, self._improved = self._improved, []
-            return improved
 
     @property
     def waited_for(self) -> Saved | None:
@@ -217,19 +221,14 @@ class CompileWorker:
         """Whether the process has not begun the current text yet."""
         return not self._process.has_begun
 
-    def restarts(self) -> list[str]:
-        """Why the process was restarted since the last call, a line each time."""
-        with self._condition:
-            restarts, self._restarts = self._restarts, []
-            return restarts
-
     def close(self) -> None:
         """Ends the thread and its process at once."""
         with self._condition:
             self._ended = True
             self._condition.notify()
-        self._process.kill()
-        self._thread.join(_LEAVE)
+        if self._thread.ident is not None:
+            self._process.kill()
+            self._thread.join(_LEAVE)
 
     def _run(self) -> None:
         self._start()
@@ -240,9 +239,9 @@ class CompileWorker:
                     outcome = self._attempt(task)
                     with self._condition:
                         self._at = None
-                        self._finished += [outcome] if outcome is not None else []
+                        self._finished.results.extend([outcome] if outcome is not None else [])
                     if outcome is not None:
-                        self._wake()
+                        self._wake.set()
                 elif isinstance(task, str):
                     self._replace(task)
                 else:
@@ -291,8 +290,8 @@ class CompileWorker:
         if self._ended:
             return
         with self._condition:
-            self._restarts.append(f"the compile process {reason} and is started again")
-        self._wake()
+            self._finished.restarts.append(f"the compile process {reason} and is started again")
+        self._wake.set()
         if time.monotonic() - self._started > _YOUNG:
             self._start()
 
@@ -305,7 +304,7 @@ class CompileWorker:
         if setup is not None:
             self._process.change(setup)
             self._remembered = Remembered()
-            self._outdated = self._running()
+            self._outdated = self._programs.running
 
     def _better(self, text: str, loaded: LoadedProgram) -> None:
         """Improves a program, unless a text comes meanwhile. Raises CompilerDiedError."""
@@ -331,15 +330,15 @@ class CompileWorker:
             with self._condition:
                 self._better_elsewhere |= elsewhere & set(improved.codes)
                 tier = loaded.tier_with(improved.codes)
-                self._improved.append(Improvement(text, tier, took, improved.codes, moved))
-            self._wake()
+                self._finished.improvements.append(Improvement(text, tier, took, improved.codes, moved))
+            self._wake.set()
 
     def _attempt(self, saved: Saved) -> LoadResult | None:
         """The result of a text; None if it was given up for another one."""
         try:
             known = self._remembered.find(saved)
             if known is not None:
-                return load(saved, known, self._loader, self._running(), from_cache=True)
+                return load(saved, known, self._loader, self._programs.running, from_cache=True)
             return self._compile_twice(saved)
         except CompilerDiedError as failure:
             words = f"the compile process failed twice: it {failure}"
@@ -363,9 +362,10 @@ class CompileWorker:
         def give_up() -> bool:
             return self._ended or (self._waiting is not None and self._patience.runs_out(self._process.spent))
 
-        running = self._running()
+        running, tick = self._programs.running, self._clock.latest
+        moment = TrialMoment(tick.number, tick.time, tick.dt, dict(self._inputs.snapshot()))
         codes = running.compiled.codes if running is not None and running is not self._outdated else {}
-        self._process.ask(saved, self._moment(), frozenset(codes))
+        self._process.ask(saved, moment, frozenset(codes))
         made = self._process.made(give_up)
         if made is None:
             return None
