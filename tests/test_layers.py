@@ -87,7 +87,10 @@ def test_imports_go_one_way(path):
 
 # What the rooms of the runtime may know of each other: the session knows all of them, and none of them the session.
 ROOMS = {
-    "compiling": {"compiling", "sound", "build", "compiled", "coordinator", "fallback", "files", "findings", "program"},
+    "compiling": {
+        "build", "clock", "compiled", "compiling", "coordinator", "fallback", "files", "findings", "inputs", "program",
+        "sound",
+    },
     "screens": {"screens", "stderr", "inputs"},
     "sound": {"sound", "clock", "compiled", "coordinator", "fallback", "program", "stderr"},
 }
