@@ -38,7 +38,7 @@ def kernel(text: str, optimise: bool = True) -> Kernel:
 
 
 def count(lowered: Lowered, op: str) -> int:
-    return Counter(node.op for node in lowered.nodes())[op]
+    return Counter(node.op for node in lowered.nodes)[op]
 
 
 def rate(lowered: Lowered, op: str) -> Rate:

@@ -27,7 +27,7 @@ def test_what_is_known_is_true(data):
 
 
 def reads_more(term) -> bool:
-    return any(node.op in ("strand", "picture", "state") for node in lowered(term).nodes())
+    return any(node.op in ("strand", "picture", "state") for node in lowered(term).nodes)
 
 
 def test_what_is_finite():

@@ -15,8 +15,8 @@ from weft.graph.budget import Budget
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.ir.expr import Expr, LoopShape, LoopValue, Lowered, PicturePlane, Pool, SlotPlane, StateSlot, StrandRef
 from weft.ir.lower import lower
-from weft.ir.passes import PassContext, run_passes
-from weft.ir.rates import Rate, long_loops, rates
+from weft.ir.passes import run_passes
+from weft.ir.rates import PassContext, Rate, long_loops, rates
 from weft.ir.verify import MalformedError, type_of
 
 # Placement: in which section each expression is computed, and inside or before which loop.
@@ -247,7 +247,7 @@ class Namer:
         or its text, or its number."""
         name = self._name(node, out)
         if name is None:
-            span = self._pool.span(node) if self._pool is not None else None
+            span = node.span if self._pool is not None else None
             text = " ".join(span.text.split()) if span else f"t{node.index}"
             name = text if len(text) <= _LENGTH else text[: _LENGTH - 1] + "…"
             if several:
@@ -259,7 +259,7 @@ class Namer:
         name = self._name(node, out)
         if name is None or self._pool is None:
             return None
-        span = self._pool.span(node)
+        span = node.span
         if span is None:
             return Note(name, "", 0, "")
         line, _ = span.source.position(span.start)
@@ -598,7 +598,7 @@ def compile_unit(
     spec = contexts[subgraph.context]
     written = lower(patch, graph, subgraph, contexts, pool)
     loops = long_loops(written.roots, LOOP_STEPS, NEST_STEPS)
-    places = tuple(dict.fromkeys(span for loop in loops if (span := pool.span(loop)) is not None))
+    places = tuple(dict.fromkeys(span for loop in loops if (span := loop.span) is not None))
     lowered = run_passes(written, PassContext(pool, spec), optimise)
     kernel = compile_kernel(lowered, spec, optimise, pool)
     points = {ref: compile_points(lowered, ref, spec, pool) for ref, _ in lowered.exposed}

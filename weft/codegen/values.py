@@ -47,9 +47,10 @@ class Line(NamedTuple):
     kind: ValueType
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
-    """One value. `kind` is its type; `attr` depends on the operation."""
+    """One value, which never changes (it is not a frozen class for the reason that `Expr` is none). `kind` is its type;
+    `attr` depends on the operation."""
 
     op: str
     args: tuple[Node, ...]

@@ -38,9 +38,9 @@ wherever it stands, and two equal loops are one.
 from __future__ import annotations
 
 import struct
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
@@ -79,16 +79,19 @@ class LoopValue(NamedTuple):
 Attribute: TypeAlias = float | int | str | StrandRef | SlotPlane | PicturePlane | LoopShape | LoopValue | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Expr:
-    """One interned expression. `index` grows in the order of creation, so args always have smaller ones. `free` has
-    bit n set if a variable of the loop of level n occurs in it unbound."""
+    """One interned expression, which never changes. (A frozen class takes four times as long to construct, and a
+    compile constructs thousands.) `index` grows in the order of creation, so args always have smaller ones. `free` has
+    bit n set if a variable of the loop of level n occurs in it unbound. `span` is the place in the text for which the
+    expression was first made."""
 
     op: str
     args: tuple[Expr, ...]
     attr: Attribute
     index: int
     free: int
+    span: Span | None
 
     def __repr__(self) -> str:
         shown = [f"%{a.index}" for a in self.args]
@@ -105,7 +108,6 @@ class Pool:
     def __init__(self, budget: Budget | None = None) -> None:
         self.budget = budget or Budget()
         self._nodes: dict[tuple[object, ...], Expr] = {}
-        self._spans: dict[Expr, Span] = {}
         self._names: dict[Expr, str] = {}
         self._strands: set[Expr] = set()
         self._steps = STEPS
@@ -119,16 +121,19 @@ class Pool:
         key = (op, args, _bits(attr) if op == "const" else attr)
         node = self._nodes.get(key)
         if node is None:
-            self.budget.spend(self._steps, span)
-            node = Expr(op, args, attr, len(self._nodes), _free(op, args, attr))
-            self._nodes[key] = node
-            if span is not None:
-                self._spans[node] = span
+            if self._steps:
+                self.budget.spend(self._steps, span)
+            free = 0
+            for arg in args:
+                free |= arg.free
+            if op in _BINDING:
+                free = _free_of_loop(args, attr)
+            node = self._nodes[key] = Expr(op, args, attr, len(self._nodes), free, span)
         return node
 
     def with_args(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
         """The same operation on other operands."""
-        return node if args == node.args else self.make(node.op, args, node.attr, self.span(node))
+        return node if args == node.args else self.make(node.op, args, node.attr, node.span)
 
     def lift_limit(self) -> None:
         """Lets the pool grow without using the budget: passes multiply the number of expressions, which are paid for,
@@ -137,10 +142,6 @@ class Pool:
 
     def const(self, value: float, span: Span | None = None) -> Expr:
         return self.make("const", (), float(value), span)
-
-    def span(self, node: Expr) -> Span | None:
-        """The place in the text for which this expression was first made."""
-        return self._spans.get(node)
 
     def annotate(self, node: Expr, name: str, local: bool) -> None:
         """Notes the name of an expression in the patch. Of several names, the first one of a strand counts; otherwise
@@ -177,37 +178,33 @@ def _bits(value: Attribute) -> bytes:
 
 
 # The operations that bind the variables of a loop, or are one.
-_LOOPS = ("loop", "loop_index", "loop_value")
+_BINDING = frozenset({"loop", "loop_index", "loop_value"})
 
 
-def _free(op: str, args: tuple[Expr, ...], attr: Attribute) -> int:
-    free = 0
-    if op not in _LOOPS:
-        for arg in args:
-            free |= arg.free
-        return free
+def _free_of_loop(args: tuple[Expr, ...], attr: Attribute) -> int:
+    """The unbound variables in a loop, or in a variable of one."""
     match attr:
         case LoopShape(level, carried):
+            free = 0
             for arg in args[: 2 + carried]:
                 free |= arg.free
             for arg in args[2 + carried :]:
                 free |= arg.free & ~(1 << level)
             return free
-        case LoopValue(level, _):
+        case LoopValue(level, _) | int(level):
             return 1 << level
-        case int(level):
-            return 1 << level
-        case _:
-            raise TypeError(f"{op} has no attribute {attr!r}")
+    raise TypeError(f"{attr!r} belongs to no loop")
 
 
 def topological(roots: Iterable[Expr], known: Container[Expr] = ()) -> list[Expr]:
     """Every expression that the roots need, each once, operands first; the operands of known ones are left out."""
-    seen: set[Expr] = set()
-    new = set(roots)
-    while new:
-        seen |= new
-        new = {arg for node in new for arg in node.args if arg not in known} - seen
+    seen = set(roots)
+    todo = list(seen)
+    while todo:
+        for arg in todo.pop().args:
+            if arg not in seen and arg not in known:
+                seen.add(arg)
+                todo.append(arg)
     return sorted(seen, key=attrgetter("index"))
 
 
@@ -251,7 +248,7 @@ class Output:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lowered:
     """The IR of one subgraph.
 
@@ -278,8 +275,49 @@ class Lowered:
     def roots(self) -> list[Expr]:
         return self.swept + [value for _, value in self.exposed] + [feed.value for feed in self.feeds]
 
+    @cached_property
     def nodes(self) -> list[Expr]:
+        """All its expressions, operands first."""
         return topological(self.roots)
+
+
+Change: TypeAlias = "Callable[[Expr, tuple[Expr, ...]], Expr]"
+"""Gives the replacement of an expression from those of its operands."""
+
+
+class Replacements(dict[Expr, Expr]):
+    """The replacements of expressions; those that have none stay as they are."""
+
+    def __missing__(self, node: Expr) -> Expr:
+        return node
+
+
+def rewrite(
+    lowered: Lowered, pool: Pool, ops: Container[str], change: Change, new: Replacements | None = None
+) -> Lowered:
+    """The IR with each expression replaced by `change(expression, replacements of its operands)`. Only those with an
+    operation among `ops`, or with operands that are replaced, are visited. `new` is filled on the way."""
+    new = Replacements() if new is None else new
+    replaced = new.keys()
+    for node in lowered.nodes:
+        if not replaced.isdisjoint(node.args):
+            made = change(node, tuple([new[a] for a in node.args]))
+        elif node.op in ops:
+            made = change(node, node.args)
+        else:
+            continue
+        if made is not node:
+            new[node] = made
+    if not new:
+        return lowered
+    pool.transfer_names(new)
+    return replace(
+        lowered,
+        outputs=tuple(replace(o, value=new[o.value]) for o in lowered.outputs),
+        exposed=tuple((ref, new[value]) for ref, value in lowered.exposed),
+        updates=tuple(replace(u, value=new[u.value]) for u in lowered.updates),
+        feeds=tuple(replace(f, value=new[f.value]) for f in lowered.feeds),
+    )
 
 
 # --- making expressions from the table of operators: expansion and constant folding ---
@@ -302,6 +340,8 @@ class Constants:
     def of(self, value: Expr) -> float | None:
         """The value of an expression that is the same at every coordinate, None if it varies. Bits are whole
         numbers."""
+        if value.op in _NUMBERS:
+            return self._fold(value)
         if value not in self._known:
             for node in topological([value], self._known):
                 self._known[node] = self._fold(node)

@@ -108,7 +108,7 @@ class _Lowering:
         for node in topological([*(u.value for u in updates), *(o.value for o in outputs)]):
             if isinstance(node.attr, SlotPlane) and node.attr.slot in over_plane and len(node.args) == 3:
                 raise error("map-reaches-state", "in audio, state over x or y cannot be read at another place",
-                            self.pool.span(node), "delay(…) reads another time instead")  # fmt: skip
+                            node.span, "delay(…) reads another time instead")  # fmt: skip
 
 
 def env_own(domain: ExprDomain, env: Environment[Expr], spec: ContextSpec) -> Coordinates[Expr]:
@@ -275,11 +275,11 @@ class FeedCollector:
         return self._coordinate(label, node)
 
     def _coordinate(self, name: str, node: Expr) -> Expr:
-        return self._pool.make("coord", (), name, self._pool.span(node))
+        return self._pool.make("coord", (), name, node.span)
 
     def _seen(self, node: Expr, args: tuple[Expr, ...], ref: StrandRef) -> Expr:
         """A strand that is read at another place for every sample, or channel."""
-        span = self._pool.span(node)
+        span = node.span
         if len(args) == 1:
             words = f"a map of the time cannot reach into {ref}, which knows only its own time"
             raise error("map-reaches-state", words, span, "delay(…) and cache(…) read earlier ticks")

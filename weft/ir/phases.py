@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from weft.contexts import ContextSpec
-from weft.ir.expr import Expr, ExprBuilder, Lowered, Pool, in_order
-from weft.ir.rates import Finiteness, Rate, Remainder, bound, period_of, rates, remainders_among
+from weft.ir.expr import Expr, ExprBuilder, Lowered, Pool, Replacements, in_order, rewrite
+from weft.ir.rates import Finiteness, PassContext, Rate, Remainder, bound, period_of, remainders_among
 from weft.ops import formula as f
 from weft.ops.formula import Term
 
@@ -52,19 +51,22 @@ class _SplitFloor:
     """Whether A is certainly finite."""
 
 
-def phase_rewriting(lowered: Lowered, pool: Pool, spec: ContextSpec) -> Callable[[Expr, tuple[Expr, ...]], Expr] | None:
-    """A function that rewrites each expression, given its new operands; None if there is nothing to do. Expressions
-    have to come operands first."""
-    nodes = lowered.nodes()
+def reduce_phases(lowered: Lowered, context: PassContext) -> Lowered:
+    """Keeps the arguments of periodic operations small: the terms that vary only with the frame are reduced to one
+    turn."""
+    nodes = lowered.nodes
     periodic = {node.args[0] for node in nodes if node.op in _PERIODIC}
-    rate = rates(periodic, spec, {slot.key: slot for slot in lowered.slots}) if periodic else {}
-    moving = _moving(rate)
+    if not periodic:
+        return lowered
+    rate = context.rates(lowered)
+    moving = _moving(nodes, rate)
     if periodic.isdisjoint(moving):
-        return None
+        return lowered
     remainders = remainders_among(nodes)
     taken = {found.whole for found in remainders.values()} | {n.args[0] for n in nodes if n.op == "bits_of"}
     finite = Finiteness(anywhere=bool(lowered.exposed))
-    return _Phases(ExprBuilder(pool), rate, moving, remainders, taken, _shared(nodes), finite).change
+    phases = _Phases(ExprBuilder(context.pool), rate, moving, remainders, taken, _shared(nodes), finite)
+    return rewrite(lowered, context.pool, _CHANGING, phases.change, phases.new)
 
 
 def _shared(nodes: list[Expr]) -> set[Expr]:
@@ -77,12 +79,12 @@ def _shared(nodes: list[Expr]) -> set[Expr]:
     return shared
 
 
-def _moving(rate: dict[Expr, Rate]) -> set[Expr]:
+def _moving(nodes: Iterable[Expr], rate: Mapping[Expr, Rate]) -> set[Expr]:
     """The sums of a term that varies only with the frame and another term, and the expressions that split into such
     sums."""
     moving: set[Expr] = set()
-    for node, own in rate.items():
-        if node.op not in _LINEAR or (own <= Rate.FRAME and not node.free):
+    for node in nodes:
+        if node.op not in _LINEAR or _is_steady(node, rate):
             continue
         joins = node.op in ("add", "sub") and any(not arg.free and rate[arg] == Rate.FRAME for arg in node.args)
         if joins or not moving.isdisjoint(node.args):
@@ -92,19 +94,19 @@ def _moving(rate: dict[Expr, Rate]) -> set[Expr]:
 
 @dataclass(slots=True)
 class _Phases:
-    """One run of the pass. `rate` covers the arguments of periodic operations and everything below; `moving` are those
+    """One run of the pass. `moving` are the expressions
     with a term that varies only with the frame; `remainders` are the differences that are remainders, and the
     operations `mod` whose floors also exist; `shared` are the expressions with several users. `taken` are the floors in
     remainders and bits: their other users have to see them change at the same places."""
 
     builder: ExprBuilder
-    rate: dict[Expr, Rate]
+    rate: Mapping[Expr, Rate]
     moving: set[Expr]
     remainders: dict[Expr, Remainder]
     taken: set[Expr]
     shared: set[Expr]
     finite: Finiteness
-    _new: dict[Expr, Expr] = field(default_factory=dict)
+    new: Replacements = field(default_factory=Replacements)
     _whole_of: dict[Expr, Remainder] = field(init=False)
     """The remainder that each floor belongs to, the larger one if there are two."""
     _splits: dict[Expr, Split] = field(default_factory=dict)
@@ -121,11 +123,10 @@ class _Phases:
         """The expression with all its phases reduced; `args` are its operands' replacements."""
         made: Expr | None = None
         if node.op in _CHANGING:
-            self.builder.at(self.builder.pool.span(node))
+            self.builder.at(node.span)
             made = self._changed(node)
         if made is None:
             made = _with_args(self.builder.pool, node, args)
-        self._new[node] = made
         return made
 
     def _changed(self, node: Expr) -> Expr | None:
@@ -324,7 +325,7 @@ class _Phases:
         """The split of an expression that is not taken apart, or of `value` and `turns` in its place."""
         terms = list(_NOTHING)
         terms[Rate.FRAME] = turns
-        terms[Rate.ELEMENT if node.free else self.rate[node]] = self._new[node] if value is None else value
+        terms[Rate.ELEMENT if node.free else self.rate[node]] = self.new[node] if value is None else value
         return tuple(terms)
 
     def _factor(self, node: Expr) -> Expr | None:
@@ -353,8 +354,8 @@ class _Phases:
         if factor is None:
             return term.args[0] if term.op == "neg" else self._made("neg", term)
         if term.op == "neg":
-            return self._made("neg", self._made(node.op, term.args[0], self._new[factor]))
-        return self._made(node.op, term, self._new[factor])
+            return self._made("neg", self._made(node.op, term.args[0], self.new[factor]))
+        return self._made(node.op, term, self.new[factor])
 
     def _made(self, op: str, *args: Expr) -> Expr:
         return self.builder.folded(op, *args)
@@ -409,20 +410,18 @@ class _Phase(NamedTuple):
     terms: tuple[Signed, ...]
 
 
-def wave_rewriting(
-    nodes: list[Expr], pool: Pool, rate: Mapping[Expr, Rate]
-) -> Callable[[Expr, tuple[Expr, ...]], Expr] | None:
-    """A function that rewrites each expression, given its new operands; None if there is nothing to do. Expressions
-    come operands first; `rate` covers the arguments of sines and cosines and everything below."""
-    waves = [n for n in nodes if n.op in _HALF_TURNS and rate[n.args[0]] > Rate.FRAME]
+def turn_waves(lowered: Lowered, context: PassContext) -> Lowered:
+    """Counts the arguments of sines and cosines in half turns, and computes those that differ only by a steady phase
+    from one sine and one cosine."""
+    waves = [node for node in lowered.nodes if node.op in _HALF_TURNS]
+    rate = context.rates(lowered) if waves else {}
+    waves = [wave for wave in waves if rate[wave.args[0]] > Rate.FRAME]
     if not waves:
-        return None
-    users = defaultdict[Expr, int](int)
-    for node in nodes:
-        for arg in node.args:
-            users[arg] += 1
+        return lowered
+    users = Counter(arg for node in lowered.nodes for arg in node.args)
     shared = {node for node, count in users.items() if count > 1}
-    return _WavePass(ExprBuilder(pool), rate, shared, set(waves), _families(waves, rate)).change
+    turned = _WavePass(ExprBuilder(context.pool), rate, shared, set(waves), _families(waves, rate))
+    return rewrite(lowered, context.pool, _HALF_TURNS, turned.change, turned.new)
 
 
 def _families(waves: list[Expr], rate: Mapping[Expr, Rate]) -> dict[Expr, _Phase]:
@@ -477,18 +476,14 @@ class _WavePass:
     waves: set[Expr]
     phases: dict[Expr, _Phase]
     """By the arguments of the waves."""
-    _new: dict[Expr, Expr] = field(default_factory=dict)
+    new: Replacements = field(default_factory=Replacements)
 
     def change(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
         """The expression with its waves in half turns; `args` are its operands' replacements."""
-        pool = self.builder.pool
-        if node in self.waves:
-            self.builder.at(pool.span(node))
-            made = self._wave(node.op, node.args[0])
-        else:
-            made = _with_args(pool, node, args)
-        self._new[node] = made
-        return made
+        if node not in self.waves:
+            return _with_args(self.builder.pool, node, args)
+        self.builder.at(node.span)
+        return self._wave(node.op, node.args[0])
 
     def _wave(self, op: str, argument: Expr) -> Expr:
         phase = self.phases.get(argument)
@@ -506,7 +501,7 @@ class _WavePass:
         """The sum of the replacements of terms."""
         total = self.builder.const(0.0)
         for term, sign in terms:
-            total = self._made("add" if sign > 0 else "sub", total, self._new[term])
+            total = self._made("add" if sign > 0 else "sub", total, self.new[term])
         return total
 
     def _scaled(self, node: Expr, factor: float, depth: int) -> Expr:
@@ -522,8 +517,8 @@ class _WavePass:
         if node.op in ("mul", "div"):
             known, other = self._known_factor(node)
             if other is not None:
-                return self._times(self._new[other], known * factor)
-        return self._times(self._new[node], factor)
+                return self._times(self.new[other], known * factor)
+        return self._times(self.new[node], factor)
 
     def _known_factor(self, node: Expr) -> tuple[float, Expr | None]:
         """The constant factor of a product, or of a quotient by a constant, and the other factor; 1 and None if there

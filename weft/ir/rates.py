@@ -11,7 +11,7 @@ from typing import NamedTuple
 from weft.contexts import ContextSpec
 from weft.graph.domain import LIVE
 from weft.graph.partition import reachable
-from weft.ir.expr import Expr, LoopShape, SlotPlane, StateSlot, Update, topological, users
+from weft.ir.expr import Expr, LoopShape, Lowered, Pool, SlotPlane, StateSlot, Update, topological, users
 from weft.ops import OPS
 from weft.ops.intervals import ANYWHERE, UNIT, Interval, number
 
@@ -104,36 +104,67 @@ def slots_over(
     return {found for found in reachable(sources, leads_to) if isinstance(found, str)}
 
 
-def rates(
-    roots: Iterable[Expr], spec: ContextSpec, slots: Mapping[str, StateSlot], points: bool = False
-) -> dict[Expr, Rate]:
-    """The rate of each expression below the roots, operands first."""
-    return {node: _RATES[own] for node, own in _variation(roots, spec, slots, points).items()}
+class RateAnalysis:
+    """The rates of expressions in a context, each found once; or over a list of `points`, each with its own
+    coordinates. Variables of loops do not count: a body is computed where its loop is."""
 
+    def __init__(self, spec: ContextSpec, slots: Iterable[StateSlot], points: bool = False) -> None:
+        self._spec = spec
+        self._number_state = int(Varies.FRAME if points else _SWEEPS[spec.ticks])
+        self._images = {slot.key for slot in slots if slot.image}
+        self._points = points
+        self._varies: dict[Expr, int] = {}
+        self._rates: dict[Expr, Rate] = {}
 
-def _variation(
-    roots: Iterable[Expr], spec: ContextSpec, slots: Mapping[str, StateSlot], points: bool
-) -> dict[Expr, int]:
-    """What each expression below the roots varies over in a context, or over a list of `points`, each with its own
-    coordinates. Variables of loops do not count: a body is computed where its loop is. The results are plain numbers,
-    since flags take five times as long, and this is done for every expression."""
-    number_state = int(Varies.FRAME if points else _SWEEPS[spec.ticks])
-    varies: dict[Expr, int] = {}
-    for node in topological(roots):
-        own = 0
-        for arg in node.args:
-            own |= varies[arg]
+    def of(self, nodes: Iterable[Expr]) -> Mapping[Expr, Rate]:
+        """The rates of some expressions, which come operands first, and of those found before."""
+        # The sets are plain numbers: flags take five times as long, and this is done for every expression.
+        varies, found = self._varies, self._rates
+        for node in nodes:
+            if node in varies:
+                continue
+            own = 0
+            for arg in node.args:
+                own |= varies[arg]
+            if node.attr is not None:
+                own |= self._own(node)
+            varies[node] = own
+            found[node] = _RATES[own]
+        return found
+
+    def _own(self, node: Expr) -> int:
+        """What an expression varies over besides its operands."""
         match node.attr:
             case str(name) if node.op == "coord":
-                own = int(Varies.ELEMENT if points else _SWEEPS[spec.sweep_of(name)])
+                return int(Varies.ELEMENT if self._points else _SWEEPS[self._spec.sweep_of(name)])
             case SlotPlane(slot, _):
-                own |= number_state
-                if slots[slot].image and len(node.args) == 1:
-                    own |= _OVER_PLANE
-            case _ if node.op in _FRAME_OPS:
-                own |= _OVER_FRAME
-        varies[node] = own
-    return varies
+                over_plane = slot in self._images and len(node.args) == 1
+                return self._number_state | (_OVER_PLANE if over_plane else 0)
+            case _:
+                return _OVER_FRAME if node.op in _FRAME_OPS else 0
+
+
+def rates(
+    roots: Iterable[Expr], spec: ContextSpec, slots: Mapping[str, StateSlot], points: bool = False
+) -> Mapping[Expr, Rate]:
+    """The rate of each expression below the roots, operands first."""
+    return RateAnalysis(spec, slots.values(), points).of(topological(roots))
+
+
+@dataclass(frozen=True, slots=True)
+class PassContext:
+    """What a pass may use besides the IR: the pool of its expressions, and the context in which they run."""
+
+    pool: Pool
+    spec: ContextSpec
+    _analyses: dict[tuple[object, ...], RateAnalysis] = field(default_factory=dict)
+
+    def rates(self, lowered: Lowered, points: bool = False) -> Mapping[Expr, Rate]:
+        """The rates of the expressions of the IR, among others. Those that passes have in common are found once."""
+        key = (lowered.slots, points)
+        if key not in self._analyses:
+            self._analyses[key] = RateAnalysis(self.spec, lowered.slots, points)
+        return self._analyses[key].of(lowered.nodes)
 
 
 # --- what is known about the values of expressions: whether they are finite, and how large they get ---

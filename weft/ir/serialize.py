@@ -52,7 +52,7 @@ def slot_from_json(data: Json) -> StateSlot:
 def to_json(lowered: Lowered) -> Json:
     """The IR as data that `from_json` reads, without its spans. `nodes` is a flat list of `[op, operands, attribute]`,
     where operands are indices of earlier nodes; the rest refers to that list."""
-    nodes = lowered.nodes()
+    nodes = lowered.nodes
     place = {node: at for at, node in enumerate(nodes)}
     return {
         "name": lowered.name,

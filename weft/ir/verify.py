@@ -41,7 +41,7 @@ def verify(lowered: Lowered) -> None:
     """Raises MalformedError, with the offending expression, if a rule of the IR is broken: operands before their
     users, equal structure is one object, the operators' arities and types, loops and their variables, state slots."""
     slots = _slots_by_key(lowered.slots)
-    nodes = lowered.nodes()
+    nodes = lowered.nodes
     _check_interning(nodes)
     for node in nodes:
         _check_operation(node, slots)

@@ -90,7 +90,7 @@ def _forecast(found: Analysis, lowered: Lowered, pool: Pool, allowance: Allowanc
                 doubtful -= {label for label, value in values.items() if value is None or not math.isnan(value)}
             looked += 1
     for loop in stopped:
-        span = pool.span(loop)
+        span = loop.span
         yield loop_stopped(lowered.name, () if span is None else (span,))
     if looked >= _FEWEST:
         labels = [output.label for output in lowered.outputs if output.label in doubtful]
