@@ -11,9 +11,12 @@ from typing import TypeAlias, TypedDict
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Allocation, Kernel, Unit, content_hash
 from weft.codegen.values import Node, Note, Scalar, Section, SectionBuilder, Store
 from weft.contexts import COMPUTE, ContextSpec, ContextTable
+from weft.errors import Span
 from weft.graph.budget import Budget
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
-from weft.ir.expr import Expr, LoopShape, LoopValue, Lowered, PicturePlane, Pool, SlotPlane, StateSlot, StrandRef
+from weft.ir.expr import (
+    Expr, LoopShape, LoopValue, Lowered, PicturePlane, Pool, SlotPlane, StateSlot, StrandRef, topological
+)
 from weft.ir.lower import lower
 from weft.ir.passes import run_passes
 from weft.ir.rates import PassContext, Rate, long_loops, rates
@@ -54,7 +57,7 @@ class Place:
 
     node: Expr
     region: Region
-    outs: tuple[int, ...]
+    outs: tuple[int, ...] = (0,)
     kept: tuple[int, ...] = (0,)
     body: Region | None = None
 
@@ -78,20 +81,26 @@ class Placement:
     mention. Without, it is the innermost region around all its users in a section.
     """
 
-    def __init__(self, roots: Iterable[Root], rate: dict[Expr, Rate], hoist: bool) -> None:
-        """`rate` has the rate of every expression below the roots, operands first."""
+    def __init__(
+        self, roots: Iterable[Root], nodes: Sequence[Expr], rate: Mapping[Expr, Rate], hoist: bool
+    ) -> None:
+        """`nodes` are all expressions below the roots, and perhaps others, operands first."""
         self.sections = {r: Region(r) for r in Rate}
         self._crossing: dict[Rate, dict[Place, None]] = {r: {} for r in Rate}
-        self._rate = rate
         self._hoist = hoist
         self._values: dict[Expr, list[Place]] = {}
         self._uses: defaultdict[Expr, list[_Use]] = defaultdict(list)
         for root in roots:
             self._use((root.node,), self.sections[root.rate])
-        for node in reversed(rate):
+        for node in reversed(nodes):
             uses = self._uses.pop(node, None)
-            if uses is not None:
-                self._place(node, uses)
+            if uses is None:
+                continue
+            if hoist and not node.free:
+                self._place(node, self.sections[rate[node]], uses)
+            else:
+                for home, group in self._homes(node, uses).items():
+                    self._place(node, home, group)
 
     def crossing(self, rate: Rate) -> list[Place]:
         """The values of a section that other sections use, operands first."""
@@ -111,21 +120,8 @@ class Placement:
             elif node.op not in LEAVES:
                 self._uses[node].append((region, 0))
 
-    def _place(self, node: Expr, uses: list[_Use]) -> None:
-        for home, group in self._homes(node, uses).items():
-            region = home if self._hoist else _innermost(node, [used_in for used_in, _ in group])
-            outs = (0,) if len(group) == 1 and not group[0][1] else tuple(sorted({out for _, out in group}))
-            value = Place(node, region, outs)
-            self._values.setdefault(node, []).append(value)
-            for used_in, _ in group:
-                if used_in is not region:
-                    self._leave(value, used_in)
-            self._use_operands(value)
-
     def _homes(self, node: Expr, uses: list[_Use]) -> Mapping[Region, list[_Use]]:
         """The outermost regions in which the expression may be computed, with the uses that each serves."""
-        if self._hoist and not node.free:
-            return {self.sections[self._rate[node]]: uses}
         homes: dict[Region, list[_Use]] = {}
         for use in uses:
             used_in = use[0]
@@ -133,16 +129,22 @@ class Placement:
             homes.setdefault(home, []).append(use)
         return homes
 
-    def _use_operands(self, value: Place) -> None:
-        node, region = value.node, value.region
+    def _place(self, node: Expr, home: Region, uses: list[_Use]) -> None:
+        region = home if self._hoist else _innermost(node, [used_in for used_in, _ in uses])
+        place = Place(node, region)
+        self._values.setdefault(node, []).append(place)
+        for used_in, _ in uses:
+            if used_in is not region:
+                self._leave(place, used_in)
         if not isinstance(node.attr, LoopShape):
             self._use(node.args, region)
             return
         bounds, starts, nexts = loop_parts(node)
-        value.kept = _kept(node.attr.level, nexts, value.outs)
-        value.body = Region(region.rate, region, node.attr.level, region.depth + 1)
-        self._use((*bounds, *(starts[k] for k in value.kept)), region)
-        self._use([nexts[k] for k in value.kept], value.body)
+        place.outs = tuple(sorted({out for _, out in uses}))
+        place.kept = _kept(node.attr.level, nexts, place.outs)
+        place.body = Region(region.rate, region, node.attr.level, region.depth + 1)
+        self._use((*bounds, *(starts[k] for k in place.kept)), region)
+        self._use([nexts[k] for k in place.kept], place.body)
 
     def _leave(self, value: Place, used_in: Region) -> None:
         """Notes that a value is used outside its own region."""
@@ -231,62 +233,61 @@ _LENGTH = 24
 
 
 class Namer:
-    """Names the expressions of a `pool`; without one, by their numbers."""
+    """Names expressions as the patch does, by the `pool`; without one, by their numbers."""
 
     def __init__(self, pool: Pool | None) -> None:
-        self._pool = pool
-        self._results: dict[tuple[Expr, int], Expr] = {}
-        """The named expression for each result of a loop that has one."""
-        if pool is not None:
-            for node in pool.named():
-                if node.op == "loop_out" and isinstance(node.attr, int):
-                    self._results[node.args[0], node.attr] = node
+        self.names: dict[Expr | tuple[Expr, int], str] = {}
+        """The names of expressions; a loop has one for each result."""
+        self._has_text = pool is not None
+        for node, name in pool.named() if pool is not None else ():
+            if node.op == "loop_out" and isinstance(node.attr, int):
+                self.names[node.args[0], node.attr] = name
+            elif node.op not in LEAVES:
+                self.names[node] = name
 
-    def title(self, node: Expr, out: int, several: bool) -> str:
-        """The name of a local for an expression, or for result `out` of a loop with `several`: its name in the patch,
-        or its text, or its number."""
-        name = self._name(node, out)
+    def title(self, place: Place, out: int) -> str:
+        """The name of a local for an expression, or for result `out` of a loop: its name in the patch, or its text, or
+        its number."""
+        node = place.node
+        name = self.names.get(node if place.body is None else (node, out))
         if name is None:
-            span = node.span if self._pool is not None else None
-            text = " ".join(span.text.split()) if span else f"t{node.index}"
+            text = " ".join(node.span.text.split()) if node.span is not None and self._has_text else f"t{node.index}"
             name = text if len(text) <= _LENGTH else text[: _LENGTH - 1] + "…"
-            if several:
+            if len(place.outs) > 1:
                 name += f".{out}"
         return name
 
-    def note(self, node: Expr, out: int) -> Note | None:
-        """The note on an expression, or on result `out` of a loop; None if the patch has no name for it."""
-        name = self._name(node, out)
-        if name is None or self._pool is None:
-            return None
-        span = node.span
-        if span is None:
-            return Note(name, "", 0, "")
-        line, _ = span.source.position(span.start)
-        return Note(name, span.source.name, line, span.source.line(line).strip())
 
-    def _name(self, node: Expr, out: int) -> str | None:
-        if self._pool is None or node.op in LEAVES:
-            return None
-        meant = self._results.get((node, out)) if node.op == "loop" else node
-        return self._pool.name(meant) if meant is not None else None
+def note_of(name: str, span: Span | None) -> Note:
+    """The note on a value that the patch names, and computes at this place."""
+    if span is None:
+        return Note(name, "", 0, "")
+    line, _ = span.source.position(span.start)
+    return Note(name, span.source.name, line, span.source.line(line).strip())
 
 
 # Kernels: each expression becomes a value of the section where it is computed.
 
 
-def compile_kernel(lowered: Lowered, spec: ContextSpec, optimise: bool = True, pool: Pool | None = None) -> Kernel:
+def compile_kernel(
+    lowered: Lowered,
+    spec: ContextSpec,
+    optimise: bool = True,
+    pool: Pool | None = None,
+    rate: Mapping[Expr, Rate] | None = None,
+) -> Kernel:
     """The kernel that computes the outputs over the sweep of a context and advances the state.
 
     Without `optimise`, everything is computed at every element (or once a tick, for state that is one number), in the
-    place that the text gives it. The `pool` of the expressions has their names.
+    place that the text gives it. The `pool` of the expressions has their names; `rate` has their rates, if these are
+    known.
 
     Raises MalformedError if state that is one number would have to change within a tick.
     """
     ticks_by_element = spec.ticks == "element"
     slots = {slot.key: slot for slot in lowered.slots}
-    rate = rates(lowered.swept, spec, slots)
-    coords = {name: _coordinate_rate(spec, name) for name in _coordinates(rate)}
+    rate = rates(lowered.swept, spec, slots) if rate is None else rate
+    coords = {name: _coordinate_rate(spec, name) for name in _coordinates(lowered.nodes)}
     program = _KernelBuilder(slots, coords, points=False, namer=Namer(pool))
     updates: list[_SlotUpdate] = []
     for update in lowered.updates:
@@ -301,24 +302,31 @@ def compile_kernel(lowered: Lowered, spec: ContextSpec, optimise: bool = True, p
         context=lowered.context,
         sweep="grid",
         tick="element" if ticks_by_element else "launch",
-        sections=program.sections(outputs, updates, rate, optimise),
+        sections=program.sections(outputs, updates, lowered.nodes, rate, optimise),
         outputs=tuple(output.label for output in lowered.outputs),
         slots=lowered.slots,
         **program.inputs(),
     )
 
 
-def compile_points(lowered: Lowered, strand: StrandRef, spec: ContextSpec, pool: Pool | None = None) -> Kernel:
+def compile_points(
+    lowered: Lowered,
+    strand: StrandRef,
+    spec: ContextSpec,
+    pool: Pool | None = None,
+    rate: Mapping[Expr, Rate] | None = None,
+) -> Kernel:
     """The kernel that computes one exposed strand at any list of points, each with all coordinates of its own.
 
     Raises KeyError if the strand is not exposed.
     """
     value = dict(lowered.exposed)[strand]
     slots = {slot.key: slot for slot in lowered.slots}
-    rate = rates([value], spec, slots, points=True)
-    coords = {**dict.fromkeys(_coordinates(rate), Rate.ELEMENT), "x": Rate.ELEMENT, "y": Rate.ELEMENT}
+    nodes = topological([value])
+    rate = rates([value], spec, slots, points=True) if rate is None else rate
+    coords = {**dict.fromkeys(_coordinates(nodes), Rate.ELEMENT), "x": Rate.ELEMENT, "y": Rate.ELEMENT}
     program = _KernelBuilder(slots, coords, points=True, namer=Namer(pool))
-    sections = program.sections([value], [], rate, optimise=True)
+    sections = program.sections([value], [], nodes, rate, optimise=True)
     return Kernel(
         name=f"{lowered.name}: {strand}",
         context=lowered.context,
@@ -382,12 +390,17 @@ class _KernelBuilder:
     used_slots: set[str] = field(default_factory=set)
 
     def sections(
-        self, outputs: list[Expr], updates: list[_SlotUpdate], rate: dict[Expr, Rate], optimise: bool
+        self,
+        outputs: list[Expr],
+        updates: list[_SlotUpdate],
+        nodes: Sequence[Expr],
+        rate: Mapping[Expr, Rate],
+        optimise: bool,
     ) -> tuple[Section, ...]:
         """Every section that has something to do."""
         roots = [Root(update.value, update.rate) for update in updates]
         roots += [Root(value, Rate.ELEMENT) for value in outputs]
-        placement = Placement(roots, rate, hoist=optimise)
+        placement = Placement(roots, nodes, rate, hoist=optimise)
         made = []
         for section, region in placement.sections.items():
             own = [update for update in updates if update.rate == section]
@@ -409,8 +422,7 @@ class _KernelBuilder:
 
     def allocate(self, place: Place, out: int) -> int:
         """A new local for an expression, or for a result of a loop."""
-        name = self.namer.title(place.node, out, len(place.outs) > 1)
-        self.locals.append(Allocation(name, place.region.rate, type_of(place.node)))
+        self.locals.append(Allocation(self.namer.title(place, out), place.region.rate, type_of(place.node)))
         self.crossing[place, out] = len(self.locals) - 1
         return len(self.locals) - 1
 
@@ -469,7 +481,8 @@ class _SectionWriter:
                     todo.append(place)
                     todo += missing[::-1]
                 else:
-                    made[place] = self._noted(place, 0, self._operation(place.node, operands))
+                    made[place] = self._operation(place.node, operands)
+                    self._note(place.node, place.node, made[place])
 
     def _loop(self, place: Place, body: Region, todo: list[Place]) -> None:
         if place in self._ended:
@@ -495,13 +508,13 @@ class _SectionWriter:
         loop = self._builder.end_loop(following)
         self._ended.add(place)
         for out in place.outs:
-            self._made[place, out] = self._noted(place, out, self._builder.result(loop, place.kept.index(out)))
+            made = self._made[place, out] = self._builder.result(loop, place.kept.index(out))
+            self._note((place.node, out), place.node, made)
 
-    def _noted(self, place: Place, out: int, made: Node) -> Node:
-        note = self._program.namer.note(place.node, out)
-        if note is not None:
-            self._notes[made] = note
-        return made
+    def _note(self, key: Expr | tuple[Expr, int], node: Expr, made: Node) -> None:
+        name = self._program.namer.names.get(key)
+        if name is not None:
+            self._notes[made] = note_of(name, node.span)
 
     def _operands(self, nodes: Iterable[Expr], region: Region, missing: list[Place]) -> list[Node]:
         """The values of expressions for their users in `region`. Those that are not built yet are left out, and added
@@ -597,11 +610,13 @@ def compile_unit(
     pool = Pool(budget)
     spec = contexts[subgraph.context]
     written = lower(patch, graph, subgraph, contexts, pool)
-    loops = long_loops(written.roots, LOOP_STEPS, NEST_STEPS)
+    loops = long_loops(written.nodes, LOOP_STEPS, NEST_STEPS)
     places = tuple(dict.fromkeys(span for loop in loops if (span := loop.span) is not None))
-    lowered = run_passes(written, PassContext(pool, spec), optimise)
-    kernel = compile_kernel(lowered, spec, optimise, pool)
-    points = {ref: compile_points(lowered, ref, spec, pool) for ref, _ in lowered.exposed}
+    context = PassContext(pool, spec)
+    lowered = run_passes(written, context, optimise)
+    kernel = compile_kernel(lowered, spec, optimise, pool, context.rates(lowered))
+    rate = context.rates(lowered, points=True)
+    points = {ref: compile_points(lowered, ref, spec, pool, rate) for ref, _ in lowered.exposed}
     feeds = compile_feeds(lowered, optimise, pool) if lowered.feeds else None
     unit = Unit(subgraph, kernel, points, "", feeds, loops=places)
     return replace(unit, hash="-".join(map(content_hash, unit.kernels))), lowered

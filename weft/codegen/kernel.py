@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -126,20 +125,13 @@ def from_json(data: Json) -> Kernel:
 def content_hash(kernel: Kernel) -> str:
     """16 hexadecimal digits, equal for kernels that compute the same. The names of the kernel and of its values do not
     matter."""
-    head = (
+    described = (
         kernel.context, kernel.sweep, kernel.tick, kernel.outputs, kernel.uniforms, kernel.strands, kernel.pictures,
         kernel.slots, [(name, int(rate)) for name, rate in kernel.coords],
         [(int(local.rate), local.type) for local in kernel.locals],
+        [(int(section.rate), numbered(section)[0]) for section in kernel.sections],
     )  # fmt: skip
-    digest = hashlib.sha256(repr(head).encode())
-    for section in kernel.sections:
-        rows, _ = numbered(section)
-        # Numbers are compared by their bits. The rows show which of them they belong to.
-        numbers = [attr for attr in rows.attrs if isinstance(attr, float)]
-        words = rows._replace(attrs=tuple([None if isinstance(attr, float) else attr for attr in rows.attrs]))
-        digest.update(f"\n{int(section.rate)} {tuple(words)!r}".encode())
-        digest.update(struct.pack(f"<{len(numbers)}d", *numbers))
-    return digest.hexdigest()[:16]
+    return hashlib.sha256(repr(described).encode()).hexdigest()[:16]
 
 
 def _rate(title: str) -> Rate:

@@ -362,7 +362,7 @@ class _RowWriter:
     def write(self, nodes: Iterable[Node]) -> None:
         numbers, ops, all_args, attrs = self.numbers, self.ops, self.args, self.attrs
         for node in nodes:
-            args = self.numbers_of(node.args)
+            args = tuple([numbers[arg] if arg in numbers else self._row(arg) for arg in node.args])
             if node.op == "loop":
                 self._write_loop(node, args)
                 continue

@@ -151,13 +151,9 @@ class Pool:
             if not local:
                 self._strands.add(node)
 
-    def name(self, node: Expr) -> str | None:
-        """The name of an expression in the patch; None if it has none."""
-        return self._names.get(node)
-
-    def named(self) -> Iterator[Expr]:
-        """Every expression that has a name in the patch."""
-        return iter(self._names)
+    def named(self) -> Iterable[tuple[Expr, str]]:
+        """Every expression that has a name in the patch, with its name."""
+        return self._names.items()
 
     def transfer_names(self, new: Mapping[Expr, Expr]) -> None:
         """Gives the names of expressions to their replacements, unless these have names already."""
@@ -313,10 +309,10 @@ def rewrite(
     pool.transfer_names(new)
     return replace(
         lowered,
-        outputs=tuple(replace(o, value=new[o.value]) for o in lowered.outputs),
-        exposed=tuple((ref, new[value]) for ref, value in lowered.exposed),
-        updates=tuple(replace(u, value=new[u.value]) for u in lowered.updates),
-        feeds=tuple(replace(f, value=new[f.value]) for f in lowered.feeds),
+        outputs=tuple([Output(o.label, new[o.value]) for o in lowered.outputs]),
+        exposed=tuple([(ref, new[value]) for ref, value in lowered.exposed]),
+        updates=tuple([Update(u.slot, u.plane, new[u.value]) for u in lowered.updates]),
+        feeds=tuple([Output(f.label, new[f.value]) for f in lowered.feeds]),
     )
 
 
@@ -326,9 +322,6 @@ def rewrite(
 _COMMUTATIVE = frozenset({"add", "mul", "eq", "ne", "and", "or"})
 
 _NUMBERS = ("const", "u32")
-
-# These are NaN if any of their operands is.
-_KEEP_NAN = frozenset({"add", "sub", "mul", "div", "mod"})
 
 
 @dataclass(slots=True)
@@ -422,6 +415,9 @@ def expanded_size(name: str, operands: Sequence[float | None]) -> int:
 
 _SMALL_COUNTS = range(17)
 
+# The rows that expand, or are grouped into binary ones.
+EXPANDING = frozenset(name for name, row in OPS.items() if row.expand is not None or row.variadic)
+
 
 @lru_cache(maxsize=256)
 def _expanded_size(name: str, operands: tuple[float | None, ...]) -> int:
@@ -438,25 +434,24 @@ def in_order(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
     return args[::-1] if name in _COMMUTATIVE and args[0].index > args[1].index else args
 
 
+# For each operation that is NaN if one of its operands is: the first and the second operand that change nothing.
+_NEUTRAL: Mapping[str, tuple[float | None, float | None]] = {
+    "add": (0.0, 0.0), "sub": (None, 0.0), "mul": (1.0, 1.0), "div": (None, 1.0), "mod": (None, None)
+}  # fmt: skip
+
+
 def _unchanged(name: str, args: tuple[Expr, ...]) -> Expr | None:
     """The operand that an operation returns unchanged, whatever its value is, infinities and NaN included. Only the
-    sign of a zero may differ, which the language does not promise."""
-    if name in _KEEP_NAN:
-        # Shader compilers may drop an operation on a constant NaN.
-        nan = next((arg for arg in args if arg.op == "const" and arg.attr != arg.attr), None)
-        if nan is not None:
-            return nan
+    sign of a zero may differ, which the language does not promise. One operand at least is no constant."""
+    if name in _NEUTRAL:
+        first, second = args
+        number, other, neutral = (first, second, 0) if first.op == "const" else (second, first, 1)
+        if number.op != "const":
+            return None
+        if number.attr != number.attr:
+            return number  # shader compilers may drop an operation on a constant NaN
+        return other if number.attr == _NEUTRAL[name][neutral] else None
     match name:
-        case "mul" if _is(args[1], 1.0):
-            return args[0]
-        case "mul" if _is(args[0], 1.0):
-            return args[1]
-        case "div" if _is(args[1], 1.0):
-            return args[0]
-        case "add" | "sub" if _is(args[1], 0.0):
-            return args[0]
-        case "add" if _is(args[0], 0.0):
-            return args[1]
         case "select":
             condition, then, otherwise = args
             if condition.op == "const":
@@ -468,7 +463,3 @@ def _unchanged(name: str, args: tuple[Expr, ...]) -> Expr | None:
             return args[0]
         case _:
             return None
-
-
-def _is(node: Expr, value: float) -> bool:
-    return node.op == "const" and node.attr == value

@@ -14,12 +14,11 @@ from weft.graph.elaborate import Elaborator
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.graph.scope import media_kind, source_text
 from weft.ir.expr import (
-    STEPS, Constants, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot, StrandRef,
-    Update, expanded_size, topological
+    EXPANDING, STEPS, Constants, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot,
+    StrandRef, Update, expanded_size, topological
 )
 from weft.ir.rates import Rate, slots_over
 from weft.names import view_of
-from weft.ops import OPS
 from weft.sources import LEFT_OUT, NOT_READABLE, SourceSpec
 from weft.syntax.ast import Call
 
@@ -174,8 +173,7 @@ class ExprDomain:
     def op(self, name: str, *args: Expr, span: Span | None = None) -> Expr:
         known = len(self.pool)
         made = self.pool.make(name, args, None, span)
-        row = OPS[name]
-        if len(self.pool) > known and (row.expand is not None or len(args) > len(row.params)):
+        if name in EXPANDING and len(self.pool) > known:
             size = expanded_size(name, [self.constant(arg) for arg in args])
             self.pool.budget.spend(STEPS * (size - 1), span)
         return made

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from weft.ir.expr import Change, Expr, ExprBuilder, Lowered, SlotPlane, in_order, rewrite, topological
+from weft.ir.expr import EXPANDING, Change, Expr, ExprBuilder, Lowered, SlotPlane, in_order, rewrite, topological
 from weft.ir.lower import FeedCollector
 from weft.ir.phases import reduce_phases, turn_waves
 from weft.ir.rates import PassContext, Rate, planar_slots
@@ -26,17 +26,18 @@ class Pass(NamedTuple):
 def settle_state(lowered: Lowered, context: PassContext) -> Lowered:
     """Decides which slots are images: those that keep a value that varies over the picture. The others are numbers,
     which cannot be sampled at a place."""
+    if not lowered.slots:
+        return lowered
     images = planar_slots(lowered.updates, context.spec) if context.spec.sweeps_plane else set()
-    slots = {slot.key: replace(slot, image=slot.key in images) for slot in lowered.slots}
-    if all(slot.image for slot in slots.values()):
-        return replace(lowered, slots=tuple(slots[s.key] for s in lowered.slots))
+    lowered = replace(lowered, slots=tuple(replace(slot, image=slot.key in images) for slot in lowered.slots))
+    if all(slot.image for slot in lowered.slots):
+        return lowered
 
     def settle(node: Expr, args: tuple[Expr, ...]) -> Expr:
-        if isinstance(node.attr, SlotPlane) and not slots[node.attr.slot].image:
-            args = args[:1]
-        return context.pool.with_args(node, args)
+        is_number = isinstance(node.attr, SlotPlane) and node.attr.slot not in images
+        return context.pool.with_args(node, args[:1] if is_number else args)
 
-    return replace(rewrite(lowered, context.pool, ("state",), settle), slots=tuple(slots[s.key] for s in lowered.slots))
+    return rewrite(lowered, context.pool, ("state",), settle)
 
 
 def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
@@ -71,7 +72,8 @@ def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
 
     exposed = replace(lowered, outputs=(), updates=(), feeds=())
     swept = replace(lowered, exposed=())
-    return replace(rewrite(swept, pool, ops, settled(False)), exposed=rewrite(exposed, pool, ops, settled(True)).exposed)
+    finished = rewrite(exposed, pool, ops, settled(True)).exposed
+    return replace(rewrite(swept, pool, ops, settled(False)), exposed=finished)
 
 
 # The plane of a hold that keeps its trigger.
@@ -93,15 +95,11 @@ def expand(lowered: Lowered, context: PassContext) -> Lowered:
     builder = ExprBuilder(context.pool)
 
     def expanded(node: Expr, args: tuple[Expr, ...]) -> Expr:
-        if node.op not in _EXPANDING:
+        if node.op not in EXPANDING:
             return context.pool.with_args(node, args)
         return builder.at(node.span).op(node.op, *args)
 
-    return rewrite(lowered, context.pool, _EXPANDING, expanded)
-
-
-# The rows that expand, or are grouped into binary ones.
-_EXPANDING = frozenset(name for name, row in OPS.items() if row.expand is not None or row.variadic)
+    return rewrite(lowered, context.pool, EXPANDING, expanded)
 
 
 def fold(lowered: Lowered, context: PassContext) -> Lowered:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
@@ -261,13 +261,16 @@ def _interval(node: Expr, depth: int) -> Interval:
     return row.interval_of(*(_interval(arg, depth - 1) if depth else ANYWHERE for arg in node.args))
 
 
-def long_loops(roots: Iterable[Expr], steps: int, nest: int) -> list[Expr]:
-    """The loops that may make more than `steps` steps, or more than `nest` together with the loops in them."""
-    found = []
+def long_loops(nodes: Sequence[Expr], steps: int, nest: int) -> list[Expr]:
+    """The loops among some expressions, which come operands first, that may make more than `steps` steps, or more than
+    `nest` together with the loops in them."""
+    found: list[Expr] = []
+    if all(node.op != "loop" for node in nodes):
+        return found
     inside: dict[Expr, float] = {}
-    for node in topological(roots):
+    for node in nodes:
         inside[node] = max((inside[arg] for arg in node.args), default=0.0)
-        if node.op == "loop" and isinstance(node.attr, LoopShape):
+        if isinstance(node.attr, LoopShape):
             own = _most_steps(*node.args[:2])
             inner = max((inside[arg] for arg in node.args[2 + node.attr.carried :]), default=0.0)
             together = own * (1 + inner) if own else 0.0

@@ -15,7 +15,7 @@ from weft.contexts import ContextSpec, ContextTable
 from weft.errors import Diagnostic, Source, WeftError
 from weft.graph.nodes import Subgraph
 from weft.ir.element import Allowance, AllowanceSpentError, Element
-from weft.ir.expr import Expr, Lowered, Pool
+from weft.ir.expr import Expr, Lowered, Pool, topological
 from weft.ir.lower import lower
 from weft.ir.rates import long_loops
 from weft.runtime.build import Analysis, Probe, analyse, each_subgraph, without_collection
@@ -66,16 +66,16 @@ def _analysed(
     def look_at(subgraph: Subgraph) -> None:
         pool = Pool(found.budget)
         lowered = lower(found.patch, found.graph, subgraph, contexts, pool)
-        forecasts.extend(_forecast(found, lowered, pool, allowance))
+        forecasts.extend(_forecast(found, lowered, allowance))
 
     _, _, warnings = each_subgraph(found, look_at)
     return found, warnings, forecasts
 
 
-def _forecast(found: Analysis, lowered: Lowered, pool: Pool, allowance: Allowance) -> Iterator[Diagnostic]:
+def _forecast(found: Analysis, lowered: Lowered, allowance: Allowance) -> Iterator[Diagnostic]:
     """What would be reported about a subgraph."""
     spec = found.contexts[lowered.context]
-    has_long_loops = bool(long_loops(lowered.swept, LOOP_STEPS, NEST_STEPS))
+    has_long_loops = bool(long_loops(topological(lowered.swept), LOOP_STEPS, NEST_STEPS))
     is_heard_or_seen = spec.sweeps_plane or spec.streams
     doubtful = {o.label for o in lowered.outputs} if is_heard_or_seen else set()
     stopped: dict[Expr, None] = {}
@@ -90,8 +90,7 @@ def _forecast(found: Analysis, lowered: Lowered, pool: Pool, allowance: Allowanc
                 doubtful -= {label for label, value in values.items() if value is None or not math.isnan(value)}
             looked += 1
     for loop in stopped:
-        span = loop.span
-        yield loop_stopped(lowered.name, () if span is None else (span,))
+        yield loop_stopped(lowered.name, () if loop.span is None else (loop.span,))
     if looked >= _FEWEST:
         labels = [output.label for output in lowered.outputs if output.label in doubtful]
         problems = not_numbers(labels, places_of(found.patch), IN_SOUND if spec.streams else IN_PICTURE)
