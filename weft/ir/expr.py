@@ -91,7 +91,7 @@ class Expr:
     attr: Attribute
     index: int
     free: int
-    span: Span | None
+    span: Span | None = None
 
     def __repr__(self) -> str:
         shown = [f"%{a.index}" for a in self.args]
@@ -289,19 +289,28 @@ class Replacements(dict[Expr, Expr]):
 
 
 def rewrite(
-    lowered: Lowered, pool: Pool, ops: Container[str], change: Change, new: Replacements | None = None
+    lowered: Lowered,
+    pool: Pool,
+    ops: Container[str],
+    change: Change,
+    new: Replacements | None = None,
+    ordered: bool = False,
 ) -> Lowered:
-    """The IR with each expression replaced by `change(expression, replacements of its operands)`. Only those with an
-    operation among `ops`, or with operands that are replaced, are visited. `new` is filled on the way."""
+    """The IR with each expression of an operation among `ops` replaced by `change(expression, replacements of its
+    operands)`. The others get the replacements of their operands, those of a commutative operation in order if they are
+    `ordered`. `new` is filled on the way."""
     new = Replacements() if new is None else new
     replaced = new.keys()
     for node in lowered.nodes:
-        if not replaced.isdisjoint(node.args):
-            made = change(node, tuple([new[a] for a in node.args]))
-        elif node.op in ops:
-            made = change(node, node.args)
-        else:
+        args = node.args
+        if not replaced.isdisjoint(args):
+            args = tuple([new[arg] for arg in args])
+        elif node.op not in ops:
             continue
+        if node.op in ops:
+            made = change(node, args)
+        else:
+            made = pool.make(node.op, in_order(node.op, args) if ordered else args, node.attr, node.span)
         if made is not node:
             new[node] = made
     if not new:

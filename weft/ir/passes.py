@@ -95,8 +95,6 @@ def expand(lowered: Lowered, context: PassContext) -> Lowered:
     builder = ExprBuilder(context.pool)
 
     def expanded(node: Expr, args: tuple[Expr, ...]) -> Expr:
-        if node.op not in EXPANDING:
-            return context.pool.with_args(node, args)
         return builder.at(node.span).op(node.op, *args)
 
     return rewrite(lowered, context.pool, EXPANDING, expanded)
@@ -107,8 +105,6 @@ def fold(lowered: Lowered, context: PassContext) -> Lowered:
     builder = ExprBuilder(context.pool)
 
     def folded(node: Expr, args: tuple[Expr, ...]) -> Expr:
-        if node.op not in OPS:
-            return context.pool.with_args(node, args)
         simpler = builder.at(node.span).simplified(node.op, args)
         return simpler or context.pool.with_args(node, in_order(node.op, args))
 

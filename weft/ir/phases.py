@@ -66,7 +66,7 @@ def reduce_phases(lowered: Lowered, context: PassContext) -> Lowered:
     taken = {found.whole for found in remainders.values()} | {n.args[0] for n in nodes if n.op == "bits_of"}
     finite = Finiteness(anywhere=bool(lowered.exposed))
     phases = _Phases(ExprBuilder(context.pool), rate, moving, remainders, taken, _shared(nodes), finite)
-    return rewrite(lowered, context.pool, _CHANGING, phases.change, phases.new)
+    return rewrite(lowered, context.pool, _CHANGING, phases.change, phases.new, ordered=True)
 
 
 def _shared(nodes: list[Expr]) -> set[Expr]:
@@ -82,13 +82,16 @@ def _shared(nodes: list[Expr]) -> set[Expr]:
 def _moving(nodes: Iterable[Expr], rate: Mapping[Expr, Rate]) -> set[Expr]:
     """The sums of a term that varies only with the frame and another term, and the expressions that split into such
     sums."""
-    moving: set[Expr] = set()
+    moving, of_frame = set[Expr](), set[Expr]()
+    frame = Rate.FRAME
     for node in nodes:
-        if node.op not in _LINEAR or _is_steady(node, rate):
-            continue
-        joins = node.op in ("add", "sub") and any(not arg.free and rate[arg] == Rate.FRAME for arg in node.args)
-        if joins or not moving.isdisjoint(node.args):
-            moving.add(node)
+        if rate[node] <= frame and not node.free:
+            if rate[node] == frame:
+                of_frame.add(node)
+        elif node.op in _LINEAR:
+            joins = node.op in ("add", "sub") and not of_frame.isdisjoint(node.args)
+            if joins or not moving.isdisjoint(node.args):
+                moving.add(node)
     return moving
 
 
@@ -121,13 +124,8 @@ class _Phases:
 
     def change(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
         """The expression with all its phases reduced; `args` are its operands' replacements."""
-        made: Expr | None = None
-        if node.op in _CHANGING:
-            self.builder.at(node.span)
-            made = self._changed(node)
-        if made is None:
-            made = _with_args(self.builder.pool, node, args)
-        return made
+        self.builder.at(node.span)
+        return self._changed(node) or _with_args(self.builder.pool, node, args)
 
     def _changed(self, node: Expr) -> Expr | None:
         match node.op:
@@ -421,7 +419,7 @@ def turn_waves(lowered: Lowered, context: PassContext) -> Lowered:
     users = Counter(arg for node in lowered.nodes for arg in node.args)
     shared = {node for node, count in users.items() if count > 1}
     turned = _WavePass(ExprBuilder(context.pool), rate, shared, set(waves), _families(waves, rate))
-    return rewrite(lowered, context.pool, _HALF_TURNS, turned.change, turned.new)
+    return rewrite(lowered, context.pool, _HALF_TURNS, turned.change, turned.new, ordered=True)
 
 
 def _families(waves: list[Expr], rate: Mapping[Expr, Rate]) -> dict[Expr, _Phase]:
