@@ -8,15 +8,14 @@ import pytest
 
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import compiled
-from weft.codegen.bytecode import Instruction, assemble
+from tests.support.verify_bytecode import verify
+from weft.codegen.bytecode import Instruction, assemble, instruction_text
 from weft.codegen.compilation import compile_kernel, compile_points
 from weft.codegen.values import Note
-from weft.codegen.verify import instruction_text, verify
 from weft.contexts import AUDIO, COMPUTE, VISUAL
 from weft.errors import Source, Span
-from weft.ir.expr import StrandRef
+from weft.ir.expr import MalformedError, StrandRef
 from weft.ir.rates import Rate
-from weft.ir.verify import MalformedError
 
 
 @pytest.fixture

@@ -9,12 +9,11 @@ import pytest
 
 from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.kernels import compiled, kernel
+from tests.support.verify_bytecode import verify, verify_values
 from weft.codegen.kernel import content_hash
 from weft.codegen.values import IMPLIED, Line, Node, Rewriter, Scalar, Section, SectionBuilder, Store, joined
-from weft.codegen.verify import verify, verify_values
-from weft.ir.expr import LoopValue, PicturePlane, SlotPlane, StrandRef
+from weft.ir.expr import LoopValue, MalformedError, PicturePlane, SlotPlane, StrandRef
 from weft.ir.rates import Rate
-from weft.ir.verify import MalformedError
 
 
 @pytest.fixture

@@ -6,11 +6,10 @@ import pytest
 
 from tests.support.exprs import image_slot, number_slot
 from tests.support.kernels import bytecode, instructions, kernel, kernel_of, local
-from weft.codegen.bytecode import SectionCode, StrandCall
-from weft.codegen.verify import stack_depth, verify, verify_bytecode
-from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StrandRef
+from tests.support.verify_bytecode import verify, verify_bytecode
+from weft.codegen.bytecode import SectionCode, StrandCall, stack_depth
+from weft.ir.expr import LoopShape, LoopValue, MalformedError, PicturePlane, SlotPlane, StrandRef
 from weft.ir.rates import Rate
-from weft.ir.verify import MalformedError
 
 LOOP = [("PUSH", 1.0), ("PUSH", 3.0), ("PUSH", 0.0), ("LOOP", LoopShape(0, 1))]
 NEXT = [("NEXT", LoopShape(0, 1)), ("RETURN",)]

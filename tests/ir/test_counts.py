@@ -7,9 +7,9 @@ import pytest
 
 from tests.support.kernels import MACHINES, run
 from tests.support.programs import rendered
-from weft.codegen.bytecode import assemble
+from tests.support.verify_ir import verify
+from weft.codegen.bytecode import assemble, disassemble
 from weft.codegen.kernel import Kernel
-from weft.codegen.verify import disassemble
 from weft.contexts import ContextTable
 from weft.errors import Report, Source, WeftError
 from weft.graph.build import build_graph
@@ -18,7 +18,6 @@ from weft.ir.expr import Lowered, Pool
 from weft.ir.lower import lower
 from weft.ir.passes import PASSES, PassContext, run_passes
 from weft.ir.rates import Rate, rates
-from weft.ir.verify import verify
 from weft.runtime.build import Build, build
 from weft.syntax.parser import parse
 

@@ -16,6 +16,7 @@ from tests.support.kernels import (
     AS_WRITTEN, MACHINES, UP_TO_PHASES, WITHOUT_PHASES, compiled, kernel_by, launch_of, run
 )
 from tests.support.tolerances import EXACT, PHASE, PIXEL
+from tests.support.verify_ir import verify
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
 from weft.backends.vector.executor import VectorExecutor
@@ -26,7 +27,6 @@ from weft.contexts import COMPUTE, VISUAL
 from weft.ir.expr import Lowered, StrandRef
 from weft.ir.passes import PassContext, run_passes
 from weft.ir.rates import Rate
-from weft.ir.verify import verify
 from weft.ops.formula import Term
 from weft.ops.noise import UNIT, lattice_hash
 

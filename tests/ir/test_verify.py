@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
-from weft.ir.expr import Expr, LoopShape, LoopValue, SlotPlane, Update
-from weft.ir.verify import MalformedError, verify
+from tests.support.verify_ir import verify
+from weft.ir.expr import Expr, LoopShape, LoopValue, MalformedError, SlotPlane, Update
 
 
 def fails(ir, words):

@@ -11,7 +11,7 @@ import pytest
 from scripts.library import PAGE, page
 from tests.std.values import compiled, documented, planes, sound
 from tests.support.sound import steps
-from weft.codegen.verify import disassemble
+from weft.codegen.bytecode import disassemble
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.ops import BUILTINS, CONSTANTS

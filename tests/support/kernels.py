@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tests.support.tolerances import DOUBLE, SINGLE
+from tests.support.verify_bytecode import verify
+from tests.support.verify_ir import verify as verify_ir
 from weft.backends.executor import Executor
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
@@ -21,7 +23,6 @@ from weft.codegen.bytecode import Bytecode, Instruction, SectionCode, row_of
 from weft.codegen.compilation import compile_kernel
 from weft.codegen.kernel import Allocation, Kernel
 from weft.codegen.values import Node, Scalar, Section, SectionBuilder, Store
-from weft.codegen.verify import verify
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable
 from weft.errors import Report, Source
 from weft.graph.build import build_graph
@@ -30,7 +31,6 @@ from weft.ir.expr import LoopShape, Lowered, Pool
 from weft.ir.lower import lower
 from weft.ir.passes import PASSES, Pass, PassContext, run_passes
 from weft.ir.rates import Rate
-from weft.ir.verify import verify as verify_ir
 from weft.syntax.parser import parse
 
 CONTEXTS = {spec.name: spec for spec in (VISUAL, AUDIO, COMPUTE)}

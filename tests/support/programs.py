@@ -35,14 +35,14 @@ from typing import Any
 import numpy as np
 
 from tests.support.kernels import MACHINES
+from tests.support.verify_bytecode import verify as verify_kernel
+from tests.support.verify_ir import verify as verify_ir
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
 from weft.codegen.kernel import Kernel
-from weft.codegen.verify import verify as verify_kernel
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source
 from weft.graph.nodes import Patch
-from weft.ir.verify import verify as verify_ir
 from weft.runtime.build import Build, build
 
 _MARK = "//!"

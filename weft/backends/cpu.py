@@ -24,8 +24,8 @@ from weft.backends.reads import at_points, nowhere, tick
 from weft.backends.registry import register_backend
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
+from weft.codegen.bytecode import disassemble
 from weft.codegen.kernel import Unit
-from weft.codegen.verify import disassemble
 from weft.names import StrandRef
 
 EXECUTORS: Mapping[str, type[NativeExecutor] | type[VectorExecutor] | type[ReferenceExecutor]] = {

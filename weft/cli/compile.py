@@ -15,13 +15,13 @@ from weft.backends.native.executor import Listing, NativeExecutor
 from weft.cli.console import Missing, make_folder, output, say, show, write_file
 from weft.cli.patch import FILE, compile_file
 from weft.codegen import glsl, msl
+from weft.codegen.bytecode import disassemble
 from weft.codegen.clike.language import remark
 from weft.codegen.clike.shader import Shader, UnsuitableError, plain
 from weft.codegen.kernel import Kernel, Unit
-from weft.codegen.verify import disassemble
 from weft.errors import did_you_mean
 from weft.graph.draw import to_text as graph_text
-from weft.ir.serialize import to_text as ir_text
+from weft.ir.dump import to_text as ir_text
 from weft.plugins import context_table
 from weft.runtime.build import Build
 from weft.syntax.ast import dump

@@ -17,13 +17,13 @@ from weft.backends.select import Choice, choose
 from weft.backends.vm import ReferenceExecutor, TraceEvent
 from weft.cli.console import Missing, output, say, show
 from weft.cli.patch import FILE, SIZE, probe
+from weft.codegen.bytecode import instruction_text
 from weft.codegen.kernel import Unit
-from weft.codegen.verify import instruction_text
 from weft.contexts import VISUAL, ContextTable
 from weft.errors import Source, did_you_mean
 from weft.graph.domain import BASES, FIELDS, FIXED_FIELDS, Coordinates, Environment
 from weft.graph.nodes import Patch
-from weft.ir.serialize import number_text
+from weft.ir.dump import number_text
 from weft.names import StrandRef
 from weft.ops import OPS
 from weft.plugins import context_table

@@ -15,12 +15,13 @@ from weft.errors import Span
 from weft.graph.budget import Budget
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.ir.expr import (
-    Expr, LoopShape, LoopValue, Lowered, PicturePlane, Pool, SlotPlane, StateSlot, StrandRef, topological
+    Expr, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, Pool, SlotPlane, StateSlot, StrandRef,
+    topological
 )
 from weft.ir.lower import lower
 from weft.ir.passes import run_passes
 from weft.ir.rates import PassContext, Rate, long_loops, rates
-from weft.ir.verify import MalformedError, type_of
+from weft.ops.spec import ValueType
 
 # Placement: in which section each expression is computed, and inside or before which loop.
 
@@ -420,9 +421,9 @@ class _KernelBuilder:
             "locals": tuple(self.locals),
         }
 
-    def allocate(self, place: Place, out: int) -> int:
+    def allocate(self, place: Place, out: int, kind: ValueType) -> int:
         """A new local for an expression, or for a result of a loop."""
-        self.locals.append(Allocation(self.namer.title(place, out), place.region.rate, type_of(place.node)))
+        self.locals.append(Allocation(self.namer.title(place, out), place.region.rate, kind))
         self.crossing[place, out] = len(self.locals) - 1
         return len(self.locals) - 1
 
@@ -451,11 +452,11 @@ class _SectionWriter:
         stores = [Store(update.slot, self._builder.converted(self._root(update.value), "float")) for update in updates]
         self._program.used_slots.update(store.place.slot for store in stores)
         shown = tuple([self._root(value) for value in outputs])
-        read = {
-            self._program.allocate(place, out): self._made[place if place.body is None else (place, out)]
-            for place in crossing
-            for out in place.outs
-        }
+        read: dict[int, Node] = {}
+        for place in crossing:
+            for out in place.outs:
+                made = self._made[place if place.body is None else (place, out)]
+                read[self._program.allocate(place, out, made.kind)] = made
         return Section(self._region.rate, tuple(self._builder.nodes), shown, tuple(stores), read, self._notes)
 
     def _root(self, value: Expr) -> Node:
@@ -546,7 +547,8 @@ class _SectionWriter:
         """A value of a rarer section."""
         key = place if place.body is None else (place, out)
         number = self._program.crossing[place, out]
-        made = self._made[key] = self._builder.local(number, place.region.rate, type_of(place.node))
+        kind = self._program.locals[number].type
+        made = self._made[key] = self._builder.local(number, place.region.rate, kind)
         return made
 
     def _operation(self, node: Expr, args: list[Node]) -> Node:
@@ -615,8 +617,9 @@ def compile_unit(
     context = PassContext(pool, spec)
     lowered = run_passes(written, context, optimise)
     kernel = compile_kernel(lowered, spec, optimise, pool, context.rates(lowered))
-    rate = context.rates(lowered, points=True)
-    points = {ref: compile_points(lowered, ref, spec, pool, rate) for ref, _ in lowered.exposed}
+    points = {
+        ref: compile_points(lowered, ref, spec, pool, context.rates(lowered, points=True)) for ref, _ in lowered.exposed
+    }
     feeds = compile_feeds(lowered, optimise, pool) if lowered.feeds else None
     unit = Unit(subgraph, kernel, points, "", feeds, loops=places)
     return replace(unit, hash="-".join(map(content_hash, unit.kernels))), lowered

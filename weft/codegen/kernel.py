@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 from weft.codegen.values import Line, Node, Note, Rows, Scalar, Section, numbered, read_rows
 from weft.errors import Span
 from weft.graph.nodes import Subgraph
 from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StateSlot
 from weft.ir.rates import Rate
-from weft.ir.serialize import Json, number_from_json, number_to_json, slot_from_json, slot_to_json
 from weft.names import StrandRef
 from weft.ops.spec import ValueType
 
@@ -85,6 +86,8 @@ class Kernel:
 
 # Kernels as JSON, without loss in both directions, and their hashes.
 
+Json: TypeAlias = Any
+
 
 def to_json(kernel: Kernel) -> Json:
     """The kernel as JSON, for `from_json`."""
@@ -99,7 +102,7 @@ def to_json(kernel: Kernel) -> Json:
         "uniforms": list(kernel.uniforms),
         "strands": [list(ref) for ref in kernel.strands],
         "pictures": list(kernel.pictures),
-        "slots": [slot_to_json(slot) for slot in kernel.slots],
+        "slots": [asdict(slot) for slot in kernel.slots],
         "locals": [[a.name, a.rate.title, a.type] for a in kernel.locals],
     }
 
@@ -117,7 +120,7 @@ def from_json(data: Json) -> Kernel:
         uniforms=tuple(data["uniforms"]),
         strands=tuple(StrandRef(*names) for names in data["strands"]),
         pictures=tuple(data["pictures"]),
-        slots=tuple(slot_from_json(slot) for slot in data["slots"]),
+        slots=tuple(StateSlot(**slot) for slot in data["slots"]),
         locals=tuple(Allocation(name, _rate(title), kind) for name, title, kind in data["locals"]),
     )
 
@@ -125,13 +128,15 @@ def from_json(data: Json) -> Kernel:
 def content_hash(kernel: Kernel) -> str:
     """16 hexadecimal digits, equal for kernels that compute the same. The names of the kernel and of its values do not
     matter."""
+    sections = [(int(section.rate), numbered(section)[0]) for section in kernel.sections]
     described = (
         kernel.context, kernel.sweep, kernel.tick, kernel.outputs, kernel.uniforms, kernel.strands, kernel.pictures,
         kernel.slots, [(name, int(rate)) for name, rate in kernel.coords],
-        [(int(local.rate), local.type) for local in kernel.locals],
-        [(int(section.rate), numbered(section)[0]) for section in kernel.sections],
+        [(int(local.rate), local.type) for local in kernel.locals], sections,
     )  # fmt: skip
-    return hashlib.sha256(repr(described).encode()).hexdigest()[:16]
+    # The text of a number has all its bits, except for those of NaNs.
+    nans = [attr for _, rows in sections for attr in rows.attrs if attr != attr]
+    return hashlib.sha256(repr(described).encode() + struct.pack(f"<{len(nans)}d", *nans)).hexdigest()[:16]
 
 
 def _rate(title: str) -> Rate:
@@ -171,6 +176,22 @@ def _section_from_json(data: Json) -> Section:
         tuple((local, number) for local, number in data["locals"]),
     )  # fmt: skip
     return read_rows(_rate(data["rate"]), rows, [(number, Note(*note)) for number, *note in data["notes"]])
+
+
+def number_to_json(value: float) -> Json:
+    """A double as JSON, to the bit. JSON has no infinities and NaN: these are strings, a NaN with its bits."""
+    if math.isfinite(value):
+        return value
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return f"nan:{struct.pack('>d', value).hex()}"
+
+
+def number_from_json(data: Json) -> float:
+    if isinstance(data, str) and data.startswith("nan:"):
+        value: float = struct.unpack(">d", bytes.fromhex(data[4:]))[0]
+        return value
+    return float(data)
 
 
 def _attribute_to_json(attr: Any) -> Json:

@@ -98,6 +98,10 @@ class Expr:
         return f"%{self.index} = {self.op}({', '.join([repr(self.attr)] * (self.attr is not None) + shown)})"
 
 
+class MalformedError(Exception):
+    """A structure breaks its own rules. The mistake is in weft, not in the patch."""
+
+
 # What an expression takes of the budget, from lowering to code.
 STEPS = 12
 

@@ -119,12 +119,12 @@ def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
     rests = {node for node in lowered.nodes if node.op == "mod"}
     if not rests:
         return lowered
-    exposed = [value for _, value in lowered.exposed]
+    outputs, exposed = [o.value for o in lowered.outputs], [value for _, value in lowered.exposed]
     handed: set[Expr] = set()
-    for nodes, rate, ends in (
-        (topological(lowered.swept), context.rates(lowered), [o.value for o in lowered.outputs]),
-        (topological(exposed), context.rates(lowered, points=True), exposed),
-    ):
+    for nodes, ends, points in ((topological(lowered.swept), outputs, False), (topological(exposed), exposed, True)):
+        if not nodes:
+            continue
+        rate = context.rates(lowered, points)
         handed.update(end for end in ends if rate[end] < Rate.ELEMENT)
         for node in nodes:
             if not rests.isdisjoint(node.args):

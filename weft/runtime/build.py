@@ -102,13 +102,16 @@ def analyse(
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Suspends garbage collection: a compile makes many objects that live until it ends."""
+    """Suspends garbage collection: a compile makes many objects that live until it ends. They count as old then, and
+    are not all searched for garbage at once."""
     collects = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if collects:
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()
 
 

@@ -20,8 +20,8 @@ import weft
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, DeviceLostError, Env
 from weft.backends.launch import Launch, Picture, Value
 from weft.backends.memory import StateMemory
+from weft.codegen.bytecode import disassemble
 from weft.codegen.kernel import Kernel, Unit, to_json
-from weft.codegen.verify import disassemble
 from weft.errors import error
 from weft.names import StrandRef
 

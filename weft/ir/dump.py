@@ -1,101 +1,14 @@
-"""Lowered IR as JSON, without loss in both directions, and as readable text."""
+"""Lowered IR as readable text, for `--dump-ir`."""
 
 from __future__ import annotations
 
-import math
-import struct
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Mapping
 
 from weft.contexts import ContextSpec
 from weft.ir.expr import (
-    Attribute, Expr, LoopShape, LoopValue, Lowered, Output, PicturePlane, Pool, SlotPlane, StateSlot, StrandRef, Update,
-    topological
+    Expr, LoopShape, LoopValue, Lowered, PicturePlane, SlotPlane, StateSlot, StrandRef, Update, topological
 )
 from weft.ir.rates import Rate, rates
-
-Json: TypeAlias = Any
-
-_DECODERS: Mapping[str, Callable[..., Attribute]] = {
-    "state": SlotPlane,
-    "picture": PicturePlane,
-    "strand": StrandRef,
-    "loop": LoopShape,
-    "loop_value": LoopValue,
-}
-
-
-def number_to_json(value: float) -> Json:
-    """A double as JSON, to the bit. JSON has no infinities and NaN: these are strings, a NaN with its bits."""
-    if math.isfinite(value):
-        return value
-    if math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return f"nan:{struct.pack('>d', value).hex()}"
-
-
-def number_from_json(data: Json) -> float:
-    if isinstance(data, str) and data.startswith("nan:"):
-        value: float = struct.unpack(">d", bytes.fromhex(data[4:]))[0]
-        return value
-    return float(data)
-
-
-def slot_to_json(slot: StateSlot) -> Json:
-    return {"key": slot.key, "kind": slot.kind, "depth": slot.depth, "planes": slot.planes, "image": slot.image}
-
-
-def slot_from_json(data: Json) -> StateSlot:
-    return StateSlot(**data)
-
-
-def to_json(lowered: Lowered) -> Json:
-    """The IR as data that `from_json` reads, without its spans. `nodes` is a flat list of `[op, operands, attribute]`,
-    where operands are indices of earlier nodes; the rest refers to that list."""
-    nodes = lowered.nodes
-    place = {node: at for at, node in enumerate(nodes)}
-    return {
-        "name": lowered.name,
-        "context": lowered.context,
-        "nodes": [[n.op, [place[a] for a in n.args], _attribute_to_json(n.attr)] for n in nodes],
-        "outputs": [[o.label, place[o.value]] for o in lowered.outputs],
-        "exposed": [[*ref, place[value]] for ref, value in lowered.exposed],
-        "slots": [slot_to_json(slot) for slot in lowered.slots],
-        "updates": [[u.slot, u.plane, place[u.value]] for u in lowered.updates],
-        "feeds": [[f.label, place[f.value]] for f in lowered.feeds],
-    }
-
-
-def from_json(data: Json) -> Lowered:
-    """The IR that `to_json` wrote, in a pool of its own."""
-    pool = Pool()
-    nodes: list[Expr] = []
-    for op, args, attr in data["nodes"]:
-        nodes.append(pool.make(op, tuple(nodes[a] for a in args), _attribute_from_json(op, attr)))
-    return Lowered(
-        data["name"],
-        data["context"],
-        tuple(Output(label, nodes[at]) for label, at in data["outputs"]),
-        tuple((StrandRef(instance, output), nodes[at]) for instance, output, at in data["exposed"]),
-        tuple(slot_from_json(slot) for slot in data["slots"]),
-        tuple(Update(slot, plane, nodes[at]) for slot, plane, at in data["updates"]),
-        tuple(Output(label, nodes[at]) for label, at in data["feeds"]),
-    )
-
-
-def _attribute_to_json(attr: Attribute) -> Json:
-    if isinstance(attr, float):
-        return number_to_json(attr)
-    return list(attr) if isinstance(attr, tuple) else attr
-
-
-def _attribute_from_json(op: str, data: Json) -> Attribute:
-    if op == "const":
-        return number_from_json(data)
-    if op in _DECODERS:
-        return _DECODERS[op](*data)
-    attr: Attribute = data
-    return attr
 
 
 def to_text(lowered: Lowered, spec: ContextSpec) -> str:

@@ -7,15 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from weft.contexts import is_smoothed
-from weft.ir.expr import Expr, LoopShape, LoopValue, Lowered, PicturePlane, SlotPlane, StateSlot, StrandRef
+from weft.ir.expr import (
+    Expr, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, SlotPlane, StateSlot, StrandRef
+)
 from weft.ir.rates import COORDINATES
 from weft.ops import OPS
 from weft.ops.spec import ValueType
-
-
-class MalformedError(Exception):
-    """A structure breaks its own rules. The mistake is in weft, not in the patch."""
-
 
 # The attribute of each structural operation, and the numbers of operands that it may have (None: any).
 _STRUCTURE: Mapping[str, tuple[type, tuple[int, ...] | None]] = {
