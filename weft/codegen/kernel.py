@@ -135,7 +135,8 @@ def content_hash(kernel: Kernel) -> str:
         [(int(local.rate), local.type) for local in kernel.locals], sections,
     )  # fmt: skip
     # The text of a number has all its bits, except for those of NaNs.
-    nans = [attr for _, rows in sections for attr in rows.attrs if attr != attr]
+    attrs = [attr for _, rows in sections for attr in rows.attrs]
+    nans = [attr for attr in attrs if isinstance(attr, float) and math.isnan(attr)]
     return hashlib.sha256(repr(described).encode() + struct.pack(f"<{len(nans)}d", *nans)).hexdigest()[:16]
 
 
