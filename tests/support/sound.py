@@ -24,7 +24,7 @@ import pytest
 from numpy.typing import NDArray
 
 from weft.runtime.sound import device
-from weft.runtime.sound.messages import SoundEvent, SoundSetup
+from weft.runtime.sound.messages import SoundEvent, SoundOptions
 from weft.runtime.sound.shared import Controls, Rings
 
 RATE = 48000
@@ -220,8 +220,8 @@ class Tone:
         return []
 
 
-def tone(setup: SoundSetup, controls: Controls, rings: Rings) -> Tone:
-    return Tone(setup.rate)
+def tone(options: SoundOptions, controls: Controls, rings: Rings) -> Tone:
+    return Tone(options.rate)
 
 
 TONE = "tests.support.sound:tone"

@@ -31,8 +31,8 @@ from weft.runtime.program import Setup
 from weft.runtime.screens.screen import NoScreen
 from weft.runtime.session import LONG, NOTHING_YET, Limits, Session
 from weft.runtime.sound.device import chosen, look
+from weft.runtime.sound.messages import SoundOptions
 from weft.runtime.sound.player import Sound
-from weft.runtime.sound.process import SoundOptions
 from weft.runtime.transition import TransitionPolicy
 
 if TYPE_CHECKING:

@@ -32,8 +32,7 @@ from weft.runtime.findings import (
 )
 from weft.runtime.inputs import InputState
 from weft.runtime.program import LoadedProgram, ProgramLoader
-from weft.runtime.sound.mixer import Levels
-from weft.runtime.sound.offline import Rendering
+from weft.runtime.sound.mixer import Levels, Rendering
 
 Pixels = npt.NDArray[Any]
 Samples = npt.NDArray[np.float32]
@@ -135,7 +134,7 @@ class Offline:
         if self._has_shown:
             found += other_windows(self._patch)
         units = self._program.compiled.units
-        loops = [*self._loops, *sorted(self._sound.loops_stopped if self._sound is not None else ())]
+        loops = [*self._loops, *sorted(self._sound.mixer.loops_stopped if self._sound is not None else ())]
         found += [loop_of(units, kernel) for kernel in loops]
         found += as_warnings(not_numbers(self._dark, places, IN_PICTURE))
         for label, planes in self._planes.items():
@@ -250,7 +249,7 @@ class Offline:
         if self._sound is None or not self.sounds:
             raise self.nothing("nothing-to-hear", "the patch has nothing to play", "audio(…) plays strands")
         first, stop = (round(seconds * self._sound.rate) for seconds in (start, end))
-        self._levels = self._sound.watch(first, stop)
+        self._levels = self._sound.mixer.levels = Levels(first, stop)
         at = 0
         for block in self._all_samples(stop):
             wanted = block[max(0, first - at) : stop - at]

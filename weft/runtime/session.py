@@ -365,7 +365,7 @@ class Session:
         stands_still = self.clock.paused and not self._is_new and self._picture is not None
         if loaded is None or stands_still:
             if self.sound is not None:
-                self.sound.follow(self.clock, {})
+                self.sound.follow(self.clock, {}, {})
             self._screen.redraw()
             return
         self.clock.tick()

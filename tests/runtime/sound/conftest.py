@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.sound import TONE, SoundServer, private_sound
-from weft.runtime.sound.messages import SoundEvent
-from weft.runtime.sound.process import SoundOptions, SoundProcess
+from weft.runtime.sound.messages import SoundEvent, SoundOptions
+from weft.runtime.sound.process import SoundProcess
 
 # Long enough for a machine with other work; a test that waits this long has failed.
 _PATIENCE = 30.0

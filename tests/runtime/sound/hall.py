@@ -41,7 +41,7 @@ class Hall:
 
     def prepare(self, text: str, fade: float = 0.0, at: float | None = None) -> ScheduledProgram:
         made = compiled(text)
-        return self.mixer.prepare(self.loader, made, fade, at, self.recent.rows(made))
+        return self.mixer.prepare(self.loader, made, fade, at, self.recent.rows(made), {})
 
     def enter(self, text: str, fade: float = 0.0, at: float | None = None) -> ScheduledProgram:
         """Schedules a program; see `ScheduledProgram`."""

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from weft.runtime.sound.messages import SoundSetup
+from weft.runtime.sound.messages import SoundOptions
 from weft.runtime.sound.server import Blocks, what_failed
-from weft.runtime.sound.shared import Controls, ControlsWriter, Figures, FiguresReader, SharedMemory, SoundState
+from weft.runtime.sound.shared import Controls, ControlsWriter, Figures, FiguresMemory, SharedMemory, SoundState
 
 RATE, FRAMES, LATENCY = 48000, 512, 0.02
 
@@ -36,9 +36,9 @@ class Stage:
     """Both sides of the memory, and the blocks."""
 
     def __init__(self) -> None:
-        self._controls, self._figures = SharedMemory(Controls.SIZE), SharedMemory(FiguresReader.SIZE)
+        self._controls, self._figures = SharedMemory(Controls.SIZE), SharedMemory(FiguresMemory.SIZE)
         self.writer = ControlsWriter(self._controls)
-        self._reader = FiguresReader(self._figures.bytes)
+        self._reader = FiguresMemory(self._figures.bytes)
         self.ones = Ones()
         self.follow()
         for memory in (self._controls, self._figures):
@@ -46,8 +46,8 @@ class Stage:
 
     def follow(self) -> None:
         """A sound process takes the place of the one before."""
-        setup = SoundSetup(None, RATE, 2, FRAMES, -1, -1, -1)
-        self.blocks = Blocks(setup, Controls(self._controls.bytes), self._figures.bytes, self.ones)
+        options = SoundOptions(None, RATE, 2, FRAMES)
+        self.blocks = Blocks(options, Controls(self._controls.bytes), FiguresMemory(self._figures.bytes), self.ones)
 
     def block(self, underflow: bool = False) -> NDArray[np.float32]:
         """The next block, one channel of it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -10,12 +11,12 @@ from numpy.typing import NDArray
 
 from tests.support.sound import SoundServer, eventually
 from weft.errors import WeftError
-from weft.runtime.sound.device import Devices, SoundDevice, SoundDevices, folded, look
+from weft.runtime.sound.device import Devices, SoundDevice, SoundDevices, chosen, folded, look
 
 
 def find_output(wanted: str | int | None) -> SoundDevice:
-    with Devices() as devices:
-        return devices.find_output(wanted)
+    with closing(Devices()) as devices:
+        return chosen(devices.listed("Output"), wanted)
 
 
 def test_a_device_is_chosen_by_number_or_name(loudspeaker: SoundServer) -> None:
@@ -69,8 +70,8 @@ def test_a_stream_asks_for_blocks(loudspeaker: SoundServer) -> None:
         block[:] = 0
         blocks.append((block.shape, latency, threading.current_thread().name))
 
-    with Devices() as devices:
-        stream = devices.open_output(devices.find_output(None), 48000, 2, 256, fill)
+    with closing(Devices()) as devices:
+        stream = devices.open_output(chosen(devices.listed("Output"), None), 48000, 2, 256, fill)
         assert not blocks
         stream.start()
         eventually(lambda: len(blocks) > 10)
@@ -84,8 +85,8 @@ def test_a_stream_asks_for_blocks(loudspeaker: SoundServer) -> None:
 
 
 def test_a_stream_that_the_device_refuses(loudspeaker: SoundServer) -> None:
-    with Devices() as devices:
-        there = devices.find_output(None)
+    with closing(Devices()) as devices:
+        there = chosen(devices.listed("Output"), None)
         with pytest.raises(WeftError) as refused:
             devices.open_output(there, 48000, there.channels + 1, 256, lambda block, latency, underflow: None)
     (problem,) = refused.value.diagnostics

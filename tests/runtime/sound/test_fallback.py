@@ -61,7 +61,7 @@ class Stall:
 
     def __init__(self, loader: ProgramLoader) -> None:
         self.loader = loader
-        self.mixer = Mixer(RATE, 2)
+        self.mixer = Mixer(RATE, 2, lambda name: 0.0, np.zeros((0, 1), np.float32))
         self.played = 0
 
     def enter(self, text: str, fade: float = 0.0) -> None:

@@ -18,7 +18,7 @@ from weft.runtime.build import Build, build
 from weft.runtime.inputs import InputState
 from weft.runtime.offline import Offline, raw
 from weft.runtime.program import ProgramLoader
-from weft.runtime.sound.offline import BLOCK, Rendering
+from weft.runtime.sound.mixer import BLOCK, Rendering
 
 RATE = 8000
 FPS = 50

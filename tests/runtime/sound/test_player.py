@@ -9,7 +9,7 @@ import pytest
 
 from tests.runtime.sound.hall import BLOCK, RATE, Samples, compiled
 from weft.runtime.program import Setup
-from weft.runtime.sound.messages import ProgramFailure, SoundSetup
+from weft.runtime.sound.messages import ProgramFailure, SoundOptions
 from weft.runtime.sound.shared import Controls, Rings, SharedMemory
 from weft.runtime.sound.transfer import Play, Player
 
@@ -22,7 +22,7 @@ class Room:
 
     def __init__(self, backend: str = "vector") -> None:
         controls, rings = SharedMemory(Controls.SIZE), SharedMemory(Rings.SIZE)
-        sound = SoundSetup(None, RATE, 2, BLOCK, -1, -1, -1)
+        sound = SoundOptions(None, RATE, 2, BLOCK)
         self.player = Player(sound, Controls(controls.bytes), Rings(rings.bytes))
         self._setup = Setup("sound.weft", backend)
         self._number = 0

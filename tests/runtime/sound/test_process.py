@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,8 @@ import pytest
 from tests.runtime.sound.conftest import Player
 from tests.support.flaws import listened
 from tests.support.sound import RATE, SoundServer, breaks, eventually, frequency, read, sounding
-from weft.runtime.sound.messages import SoundEvent
-from weft.runtime.sound.process import SoundOptions, SoundProcess
+from weft.runtime.sound.messages import SoundEvent, SoundOptions
+from weft.runtime.sound.process import SoundProcess
 
 # Sound comes and goes within this many samples.
 EDGE = RATE // 100
@@ -133,7 +134,7 @@ def test_the_player_is_killed(loudspeaker: SoundServer, tmp_path: Path) -> None:
     before = set(os.listdir("/dev/shm"))
     script = (
         "import sys, time\n"
-        "from weft.runtime.sound.process import SoundOptions, SoundProcess\n"
+        "from weft.runtime.sound.messages import SoundOptions\nfrom weft.runtime.sound.process import SoundProcess\n"
         "from tests.support.sound import TONE\n"
         "sound = SoundProcess(SoundOptions(renderer=TONE))\n"
         "sound.send(440.0, keep='program')\n"
@@ -214,7 +215,7 @@ def test_one_that_is_ready_beforehand_plays_at_the_rate_that_it_is_told_then(
     player.play(0.5)
     assert not player.events
     assert not player.sound.is_ready, "or it has asked for a device at a rate that nobody has told it"
-    player.sound.suit(RATE // 2, 2)
+    player.sound.options = replace(player.sound.options, rate=RATE // 2)
     with loudspeaker.recorded(tmp_path / "heard") as heard:
         player.sound.send(HERTZ, keep="program")
         player.until(lambda: np.count_nonzero(read(heard)) > RATE)

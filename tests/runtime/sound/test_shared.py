@@ -12,8 +12,7 @@ import pytest
 
 from weft.errors import WeftError
 from weft.runtime.sound.shared import (
-    MOST_CONTROLS, MOST_RINGS, RING, Controls, ControlsWriter, Figures, FiguresReader, FiguresWriter, Rings,
-    SharedMemory, SoundState
+    MOST_CONTROLS, MOST_RINGS, RING, Controls, ControlsWriter, Figures, FiguresMemory, Rings, SharedMemory, SoundState
 )
 
 
@@ -29,15 +28,15 @@ def test_controls_cross_over_by_name(memory: SharedMemory) -> None:
     controls.refresh()
     assert not controls.known
     writer.write(1.5, {"s@v": 0.25, "mouse@x": 0.5}, paused=True, restarts=3, moment=7.0)
-    assert controls.value("s@v") == 0
+    assert controls.find("s@v") is None
     controls.refresh()
     assert controls.known
-    assert (controls.value("s@v"), controls.value("mouse@x"), controls.value("nosuch@v")) == (0.25, 0.5, 0)
+    assert (controls.find("s@v"), controls.find("mouse@x"), controls.find("nosuch@v")) == (0.25, 0.5, None)
     assert (controls.seconds, controls.moment, controls.paused, controls.restarts) == (1.5, 7.0, True, 3)
     assert controls.now(8.0) == 1.5
     writer.write(1.6, {"größe@v": 2.0, "s@v": 0.75}, moment=7.5)
     controls.refresh()
-    assert (controls.value("s@v"), controls.value("mouse@x"), controls.value("größe@v")) == (0.75, 0.5, 2)
+    assert (controls.find("s@v"), controls.find("mouse@x"), controls.find("größe@v")) == (0.75, 0.5, 2)
     assert controls.now(8.0) == 1.6 + 0.5
 
 
@@ -45,7 +44,7 @@ def test_who_comes_late_sees_all_that_is_there(memory: SharedMemory) -> None:
     ControlsWriter(memory).write(2.0, {"a@v": 1.0})
     late = Controls(memory.bytes)
     late.refresh()
-    assert (late.seconds, late.value("a@v")) == (2, 1)
+    assert (late.seconds, late.find("a@v")) == (2, 1)
 
 
 def test_too_many_controls_are_refused_and_the_others_go_on(memory: SharedMemory) -> None:
@@ -57,8 +56,8 @@ def test_too_many_controls_are_refused_and_the_others_go_on(memory: SharedMemory
     assert refused.value.diagnostics[0].code == "too-many-controls"
     writer.write(3.0, {"s5@v": -5.0})
     controls.refresh()
-    assert controls.value("s5@v") == -5
-    assert controls.value(f"s{MOST_CONTROLS - 1}@v") == MOST_CONTROLS - 1
+    assert controls.find("s5@v") == -5
+    assert controls.find(f"s{MOST_CONTROLS - 1}@v") == MOST_CONTROLS - 1
 
 
 def test_controls_that_are_not_written_any_more_give_their_place_back(memory: SharedMemory) -> None:
@@ -67,7 +66,7 @@ def test_controls_that_are_not_written_any_more_give_their_place_back(memory: Sh
         names = [f"save{save}@v{number}" for number in range(100)]
         writer.write(1.0, {name: save + number / 100 for number, name in enumerate(names)})
         controls.refresh()
-        assert [controls.value(name) for name in names] == [save + number / 100 for number in range(100)]
+        assert [controls.find(name) for name in names] == [save + number / 100 for number in range(100)]
     assert controls.find("save0@v0") is None
 
 
@@ -103,7 +102,7 @@ def test_what_another_process_writes_is_read_as_a_whole() -> None:
             for _ in range(20_000):
                 controls.refresh()
                 sets.add(controls.seconds)
-                assert {controls.value("s0@v"), controls.value("s199@v"), float(controls.restarts)} == {
+                assert {controls.find("s0@v"), controls.find("s199@v"), float(controls.restarts)} == {
                     controls.seconds
                 }
         finally:
@@ -127,18 +126,18 @@ def test_a_set_that_is_only_half_written_is_not_taken(memory: SharedMemory) -> N
         memory.bytes[:] = after
         memory.bytes[late] = before[late]
         controls.refresh()
-        assert (controls.seconds, controls.value("a@v")) == (2, 2)
+        assert (controls.seconds, controls.find("a@v")) == (2, 2)
         memory.bytes[:] = after
         controls.refresh()
-        assert (controls.seconds, controls.value("a@v")) == (3, 3)
+        assert (controls.seconds, controls.find("a@v")) == (3, 3)
 
 
 def test_figures_cross_over() -> None:
-    memory = SharedMemory(FiguresReader.SIZE)
-    reader = FiguresReader(memory.bytes)
+    memory = SharedMemory(FiguresMemory.SIZE)
+    reader = FiguresMemory(memory.bytes)
     assert reader.read() == Figures()
     figures = Figures(48000, 1.0, 5.5, 0.02, 5.52, 94, 2, 0.25, SoundState.PLAYING, 1)
-    FiguresWriter(memory.bytes).write(figures)
+    FiguresMemory(memory.bytes).write(figures)
     memory.close()
     assert reader.read() == figures
     assert reader.read() == figures

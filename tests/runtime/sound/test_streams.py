@@ -24,9 +24,8 @@ from weft.runtime.inputs import Inputs
 from weft.runtime.program import Setup
 from weft.runtime.screens.screen import NoScreen
 from weft.runtime.session import Session
-from weft.runtime.sound.messages import SoundEvent
+from weft.runtime.sound.messages import SoundEvent, SoundOptions
 from weft.runtime.sound.player import Sound
-from weft.runtime.sound.process import SoundOptions
 
 FUSE = Path(__file__).parents[2] / "plugins" / "fuse"
 PICTURE = "me<width> = 16\nme<height> = 9\ndisplay(me@x)\n"
@@ -182,7 +181,7 @@ class Player:
 
     def until(self, happens: Callable[[], object]) -> None:
         def frame() -> object:
-            self.sound.follow(self.clock, {})
+            self.sound.follow(self.clock, {}, {})
             self.events += self.sound.events()
             return happens()
 

@@ -11,7 +11,7 @@ import pytest
 from weft.errors import Diagnostic
 from weft.runtime.compiling.compiler import Compiler, Saved, TrialClocks, TrialMoment, mistakes
 from weft.runtime.program import Setup
-from weft.runtime.sound.offline import BLOCK
+from weft.runtime.sound.mixer import BLOCK
 from weft.runtime.sound.shared import MOST_RINGS, MOST_VIEWS
 
 Try = Callable[..., tuple[Diagnostic, ...]]

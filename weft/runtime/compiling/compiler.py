@@ -28,7 +28,7 @@ from weft.runtime.compiled import CompiledProgram
 from weft.runtime.files import FileState, read_text, stat_media
 from weft.runtime.findings import IN_PICTURE, IN_SOUND, not_numbers, nothing_to_show, other_windows, places_of
 from weft.runtime.program import ProgramLoader, Setup
-from weft.runtime.sound.offline import BLOCK, Rendering
+from weft.runtime.sound.mixer import BLOCK, Rendering
 from weft.syntax.scanner import UnreadableError, decode
 
 # --- the trial ----------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ class _SoundTrial:
 
     def not_numbers(self) -> list[str]:
         """The labels of the outputs that are not a number at any sample of the last block."""
-        return list(self._rendering.not_numbers)
+        return list(self._rendering.mixer.not_numbers)
 
     def too_slow(self) -> tuple[Diagnostic, ...]:
         """An error if even the fastest block takes longer to compute than it lasts."""

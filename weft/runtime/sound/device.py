@@ -7,9 +7,8 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -88,17 +87,12 @@ class Devices:
                 self._audio.terminate()
             self._audio = None
 
-    def __enter__(self) -> Devices:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def listed(self, direction: str) -> list[SoundDevice]:
         """Devices for `Output` or `Input`, in PortAudio's order."""
-        default = self._default(direction)
+        try:
+            default = int(getattr(self._audio, f"get_default_{direction.lower()}_device_info")()["index"])
+        except OSError:  # there is none
+            default = None
         found = []
         for index in range(self._audio.get_device_count()):
             facts: Mapping[str, Any] = self._audio.get_device_info_by_index(index)
@@ -107,16 +101,6 @@ class Devices:
                 rate = float(facts["defaultSampleRate"])
                 found.append(SoundDevice(index, str(facts["name"]), channels, rate, index == default))
         return found
-
-    def _default(self, direction: str) -> int | None:
-        try:
-            return int(getattr(self._audio, f"get_default_{direction.lower()}_device_info")()["index"])
-        except OSError:  # there is none
-            return None
-
-    def find_output(self, wanted: str | int | None) -> SoundDevice:
-        """See `chosen`."""
-        return chosen(self.listed("Output"), wanted)
 
     def open_output(self, device: SoundDevice, rate: int, channels: int, frames: int, fill: Fill) -> OutputStream:
         """A stream, not started yet. Raises WeftError (`sound-device-failed`, `sound-device-busy`)."""
@@ -184,9 +168,7 @@ def folded(fill: Fill, channels: int, fewer: int) -> Fill:
 class OutputStream:
     """A stream to a device: PortAudio's thread calls `fill` for each block. `fill` must not raise."""
 
-    def __init__(
-        self, audio: Any, device: SoundDevice, rate: int, channels: int, frames: int, fill: Fill
-    ) -> None:
+    def __init__(self, audio: Any, device: SoundDevice, rate: int, channels: int, frames: int, fill: Fill) -> None:
         import pyaudio
 
         self.device = device
@@ -262,7 +244,7 @@ def look(patience: float = _PATIENCE) -> SoundDevices:
 def main() -> None:
     """Writes the devices to stdout, for `look`."""
     try:
-        with Devices() as devices:
+        with closing(Devices()) as devices:
             found = SoundDevices(tuple(devices.listed("Output")), tuple(devices.listed("Input")))
     except WeftError as failure:
         found = SoundDevices(problem=failure.diagnostics[0].message)

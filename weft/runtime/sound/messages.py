@@ -11,27 +11,26 @@ from numpy.typing import NDArray
 
 from weft.runtime.sound.shared import Controls, Rings
 
+RENDERER = "weft.runtime.sound.transfer:Player"
+
 
 @dataclass(frozen=True)
-class SoundSetup:
-    """The first message to the sound process. Shared memory is given by the descriptors of inherited files."""
+class SoundOptions:
+    """Options of the sound, which are the first message to the sound process."""
 
-    device: str | None
+    device: str | None = None
     """A device's number or a part of its name; None is the system's choice."""
-    rate: int
-    channels: int
-    frames: int
+    rate: int = 48000
+    channels: int = 2
+    frames: int = 512
     """The length of a block."""
-    controls: int
-    figures: int
-    rings: int
+    renderer: str = RENDERER
+    """`module:name` of a `RendererFactory`."""
     is_silent: bool = False
     """Whether no device is opened."""
 
 
-Kind: TypeAlias = Literal[
-    "playing", "lost", "failure", "back", "died", "restarted", "ready", "moved", "placed", "loop"
-]
+Kind: TypeAlias = Literal["playing", "lost", "failure", "back", "died", "restarted", "ready", "moved", "placed", "loop"]
 
 
 @dataclass(frozen=True)
@@ -85,5 +84,5 @@ class Renderer(Protocol):
         ...
 
 
-RendererFactory: TypeAlias = Callable[[SoundSetup, Controls, Rings], Renderer]
+RendererFactory: TypeAlias = Callable[[SoundOptions, Controls, Rings], Renderer]
 """Makes the renderer, in the sound process."""

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import DeviceLostError, Env, SampleBlock, as_array
-from weft.backends.launch import Floats, Getter, Picture, Value
+from weft.backends.launch import Floats, Getter, Picture, Value, blank_view
 from weft.codegen.kernel import Unit
 from weft.contexts import CHANNELS, is_smoothed
 from weft.names import StrandRef
@@ -24,7 +24,7 @@ from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
 from weft.runtime.fallback import stand_in
 from weft.runtime.program import LoadedProgram, ProgramLoader, hand_over
-from weft.runtime.sound.shared import places_of_rings
+from weft.runtime.sound.shared import MOST_RINGS, RING, SlotAllocator, places_of_views
 
 # --- recent samples, which pictures and numbers read --------------------------------------------------------------
 
@@ -43,7 +43,8 @@ class Recent:
         self._rings = rings
         self._rate = rate
         self._newest = newest
-        self._rows = places_of_rings(len(rings))
+        words = "pictures and numbers can read no more than {} strands of sound"
+        self._rows = SlotAllocator(len(rings), "too-many-heard", words)
 
     def rows(self, compiled: CompiledProgram) -> dict[str, int]:
         """The rings of all strands of a program's sound that others read; see `SlotAllocator.take`. Raises WeftError
@@ -91,8 +92,7 @@ def write(ring: npt.NDArray[np.float32], first: int, values: npt.NDArray[np.floa
 _HALF_LIFE = 2048
 
 
-@dataclass(frozen=True, slots=True)
-class Likeness:
+class Likeness(NamedTuple):
     """The recent similarity of two sounds: the sums of their squares, and of their products."""
 
     leaving: float = 0.0
@@ -105,16 +105,14 @@ class Likeness:
         if not all(map(math.isfinite, sums)):
             return self
         kept = 0.5 ** (leaving.shape[-1] / _HALF_LIFE)
-        known = (self.leaving, self.entering, self.common)
-        return Likeness(*(kept * before + more for before, more in zip(known, sums, strict=True)))
+        return Likeness(*(kept * before + more for before, more in zip(self, sums, strict=True)))
 
     def compensation(self, cosine: Floats, sine: Floats) -> Floats:
         """The factor that keeps the total power from rising where one sound has this cosine as its gain and the other
         this sine. Sounds that cancel each other are not made louder: they would swell when they stop doing so."""
         apart = self.leaving * np.square(cosine) + self.entering * np.square(sine)
         common = 2 * max(self.common, 0.0) * cosine * sine
-        loud = apart > 0
-        return np.sqrt(np.divide(apart, apart + common, out=np.ones_like(apart), where=loud))
+        return np.sqrt(np.divide(apart, apart + common, out=np.ones_like(apart), where=apart > 0))
 
 
 class VoiceFade:
@@ -190,9 +188,8 @@ class VoiceFade:
         now = self._likeness.compensation(cosine, sine)
         if self._done == 0:
             return now
-        ramp = np.arange(1, len(now) + 1) / len(now)
         previous = before.compensation(cosine, sine)
-        smoothed: Floats = previous + (now - previous) * ramp
+        smoothed: Floats = previous + (now - previous) * (np.arange(1, len(now) + 1) / len(now))
         return smoothed
 
 
@@ -221,6 +218,16 @@ class _Ramp:
     target: float
     left: int = 0
 
+    def advance(self, samples: int) -> Floats:
+        """The next samples."""
+        if not self.left:
+            return np.full(samples, self.now)
+        line: Floats = self.now + (self.target - self.now) * (np.arange(1, samples + 1) / self.left)
+        line[self.left - 1 :] = self.target
+        self.left = max(0, self.left - samples)
+        self.now = float(line[-1])
+        return line
+
 
 class ControlSmoother:
     """Moves controls to their targets along straight lines that last at least a block. A control that is not read in a
@@ -235,7 +242,7 @@ class ControlSmoother:
     def smoothed(self, names: Iterable[str], samples: int, left: int) -> dict[str, Floats]:
         """The next samples of each control, where `left` samples remain of the block."""
         self._ramps = {name: self._ramp(name, left) for name in names}
-        return {name: _advanced(ramp, samples) for name, ramp in self._ramps.items()}
+        return {name: ramp.advance(samples) for name, ramp in self._ramps.items()}
 
     def _ramp(self, name: str, left: int) -> _Ramp:
         """The ramp of one control to its current target."""
@@ -247,17 +254,6 @@ class ControlSmoother:
         if ramp.target != target:
             ramp.target, ramp.left = target, max(left, self._shortest)
         return ramp
-
-
-def _advanced(ramp: _Ramp, samples: int) -> Floats:
-    """The next samples of a ramp, which advances by them."""
-    if not ramp.left:
-        return np.full(samples, ramp.now)
-    line: Floats = ramp.now + (ramp.target - ramp.now) * (np.arange(1, samples + 1) / ramp.left)
-    line[ramp.left - 1 :] = ramp.target
-    ramp.left = max(0, ramp.left - samples)
-    ramp.now = float(line[-1])
-    return line
 
 
 # --- fallbacks for sounds whose device fails ----------------------------------------------------------------------
@@ -304,8 +300,6 @@ def _run(part: RunningSubgraph, env: Env, runner: ProgramRunner) -> Floats:
 
 # The most programs that are audible at once. With more saves during one fade, the oldest ends within a block.
 _MOST_PROGRAMS = 4
-
-NO_VIEWS: Mapping[str, Picture] = MappingProxyType({})
 
 
 def channels_of(compiled: CompiledProgram) -> int:
@@ -368,17 +362,15 @@ class ScheduledProgram:
     at: float | None
     rows: Mapping[str, int]
     pictures: Mapping[str, Picture]
+    number: int = 0
+    """The number of the program, as the player counts them."""
 
 
 class Mixer:
     """Renders sections of sound, one after another. `given` has the values of controls by name."""
 
     def __init__(
-        self,
-        rate: float,
-        channels: int,
-        given: Callable[[str], float] = lambda name: 0.0,
-        rings: npt.NDArray[np.float32] | None = None,
+        self, rate: float, channels: int, given: Callable[[str], float], rings: npt.NDArray[np.float32],
         clips: bool = True,
     ) -> None:
         """`rings` [strands, samples] take the strands that others read. Without `clips`, samples that are too loud,
@@ -390,7 +382,8 @@ class Mixer:
         self._clips = clips
         # Another thread appends, the one that renders pops.
         self._coming: deque[ScheduledProgram] = deque(maxlen=1)
-        self._latest: ScheduledProgram | None = None
+        self.latest: ScheduledProgram | None = None
+        """The program that plays, or is about to."""
         self._next: ScheduledProgram | None = None
         """The program that waits for its moment."""
         self._programs: list[ScheduledProgram] = []
@@ -398,35 +391,25 @@ class Mixer:
         self._fade = VoiceFade(0, {}, ())
         self._rescue = Rescue()
         self.levels: Levels | None = None
-        """Collects statistics, if they are wanted."""
+        """Statistics that are collected, if any."""
         self.loops_stopped: set[str] = set()
         """The kernels with a loop that reached its limit."""
         self.not_numbers: list[str] = []
         """The outputs that were not a number at any sample of the last section; only determined without `clips`."""
 
-    @property
-    def playing(self) -> LoadedProgram | None:
-        """The program that plays, or is about to."""
-        return self._latest.loaded if self._latest else None
-
     def prepare(
-        self,
-        loader: ProgramLoader,
-        compiled: CompiledProgram,
-        fade: float,
-        at: float | None,
-        rows: Mapping[str, int],
-        views: Mapping[str, Picture] = NO_VIEWS,
+        self, loader: ProgramLoader, compiled: CompiledProgram, fade: float, at: float | None,
+        rows: Mapping[str, int], views: Mapping[str, Picture], number: int = 0,
     ) -> ScheduledProgram:
         """Loads what the program that plays does not already have. `views` are the pictures of strands that it
         samples, which may change while it plays. May be called while another thread renders. Raises WeftError for what
         cannot be loaded."""
         env = Env(*compiled.size, block=self._first_block(compiled.streaming.units))
-        loaded = loader.prepare(compiled.streaming, compiled.size, self.playing, env)
+        loaded = loader.prepare(compiled.streaming, compiled.size, self.latest.loaded if self.latest else None, env)
         for playing in self._programs[-1:]:
             # Copying long delay lines would take longer than a block.
             loader.copy_ahead(loaded, playing.loaded)
-        return ScheduledProgram(loaded, loader, fade, at, rows, {**loaded.pictures, **views})
+        return ScheduledProgram(loaded, loader, fade, at, rows, {**loaded.pictures, **views}, number)
 
     def _first_block(self, units: Iterable[Unit]) -> SampleBlock:
         """A block without samples, which says which inputs differ by channel."""
@@ -440,7 +423,7 @@ class Mixer:
     def enter(self, entry: ScheduledProgram) -> None:
         """Schedules a program, which will continue the state of the previous one; it replaces one that still waits. May
         be called while another thread renders."""
-        self._latest = entry
+        self.latest = entry
         self._coming.append(entry)
 
     def render(self, out: npt.NDArray[np.float32], seconds: float) -> None:
@@ -490,7 +473,9 @@ class Mixer:
 
     def _voices(self, samples: int, first: int, left: int) -> dict[Hashable, Floats]:
         """The sound of each subgraph, [channels, samples]."""
-        controls = self._smoothed(samples, left)
+        kernels = (part.unit.kernel for entry in self._programs for part in entry.loaded.runner.parts)
+        read = {name for kernel in kernels for name, _ in kernel.coords if is_smoothed(name)}
+        controls = self._smoother.smoothed(read, samples, left)
         audible = self._fade.voices
         sounds: dict[Hashable, Floats] = {}
         values: dict[Hashable, Floats] = {}
@@ -515,7 +500,7 @@ class Mixer:
                     if is_smoothed(label):
                         rows = values[voice][:, number]
                         inputs[label] = rows if len(rows) > 1 else rows[0]
-                        if self._rings is not None and entry is self._programs[-1] and label in entry.rows:
+                        if entry is self._programs[-1] and label in entry.rows:
                             # Pictures and numbers read the first channel of a sound.
                             write(self._rings[entry.rows[label]], first, rows[0])
         return sounds
@@ -542,12 +527,54 @@ class Mixer:
                 total[only % self._channels] += values[min(only, len(values) - 1), number]
         return total
 
-    def _smoothed(self, samples: int, left: int) -> dict[str, Floats]:
-        """The samples of all controls that are read."""
-        kernels = (part.unit.kernel for entry in self._programs for part in entry.loaded.runner.parts)
-        names = {name for kernel in kernels for name, _ in kernel.coords if is_smoothed(name)}
-        return self._smoother.smoothed(names, samples, left)
-
 
 def _voice(part: RunningSubgraph) -> Hashable:
     return id(part.compiled)
+
+
+# --- offline: as fast as possible, in step with the frames that read it, and the same every time ------------------
+
+BLOCK = 512
+"""Samples in a block, as in a performance by default."""
+
+
+class Rendering:
+    """The sound of a program from one sample on. The parameters stay at their initial values; other inputs are 0 until
+    they are fed."""
+
+    def __init__(
+        self, loader: ProgramLoader, compiled: CompiledProgram, inputs: Mapping[str, float], first: int = 0,
+        clips: bool = True,
+    ) -> None:
+        """`first` is the number of the first sample. Raises WeftError for what the `loader` cannot load."""
+        self.rate = compiled.settings["rate"]
+        self._inputs = dict(inputs)
+        self._next = first
+        # Memory that is never written takes no space.
+        rings = np.zeros((MOST_RINGS, RING), np.float32)
+        recent = Recent(rings, self.rate, lambda: self._next - 1)
+        self.getter = recent.getter
+        """The getters of the strands of the sound."""
+        self._channels = channels_of(compiled)
+        self.mixer = Mixer(self.rate, self._channels, lambda name: self._inputs.get(name, 0.0), rings, clips)
+        self._views = {name: blank_view() for name in places_of_views().take(compiled.views)}
+        rows = recent.rows(compiled)
+        self.mixer.enter(self.mixer.prepare(loader, compiled, 0.0, None, rows, self._views))
+
+    def feed(self, values: Mapping[str, float]) -> None:
+        """Sets inputs from the next block on; see `ControlSmoother`."""
+        self._inputs.update(values)
+
+    def show(self, views: Mapping[str, Floats]) -> None:
+        """Sets the strands that it samples, from the next block on; see `ProgramRunner.view_values`."""
+        for name, values in views.items():
+            self._views[name][:, :, 0] = values
+
+    def until(self, stop: int) -> Iterator[npt.NDArray[np.float32]]:
+        """Computes the samples before number `stop`: [samples, channels], block by block."""
+        while self._next < stop:
+            end = min(stop, self._next + BLOCK)
+            block = np.zeros((end - self._next, self._channels), np.float32)
+            self.mixer.render(block, self._next / self.rate)
+            self._next = end
+            yield block

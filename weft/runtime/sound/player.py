@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from weft.backends.launch import Floats, Getter, Value
 from weft.contexts import is_smoothed
@@ -15,57 +14,40 @@ from weft.names import StrandRef
 from weft.runtime.clock import Clock
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.program import Setup
-from weft.runtime.sound.messages import SoundEvent
+from weft.runtime.sound.messages import SoundEvent, SoundOptions
 from weft.runtime.sound.mixer import Recent, channels_of
-from weft.runtime.sound.process import SoundOptions, SoundProcess
-from weft.runtime.sound.shared import MOST_VIEWS, Figures, SoundState, places_of_views
+from weft.runtime.sound.process import SoundProcess
+from weft.runtime.sound.shared import Figures, SoundState, places_of_views
 from weft.runtime.sound.transfer import Better, Play
 
 # The keys of messages that are kept for a process that replaces a dead one: what plays, and what waits for its moment.
 _PLAYING, _WAITING = "playing", "waiting"
 
 
-class Stream:
-    """A sound process with one rate and a number of channels. For the thread that draws, except `getter`."""
+class Stream(SoundProcess):
+    """A sound process that plays programs, with one rate and a number of channels. For the thread that draws, except
+    `getter`."""
 
     def __init__(self, setup: Setup, options: SoundOptions) -> None:
         """`setup` says what runs programs."""
-        self.options = options
+        super().__init__(options)
         self._setup = setup
-        self._process = SoundProcess(options)
         self._recent = self._recent_samples()
-        self._views = places_of_views(MOST_VIEWS)
+        self._views = places_of_views()
         self._reads: tuple[frozenset[str], ...] = (frozenset(),)
         """The inputs that the audible programs read, the latest program last."""
         self._latest: Play | None = None
         self._changes_at: float | None = None
         """When the waiting program takes over, in seconds of the performance."""
-        self._has_started = False
-
-    @property
-    def has_started(self) -> bool:
-        """Whether a program was sent to it."""
-        return self._has_started
-
-    def expect(self) -> None:
-        """Starts the process, as a program is about to come."""
-        self._process.start()
 
     def suit(self, rate: int, channels: int) -> None:
         """Changes the rate and the number of channels, before any program was sent."""
         self.options = replace(self.options, rate=rate, channels=channels)
-        self._process.suit(rate, channels)
         self._recent = self._recent_samples()
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether its first program is loaded, and opening a device was tried."""
-        return self._process.is_ready
-
     def _recent_samples(self) -> Recent:
-        process = self._process
         # The latest block may not be complete.
-        return Recent(process.rings.samples, self.options.rate, lambda: process.figures.sample - 1)
+        return Recent(self.rings.samples, self.options.rate, lambda: self.figures.sample - 1)
 
     def getter(self, ref: StrandRef) -> Getter:
         """The getter of a strand that was played; see `Recent.getter`."""
@@ -83,9 +65,7 @@ class Stream:
         self._reads = (self._reads[-1], frozenset(names))
         first = {name: value for name, value in given.items() if name in names}
         self._send(Play(number, self._setup, sounding, fade, at, rows, views, first, held))
-        if not self._has_started:
-            self._has_started = True
-            self.expect()
+        self.start()
 
     def release(self, fade: float, at: float | None) -> None:
         """Plays the held program from `at` on."""
@@ -102,17 +82,17 @@ class Stream:
         self._latest = play
         self._changes_at = play.at
         if play.at is None:
-            self._process.forget(_WAITING)
-        self._process.send(play, keep=_PLAYING if play.at is None else _WAITING)
+            self.forget(_WAITING)
+        self.send(play, keep=_PLAYING if play.at is None else _WAITING)
 
     def change(self, setup: Setup) -> None:
         """Uses another setup for processes that are started from now on."""
         self._setup = setup
-        self._process.revise(lambda message: replace(message, setup=setup) if isinstance(message, Play) else message)
+        self.revise(lambda message: replace(message, setup=setup) if isinstance(message, Play) else message)
 
     def improve(self, codes: Mapping[str, object]) -> None:
         """Better code for what plays, by the hashes of the units."""
-        self._process.send(Better(codes), keep="better")
+        self.send(Better(codes), keep="better")
 
     def follow(
         self, clock: Clock, restarts: int, values: Mapping[str, float], views: Mapping[str, Floats]
@@ -121,36 +101,18 @@ class Stream:
         for name, view in views.items():
             place = self._views.find(name)
             if place is not None:
-                self._process.rings.views[place, :, :, 0] = view
+                self.rings.views[place, :, :, 0] = view
         now = clock.now()
         if self._changes_at is not None and now >= self._changes_at:
             self._changes_at = None
-            self._process.rename(_WAITING, _PLAYING)
+            self.rename(_WAITING, _PLAYING)
         read = {name: value for name, value in values.items() if any(name in names for names in self._reads)}
-        self._process.controls.write(now, read, clock.paused, restarts)
-
-    def seconds(self) -> float | None:
-        """See `SoundProcess.seconds`."""
-        return self._process.seconds()
-
-    def events(self) -> list[SoundEvent]:
-        """The events since the last call."""
-        return self._process.events()
-
-    @property
-    def figures(self) -> Figures:
-        return self._process.figures
-
-    def close(self) -> None:
-        """Ends the process. May be called twice."""
-        self._process.close()
+        self.controls.write(now, read, clock.paused, restarts)
 
     def close_aside(self) -> None:
         """Ends the process in the background, which takes a while."""
         threading.Thread(target=self.close, name="weft-sound-close", daemon=True).start()
 
-
-NOTHING_SEEN: Mapping[str, Floats] = MappingProxyType({})
 
 # Seconds that another stream may take to open.
 _TO_OPEN = 15.0
@@ -222,13 +184,13 @@ class Sound:
     def expect(self) -> None:
         """Starts the process, as a program with sound is about to come."""
         if not self._stream.options.is_silent:
-            self._stream.expect()
+            self._stream.start()
 
     def prepare(self, compiled: CompiledProgram, given: Mapping[str, float]) -> bool:
         """Opens another stream if a program needs one; returns whether it does. Then the program has to wait until
         `is_ready`. Raises WeftError for a program that reads more than there is room for."""
         self._give_up_opening()
-        if not self._stream.has_started or self._fits(compiled):
+        if not self._stream.is_used or self._fits(compiled):
             return False
         self._open(compiled, given)
         return True
@@ -238,9 +200,10 @@ class Sound:
         opening = self._opening
         if opening is None:
             return True
+        # If the current stream has no device either, there is nothing to lose.
+        has_device = self._stream.figures.state in {SoundState.PLAYING, SoundState.PAUSED}
         for event in opening.stream.events():
-            # If the current stream has no device either, there is nothing to lose.
-            is_final = event.kind == "failure" or (self._plays and event.code != _BUSY)
+            is_final = event.kind == "failure" or (has_device and event.code != _BUSY)
             if event.kind in {"failure", "lost", "died"} and is_final:
                 self._give_up_opening()
                 raise error(event.code, f"the sound cannot be played: {event.words}")
@@ -260,12 +223,16 @@ class Sound:
             number = self._opening.number
             self._let_in()
             return number
-        if not (self._stream.has_started or self._needs_to_play(compiled.streaming)):
+        sounding = compiled.streaming.units
+        if self._stream.options.is_silent:
+            # Only pictures and numbers read sounds.
+            sounding = tuple(unit for unit in sounding if unit.subgraph.exposes)
+        if not (self._stream.is_used or sounding):
             return 0
         if self._fits(compiled):
             self._count += 1
             self._stream.play(self._count, compiled.streaming, fade, {**given, **self._last}, at, held=False)
-        elif self._stream.has_started:
+        elif self._stream.is_used:
             self._give_up_opening()
             self._open(compiled, given).entry = (fade, at)
         else:
@@ -285,14 +252,13 @@ class Sound:
         for stream in self._streams():
             stream.improve(codes)
 
-    def _fits(self, compiled: CompiledProgram) -> bool:
-        """Whether the current stream can play a program."""
-        options = self._stream.options
-        return round(compiled.settings["rate"]) == options.rate and channels_of(compiled) <= options.channels
-
     def _needs(self, compiled: CompiledProgram) -> tuple[int, int]:
         """The rate and the channels of a stream for a program, with at least as many channels as now."""
         return round(compiled.settings["rate"]), max(channels_of(compiled), self._stream.options.channels)
+
+    def _fits(self, compiled: CompiledProgram) -> bool:
+        """Whether the current stream can play a program."""
+        return self._needs(compiled) == (self._stream.options.rate, self._stream.options.channels)
 
     def _open(self, compiled: CompiledProgram, given: Mapping[str, float]) -> _Opening:
         rate, channels = self._needs(compiled)
@@ -332,22 +298,16 @@ class Sound:
         if at is None:
             self._heard = self._stream
 
-    def _needs_to_play(self, sounding: CompiledProgram) -> bool:
-        """Whether a sound is heard, or read by pictures and numbers."""
-        if self._stream.options.is_silent:
-            return any(unit.subgraph.exposes for unit in sounding.units)
-        return bool(sounding.units)
-
     # --- frames ---------------------------------------------------------------------------------------------------
 
     def restart(self) -> None:
         """Restarts the performance at 0."""
         self._restarts += 1
 
-    def follow(self, clock: Clock, values: Mapping[str, float], views: Mapping[str, Floats] = NOTHING_SEEN) -> None:
+    def follow(self, clock: Clock, values: Mapping[str, float], views: Mapping[str, Floats]) -> None:
         """Once a frame: sends the process the time and the inputs, and lets the clock follow the audible sound. `views`
         are those of `ProgramRunner.view_values`."""
-        if not self._stream.has_started:
+        if not self._stream.is_used:
             return
         now = clock.now()
         if now < self._now:
@@ -357,19 +317,15 @@ class Sound:
         self._let_in()
         for stream in (self._stream, *(leaving.stream for leaving in self._leaving)):
             stream.follow(clock, self._restarts, values, views)
-        self._close_silent(now)
-        heard = self._heard.seconds()
-        if heard is not None:
-            clock.follow(heard)
-
-    def _close_silent(self, now: float) -> None:
-        """Closes the streams that are silent."""
         if all(now >= leaving.at for leaving in self._leaving):
             self._heard = self._stream
         for leaving in self._leaving:
             if now >= leaving.silent:
                 leaving.stream.close_aside()
         self._leaving = [leaving for leaving in self._leaving if now < leaving.silent]
+        heard = self._heard.seconds()
+        if heard is not None:
+            clock.follow(heard)
 
     def events(self) -> list[SoundEvent]:
         """The events since the last call."""
@@ -379,30 +335,25 @@ class Sound:
     @property
     def is_starting(self) -> bool:
         """Whether the first program is not audible yet; False as soon as it is known that there is no device."""
-        return self._stream.has_started and not self._stream.is_ready
+        return self._stream.is_used and not self._stream.is_ready
 
     @property
     def ahead(self) -> float:
         """The number of next seconds that cannot be changed any more: they are computed, or will be before the sound
         process knows of a change."""
         options = self._stream.options
-        return _IN_HAND * options.frames / options.rate + _ON_THE_WAY if self._stream.has_started else 0.0
+        return _IN_HAND * options.frames / options.rate + _ON_THE_WAY if self._stream.is_used else 0.0
 
     @property
     def figures(self) -> Figures | None:
         """Figures about the latest block; None if nothing was played."""
-        figures = self._heard.figures if self._heard.has_started else None
+        figures = self._heard.figures if self._heard.is_used else None
         return figures if figures is not None and figures.blocks else None
-
-    @property
-    def _plays(self) -> bool:
-        """Whether the current stream has a device."""
-        return self._stream.figures.state in {SoundState.PLAYING, SoundState.PAUSED}
 
     def _streams(self) -> list[Stream]:
         """The streams that play or are about to."""
         opening = [self._opening.stream] if self._opening is not None else []
-        return [self._stream, *opening] if self._stream.has_started else []
+        return [self._stream, *opening] if self._stream.is_used else []
 
     def close(self) -> None:
         """Ends all processes. May be called twice."""

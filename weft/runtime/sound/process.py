@@ -10,35 +10,18 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 
 from weft.child import Child
 from weft.errors import Diagnostic, fault
-from weft.runtime.sound.messages import Kind, SoundEvent, SoundSetup
-from weft.runtime.sound.shared import Controls, ControlsWriter, Figures, FiguresReader, Rings, SharedMemory, SoundState
+from weft.runtime.sound.messages import Kind, SoundEvent, SoundOptions
+from weft.runtime.sound.shared import Controls, ControlsWriter, Figures, FiguresMemory, Rings, SharedMemory, SoundState
 
 # Seconds between two starts, for which figures stay valid, and in which the process has to end.
 _AGAIN = 1.0
 _STALE = 1.0
 _LEAVE = 1.0
-
-RENDERER = "weft.runtime.sound.transfer:Player"
-
-
-@dataclass(frozen=True)
-class SoundOptions:
-    """Options of the sound. `device` is a number or a part of a name; None: the choice of the system. `frames` is the
-    length of a block."""
-
-    device: str | None = None
-    rate: int = 48000
-    channels: int = 2
-    frames: int = 512
-    renderer: str = RENDERER
-    """`module:name` of a `RendererFactory`."""
-    is_silent: bool = False
-    """Whether no device is opened."""
 
 
 class SoundProcess:
@@ -46,17 +29,18 @@ class SoundProcess:
     `close` is slow."""
 
     def __init__(self, options: SoundOptions) -> None:
-        self._memories = [SharedMemory(size) for size in (Controls.SIZE, FiguresReader.SIZE, Rings.SIZE)]
+        self.options = options
+        """They may change until the first message is sent."""
+        self.is_used = False
+        """Whether a message was sent."""
+        self.is_ready = False
+        """Whether a process has handled its first messages, and has tried to open a device."""
+        self._memories = [SharedMemory(size) for size in (Controls.SIZE, FiguresMemory.SIZE, Rings.SIZE)]
         controls, figures, rings = self._memories
-        self._setup = SoundSetup(
-            options.device, options.rate, options.channels, options.frames,
-            controls.descriptor, figures.descriptor, rings.descriptor, options.is_silent,
-        )  # fmt: skip
-        self._renderer = options.renderer
         self.controls = ControlsWriter(controls)
         """The time and the inputs, once a frame. Nothing sounds before the first."""
         self.rings = Rings(rings.bytes)
-        self._figures = FiguresReader(figures.bytes)
+        self._figures = FiguresMemory(figures.bytes)
         self._lock = threading.Lock()
         self._outgoing: deque[tuple[str | None, object]] = deque()
         self._kept: dict[str, object] = {}
@@ -68,7 +52,6 @@ class SoundProcess:
         self._process: Child | None = None
         self._started = 0.0
         self._has_died = self._is_lost = False
-        self._is_used = self._is_ready = False
         self._failure: Diagnostic | None = None
 
     # --- for the thread that draws --------------------------------------------------------------------------------
@@ -78,10 +61,6 @@ class SoundProcess:
         itself."""
         if self._thread.ident is None:
             self._thread.start()
-
-    def suit(self, rate: int, channels: int) -> None:
-        """Changes the rate and the number of channels, before anything was sent."""
-        self._setup = replace(self._setup, rate=rate, channels=channels)
 
     def send(self, message: object, keep: str | None = None) -> None:
         """Sends a message to the renderer. With a key to `keep`, the last message for that key is sent again to a
@@ -94,7 +73,7 @@ class SoundProcess:
                 self._kept.pop(keep, None)
                 self._kept[keep] = message
             self._outgoing.append((keep, message))
-            self._is_used = True
+            self.is_used = True
         self._wake_thread()
 
     def rename(self, key: str, new: str) -> None:
@@ -113,18 +92,9 @@ class SoundProcess:
         with self._lock:
             self._kept = {key: change(message) for key, message in self._kept.items()}
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether a process has handled its first messages, and has tried to open a device."""
-        return self._is_ready
-
     def events(self) -> list[SoundEvent]:
         """The events since the last call."""
-        events = []
-        with suppress(IndexError):
-            while True:
-                events.append(self._events.popleft())
-        return events
+        return [self._events.popleft() for _ in range(len(self._events))]
 
     @property
     def pid(self) -> int | None:
@@ -154,8 +124,7 @@ class SoundProcess:
             return
         self._ending.set()
         if self._thread.ident is not None:
-            if not self._is_used:
-                # There is nothing to fade out.
+            if not self.is_used:  # there is nothing to fade out
                 self._kill()
             self._wake_thread()
             self._thread.join(2 * _LEAVE)
@@ -186,11 +155,10 @@ class SoundProcess:
 
     def _begin(self) -> Connection:
         self._started = time.monotonic()
-        setup = self._setup
+        descriptors = [memory.descriptor for memory in self._memories]
         # It must not start a sound server. Its main thread may stall while blocks are filled.
         self._process = Child(
-            "weft.runtime.sound.server:main", self._renderer,
-            descriptors=[setup.controls, setup.figures, setup.rings],
+            "weft.runtime.sound.server:main", self.options.renderer, *map(str, descriptors), descriptors=descriptors,
             environment={**os.environ, "JACK_NO_START_SERVER": "1"}, main_thread_works=True,
         )  # fmt: skip
         return self._process.connection
@@ -200,8 +168,8 @@ class SoundProcess:
         the process has died."""
         is_set_up = False
         while not self._ending.is_set():
-            if self._is_used and not is_set_up:
-                connection.send(self._setup)
+            if self.is_used and not is_set_up:
+                connection.send(self.options)
                 is_set_up = True
             self._send_waiting(connection)
             ready = wait([connection, self._woken])
@@ -235,7 +203,7 @@ class SoundProcess:
                     self._events.append(event)
                 self._is_lost = True
             case "ready":
-                self._is_ready = True
+                self.is_ready = True
             case _:
                 self._events.append(event)
 

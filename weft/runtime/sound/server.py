@@ -9,9 +9,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
 
@@ -20,9 +19,9 @@ from numpy.typing import NDArray
 
 from weft.child import BEAT, Pulse
 from weft.errors import Diagnostic, WeftError, fault
-from weft.runtime.sound.device import Devices, Fill, OutputStream, folded
-from weft.runtime.sound.messages import Kind, ProgramFailure, Renderer, RendererFactory, SoundEvent, SoundSetup
-from weft.runtime.sound.shared import Controls, Figures, FiguresReader, FiguresWriter, Rings, SoundState, inherited
+from weft.runtime.sound.device import Devices, Fill, OutputStream, chosen, folded
+from weft.runtime.sound.messages import Kind, ProgramFailure, Renderer, RendererFactory, SoundEvent, SoundOptions
+from weft.runtime.sound.shared import Controls, Figures, FiguresMemory, Rings, SoundState, inherited
 from weft.runtime.stderr import suppress_stderr
 
 # --- sound without a device, for pictures and numbers that read it ------------------------------------------------
@@ -78,43 +77,37 @@ class Blocks:
     seconds.
     """
 
-    def __init__(
-        self, setup: SoundSetup, controls: Controls, memory: NDArray[np.uint8], renderer: Renderer
-    ) -> None:
-        """`memory` is for the figures, whose counts are continued."""
-        self._rate = setup.rate
+    def __init__(self, options: SoundOptions, controls: Controls, memory: FiguresMemory, renderer: Renderer) -> None:
+        """The counts in the `memory` are continued."""
+        self._rate = options.rate
         self._controls = controls
         self._renderer = renderer
-        self._writer = FiguresWriter(memory)
-        before = FiguresReader(memory).read()
+        self._memory = memory
+        before = memory.read()
         self.count, self._underruns = before.blocks, before.underruns
         self._load = _Load()
         # A fade is not longer than a block, which would cut it off with a click.
-        steps = min(round(_RAMP * setup.rate), setup.frames)
+        steps = min(round(_RAMP * options.rate), options.frames)
         self._ramp = np.linspace(0, 1, steps, endpoint=False, dtype=np.float32)[:, np.newaxis]
         self._has_failed = False
         self._failure: Exception | None = None
         self._figures = before
         self.begin()
-        self._writer.write(replace(before, state=SoundState.STARTING))
+        memory.write(before._replace(state=SoundState.STARTING))
 
     def begin(self, is_heard: bool = True) -> None:
         """Prepares for a stream that is about to start and has no place yet, or for blocks that are not heard."""
         self._is_heard = is_heard
-        self._sample: int | None = None
+        self.sample: int | None = None
+        """The number of the next sample, once the stream has its place in the performance: from its first block on."""
         self._restarts = 0
         self._sounds = False
         self._leaving = False
         self._heard = _SmoothedClock()
 
-    @property
-    def is_placed(self) -> bool:
-        """Whether the stream has its place in the performance, which is so from its first block on."""
-        return self._sample is not None
-
     def lose(self) -> None:
         """Records that there is no stream any more."""
-        self._writer.write(replace(self._figures, state=SoundState.LOST, load=0.0))
+        self._memory.write(self._figures._replace(state=SoundState.LOST, load=0.0))
 
     def leave(self) -> None:
         """Fades the sound out, until `begin`."""
@@ -150,19 +143,19 @@ class Blocks:
             sample, sample / self._rate, began, latency, heard, self.count, self._underruns, self._load.share, state,
             self._restarts,
         )  # fmt: skip
-        self._writer.write(self._figures)
+        self._memory.write(self._figures)
 
     def _place(self, heard: float) -> int:
         """The number of the block's first sample, which is heard at that moment."""
         controls = self._controls
-        if self._sample is None:
+        if self.sample is None:
             self._restarts = controls.restarts
-            self._sample = max(0, round(controls.now(heard) * self._rate))
+            self.sample = max(0, round(controls.now(heard) * self._rate))
         elif controls.restarts != self._restarts and not self._sounds:
             # The sound before has faded out. The performance starts again with its first sample.
             self._restarts = controls.restarts
-            self._sample = 0
-        return self._sample
+            self.sample = 0
+        return self.sample
 
     def _play(self, block: NDArray[np.float32], sample: int) -> SoundState:
         controls = self._controls
@@ -178,7 +171,7 @@ class Blocks:
         if ends:
             self._fade(block[::-1])
         self._sounds = not ends
-        self._sample = sample + len(block)
+        self.sample = sample + len(block)
         return SoundState.PLAYING
 
     def _render(self, block: NDArray[np.float32], seconds: float) -> None:
@@ -257,19 +250,20 @@ _NICER = -10
 _URGENCY, _URGENCY_OF_OTHERS = 5, 2
 
 
-def main(descriptor: str, lifeline: str, renderer: str) -> None:
-    """Serves the socket with this descriptor. The first message is the `SoundSetup`, which may come late; meanwhile
-    `renderer` is imported, the `module:name` of a `RendererFactory`. For the `lifeline` see `Child`."""
+def main(descriptor: str, lifeline: str, renderer: str, *memories: str) -> None:
+    """Serves the socket with this descriptor. The first message is the `SoundOptions`, which may come late; meanwhile
+    the `renderer` is imported. `memories` are the descriptors of the controls, the figures and the rings. For the
+    `lifeline` see `Child`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     player, pulse = Connection(int(descriptor)), Pulse(int(lifeline))
     # PortAudio and ALSA print to stderr at any time.
     with suppress_stderr(), suppress(EOFError, OSError):
         try:
-            make = _factory(renderer)
+            with suppress(Exception):  # the server reports it
+                _factory(renderer)
             while not player.poll(BEAT):
                 pulse.beat()
-            setup: SoundSetup = player.recv()
-            SoundServer(player, setup, make, pulse).serve()
+            SoundServer(player, pulse, player.recv(), memories).serve()
         except (EOFError, OSError):
             raise
         except Exception as failure:
@@ -279,31 +273,27 @@ def main(descriptor: str, lifeline: str, renderer: str) -> None:
 
 
 def _factory(renderer: str) -> RendererFactory:
-    """The factory of the renderer. If it cannot be imported, the error is raised when it is called."""
     module, _, name = renderer.partition(":")
-    try:
-        found: RendererFactory = getattr(importlib.import_module(module), name)
-    except Exception as failure:
-        reason = failure
-
-        def found(setup: SoundSetup, controls: Controls, rings: Rings) -> Renderer:
-            raise reason
-
+    found: RendererFactory = getattr(importlib.import_module(module), name)
     return found
 
 
 class SoundServer:
     """The main thread of the sound process."""
 
-    def __init__(self, player: Connection, setup: SoundSetup, make: RendererFactory, pulse: Pulse) -> None:
+    def __init__(self, player: Connection, pulse: Pulse, options: SoundOptions, memories: Sequence[str]) -> None:
         self._player = player
         self._pulse = pulse
-        self._setup = setup
-        controls = Controls(inherited(setup.controls, Controls.SIZE))
-        figures = inherited(setup.figures, FiguresReader.SIZE)
-        rings = Rings(inherited(setup.rings, Rings.SIZE))
-        self._renderer = self._made(make, controls, rings)
-        self._blocks = Blocks(setup, controls, figures, self._renderer)
+        self._options = options
+        sizes = Controls.SIZE, FiguresMemory.SIZE, Rings.SIZE
+        controls, figures, rings = (inherited(int(memory), size) for memory, size in zip(memories, sizes, strict=True))
+        given = Controls(controls)
+        try:
+            self._renderer = _factory(options.renderer)(options, given, Rings(rings))
+        except Exception as failure:
+            self._send("failure", what_failed(failure))
+            self._renderer = _Silence()
+        self._blocks = Blocks(options, given, FiguresMemory(figures), self._renderer)
         self._devices: Devices | None = None
         self._stream: OutputStream | None = None
         self._null_device: NullAudioDevice | None = None
@@ -331,13 +321,6 @@ class SoundServer:
         finally:
             self._fade_out()
 
-    def _made(self, make: RendererFactory, controls: Controls, rings: Rings) -> Renderer:
-        try:
-            return make(self._setup, controls, rings)
-        except Exception as failure:
-            self._send("failure", what_failed(failure))
-            return _Silence()
-
     def _take(self, message: object) -> None:
         # Loading may wait for a driver, for example, and the sound goes on meanwhile.
         self._pulse.allow(_TO_TAKE)
@@ -364,7 +347,7 @@ class SoundServer:
         for event in self._renderer.news():
             self._player.send(event)
         now = time.monotonic()
-        if self._setup.is_silent:
+        if self._options.is_silent:
             self._open_null_device()
         elif self._stream is None:
             if now - self._tried >= _AGAIN:
@@ -381,19 +364,23 @@ class SoundServer:
         return self._stream is not None and self._stream.is_active and now - self._progress[1] < _STALLED
 
     def _open(self) -> None:
-        setup = self._setup
+        options = self._options
         try:
             with self._patience(_TO_OPEN), _urgently():
                 self._devices = Devices()
-                device = self._devices.find_output(setup.device)
-                channels = min(setup.channels, device.channels)
-                self._stream = self._devices.open_output(
-                    device, setup.rate, channels, setup.frames, folded(self._blocks.fill, setup.channels, channels)
-                )  # fmt: skip
-                self._close_null_device()
+                device = chosen(self._devices.listed("Output"), options.device)
+                channels = min(options.channels, device.channels)
+                fill = folded(self._blocks.fill, options.channels, channels)
+                self._stream = self._devices.open_output(device, options.rate, channels, options.frames, fill)
+                if self._null_device is not None:
+                    self._null_device.close()
+                    self._null_device = None
                 self._blocks.begin()
                 self._stream.start()
-                self._await_place()
+                # The clock of the performance may go on as soon as the player knows that there is sound.
+                until = time.monotonic() + _TO_PLACE
+                while self._blocks.sample is None and time.monotonic() < until:
+                    time.sleep(_STEP)
         except WeftError as failure:
             self._lose(failure.diagnostics[0])
             return
@@ -413,13 +400,6 @@ class SoundServer:
             signal.alarm(0)
             self._pulse.beat()
 
-    def _await_place(self) -> None:
-        """Waits until the first block has its place, since the clock of the performance may go on as soon as the player
-        knows that there is sound."""
-        until = time.monotonic() + _TO_PLACE
-        while not self._blocks.is_placed and time.monotonic() < until:
-            time.sleep(_STEP)
-
     def _lose(self, reason: Diagnostic) -> None:
         """Gives the device up. The reason is reported once, even if opening it fails again and again."""
         if not self._is_lost:
@@ -438,20 +418,17 @@ class SoundServer:
         if self._null_device is None:
             # From now on, only that thread writes figures.
             self._blocks.lose()
-            setup, blocks = self._setup, self._blocks
-            begin = partial(blocks.begin, is_heard=False)
+            begin = partial(self._blocks.begin, is_heard=False)
             begin()
-            self._null_device = NullAudioDevice(setup.rate, setup.channels, setup.frames, blocks.fill, begin)
-
-    def _close_null_device(self) -> None:
-        if self._null_device is not None:
-            self._null_device.close()
-            self._null_device = None
+            options = self._options
+            self._null_device = NullAudioDevice(
+                options.rate, options.channels, options.frames, self._blocks.fill, begin
+            )  # fmt: skip
 
     def _fade_out(self) -> None:
         if self._stream is not None:
             self._blocks.leave()
-            blocks = _LAST_BLOCKS * self._setup.frames / self._setup.rate
+            blocks = _LAST_BLOCKS * self._options.frames / self._options.rate
             time.sleep(min(self._stream.latency + blocks, _LEAVE))
 
 

@@ -12,10 +12,10 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from operator import attrgetter
+from itertools import count
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -50,23 +50,12 @@ class SlotAllocator:
         free = sorted(set(range(self._count)) - {*self._taken.values()}, reverse=True)
         places: dict[str, int] = {}
         for name in wanted:
-            known = self._taken.get(name)
-            if known is not None:
-                places[name] = known
-            else:
-                places[name] = free.pop() if free else others.pop(next(iter(others)))
+            place = self._taken.get(name)
+            if place is None:
+                place = free.pop() if free else others.pop(next(iter(others)))
+            places[name] = place
         self._taken = {**others, **places}
         return places
-
-
-def places_of_rings(count: int) -> SlotAllocator:
-    """Places for the strands of sound that pictures and numbers read."""
-    return SlotAllocator(count, "too-many-heard", "pictures and numbers can read no more than {} strands of sound")
-
-
-def places_of_views(count: int) -> SlotAllocator:
-    """Places for the strands that sounds sample over a picture."""
-    return SlotAllocator(count, "too-many-seen", "sounds can read no more than {} strands over a whole picture")
 
 
 MOST_CONTROLS = 1024
@@ -74,6 +63,12 @@ MOST_RINGS = 64
 MOST_VIEWS = 8
 RING = 131072
 """Samples in a ring."""
+
+
+def places_of_views() -> SlotAllocator:
+    """Places for the strands that sounds sample over a picture."""
+    return SlotAllocator(MOST_VIEWS, "too-many-seen", "sounds can read no more than {} strands over a whole picture")
+
 
 # How often a reader tries when the writer overtakes it.
 _TRIES = 4
@@ -84,7 +79,11 @@ class SharedMemory:
 
     def __init__(self, size: int) -> None:
         """Makes memory of zeros; pages that are never touched take no space."""
-        self.descriptor = _nameless_file()
+        if sys.platform == "linux":
+            self.descriptor = os.memfd_create("weft-sound")
+        else:
+            self.descriptor, path = tempfile.mkstemp(prefix="weft-sound-")
+            os.unlink(path)
         os.ftruncate(self.descriptor, size)
         self.bytes = _mapped(self.descriptor, size)
 
@@ -101,14 +100,6 @@ def inherited(descriptor: int, size: int) -> NDArray[np.uint8]:
         return _mapped(descriptor, size)
     finally:
         os.close(descriptor)
-
-
-def _nameless_file() -> int:
-    if sys.platform == "linux":
-        return os.memfd_create("weft-sound")
-    descriptor, path = tempfile.mkstemp(prefix="weft-sound-")
-    os.unlink(path)
-    return descriptor
 
 
 def _mapped(descriptor: int, size: int) -> NDArray[np.uint8]:
@@ -190,47 +181,31 @@ class ControlsWriter:
         """Writes a consistent set: the performance is at `seconds` at `moment` (of `time.monotonic`, now if not given).
         Names that are left out keep their numbers until there is no room for new ones; then they are forgotten. Raises
         WeftError (`too-many-controls`)."""
-        self._make_room(values)
+        new = [name for name in values if name not in self._indices]
+        if new and not self._append(new):
+            # Forgets the known names.
+            self._indices, self._bytes, self._checksum = {}, 0, 0
+            if not self._append(list(values)):
+                message = f"the sound can follow no more than {MOST_CONTROLS} parameters, keys and the like"
+                raise error("too-many-controls", message, hint="read fewer of them")
         for name, value in values.items():
-            self._numbers[_CLOCK + self._index(name)] = value
+            self._numbers[_CLOCK + self._indices[name]] = value
         self.restarts = restarts
         now = time.monotonic() if moment is None else moment
         self._numbers[:_CLOCK] = seconds, now, paused, restarts, self._bytes, self._checksum
         self._mailbox.write(self._numbers[: _CLOCK + len(self._indices)])
 
-    def _make_room(self, names: Collection[str]) -> None:
-        """Forgets the known names if there is no room for the new ones."""
-        new = [name for name in names if name not in self._indices]
-        if self._fit(len(self._indices) + len(new), self._bytes + _length(new)):
-            return
-        if not self._fit(len(names), _length(names)):
-            message = f"the sound can follow no more than {MOST_CONTROLS} parameters, keys and the like"
-            raise error("too-many-controls", message, hint="read fewer of them")
-        self._indices, self._bytes, self._checksum = {}, 0, 0
-
-    def _fit(self, count: int, length: int) -> bool:
-        return count <= MOST_CONTROLS and length <= len(self._names)
-
-    def _index(self, name: str) -> int:
-        """The index of the number with this name."""
-        index = self._indices.get(name)
-        if index is None:
-            index = self._indices[name] = len(self._indices)
-            line = np.frombuffer(_line(name), np.uint8)
-            end = self._bytes + len(line)
-            self._names[self._bytes : end] = line
-            self._checksum = crc32(line.data, self._checksum)
-            self._bytes = end
-        return index
-
-
-def _line(name: str) -> bytes:
-    return f"{name}\n".encode()
-
-
-def _length(names: Iterable[str]) -> int:
-    """The bytes that names take."""
-    return sum(len(_line(name)) for name in names)
+    def _append(self, names: list[str]) -> bool:
+        """Gives numbers to new names, unless there is no room for all of them."""
+        lines = np.frombuffer("".join(f"{name}\n" for name in names).encode(), np.uint8)
+        end = self._bytes + len(lines)
+        if len(self._indices) + len(names) > MOST_CONTROLS or end > len(self._names):
+            return False
+        self._indices.update(zip(names, count(len(self._indices)), strict=False))
+        self._names[self._bytes : end] = lines
+        self._checksum = crc32(lines.data, self._checksum)
+        self._bytes = end
+        return True
 
 
 class Controls:
@@ -243,7 +218,8 @@ class Controls:
         self._names = memory[_NAMES:]
         self._indices: dict[str, int] = {}
         self._values = np.zeros(MOST_CONTROLS)
-        self._bytes = self._checksum = 0
+        self._version = [0.0, 0.0]
+        """The bytes of the known names, and their checksum."""
         self.known = False
         """Whether anything has been written yet."""
         self.seconds = 0.0
@@ -257,31 +233,21 @@ class Controls:
         if numbers is None:
             return
         self.known = True
-        self.seconds, self.moment, paused, restarts, count, checksum = numbers[:_CLOCK].tolist()
+        self.seconds, self.moment, paused, restarts, *names = numbers[:_CLOCK].tolist()
         self.paused, self.restarts = bool(paused), int(restarts)
-        # While the names are being rewritten, the numbers do not belong to known names.
-        if self._has_names(int(count), int(checksum)):
-            self._values[: len(numbers) - _CLOCK] = numbers[_CLOCK:]
-
-    def _has_names(self, count: int, checksum: int) -> bool:
-        """Reads the names, `count` bytes, unless they are known already; False if they are not there."""
-        if (count, checksum) == (self._bytes, self._checksum):
-            return True
-        text = self._names[:count].tobytes()
-        if crc32(text) != checksum:
-            return False
-        self._indices = {name: index for index, name in enumerate(text.decode().split("\n"))}
-        self._bytes, self._checksum = count, checksum
-        return True
+        if names != self._version:
+            text = self._names[: int(names[0])].tobytes()
+            if crc32(text) != names[1]:
+                # While the names are being rewritten, the numbers do not belong to known names.
+                return
+            self._indices = {name: index for index, name in enumerate(text.decode().split("\n"))}
+            self._version = names
+        self._values[: len(numbers) - _CLOCK] = numbers[_CLOCK:]
 
     def find(self, name: str) -> float | None:
         """The number of this name; None if it has never been written."""
         index = self._indices.get(name)
         return None if index is None else float(self._values[index])
-
-    def value(self, name: str) -> float:
-        """The number of this name; 0 if it has never been written."""
-        return self.find(name) or 0.0
 
     def now(self, moment: float) -> float:
         """What the player's clock shows at a moment of `time.monotonic`, in seconds."""
@@ -300,8 +266,7 @@ class SoundState(IntEnum):
     LOST = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(NamedTuple):
     """Figures about the latest block."""
 
     sample: int = 0
@@ -323,44 +288,28 @@ class Figures:
     """The number of restarts of the performance by then."""
 
 
-_FIELDS = tuple(field.name for field in fields(Figures))
-_numbers_of = attrgetter(*_FIELDS)
+_TYPES = (int, float, float, float, float, int, int, float, SoundState, int)
 
 
-def _figures_of(numbers: NDArray[np.float64]) -> Figures:
-    sample, seconds, moment, latency, heard, blocks, underruns, load, state, restarts = map(float, numbers)
-    return Figures(
-        int(sample), seconds, moment, latency, heard, int(blocks), int(underruns), load, SoundState(int(state)),
-        int(restarts),
-    )  # fmt: skip
+class FiguresMemory:
+    """The memory of the figures, for one thread at a time of the sound process, and for any thread of the player."""
 
-
-class FiguresWriter:
-    """The sound process's side of the figures. For one thread at a time."""
+    SIZE = _Mailbox.size(len(_TYPES))
 
     def __init__(self, memory: NDArray[np.uint8]) -> None:
-        self._mailbox = _Mailbox(memory, len(_FIELDS))
-        self._numbers = np.zeros(len(_FIELDS))
+        self._mailbox = _Mailbox(memory, len(_TYPES))
+        self._numbers = np.zeros(len(_TYPES))
+        self._figures = Figures()
 
     def write(self, figures: Figures) -> None:
-        self._numbers[:] = _numbers_of(figures)
+        self._numbers[:] = figures
         self._mailbox.write(self._numbers)
-
-
-class FiguresReader:
-    """The player's side of the figures, for any of its threads."""
-
-    SIZE = _Mailbox.size(len(_FIELDS))
-
-    def __init__(self, memory: NDArray[np.uint8]) -> None:
-        self._mailbox = _Mailbox(memory, len(_FIELDS))
-        self._figures = Figures()
 
     def read(self) -> Figures:
         """The last figures. Never waits."""
         numbers = self._mailbox.read()
         if numbers is not None:
-            self._figures = _figures_of(numbers)
+            self._figures = Figures(*(kind(number) for kind, number in zip(_TYPES, numbers.tolist(), strict=True)))
         return self._figures
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.program import ProgramLoader, Setup
-from weft.runtime.sound.messages import ProgramFailure, SoundEvent, SoundSetup
+from weft.runtime.sound.messages import ProgramFailure, SoundEvent, SoundOptions
 from weft.runtime.sound.mixer import Mixer, ScheduledProgram
 from weft.runtime.sound.shared import Controls, Rings
 
@@ -43,39 +43,31 @@ class Better:
     codes: Mapping[str, object]
 
 
-@dataclass(frozen=True)
-class _Numbered:
-    """A program that is ready, and its number."""
-
-    number: int
-    entry: ScheduledProgram
-
-
 class Player:
     """The `Renderer` of the sound process. It goes back from a program that fails to the previous one."""
 
-    def __init__(self, setup: SoundSetup, controls: Controls, rings: Rings) -> None:
-        self._setup = setup
+    def __init__(self, options: SoundOptions, controls: Controls, rings: Rings) -> None:
+        self._options = options
         self._loader: ProgramLoader | None = None
         self._rings = rings
         self._controls = controls
         self._first: Mapping[str, float] = {}
         """The values of names that the controls do not have yet."""
         self._mixer = self._empty()
-        self._held: _Numbered | None = None
+        self._held: ScheduledProgram | None = None
         # The thread that takes messages appends; the one that renders pops, one in each block.
-        self._coming: deque[_Numbered] = deque()
-        self._next: _Numbered | None = None
+        self._coming: deque[ScheduledProgram] = deque()
+        self._next: ScheduledProgram | None = None
         """The program that waits in the mixer for its moment."""
-        self._playing: _Numbered | None = None
-        self._before: _Numbered | None = None
+        self._playing: ScheduledProgram | None = None
+        self._before: ScheduledProgram | None = None
         self._reported_loops: set[str] = set()
         self._went_back = False
         """Whether the mixer is about to take a program that plays again, so that the next one waits for a block."""
 
     def render(self, out: npt.NDArray[np.float32], seconds: float) -> None:
         """See `Renderer.render`. Raises ProgramFailure."""
-        self._take_turns(seconds + len(out) / self._setup.rate)
+        self._take_turns(seconds + len(out) / self._options.rate)
         try:
             self._mixer.render(out, seconds)
         except Exception as failure:
@@ -92,11 +84,9 @@ class Player:
                 except Exception as failure:
                     raise ProgramFailure(message.number) from failure
             case Better(codes):
-                for ready in [self._held, *self._coming]:
-                    if ready is not None:
-                        ready.entry.loaded.upgrade(codes)
-                if self._mixer.playing is not None:
-                    self._mixer.playing.upgrade(codes)
+                for entry in (self._held, *self._coming, self._mixer.latest):
+                    if entry is not None:
+                        entry.loaded.upgrade(codes)
 
     def news(self) -> list[SoundEvent]:
         """See `Renderer.news`."""
@@ -112,34 +102,31 @@ class Player:
 
     def _play(self, play: Play) -> None:
         self._first = {**self._first, **play.given}
-        ready = self._held
-        if ready is not None and ready.number == play.number:
-            ready = replace(ready, entry=replace(ready.entry, fade=play.fade, at=play.at))
+        entry = self._held
+        if entry is not None and entry.number == play.number:
+            entry = replace(entry, fade=play.fade, at=play.at)
         else:
-            ready = self._ready(play)
+            entry = self._prepared(play)
             self._reported_loops.clear()
             self._mixer.loops_stopped.clear()
-        if play.held:
-            self._held = ready
-            return
-        self._held = None
-        self._coming.append(ready)
+        self._held = entry if play.held else None
+        if not play.held:
+            self._coming.append(entry)
 
-    def _ready(self, play: Play) -> _Numbered:
+    def _prepared(self, play: Play) -> ScheduledProgram:
         if self._loader is None:
             contexts, self._loader = play.setup.open()
             self._loader.open_devices(spec.name for spec in contexts if spec.streams)
         views = {name: self._rings.views[row] for name, row in play.views.items()}
-        entry = self._mixer.prepare(self._loader, play.compiled, play.fade, play.at, play.rows, views)
-        return _Numbered(play.number, entry)
+        return self._mixer.prepare(self._loader, play.compiled, play.fade, play.at, play.rows, views, play.number)
 
     def _take_turns(self, end: float) -> None:
         """Hands the next program to the mixer, and updates which one plays at the `end` of a block (seconds)."""
         if self._coming and not self._went_back:
             self._next = self._coming.popleft()
-            self._mixer.enter(self._next.entry)
+            self._mixer.enter(self._next)
         self._went_back = False
-        if self._next is not None and (self._next.entry.at is None or self._next.entry.at < end):
+        if self._next is not None and (self._next.at is None or self._next.at < end):
             self._before, self._playing, self._next = self._playing, self._next, None
 
     def _go_back(self) -> None:
@@ -148,14 +135,14 @@ class Player:
             return
         # The old mixer would still run the failed program while it fades out.
         self._mixer = self._empty()
-        self._mixer.enter(replace(self._before.entry, fade=_BACK, at=None))
+        self._mixer.enter(replace(self._before, fade=_BACK, at=None))
         if self._next is not None:
             self._coming.appendleft(self._next)
         self._playing, self._before, self._next = self._before, None, None
         self._went_back = True
 
     def _empty(self) -> Mixer:
-        return Mixer(self._setup.rate, self._setup.channels, self._given, self._rings.samples)
+        return Mixer(self._options.rate, self._options.channels, self._given, self._rings.samples)
 
     def _given(self, name: str) -> float:
         found = self._controls.find(name)
