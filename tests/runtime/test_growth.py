@@ -13,7 +13,7 @@ from weft.runtime.compiling.worker import REMEMBERED
 from weft.runtime.events import EventLog, Reporter
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Setup
-from weft.runtime.screens.screen import NoScreen
+from weft.runtime.screens.screen import Screen
 from weft.runtime.session import Session
 
 TEXT = """\
@@ -44,7 +44,7 @@ def assert_level(before: Counter[str], after: Counter[str]) -> None:
     assert after.total() <= before.total() + _SLACK, sorted(more.items(), key=lambda entry: -entry[1])[:12]
 
 
-class Player(NoScreen):
+class Player(Screen):
     """Saves one text after another, each when the one before has been answered, and counts objects in between."""
 
     def __init__(self, path: Path, rounds: int) -> None:

@@ -18,13 +18,13 @@ from weft.runtime.coordinator import ProgramRunner, TickResult
 from weft.runtime.events import EventLog, Reporter
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, ProgramLoader, Setup
-from weft.runtime.screens.screen import NoScreen, Picture
+from weft.runtime.screens.screen import Picture, Screen
 from weft.runtime.session import Limits, Session
 
 TEXT = "me<width> = 8\nme<height> = 4\ncount = prev(count) + 1\ncompute(count)\n"
 
 
-class Screen(NoScreen):
+class SavingScreen(Screen):
     """Saves another text as soon as the first frame is over, and notes which keys a patch wants."""
 
     def __init__(self, path: Path, text: str) -> None:
@@ -67,7 +67,7 @@ def test_a_program_that_cannot_take_over_leaves_the_one_before(tmp_path: Path, m
     _stop_when_told(session, told)
     first = session.begin()
     monkeypatch.setattr(ProgramLoader, "take_over", fail)
-    session.run(Screen(path, TEXT + "// changed"), first)
+    session.run(SavingScreen(path, TEXT + "// changed"), first)
     assert [d.message for d in told] == ["the program could not take over: it ran out of memory (no room)"]
     assert session.programs.running is first.loaded
 
@@ -87,13 +87,13 @@ def test_a_program_that_fails_while_it_runs_gives_the_keys_back(
     path.write_text(TEXT + "compute(key@a)\n")
     session = _session(path, told)
     _stop_when_told(session, told)
-    screen = Screen(path, TEXT + "compute(key@b)\n")
+    screen = SavingScreen(path, TEXT + "compute(key@b)\n")
     session.run(screen, session.begin())
     assert [d.code for d in told] == ["internal"]
     assert screen.keys == [frozenset({"a"}), frozenset({"b"}), frozenset({"a"})]
 
 
-class Steering(NoScreen):
+class Steering(Screen):
     """Gives commands at certain frames, and notes the pictures that it was shown in between."""
 
     def __init__(self, commands: dict[int, str]) -> None:
@@ -209,7 +209,7 @@ def test_a_loop_that_is_stopped_is_told_with_its_place(tmp_path: Path) -> None:
     )
     told: list[Diagnostic] = []
     session = _session(path, told, frames=3)
-    session.run(NoScreen(), session.begin())
+    session.run(Screen(), session.begin())
     (warning,) = told
     assert (warning.code, str(warning.span)) == ("loop-stopped", f"{path}:5:13")
     assert warning in session.reporter.notices.overlay().errors

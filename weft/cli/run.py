@@ -28,7 +28,7 @@ from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.events import EventLog, Reporter
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Setup
-from weft.runtime.screens.screen import NoScreen
+from weft.runtime.screens.screen import Screen
 from weft.runtime.session import LONG, NOTHING_YET, Limits, Session
 from weft.runtime.sound.device import chosen, look
 from weft.runtime.sound.messages import SoundOptions
@@ -203,7 +203,7 @@ class _RunOptions:
     def _open_and_run(self, session: Session, first: LoadResult, display: Display | None) -> None:
         if self.headless:
             self._announce(session, first, keys="")
-            session.run(NoScreen(), first)
+            session.run(Screen(), first)
         elif self.terminal:
             self._run_in_terminal(session, first)
         else:

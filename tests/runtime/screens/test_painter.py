@@ -33,10 +33,10 @@ def noise(seed: int, width: int, height: int) -> Picture:
 
 @pytest.mark.parametrize("way", ["direct", "buffers"])
 def test_every_picture_arrives_to_the_bit(window: Window, way: Literal["direct", "buffers"]) -> None:
-    from weft.runtime.screens.painter import Painter
+    from weft.runtime.screens.painter import GlSurface
 
-    painter = Painter("linear", way)
-    assert painter.uploading == way
+    surface = GlSurface(window.display, window._handle, "linear", way)
+    assert surface.uploading == way
     for seed, size in enumerate(SIZES):
         picture = noise(seed, *size)
         for form in (
@@ -45,39 +45,38 @@ def test_every_picture_arrives_to_the_bit(window: Window, way: Literal["direct",
             np.asfortranarray(picture),
             noise(seed, size[0] * 2, size[1])[:, ::2],
         ):
-            painter.upload(form)
-            assert np.array_equal(painter.read_back(size), form)
+            surface.show(form)
+            assert np.array_equal(surface.read_back(size, ()), form)
 
 
 @pytest.mark.parametrize("way", ["direct", "buffers"])
 def test_the_array_may_change_as_soon_as_it_is_handed_over(window: Window, way: Literal["direct", "buffers"]) -> None:
-    from weft.runtime.screens.painter import Painter
+    from weft.runtime.screens.painter import GlSurface
 
-    painter = Painter("linear", way)
+    surface = GlSurface(window.display, window._handle, "linear", way)
     for seed in range(8):
         picture = noise(seed, 320, 180)
         kept = picture.copy()
-        painter.upload(picture)
+        surface.show(picture)
         picture[...] = 0
-        assert np.array_equal(painter.read_back((320, 180)), kept)
+        assert np.array_equal(surface.read_back((320, 180), ()), kept)
 
 
 @pytest.mark.parametrize("way", ["direct", "buffers"])
 def test_labels_lie_over_the_picture_whichever_way_it_came(window: Window, way: Literal["direct", "buffers"]) -> None:
-    from weft.runtime.screens.painter import Painter
+    from weft.runtime.screens.painter import GlSurface
     from weft.runtime.screens.screen import Label, Rect
 
-    painter = Painter("linear", way)
+    surface = GlSurface(window.display, window._handle, "linear", way)
     picture = noise(1, 320, 180)
     label = Label(Rect(13, 7, 31, 11), np.full((11, 31, 4), 255, np.uint8))
     glass = Label(Rect(300, 170, 20, 10), np.zeros((10, 20, 4), np.uint8))
     for labels in ([label], [glass, label], [label, glass], [], [glass]):
-        painter.annotate(labels)
-        painter.upload(picture)
+        surface.show(picture)
         expected = picture.copy()
         if label in labels:
             expected[7:18, 13:44] = 255
-        assert np.array_equal(painter.read_back((320, 180)), expected)
+        assert np.array_equal(surface.read_back((320, 180), labels), expected)
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ class Stall:
 
     def enter(self, text: str, fade: float = 0.0) -> None:
         made = build(Source("sound.weft", f"{text}\n"), CONTEXTS).compiled
-        self.mixer.enter(self.mixer.prepare(self.loader, made, fade, None, {}))
+        self.mixer.enter(self.mixer.prepare(self.loader, made, fade, None, {}, {}))
 
     def play(self, blocks: int) -> NDArray[np.float32]:
         out = np.zeros((blocks * BLOCK, 2), np.float32)

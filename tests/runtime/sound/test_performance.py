@@ -20,7 +20,7 @@ from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.events import EventLog, Reporter
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Setup
-from weft.runtime.screens.screen import NoScreen
+from weft.runtime.screens.screen import Screen
 from weft.runtime.session import Limits, Session
 from weft.runtime.sound.messages import SoundOptions
 from weft.runtime.sound.player import Sound
@@ -129,7 +129,7 @@ def test_a_beat_that_is_too_near_is_not_waited_for(loudspeaker: SoundServer, tmp
         assert abs(beats - round(beats)) * 0.125 < 1.5 / RATE
 
 
-class Commands(NoScreen):
+class Commands(Screen):
     """Gives commands at certain moments, in seconds."""
 
     def __init__(self, session: Session, commands: dict[float, str]) -> None:

@@ -22,7 +22,7 @@ from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.events import EventLog, Reporter
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import Setup
-from weft.runtime.screens.screen import NoScreen
+from weft.runtime.screens.screen import Screen
 from weft.runtime.session import Session
 from weft.runtime.sound.messages import SoundEvent, SoundOptions
 from weft.runtime.sound.player import Sound
@@ -241,7 +241,7 @@ def test_what_is_not_waited_for_enters_when_its_stream_is_ready(
 # --- the beginning ----------------------------------------------------------------------------------------------------
 
 
-class _UntilHeard(NoScreen):
+class _UntilHeard(Screen):
     """Ends a performance when it has been heard for a while."""
 
     def __init__(self, session: Session) -> None:

@@ -1,25 +1,27 @@
-"""Draws finished pictures into the frame of a window with OpenGL, and labels over them.
-
-The context of the window must be current in every call.
-"""
+"""The inside of a window, drawn with OpenGL: finished pictures, and labels over them."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from weft.backends.gl.contexts import GraphicsError
-from weft.backends.gl.graphics import GL, DriverError, is_software, plain
+from weft.backends.base import as_array
+from weft.backends.gl.graphics import GL, is_software, plain
 from weft.backends.gl.textures import Texture
 from weft.errors import error
-from weft.runtime.screens.screen import Label, Picture, Rect, letterbox
+from weft.runtime.screens.display import Display, DriverError, GlPicture, GraphicsError, glfw, lost, no_display
+from weft.runtime.screens.screen import Label, Picture, Rect, Shown, letterbox
 
 Filter: TypeAlias = Literal["nearest", "linear"]
 Upload: TypeAlias = Literal["direct", "buffers"]
 """How a picture is sent to the graphics card: directly from the array, or through a ring of pixel buffers."""
+
+NO_MEMORY = "it has no memory left for it; try a smaller --size"
+"""A hint."""
 
 # One buffer is filled while the card may still read the two others.
 _RING = 3
@@ -33,6 +35,14 @@ def upload_for(renderer: str) -> Upload:
     to 7 times as long, upload and drawing together 1.3 to 1.5 times.
     """
     return "direct" if is_software(renderer) else "buffers"
+
+
+def pixels_of(picture: Shown) -> Picture:
+    """The pixels of a picture [height, width, RGBA]. Raises ValueError if it is none."""
+    pixels = as_array(picture)
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 4 or not pixels.size:
+        raise ValueError(f"not a picture of RGBA bytes: {pixels.dtype} {pixels.shape}")
+    return pixels
 
 
 _VERTEX_SHADER = """#version 330 core
@@ -55,14 +65,16 @@ void main() {
 """
 
 
-class Painter:
-    """Keeps one picture and its labels in the memory of the graphics card, and draws both."""
+class GlSurface:
+    """The inside of a window, drawn with OpenGL: one picture, and labels over it. The context of the window is current
+    in its thread from the beginning. All methods raise `WeftError` (`display-lost`) if nothing can be drawn any
+    more."""
 
-    def __init__(self, filtering: Filter, upload: Upload | None = None) -> None:
-        """`filtering` is how pictures are scaled, `upload` how they are sent to the card; None: `upload_for` the card.
-
-        Raises `GraphicsError`.
-        """
+    def __init__(self, display: Display, handle: Any, filtering: Filter, upload: Upload | None = None) -> None:
+        """`handle` is the window, `filtering` how pictures are scaled, `upload` how they are sent to the card; None:
+        `upload_for` the card. Raises `WeftError` (`no-display`)."""
+        self._display = display
+        self._handle = handle
         self._filter = GL.GL_NEAREST if filtering == "nearest" else GL.GL_LINEAR
         self._size = (0, 0)
         self._shown: Any = None
@@ -70,50 +82,97 @@ class Painter:
         self._shown_size = (0, 0)
         self._lent: Texture | None = None
         self._labels: list[tuple[Label, Any]] = []
+        glfw.make_context_current(handle)
+        self._graphics = display.lend(handle)
         try:
-            self._prepare()
+            self._most = int(GL.glGetIntegerv(GL.GL_MAX_TEXTURE_SIZE))
+            self._program = _link(_VERTEX_SHADER, _FRAGMENT_SHADER)
+            self._texture = _new_texture()
+            GL.glBindVertexArray(GL.glGenVertexArrays(1))  # a core context draws nothing without one
+            GL.glDisable(GL.GL_DITHER)
+            GL.glBlendFunc(GL.GL_ONE, GL.GL_ONE_MINUS_SRC_ALPHA)
+            GL.glClearColor(0.0, 0.0, 0.0, 1.0)
             self.uploading: Upload = upload or upload_for(plain(GL.glGetString(GL.GL_RENDERER)))
             self._buffers = [GL.glGenBuffers(1) for _ in range(_RING)] if self.uploading == "buffers" else []
-            self._rehearse()
+            # Draws an invisible label. A driver may finish a program only at its first use, which takes llvmpipe some
+            # 30 ms: better while the window opens than when an error has to be shown.
+            side = 3  # for llvmpipe a power of two would be another program
+            self._annotate([Label(Rect(0, 0, side, side), np.zeros((side, side, 4), np.uint8))])
+            self._paint((side, side))
+            self._annotate(())
+        except (DriverError, GraphicsError) as problem:
+            display.lend(None)
+            raise no_display(f"the graphics driver does not draw ({problem})") from problem
+
+    def keep_pace(self, vsync: bool) -> None:
+        """Makes `present` wait for the monitor's refresh, or not."""
+        # Not on Wayland: pictures do not tear there anyway, and while the window is hidden, a swap would wait forever.
+        glfw.make_context_current(self._handle)
+        glfw.swap_interval(int(vsync and glfw.get_platform() != glfw.PLATFORM_WAYLAND))
+
+    def show(self, picture: Shown) -> None:
+        """Shows a picture [height, width, RGBA] from now on, row 0 on top. One that was drawn with the graphics of the
+        display is not copied; an array may change afterwards. Raises `WeftError` (`picture-too-large`) for one that the
+        graphics card cannot hold."""
+        width, height = size = picture.shape[1], picture.shape[0]
+        with self._drawing():
+            if isinstance(picture, GlPicture) and picture.texture.graphics is self._graphics:
+                self._lent = picture.texture  # keeps it alive
+                self._shown, self._shown_size = picture.texture.number, size
+                return
+            pixels = pixels_of(picture)
+            GL.glBindTexture(GL.GL_TEXTURE_2D, self._texture)
+            if size != self._size:
+                self._allocate(width, height)
+            if not (self._buffers and self._send_by_buffer(pixels)):
+                _send(width, height, np.ascontiguousarray(pixels))
+            self._shown, self._shown_size, self._lent = self._texture, size, None
+
+    def present(self, frame: tuple[int, int], labels: Sequence[Label]) -> None:
+        """Fills a window of this width and height with the picture, black around it, and labels over both."""
+        with self._drawing():
+            self._annotate(labels)
+            self._paint(frame)
+            glfw.swap_buffers(self._handle)
+
+    def read_back(self, frame: tuple[int, int], labels: Sequence[Label]) -> Picture:
+        """Draws the same aside and returns it: after a swap, a window's own buffers are undefined."""
+        width, height = frame
+        pixels = np.zeros((height, width, 4), np.uint8)
+        if not pixels.size:
+            return pixels
+        with self._drawing():
+            self._annotate(labels)
+            target, colour = GL.glGenFramebuffers(1), GL.glGenRenderbuffers(1)
+            GL.glBindRenderbuffer(GL.GL_RENDERBUFFER, colour)
+            GL.glRenderbufferStorage(GL.GL_RENDERBUFFER, GL.GL_RGBA8, width, height)
+            GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, target)
+            GL.glFramebufferRenderbuffer(GL.GL_FRAMEBUFFER, GL.GL_COLOR_ATTACHMENT0, GL.GL_RENDERBUFFER, colour)
+            self._paint(frame)
+            GL.glReadPixels(0, 0, width, height, GL.GL_RGBA, GL.GL_UNSIGNED_BYTE, pixels)
+            GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, 0)
+            GL.glDeleteFramebuffers(1, [target])
+            GL.glDeleteRenderbuffers(1, [colour])
+        return np.ascontiguousarray(pixels[::-1])
+
+    def close(self) -> None:
+        """Gives the graphics of the display back to it."""
+        self._display.lend(None)
+
+    @contextmanager
+    def _drawing(self) -> Iterator[None]:
+        """Makes the window's context current, and turns errors of the driver or the window system into `WeftError`."""
+        self._display.take_error()
+        glfw.make_context_current(self._handle)
+        reason = self._display.take_error()
+        try:
+            if reason is None:
+                yield
+                reason = self._display.take_error()
         except DriverError as problem:
-            raise GraphicsError(str(problem)) from problem
-
-    def _prepare(self) -> None:
-        self._most = int(GL.glGetIntegerv(GL.GL_MAX_TEXTURE_SIZE))
-        self._program = _link(_VERTEX_SHADER, _FRAGMENT_SHADER)
-        self._texture = _new_texture()
-        GL.glBindVertexArray(GL.glGenVertexArrays(1))  # a core context draws nothing without one
-        GL.glDisable(GL.GL_DITHER)
-        GL.glBlendFunc(GL.GL_ONE, GL.GL_ONE_MINUS_SRC_ALPHA)
-        GL.glClearColor(0.0, 0.0, 0.0, 1.0)
-
-    def _rehearse(self) -> None:
-        """Draws an invisible label. A driver may finish a program only at its first use, which takes llvmpipe some
-        30 ms: better while the window opens than when an error has to be shown."""
-        side = 3  # for llvmpipe a power of two would be another program
-        self.annotate([Label(Rect(0, 0, side, side), np.zeros((side, side, 4), np.uint8))])
-        self.paint((side, side))
-        self.annotate(())
-
-    def upload(self, picture: Picture) -> None:
-        """Takes over a picture [height, width, RGBA], row 0 on top; the array may change afterwards.
-
-        Raises `WeftError` (`picture-too-large`) for one that the graphics card cannot hold.
-        """
-        if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 4 or not picture.size:
-            raise ValueError(f"not a picture of RGBA bytes: {picture.dtype} {picture.shape}")
-        height, width, _ = picture.shape
-        GL.glBindTexture(GL.GL_TEXTURE_2D, self._texture)
-        if (width, height) != self._size:
-            self._allocate(width, height)
-        if not (self._buffers and self._send_by_buffer(picture)):
-            _send(width, height, np.ascontiguousarray(picture))
-        self._shown, self._shown_size, self._lent = self._texture, self._size, None
-
-    def show(self, texture: Texture, size: tuple[int, int]) -> None:
-        """Shows a texture of this width and height from now on, whose first row is on top. It is not copied."""
-        self._lent = texture  # keeps it alive
-        self._shown, self._shown_size = texture.number, size
+            reason = str(problem)
+        if reason is not None:
+            raise lost(reason)
 
     def _send_by_buffer(self, picture: Picture) -> bool:
         """Puts the picture into the next buffer, from which the card fetches it; False if that fails."""
@@ -135,7 +194,7 @@ class Painter:
         finally:
             GL.glBindBuffer(GL.GL_PIXEL_UNPACK_BUFFER, 0)
 
-    def annotate(self, labels: Sequence[Label]) -> None:
+    def _annotate(self, labels: Sequence[Label]) -> None:
         """Draws these labels over the picture from now on, at their own places in the frame."""
         while len(self._labels) > len(labels):
             GL.glDeleteTextures([self._labels.pop()[1]])
@@ -146,8 +205,7 @@ class Painter:
                 self._labels[number] = (label, _label_texture(self._labels[number][1], label))
 
     def _allocate(self, width: int, height: int) -> None:
-        self._size = (0, 0)
-        self._shown_size = (0, 0)
+        self._size = self._shown_size = (0, 0)
         message = f"the graphics card cannot show a picture of {width}×{height}"
         if max(width, height) > self._most:
             raise error("picture-too-large", message, hint=f"it takes up to {self._most} pixels a side")
@@ -155,50 +213,28 @@ class Painter:
             pass
         GL.glTexImage2D(GL.GL_TEXTURE_2D, 0, GL.GL_RGBA8, width, height, 0, GL.GL_RGBA, GL.GL_UNSIGNED_BYTE, None)
         if GL.glGetError() != GL.GL_NO_ERROR:
-            raise error("picture-too-large", message, hint="it has no memory left for it; try a smaller --size")
+            raise error("picture-too-large", message, hint=NO_MEMORY)
         self._size = (width, height)
 
-    def paint(self, frame: tuple[int, int]) -> None:
-        """Fills a frame of this width and height with the picture, black around it, and the labels over both."""
+    def _paint(self, frame: tuple[int, int]) -> None:
         GL.glViewport(0, 0, *frame)
         GL.glClear(GL.GL_COLOR_BUFFER_BIT)
         if not all(frame):
             return
         GL.glUseProgram(self._program)
         if all(self._shown_size):
-            self._paint_picture(frame)
+            place = letterbox(self._shown_size, frame)
+            # At its own size a picture is shown exactly, which a linear filter would not guarantee.
+            scaling = GL.GL_NEAREST if (place.width, place.height) == self._shown_size else self._filter
+            GL.glBindTexture(GL.GL_TEXTURE_2D, self._shown)
+            _filter_by(scaling)
+            _fill(place, frame)
         if self._labels:
             GL.glEnable(GL.GL_BLEND)
             for label, texture in self._labels:
                 GL.glBindTexture(GL.GL_TEXTURE_2D, texture)
                 _fill(label.place, frame)
             GL.glDisable(GL.GL_BLEND)
-
-    def _paint_picture(self, frame: tuple[int, int]) -> None:
-        place = letterbox(self._shown_size, frame)
-        # At its own size a picture is shown exactly, which a linear filter would not guarantee.
-        scaling = GL.GL_NEAREST if (place.width, place.height) == self._shown_size else self._filter
-        GL.glBindTexture(GL.GL_TEXTURE_2D, self._shown)
-        _filter_by(scaling)
-        _fill(place, frame)
-
-    def read_back(self, frame: tuple[int, int]) -> Picture:
-        """Draws the same aside and returns it: after a swap, a window's own buffers are undefined."""
-        width, height = frame
-        pixels = np.zeros((height, width, 4), np.uint8)
-        if not pixels.size:
-            return pixels
-        target, colour = GL.glGenFramebuffers(1), GL.glGenRenderbuffers(1)
-        GL.glBindRenderbuffer(GL.GL_RENDERBUFFER, colour)
-        GL.glRenderbufferStorage(GL.GL_RENDERBUFFER, GL.GL_RGBA8, width, height)
-        GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, target)
-        GL.glFramebufferRenderbuffer(GL.GL_FRAMEBUFFER, GL.GL_COLOR_ATTACHMENT0, GL.GL_RENDERBUFFER, colour)
-        self.paint(frame)
-        GL.glReadPixels(0, 0, width, height, GL.GL_RGBA, GL.GL_UNSIGNED_BYTE, pixels)
-        GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, 0)
-        GL.glDeleteFramebuffers(1, [target])
-        GL.glDeleteRenderbuffers(1, [colour])
-        return np.ascontiguousarray(pixels[::-1])
 
 
 _MAPPING = GL.GL_MAP_WRITE_BIT | GL.GL_MAP_INVALIDATE_BUFFER_BIT | GL.GL_MAP_UNSYNCHRONIZED_BIT

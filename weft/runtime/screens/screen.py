@@ -1,15 +1,22 @@
-"""What a window, a terminal and no screen at all have in common: the screen's protocol, overlays, and places."""
+"""What a window, a terminal and no screen at all have in common: commands, overlays, and places."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import PictureHandle
 from weft.errors import Diagnostic
+from weft.keys import TOOL_KEYS
+from weft.runtime.inputs import Inputs
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Picture = npt.NDArray[np.uint8]
 """[height, width, RGBA], row 0 on top."""
@@ -32,65 +39,64 @@ class Overlay:
     left_out: int = 0
 
 
-class Screen(Protocol):
-    """Shows pictures. All of it is for the main thread."""
+class Screen:
+    """Shows pictures, and passes on keys and the mouse: a window or a terminal. This one shows nothing. All of it is
+    for the main thread."""
+
+    _closed = False
+
+    def __init__(self, inputs: Inputs | None = None, on_command: Callable[[str], None] = lambda command: None) -> None:
+        """`on_command` gets the values of `TOOL_KEYS`, from within `poll`."""
+        self.inputs = inputs if inputs is not None else Inputs()
+        self._on_command = on_command
+        self._patch_keys: frozenset[str] = frozenset()
+        self._overlay = Overlay()
+        self._resources = ExitStack()
 
     @property
     def should_close(self) -> bool:
-        """Whether the user has asked to end."""
-        ...
+        """Whether the user has asked to end, or it is closed already."""
+        return self._closed
 
     @property
     def room(self) -> tuple[int, int] | None:
         """Width and height in pixels into which a picture should fit; None: any size."""
-        ...
+        return None
 
     def present(self, picture: Shown) -> None:
-        """Shows a picture. An array may change afterwards; a handle must stay valid until the next but one."""
-        ...
+        """Shows a picture [height, width, RGBA], row 0 on top; alpha is not shown, as nothing is under it. An array may
+        change afterwards; a handle must stay valid until the next but one. Does nothing after `close`."""
 
     def redraw(self) -> None:
-        """Shows the last picture again, with the overlay as it is now."""
-        ...
+        """Shows the last picture again, or black if there was none, with the current overlay."""
 
     def annotate(self, overlay: Overlay) -> None:
         """Shows this overlay from the next picture on."""
-        ...
+        self._overlay = overlay
 
     def poll(self) -> None:
-        """Processes the input since the last call, and executes commands."""
-        ...
+        """Processes the input since the last call, then executes commands, which may close this screen."""
 
     def set_patch_keys(self, names: frozenset[str]) -> None:
         """Gives these keys to the patch from now on: they control weft only together with Ctrl."""
-        ...
+        self._patch_keys = names
 
-    def toggle_fullscreen(self) -> None: ...
-
-
-class NoScreen:
-    """No screen: everything else runs."""
-
-    should_close = False
-    room = None
-
-    def present(self, picture: Shown) -> None:
-        pass
-
-    def redraw(self) -> None:
-        pass
-
-    def annotate(self, overlay: Overlay) -> None:
-        pass
-
-    def poll(self) -> None:
-        pass
-
-    def set_patch_keys(self, names: frozenset[str]) -> None:
-        pass
+    def _command_of(self, key: str, control: bool) -> str | None:
+        return TOOL_KEYS.get(key) if control or key not in self._patch_keys else None
 
     def toggle_fullscreen(self) -> None:
-        pass
+        """Fills the monitor, or leaves full screen, if it can."""
+
+    def close(self) -> None:
+        """Gives everything back. May be called twice."""
+        self._closed = True
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 @dataclass(frozen=True, slots=True)

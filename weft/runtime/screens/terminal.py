@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from weft.backends.base import as_array
 from weft.errors import Diagnostic, Severity, blank_halves, columns
-from weft.keys import TOOL_KEYS
 from weft.runtime.inputs import Inputs
-from weft.runtime.screens.screen import Overlay, Picture, Rect, Shown, letterbox
+from weft.runtime.screens.screen import Overlay, Picture, Rect, Screen, Shown, letterbox
 from weft.runtime.screens.terminal_device import SYNCHRONIZED, Decoder, Device, HeldKeys, Key, Mouse
 
 # --- the picture --------------------------------------------------------------------------------------------------
@@ -346,8 +345,8 @@ def room_of(size: tuple[int, int]) -> tuple[int, int]:
     return columns, 2 * (rows - _reserved(rows))
 
 
-class Terminal:
-    """A `Screen` in the terminal of stdout. The commands of `Space`, `S` and the like go to `on_command`.
+class Terminal(Screen):
+    """A screen in the terminal of stdout. The commands of `Space`, `S` and the like go to `on_command`.
 
     Until it is closed, other output to the terminal is held back. However the process ends, the terminal gets its
     previous state back.
@@ -355,17 +354,14 @@ class Terminal:
 
     def __init__(self, inputs: Inputs | None = None, on_command: Callable[[str], None] = lambda command: None) -> None:
         """Takes over the terminal. Raises `WeftError` (`no-terminal`) if there is none that shows pictures."""
-        self.inputs = inputs if inputs is not None else Inputs()
-        self._on_command = on_command
-        self._patch_keys: frozenset[str] = frozenset()
+        super().__init__(inputs, on_command)
         self._command_times: dict[str, float] = {}
-        self._overlay = Overlay()
         self._picture: Picture | None = None
         self._place = Rect(0, 0, 1, 1)
         self._cells: Cells | None = None
         self._lines: dict[int, bytes] = {}
         self._due = True
-        self._closed = self._hung_up = self._stopping = self._continued = False
+        self._hung_up = self._stopping = self._continued = False
         self._colours = colours_of(os.environ)
         self._colourful = not os.environ.get("NO_COLOR")
         with ExitStack() as stack:
@@ -404,7 +400,6 @@ class Terminal:
 
     @property
     def should_close(self) -> bool:
-        """Whether the terminal or this screen was closed."""
         return self._closed or self._hung_up or self._device.gone
 
     @property
@@ -414,28 +409,13 @@ class Terminal:
         """
         return room_of(self._size)
 
-    def set_patch_keys(self, names: frozenset[str]) -> None:
-        """Gives these keys to the patch from now on: they control weft only together with Ctrl."""
-        self._patch_keys = names
-
-    def annotate(self, overlay: Overlay) -> None:
-        """Shows this overlay below the picture, from the next one on."""
-        self._overlay = overlay
-
-    def toggle_fullscreen(self) -> None:
-        """Does nothing: the window belongs to the terminal."""
-
     def present(self, picture: Shown) -> None:
-        """Shows a picture [height, width, RGBA], row 0 on top; alpha is not shown.
-
-        While the terminal has not accepted the last picture completely, this one is only kept; it is sent if it is
-        still the latest when the terminal is ready. Does nothing after `close`.
-        """
+        """See `Screen.present`. While the terminal has not accepted the last picture completely, this one is only kept;
+        it is sent if it is still the latest when the terminal is ready."""
         self._picture = as_array(picture).copy()
         self.redraw()
 
     def redraw(self) -> None:
-        """Shows the last picture again, with the current overlay."""
         if self._closed:
             return
         self._due = self._device.busy
@@ -471,7 +451,6 @@ class Terminal:
     # --- input ----------------------------------------------------------------------------------------------------
 
     def poll(self) -> None:
-        """Processes the input since the last call, then executes commands, which may close this screen."""
         if self._closed:
             return
         if self._stopping:
@@ -498,10 +477,11 @@ class Terminal:
         if isinstance(event, Mouse):
             self._take_mouse(event)
             return []
-        if event.name in TOOL_KEYS and ("control" in event.modifiers or event.name not in self._patch_keys):
-            before = self._command_times.get(event.name, -1.0)
-            self._command_times[event.name] = now
-            return [TOOL_KEYS[event.name]] if now - before >= _REPETITION else []
+        command = self._command_of(event.name, "control" in event.modifiers)
+        if command is not None:
+            before = self._command_times.get(command, -1.0)
+            self._command_times[command] = now
+            return [command] if now - before >= _REPETITION else []
         for name in (event.name, *event.modifiers):
             self._held.heard(name, now)
         return []
@@ -530,17 +510,6 @@ class Terminal:
         self._continued = False
         self._device.enter()
         self._forget()
-
-    def close(self) -> None:
-        """Gives the terminal back, and prints the output that was held back. May be called twice."""
-        self._closed = True
-        self._resources.close()
-
-    def __enter__(self) -> Terminal:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _reserved(rows: int) -> int:

@@ -1,4 +1,4 @@
-"""The window as a screen: its surface (OpenGL or Metal), pictures with an overlay, mouse and keys.
+"""The window as a screen: pictures with an overlay, mouse and keys.
 
 Import it only for a window: if GLFW or OpenGL is missing, the import raises `WeftError` with the code `no-display`.
 All of it is for the main thread.
@@ -6,48 +6,23 @@ All of it is for the main thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import Any, Protocol
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
 
 from weft.apple import AppleDevice, AppleError
-from weft.backends.base import as_array
 from weft.errors import WeftError, error
-from weft.keys import TOOL_KEYS, key_name
+from weft.keys import key_name
 from weft.runtime.inputs import BUTTONS, Inputs
-from weft.runtime.screens.display import Display, DriverError, GlPicture, GraphicsError, glfw, lost, no_display
+from weft.runtime.screens.display import Display, GraphicsError, glfw, no_display
 from weft.runtime.screens.metal_painter import MetalSurface
 from weft.runtime.screens.overlay import Annotator
-from weft.runtime.screens.painter import Filter, Painter
-from weft.runtime.screens.screen import Label, Overlay, Picture, Rect, Shown, fitted, letterbox, shared
+from weft.runtime.screens.painter import Filter, GlSurface
+from weft.runtime.screens.screen import Label, Picture, Rect, Screen, Shown, fitted, letterbox, shared
 from weft.runtime.stderr import suppress_stderr
 
 
-class Surface(Protocol):
-    """The inside of a window, drawn with OpenGL, or with Metal if that computes the pictures. All of it raises
-    `WeftError` (`display-lost`) if nothing can be drawn any more."""
-
-    def keep_pace(self, vsync: bool) -> None:
-        """Makes `present` wait for the monitor's refresh, or not."""
-        ...
-
-    def show(self, picture: Shown) -> None:
-        """Shows a picture from now on. One from the surface's own device is not copied. Raises `WeftError`
-        (`picture-too-large`) for one that the graphics card cannot hold."""
-        ...
-
-    def present(self, frame: tuple[int, int], labels: Sequence[Label]) -> None:
-        """Fills a window of this width and height with the picture, and labels over it."""
-        ...
-
-    def read_back(self, frame: tuple[int, int], labels: Sequence[Label]) -> Picture:
-        """The same, as pixels."""
-        ...
-
-    def close(self) -> None: ...
-
-
-def surface_of(display: Display, handle: Any, filtering: Filter) -> Surface:
+def surface_of(display: Display, handle: Any, filtering: Filter) -> GlSurface | MetalSurface:
     """The surface of a window of a display. Raises `WeftError` (`no-display`)."""
     if display.device is None:
         return GlSurface(display, handle, filtering)
@@ -75,95 +50,25 @@ def display_on(device: AppleDevice) -> Display:
     return display
 
 
-class GlSurface:
-    """The OpenGL context of a window, which is current in its thread from the beginning."""
-
-    def __init__(self, display: Display, handle: Any, filtering: Filter) -> None:
-        self._display = display
-        self._handle = handle
-        glfw.make_context_current(handle)
-        self._graphics = display.lend(handle)
-        try:
-            self._painter = Painter(filtering)
-        except GraphicsError as problem:
-            display.lend(None)
-            raise no_display(f"the graphics driver does not draw ({problem})") from problem
-
-    def keep_pace(self, vsync: bool) -> None:
-        # Not on Wayland: pictures do not tear there anyway, and while the window is hidden, a swap would wait forever.
-        glfw.make_context_current(self._handle)
-        glfw.swap_interval(int(vsync and glfw.get_platform() != glfw.PLATFORM_WAYLAND))
-
-    def show(self, picture: Shown) -> None:
-        own = isinstance(picture, GlPicture) and picture.texture.graphics is self._graphics
-        with self._drawing():
-            if isinstance(picture, GlPicture) and own:
-                self._painter.show(picture.texture, (picture.shape[1], picture.shape[0]))
-            else:
-                self._painter.upload(as_array(picture))
-
-    def present(self, frame: tuple[int, int], labels: Sequence[Label]) -> None:
-        with self._drawing():
-            self._painter.annotate(labels)
-            self._painter.paint(frame)
-            glfw.swap_buffers(self._handle)
-
-    def read_back(self, frame: tuple[int, int], labels: Sequence[Label]) -> Picture:
-        with self._drawing():
-            self._painter.annotate(labels)
-            return self._painter.read_back(frame)
-
-    def close(self) -> None:
-        self._display.lend(None)
-
-    @contextmanager
-    def _drawing(self) -> Iterator[None]:
-        """Makes the window's context current, and turns errors of the driver or the window system into `WeftError`."""
-        self._display.take_error()
-        glfw.make_context_current(self._handle)
-        reason = self._display.take_error()
-        try:
-            if reason is None:
-                yield
-                reason = self._display.take_error()
-        except DriverError as problem:
-            reason = str(problem)
-        if reason is not None:
-            raise lost(reason)
-
-
-class Window:
+class Window(Screen):
     """A window that shows pictures. The commands of `Space`, `F` and the like go to `on_command`.
 
     It takes the size of its pictures until the user resizes it. From then on, and in full screen, the picture is fitted
     into the window.
     """
 
-    room = None
-
     def __init__(
-        self,
-        title: str,
-        width: int,
-        height: int,
-        *,
-        vsync: bool = True,
-        fullscreen: bool = False,
-        monitor: int | None = None,
-        filtering: Filter = "linear",
-        inputs: Inputs | None = None,
-        on_command: Callable[[str], None] = lambda command: None,
-        display: Display | None = None,
+        self, title: str, width: int, height: int, *, vsync: bool = True, fullscreen: bool = False,
+        monitor: int | None = None, filtering: Filter = "linear", inputs: Inputs | None = None,
+        on_command: Callable[[str], None] = lambda command: None, display: Display | None = None,
     ) -> None:
         """Opens a window for pictures of `width` × `height`, or smaller to fit the monitor. `monitor` counts from 0.
 
-        `filtering` is how pictures are scaled. `on_command` gets the values of `TOOL_KEYS`, from within `poll`.
-        Raises `WeftError`: `no-display` if no window can be opened, `no-monitor` for an unknown monitor.
+        `filtering` is how pictures are scaled. Raises `WeftError`: `no-display` if no window can be opened,
+        `no-monitor` for an unknown monitor.
         """
-        self.inputs = inputs if inputs is not None else Inputs()
-        self._on_command = on_command
+        super().__init__(inputs, on_command)
         self._commands: list[str] = []
-        self._patch_keys: frozenset[str] = frozenset()
         self._vsync = vsync
         self._windowed: tuple[int, int, int, int] | None = None
         self._picture_size = (width, height)
@@ -171,9 +76,7 @@ class Window:
         self._sized_by_user = False
         self._minimised = False
         self._pointer_seen = False
-        self._overlay = Overlay()
         self._annotator = Annotator()
-        self._closed = False
         with ExitStack() as stack:
             if display is None:
                 display = Display()
@@ -241,7 +144,6 @@ class Window:
 
     @property
     def should_close(self) -> bool:
-        """Whether the user has closed the window, or it is closed already."""
         return self._closed or bool(glfw.window_should_close(self._handle))
 
     @property
@@ -249,20 +151,10 @@ class Window:
         # Not cached, since GLFW takes a window back from a monitor that is unplugged.
         return bool(glfw.get_window_monitor(self._handle))
 
-    def set_title(self, title: str) -> None:
-        glfw.set_window_title(self._handle, title)
-
-    def set_patch_keys(self, names: frozenset[str]) -> None:
-        """Gives these keys to the patch from now on: they control weft only together with Ctrl."""
-        self._patch_keys = names
-
     def present(self, picture: Shown) -> None:
-        """Shows a picture [height, width, RGBA], row 0 on top; alpha is not shown, as nothing is under it. One that was
-        drawn with the graphics or the device of the window's display is not copied.
-
-        With vsync, waits for the monitor. Does nothing after the window is closed. Raises `WeftError`:
-        `picture-too-large` for one that the graphics card cannot hold, `display-lost` if nothing can be drawn any more.
-        """
+        """See `Screen.present`. With vsync, waits for the monitor. A picture that was drawn with the graphics or the
+        device of the window's display is not copied. Raises `WeftError`: `picture-too-large` for one that the graphics
+        card cannot hold, `display-lost` if nothing can be drawn any more."""
         if self._closed:
             return
         size = (picture.shape[1], picture.shape[0])
@@ -273,15 +165,9 @@ class Window:
             self._point()
         self.redraw()
 
-    def annotate(self, overlay: Overlay) -> None:
-        """Shows this overlay from the next picture on."""
-        self._overlay = overlay
-
     def redraw(self) -> None:
-        """Shows the last picture again, or black if there was none, with the current overlay.
-
-        Does nothing while the window is minimised, and after it is closed. Raises `WeftError` as `present` does.
-        """
+        """See `Screen.redraw`. Does nothing while the window is minimised, and after it is closed. Raises `WeftError`
+        as `present` does."""
         if self._closed or self._minimised:
             return
         frame = self.frame_size
@@ -299,7 +185,6 @@ class Window:
         return self._surface.read_back(frame, self._labels(frame))
 
     def poll(self) -> None:
-        """Processes the input since the last call, then executes commands, which may close the window."""
         if self._closed:
             return
         glfw.poll_events()
@@ -348,17 +233,6 @@ class Window:
 
         return max(glfw.get_monitors(), key=covered, default=None)
 
-    def close(self) -> None:
-        """Closes the window, and GLFW too if the window has started it. May be called twice."""
-        self._closed = True
-        self._resources.close()
-
-    def __enter__(self) -> Window:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _on_key(self, _window: Any, number: int, scancode: int, action: int, modifiers: int) -> None:
         if action == glfw.RELEASE:
             self.inputs.key_up(number)
@@ -366,8 +240,9 @@ class Window:
             name = key_name(number, glfw.get_key_name(number, scancode))
             if name is None:
                 return
-            if name in TOOL_KEYS and (modifiers & glfw.MOD_CONTROL or name not in self._patch_keys):
-                self._commands.append(TOOL_KEYS[name])
+            command = self._command_of(name, bool(modifiers & glfw.MOD_CONTROL))
+            if command is not None:
+                self._commands.append(command)
             else:
                 self.inputs.key_down(number, name)
 

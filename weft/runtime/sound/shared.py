@@ -183,9 +183,11 @@ class ControlsWriter:
         WeftError (`too-many-controls`)."""
         new = [name for name in values if name not in self._indices]
         if new and not self._append(new):
-            # Forgets the known names.
+            # Forgets the known names, if there is room then.
+            known = self._indices, self._bytes, self._checksum
             self._indices, self._bytes, self._checksum = {}, 0, 0
             if not self._append(list(values)):
+                self._indices, self._bytes, self._checksum = known
                 message = f"the sound can follow no more than {MOST_CONTROLS} parameters, keys and the like"
                 raise error("too-many-controls", message, hint="read fewer of them")
         for name, value in values.items():
