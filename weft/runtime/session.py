@@ -31,7 +31,7 @@ from weft.runtime.files import read_text
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, ProgramLoader, Programs
 from weft.runtime.saves import Saves
-from weft.runtime.screens.screen import NoScreen, Overlay, Screen
+from weft.runtime.screens.screen import Overlay, Screen
 from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.player import Sound
 from weft.runtime.transition import TransitionPolicy, TransitionScheduler
@@ -139,7 +139,7 @@ class Session:
         self._transitions = TransitionScheduler(self.programs, self.policy, self.clock, self.sound)
         self._ticker = Ticker(self.loader, self.clock, self.inputs, self.sound, self.reporter, self.threads)
         self._screenshots = Screenshots(self.folder, self.path.stem, self.reporter)
-        self._screen: Screen = NoScreen()
+        self._screen = Screen()
         self._picture: Values | None = None
         self._entered: LoadResult | None = None
         """The result whose program took over last."""
