@@ -7,36 +7,40 @@ calls in a list, so that depth costs only memory. Exceptions travel through the 
 from __future__ import annotations
 
 from collections.abc import Generator
+from types import GeneratorType
 from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
 # A call that may wait for other calls. `yield` returns the result of the awaited call, whose type the type checker
 # cannot follow through the list.
-Task: TypeAlias = Generator["Task[Any]", Any, T]
+Task: TypeAlias = Generator[Any, Any, T]
+
+# What a function returns that often knows its result without waiting: the result, or a task for it.
+Eventual: TypeAlias = T | Task[T]
 
 
-def run(task: Task[T]) -> T:
+def run(task: Eventual[T]) -> T:
     """The result of a task and of everything it waits for."""
     waiting: list[Task[Any]] = []
-    current: Task[Any] = task
-    result: Any = None
+    result: Any = task
     failure: BaseException | None = None
     while True:
+        if type(result) is GeneratorType:
+            waiting.append(result)
+            result = None
+        elif not waiting:
+            break
         try:
-            called = current.send(result) if failure is None else current.throw(failure)
+            result = waiting[-1].send(result) if failure is None else waiting[-1].throw(failure)
+            failure = None
         except StopIteration as done:
+            waiting.pop()
             result, failure = done.value, None
         except BaseException as raised:
+            waiting.pop()
             result, failure = None, raised
-        else:
-            waiting.append(current)
-            current, result, failure = called, None, None
-            continue
-        if not waiting:
-            break
-        current = waiting.pop()
     if failure is not None:
         raise failure
-    value: T = result
-    return value
+    found: T = result
+    return found

@@ -65,14 +65,14 @@ REFUSED = {
     "steps with memory and work": (loops(3, "v += prev(sin(x * i0 * i1 * i2))"), "program-too-large", "t:2:1"),
     "loops that start anew": (loops(30, "v += i0", "1 to x", "v = 0 "), "program-too-large", "t:2:1"),
     "loops in calls": (
-        spindles(20, "o = 0 for i in (1 to x) { o += f[](x * i) + f[](x + i) }"), "program-too-large", "t:3:28",
+        spindles(20, "o = 0 for i in (1 to x) { o += f[](x * i) + f[](x + i) }"), "program-too-large", "t:4:28",
     ),
     "unrolled loops in calls": (
         spindles(8, "o = 0 for i in (1 to 16) { o += f[](x * i) }", "out o = prev(x)"), "program-too-large", "t:2:28",
     ),
     "values through a loop": (
-        "spindle s(x) :: v {\n" + " ".join(f"v{k} = 0" for k in range(300)) + "\nfor i in (1 to x) { "
-        + " ".join(f"v{k} = v{k + 1}" for k in range(299)) + " v299 += i }\nv = v0 }\ndisplay(s(me@x))",
+        "spindle s(x) :: v {\n" + " ".join(f"v{k} = 0" for k in range(450)) + "\nfor i in (1 to x) { "
+        + " ".join(f"v{k} = v{k + 1}" for k in range(449)) + " v449 += i }\nv = v0 }\ndisplay(s(me@x))",
         "program-too-large", "t:3:1",
     ),
     "calls of calls": (spindles(40, "out o = f[](x) + f[](x * 2)"), "program-too-large", "t:14:40"),
@@ -139,6 +139,8 @@ MAY = {
     "memory in circles": "\n".join(
         f"s{k} = prev(s{(k + 1) % 400}) + prev(s{(k * 7 + 3) % 400}) + me@x" for k in range(400)
     ) + "\ndisplay(s0)",
+    "a long body": "spindle s(x) :: v { a0 = x " + " ".join(f"a{k} = a{k - 1} + 1" for k in range(1, 5000))
+    + " v = a4999 } display(s(me@x))",
     "remaps in a row": f"a = sin(me@x) display(a{'(me@x ~ me@x + 0.1)' * 2000})",
     "positional remaps in a row": f"a = sin(me@x) display(a{'(me@x + 0.1)' * 2000})",
     "powers": f"display({'2^' * 5000}me@x)",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 from weft.contexts import ContextSpec, ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, error
 from weft.graph.budget import Budget
-from weft.graph.domain import OWN, PLANE, Environment, Shape, ShapeDomain
-from weft.graph.elaborate import Elaborator
+from weft.graph.domain import OWN, PLANE, Environment, Shape, ShapeDomain, SlotKey
+from weft.graph.elaborate import Elaborator, Owner
 from weft.graph.nodes import (
     Broadcast, BundlePart, Edge, Expanded, FromCache, FromParameter, FromSource, GraphNode, Instance, OutputDefinition,
     Patch, RenderGraph, Sink, SinkStatement, Strand
@@ -192,15 +192,28 @@ def _layouts(spec: ContextSpec) -> str:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class _Attempt:
-    """Does one piece of work after another, and reports the errors of each."""
+def build_graph(patch: Patch, contexts: ContextTable, report: Report, budget: Budget | None = None) -> RenderGraph:
+    """Checks all of a patch and builds its render graph. Parts with errors are reported and left out."""
+    builder = _GraphBuilder(patch, report, budget or Budget())
+    builder.elaborate()
+    builder.settle_state()
+    graph, facts = builder.untagged()
+    return partition(tag(graph, facts, contexts))
 
-    patch: Patch
-    report: Report
-    budget: Budget
 
-    def __call__(self, work: Callable[[], T], within: Walkable | None = None) -> T | None:
+class _GraphBuilder:
+    """Elaborates all of a patch over shapes, and reports the errors of each strand and statement."""
+
+    def __init__(self, patch: Patch, report: Report, budget: Budget) -> None:
+        self.patch = patch
+        self.report = report
+        self.budget = budget
+        self.domain = ShapeDomain()
+        env = Environment(self.domain, patch.settings, ("absframe",), OWN)
+        self.elaborator: Elaborator[Shape] = Elaborator(patch, self.domain, env, budget)
+        self.parts: dict[str, list[SinkPart]] = {}
+
+    def attempt(self, work: Callable[[], T], within: Walkable | None = None) -> T | None:
         """The result of some work on an expression or statement; None if it failed, or if the budget is spent, which is
         reported only once."""
         if self.budget.is_spent:
@@ -213,156 +226,107 @@ class _Attempt:
             pass
         return None
 
+    def elaborate(self) -> None:
+        """Evaluates every strand and statement, and checks the spindles that are not called."""
+        elaborator = self.elaborator
+        for instance in self.patch.instances.values():
+            for name, output in instance.outputs.items():
+                self.attempt(partial(elaborator.strand, StrandRef(instance.name, name), OWN), value_of(output))
+        for sink in self.patch.sinks:
+            with self.budget.within(sink.statement.span, "statement"):
+                parts = self.attempt(partial(sink_parts, sink, elaborator.resolver)) or []
+            self.parts[sink.label] = parts
+            for part in parts:
+                self.attempt(partial(elaborator.expression, part.value, part.scope, sink.label, OWN), part.value)
+        for spindle in self.patch.spindles.values():
+            if not spindle.span.source.library:
+                self._check_body(spindle)
+        self._advance_slots()
 
-@dataclass
-class _Findings:
-    """The results of elaborating every strand and sink."""
+    def _advance_slots(self) -> None:
+        while self.elaborator.has_pending and not self.budget.is_spent:
+            advanced = self.attempt(self.elaborator.advance)
+            if advanced is not None and advanced[1].over & PLANE:
+                self.domain.planar.add(advanced[0])
 
-    elaborator: Elaborator[Shape]
-    parts: dict[str, list[SinkPart]] = field(default_factory=dict)
+    def settle_state(self) -> None:
+        """Finds the planar slots. A slot may depend on other slots and on itself, so a slot found planar can make
+        others planar, and the state is evaluated until no more are found. Nothing else depends on this. The order is
+        reversed each time, since a slot may come before or after those that it reads."""
+        known, last_first = 0, False
+        while known < len(self.domain.planar) and not self.budget.is_spent:
+            known = len(self.domain.planar)
+            self.elaborator.restart(last_first)
+            last_first = not last_first
+            self._advance_slots()
 
+    def _check_body(self, spindle: SpindleDefinition) -> None:
+        """Checks every statement of a spindle, called or not, with arguments about which nothing is known."""
+        elaborator, path = self.elaborator, f"(check {spindle.name.name})"
+        outputs = {output.name for output in spindle.outputs}
+        arguments = [Opaque() for _ in spindle.parameters]
+        steps: list[tuple[BodyStatement, Scope]] = []
 
-def build_graph(patch: Patch, contexts: ContextTable, report: Report, budget: Budget | None = None) -> RenderGraph:
-    """Checks all of a patch and builds its render graph. Parts with errors are reported and left out."""
-    budget = budget or Budget()
-    domain = ShapeDomain()
-    attempt = _Attempt(patch, report, budget)
-    findings = _elaborate(patch, domain, attempt, budget)
-    _settle_state(findings.elaborator, domain, attempt)
-    graph = _untagged(patch, findings)
-    facts = {ref: _fact(ref, findings.elaborator, domain.planar) for ref in graph.strands()}
-    return partition(tag(graph, facts, contexts))
+        def seen(statement: BodyStatement, after: Scope) -> None:
+            steps.append((statement, after))
 
+        with self.budget.within(spindle.name.span, "strand"):
+            enter = elaborator.resolver.enter
+            self.attempt(partial(enter, spindle, arguments, Scope(path), path, spindle.name.span, seen))
+        for statement, after in steps:
+            for name in elaborator.resolver.ordinals.assigned([statement]):
+                members = partial(self._members, after.get(name), name not in outputs)
+                for member in self.attempt(members, statement) or ():
+                    evaluation = partial(elaborator.member, member, OWN, statement.span)
+                    self.attempt(partial(elaborator.evaluate, evaluation, path, statement.span), statement)
 
-def _elaborate(patch: Patch, domain: ShapeDomain, attempt: _Attempt, budget: Budget) -> _Findings:
-    env = Environment(domain, patch.settings, ("absframe",), OWN)
-    elaborator: Elaborator[Shape] = Elaborator(patch, domain, env, budget)
-    findings = _Findings(elaborator)
-    for instance in patch.instances.values():
-        for name, output in instance.outputs.items():
-            attempt(partial(elaborator.strand, StrandRef(instance.name, name), OWN), value_of(output))
-    for sink in patch.sinks:
-        with budget.within(sink.statement.span, "statement"):
-            parts = attempt(partial(sink_parts, sink, elaborator.resolver)) or []
-        findings.parts[sink.label] = parts
-        for part in parts:
-            attempt(partial(elaborator.expression, part.value, part.scope, sink.label, OWN), part.value)
-    _check_uncalled(patch, elaborator, attempt)
-    _finish(elaborator, attempt)
-    return findings
+    def _members(self, local: Local | None, several: bool) -> Sequence[Member]:
+        """The strands of a local of a body: a name that is not an output may stand for several."""
+        group = local if isinstance(local, StrandGroup) else None
+        if several and isinstance(local, Closure):
+            group = self.elaborator.resolver.group(local.value, local.scope)
+        if group is not None:
+            return group.members
+        return () if local is None or isinstance(local, StrandGroup) else (local,)
 
+    # --- what was found -------------------------------------------------------------------------------------------
 
-def _finish(
-    elaborator: Elaborator[Shape], attempt: _Attempt, found: Callable[[str, Shape], None] | None = None
-) -> None:
-    while elaborator.has_pending and not attempt.budget.is_spent:
-        attempt(partial(elaborator.finish, found))
+    def untagged(self) -> tuple[RenderGraph, dict[StrandRef, Fact]]:
+        """The graph without contexts and subgraphs, and what ties each strand to a context."""
+        facts: dict[StrandRef, Fact] = {}
+        nodes = []
+        for instance in self.patch.instances.values():
+            strands = []
+            for output in instance.outputs.values():
+                ref = StrandRef(instance.name, output.name)
+                reads, sources, slots = self._found(ref)
+                strands.append(Strand(ref, str(output.span), reads, sources=sources))
+                owner = next((owner for name in sources if (owner := SOURCES[name].owner)), None)
+                facts[ref] = Fact(slots, not slots.isdisjoint(self.domain.planar), owner)
+            nodes.append(GraphNode(instance.name, _kind(instance), tuple(strands)))
+        sinks = [
+            Sink(s.label, s.spec.name, str(s.statement.head), tuple(p.label for p in self.parts[s.label]),
+                 self._found(s.label)[0], s.target)
+            for s in self.patch.sinks
+        ]  # fmt: skip
+        return RenderGraph(tuple(nodes), tuple(sinks), ()), facts
 
-
-def _settle_state(elaborator: Elaborator[Shape], domain: ShapeDomain, attempt: _Attempt) -> None:
-    """Finds the planar slots. A slot may depend on other slots and on itself, so a slot found planar can make others
-    planar, and the state is evaluated until no more are found. Nothing else depends on this. The order is reversed
-    each time, since a slot may come before or after those that it reads."""
-
-    def see(key: str, shape: Shape) -> None:
-        if shape.over & PLANE:
-            domain.planar.add(key)
-
-    for (key, _), shape in elaborator.updates.items():
-        see(key, shape)
-    known, last_first = 0, False
-    while known < len(domain.planar) and not attempt.budget.is_spent:
-        known = len(domain.planar)
-        elaborator.restart(last_first)
-        last_first = not last_first
-        _finish(elaborator, attempt, see)
-
-
-def _check_uncalled(patch: Patch, elaborator: Elaborator[Shape], attempt: _Attempt) -> None:
-    """Checks every statement of every spindle, called or not, with arguments about which nothing is known."""
-    for spindle in patch.spindles.values():
-        if not spindle.span.source.library:
-            _check_body(spindle, elaborator, attempt)
-
-
-def _check_body(spindle: SpindleDefinition, elaborator: Elaborator[Shape], attempt: _Attempt) -> None:
-    scope = Scope(f"(check {spindle.name.name})")
-    arguments = [Opaque() for _ in spindle.parameters]
-    outputs = {output.name for output in spindle.outputs}
-
-    steps: list[tuple[BodyStatement, Scope]] = []
-    enter = partial(elaborator.resolver.enter, spindle, arguments, scope, scope.path, spindle.name.span)
-    with elaborator.budget.within(spindle.name.span, "strand"):
-        attempt(partial(enter, lambda statement, after: steps.append((statement, after))))
-    for statement, after in steps:
-        for name in elaborator.resolver.ordinals.assigned([statement]):
-            members = partial(_members, after.locals.get(name), name not in outputs, elaborator.resolver)
-            for member in attempt(members, statement) or ():
-                attempt(partial(elaborator.evaluate, member, scope.path, OWN, statement.span), statement)
-
-
-def _members(local: Local | None, several: bool, resolver: Resolver) -> Sequence[Member]:
-    """The strands of a local of a body: a name that is not an output may stand for several."""
-    group = local if isinstance(local, StrandGroup) else None
-    if several and isinstance(local, Closure):
-        group = resolver.group(local.value, local.scope)
-    if group is not None:
-        return group.members
-    return () if local is None or isinstance(local, StrandGroup) else (local,)
-
-
-def _dependencies(elaborator: Elaborator[Shape], owner: object) -> list[object]:
-    """The other owners whose evaluation shows what the slots of this one need to advance: the slots, and the output
-    that was evaluated first if several outputs of an instance share them."""
-    return sorted(reachable([owner], elaborator.dependencies) - {owner}, key=str)
-
-
-def _reads(elaborator: Elaborator[Shape], owner: object) -> tuple[Edge, ...]:
-    strong = elaborator.references.get(owner, {})
-    edges = {ref: Edge(ref) for ref in strong}
-    for dependency in _dependencies(elaborator, owner):
-        for ref in elaborator.references.get(dependency, {}):
-            edges.setdefault(ref, Edge(ref, weak=True))
-    return tuple(edges.values())
-
-
-def _sources(elaborator: Elaborator[Shape], owner: object) -> dict[str, Span]:
-    found = dict(elaborator.sources_of.get(owner, {}))
-    for dependency in _dependencies(elaborator, owner):
-        found.update(elaborator.sources_of.get(dependency, {}))
-    return found
-
-
-def _fact(ref: StrandRef, elaborator: Elaborator[Shape], planar: set[str]) -> Fact:
-    # The slots of the strand, and those that these need to advance.
-    keys = {str(key) for key in reachable(elaborator.slots_of.get(ref, ()), elaborator.slots_of)}
-    owners = [SOURCES[name].owner for name in _sources(elaborator, ref)]
-    return Fact(
-        slots=frozenset(keys),
-        planar=not planar.isdisjoint(keys),
-        owner=next((owner for owner in owners if owner), None),
-    )
-
-
-def _untagged(patch: Patch, findings: _Findings) -> RenderGraph:
-    e = findings.elaborator
-    nodes = tuple(
-        GraphNode(instance.name, _kind(instance), tuple(
-            _strand(e, output) for output in instance.outputs.values()
-        ))
-        for instance in patch.instances.values()
-    )  # fmt: skip
-    sinks = tuple(
-        Sink(s.label, s.spec.name, str(s.statement.head), tuple(p.label for p in findings.parts[s.label]),
-             _reads(e, s.label), s.target)
-        for s in patch.sinks
-    )  # fmt: skip
-    return RenderGraph(nodes, sinks, ())
-
-
-def _strand(elaborator: Elaborator[Shape], output: OutputDefinition) -> Strand:
-    ref = StrandRef(output.instance, output.name)
-    return Strand(ref, str(output.span), _reads(elaborator, ref), sources=tuple(_sources(elaborator, ref)))
+    def _found(self, owner: Owner) -> tuple[tuple[Edge, ...], tuple[str, ...], frozenset[SlotKey]]:
+        """The reads and sources of a strand or sink, and of what its slots need to advance; and all of these slots."""
+        references = self.elaborator.references
+        own = references.get(owner)
+        if own is None:
+            return (), (), frozenset()
+        edges, sources = {ref: Edge(ref) for ref in own.strands}, dict.fromkeys(own.sources)
+        if not own.slots:
+            return tuple(edges.values()), tuple(sources), frozenset()
+        needed = reachable([owner], {key: (*found.slots, *found.asked_by) for key, found in references.items()})
+        for each in sorted(needed - {owner}, key=str):
+            for ref in references[each].strands:
+                edges.setdefault(ref, Edge(ref, weak=True))
+            sources.update(dict.fromkeys(references[each].sources))
+        of_slots = {key: found.slots for key, found in references.items() if isinstance(key, SlotKey)}
+        return tuple(edges.values()), tuple(sources), frozenset(reachable(own.slots, of_slots))
 
 
 def _kind(instance: Instance) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from weft.errors import Span
 from weft.names import StrandRef
@@ -78,13 +78,16 @@ V = TypeVar("V")
 
 BASES = ("x", "y", "abstime", "channel")
 
+Coordinate: TypeAlias = str | StrandRef
+"""A coordinate by the name after `me@`, or an axis of an instance (`c@k`)."""
+
 # Counters step slightly early, so that a time that was rounded down still counts as its frame.
 _COUNTER_SLACK = 0.001
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coordinates(Generic[V]):
-    """Where a strand is evaluated: the base coordinates, and the axes of instances (`c@k`), sorted.
+    """Where a strand is evaluated: the base coordinates, and the axes of instances that were mapped, sorted.
 
     Elaboration keeps a single object for coordinates of equal values, and compares only identity."""
 
@@ -92,7 +95,7 @@ class Coordinates(Generic[V]):
     y: V
     abstime: V
     channel: V
-    axes: tuple[tuple[str, V], ...] = ()
+    axes: tuple[tuple[StrandRef, V], ...] = ()
 
     def base(self, name: str) -> V:
         value: V = getattr(self, name)
@@ -107,14 +110,14 @@ class Coordinates(Generic[V]):
         """The values of all coordinates and axes."""
         return (self.x, self.y, self.abstime, self.channel, *(value for _, value in self.axes))
 
-    def axis(self, name: str) -> V | None:
-        """The value of an axis `instance@axis`; None if it was never mapped."""
-        return next((value for axis, value in self.axes if axis == name), None)
+    def axis(self, ref: StrandRef) -> V | None:
+        """The value of an axis of an instance; None if it was never mapped."""
+        return next((value for axis, value in self.axes if axis == ref), None)
 
-    def moved(self, maps: Mapping[str, V]) -> Coordinates[V]:
+    def moved(self, maps: Mapping[Coordinate, V]) -> Coordinates[V]:
         """The coordinates with other values for the bases and axes named."""
         x, y, abstime, channel = (maps.get(name, self.base(name)) for name in BASES)
-        axes = dict(self.axes) | {name: value for name, value in maps.items() if name not in BASES}
+        axes = dict(self.axes) | {axis: value for axis, value in maps.items() if isinstance(axis, StrandRef)}
         return Coordinates(x, y, abstime, channel, tuple(sorted(axes.items(), key=lambda item: item[0])))
 
 
@@ -299,12 +302,23 @@ ABOUT: Mapping[str, FieldDoc] = MappingProxyType(
 # --- domains ---
 
 
+class SlotKey(NamedTuple):
+    """The name of a slot, which stays the same while the text around it changes: the path of its scope, the builtin,
+    and the number of such calls before it in the definition."""
+
+    path: str
+    kind: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.path}/{self.kind}/{self.number}"
+
+
 @dataclass(frozen=True, slots=True)
 class SlotRequest:
     """Memory that a stateful builtin asks for. `depth` is how many ticks back it can be read."""
 
-    key: str
-    kind: str
+    key: SlotKey
     depth: int
     planes: int
     span: Span
@@ -412,7 +426,7 @@ class ShapeLoop:
 class ShapeDomain:
     """`planar` holds the state slots that are known, from earlier rounds, to keep values over x or y."""
 
-    planar: set[str] = field(default_factory=set)
+    planar: set[SlotKey] = field(default_factory=set)
 
     def const(self, value: float, span: Span | None = None) -> Shape:
         return Shape(NOTHING, float(value))

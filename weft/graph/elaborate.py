@@ -7,45 +7,47 @@ themselves. A remap evaluates what is below it at other coordinates; nothing is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
-from typing import Generic, TypeAlias, TypeVar
+from types import GeneratorType
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from weft.errors import Span, WeftError, did_you_mean, error, steps_of
-from weft.graph import memory
 from weft.graph.budget import Budget
-from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinates, Domain, Environment, SlotRequest
-from weft.graph.memory import Elaborating, run_loop
-from weft.graph.nodes import Broadcast, BundlePart, Expanded, FromCache, FromParameter, FromSource, Patch
-from weft.graph.resolve import RESERVED, Resolver, too_many_outputs
+from weft.graph.domain import (
+    ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinate, Coordinates, Domain, Environment, Field, SlotKey, SlotRequest
+)
+from weft.graph.nodes import BundlePart, Expanded, FromCache, FromParameter, FromSource, Patch
+from weft.graph.resolve import RESERVED, STEP_SIZE, Resolver, assigned_value, too_many_outputs, unnamed_cache
 from weft.graph.scope import (
-    CacheMember, Closure, Fixed, LoopResult, LoopSite, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped,
+    CacheMember, Closure, Fixed, Local, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped,
     Scope, SourceMember, StrandGroup, StrandMember, match_arguments, positional_axes
 )
 from weft.keys import KEYS, MOUSE
 from weft.names import StrandRef
-from weft.ops import BINARY, BUILTINS, UNARY
+from weft.ops import BINARY, BUILTINS, UNARY, ieee
+from weft.ops.state import STATE
 from weft.sources import SOURCES
-from weft.syntax.ast import Access, Binary, Bundle, Call, Expression, If, Index, Map, Name, Number, Remap, Text, Unary
-from weft.trampoline import Task, run
+from weft.syntax.ast import (
+    Access, Assignment, Binary, Bundle, Call, CallBinding, Expression, For, If, Index, Map, Name, Number, Remap, Text,
+    Unary
+)
+from weft.trampoline import Eventual, Task, run
 
 V = TypeVar("V")
 
-# --- errors: unknown outputs, and remaps of the time ---
+# --- the fields of `me`, `mouse` and `key`, and what a map moves ---
+
+_RESERVED_FIELDS: Mapping[str, Sequence[str]] = {"me": ALL_FIELDS, "mouse": tuple(MOUSE), "key": tuple(KEYS)}
 
 # A hint does not list more names than this.
 _MOST_LISTED = 24
 
 
-def check_field(owner: str, node: Access, known: Sequence[str]) -> None:
-    """Raises WeftError if `owner` has no output of the name that is accessed."""
-    if node.output not in known:
-        raise no_output(owner, node, known)
-
-
-def no_output(owner: str, node: Access, known: Sequence[str]) -> WeftError:
+def _no_output(owner: str, node: Access, known: Sequence[str]) -> WeftError:
     """The error for an access to an output that does not exist."""
     listed = (*BASES, *FIELDS) if owner == "me" else known
     shown = f"it has {', '.join(listed)}" if len(listed) <= _MOST_LISTED else None
@@ -58,163 +60,64 @@ def short(ref: StrandRef) -> str:
     return str(ref).removesuffix("@val")
 
 
-def time_map(maps: Sequence[Map]) -> Span | None:
+def _map_target(resolver: Resolver, target: Access, scope: Scope) -> tuple[Field | None, Coordinate]:
+    """The derived field that a map names, if it names one, and the base coordinate or axis that it moves."""
+    owner = target.base.id if isinstance(target.base, Name) else ""
+    if owner == "me" and target.output not in ALL_FIELDS:
+        raise _no_output(owner, target, ALL_FIELDS)
+    if owner in ("mouse", "key") or (owner == "me" and target.output in FIXED_FIELDS):
+        raise error("not-a-coordinate", f"{owner}@{target.output} is the same everywhere, so it cannot be mapped",
+                    target.span, "coordinates are x, y, time and what derives from them")  # fmt: skip
+    if owner == "me":
+        named = FIELDS.get(target.output)
+        return named, named.base if named else target.output
+    group = resolver.group(target.base, scope)
+    if group is None or target.output not in group.axes:
+        raise error("not-a-coordinate", f"{target.span.text} is a strand, not a coordinate", target.span,
+                    "a map moves a coordinate: me@x ~ …")  # fmt: skip
+    return None, group.axes[target.output]
+
+
+# The derived field that is moved, if it is one; its base coordinate, or the axis; and the expression of the value.
+_Target: TypeAlias = tuple[Field | None, Coordinate, Expression]
+
+
+def _time_map(maps: Sequence[Map]) -> Span | None:
     """The place where a list of maps moves the time; None if it does not."""
-    return next((m.target.span.to(m.value.span) for m in maps if _moves_time(m.target)), None)
-
-
-def _moves_time(target: Access) -> bool:
-    field = FIELDS.get(target.output)
-    return target.output == "abstime" or (field is not None and field.base == "abstime")
-
-
-def along_time(axes: Sequence[tuple[str, Expression]]) -> bool:
-    """Whether a positional remap moves the time."""
-    return any(axis == "time" for axis, _ in axes)
+    moved = (m for m in maps if m.target.output == "abstime"
+             or (m.target.output in FIELDS and FIELDS[m.target.output].base == "abstime"))  # fmt: skip
+    return next((m.target.span.to(m.value.span) for m in moved), None)
 
 
 # Errors that a map of the time causes, but that are found in the strands that it reaches.
 _ABOUT_MAPS = frozenset({"map-reaches-state", "cannot-read-across"})
 
-
-def under_map(task: Task[V], moves_time: Span | None) -> Task[V]:
-    """The evaluation of what a remap reaches. If that cannot be read at another time, the error is shown at the map,
-    because that is what has to be changed."""
-    if moves_time is None:
-        return task
-    return _under_time_map(task, moves_time)
-
-
-def _under_time_map(task: Task[V], moved_at: Span) -> Task[V]:
-    try:
-        value: V = yield task
-    except WeftError as failure:
-        found = failure.diagnostics[0]
-        if found.code not in _ABOUT_MAPS or found.related or found.span is None:
-            raise
-        related = ((found.span, "this is what it reaches"),)
-        raise WeftError(replace(found, span=moved_at, related=related)) from None
-    return value
-
-
-# --- indexing: `bundle[i]`, where `i` is a constant or varies ---
-
-# What choosing an element takes of the budget, besides its evaluation.
-_STEPS_OF_A_CHOICE = 6
-
-
-def indexed(e: Elaborating[V], node: Index, scope: Scope, at: Coordinates[V]) -> Task[V]:
-    """The element at a constant index, or a choice among all elements."""
-    index: V = yield e.value(node.index, scope, at)
-    if e.resolver.is_open(node.base, scope):
-        return e.domain.unknown()
-    group, spreads = e.resolver.index_range(node.base, scope)
-    constant = e.domain.constant(index)
-    if constant is not None:
-        place = _constant_place(node, constant, len(group))
-        value: V = yield _element(e, node, group, spreads, place, scope, at)
-        return value
-    chosen: V = yield _element(e, node, group, spreads, 0, scope, at)
-    for place in range(1, len(group)):
-        e.budget.spend(_STEPS_OF_A_CHOICE)
-        element: V = yield _element(e, node, group, spreads, place, scope, at)
-        reached = e.domain.op("ge", index, e.domain.const(float(place)), span=node.span)
-        chosen = e.domain.op("select", reached, element, chosen, span=node.span)
-    return chosen
-
-
-def _constant_place(node: Index, index: float, count: int) -> int:
-    if math.isnan(index):
-        return 0
-    if not 0 <= index < count:
-        raise error("index-out-of-range", f"there is no [{index:g}] in {count} "
-                    f"element{'s' * (count != 1)}", node.index.span, f"0 to {count - 1} exist")  # fmt: skip
-    return int(index)
-
-
-def _element(
-    e: Elaborating[V], node: Index, group: StrandGroup, spreads: Sequence[Broadcast] | None, place: int, scope: Scope,
-    at: Coordinates[V],
-) -> Task[V]:  # fmt: skip
-    if spreads is None:
-        return e.member(group.members[place], at, node.span)
-    # Each place has a state of its own.
-    return e.value(node.base, replace(scope, path=f"{scope.path}[{place}]", broadcast=spreads[place]), at)
-
-
-# --- names and accesses (`name@output`), as values and as the targets of maps ---
-
-
-def _resolve(e: Elaborating[V], node: Name | Access, scope: Scope, at: Coordinates[V]) -> Member:
-    """The strand that a name or an access stands for, at coordinates. Raises WeftError if it stands for nothing, or for
-    several strands."""
-    if isinstance(node, Access):
-        return _accessed(e, node, scope, at)
-    found = e.resolver.strand(node, scope)
-    match found:
-        case float():
-            return Fixed(e.domain.const(found, node.span))
-        case StrandGroup():
-            return e.resolver.pick(found, scope, node.span)
-        case _:
-            return found
-
-
-def _accessed(e: Elaborating[V], node: Access, scope: Scope, at: Coordinates[V]) -> Member:
-    if isinstance(node.base, Name) and node.base.id not in scope.locals:
-        match node.base.id:
-            case "me":
-                check_field("me", node, ALL_FIELDS)
-                return Fixed(e.env.field(node.output, at))
-            case "mouse":
-                check_field("mouse", node, tuple(MOUSE))
-                return Fixed(e.domain.uniform(f"mouse@{node.output}"))
-            case "key":
-                check_field("key", node, tuple(KEYS))
-                return Fixed(e.domain.uniform(f"key@{node.output}"))
-    if e.resolver.is_open(node.base, scope):
-        return Opaque()
-    group = _group(e.resolver, node, scope)
-    if node.output in group.axes:
-        return Fixed(at.axis(group.axes[node.output]) or e.domain.const(0.0))
-    member = group.member(node.output)
-    if member is None:
-        raise no_output(node.base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
-    return member
-
-
-def _group(resolver: Resolver, node: Access, scope: Scope) -> StrandGroup:
-    group = resolver.group(node.base, scope)
-    if group is not None and any(group.names):
-        return group
-    raise error("no-outputs", f'this has no output "{node.output}", it is a single value', node.span,
-                "outputs belong to instances and calls: name@output")  # fmt: skip
-
-
-def map_target(resolver: Resolver, target: Access, scope: Scope) -> tuple[str, str]:
-    """The field that a map names, and the base coordinate or axis that it moves."""
-    owner = target.base.id if isinstance(target.base, Name) else ""
-    if owner == "me":
-        check_field("me", target, ALL_FIELDS)
-        if target.output in FIXED_FIELDS:
-            raise error("not-a-coordinate", f"me@{target.output} is the same everywhere, so it cannot be mapped",
-                        target.span, "coordinates are x, y, time and what derives from them")  # fmt: skip
-        return target.output, FIELDS[target.output].base if target.output in FIELDS else target.output
-    if owner in ("mouse", "key"):
-        raise error("not-a-coordinate", f"{owner}@{target.output} is the same everywhere, so it cannot be mapped",
-                    target.span, "coordinates are x, y, time and what derives from them")  # fmt: skip
-    group = resolver.group(target.base, scope)
-    if group is None or target.output not in group.axes:
-        raise error("not-a-coordinate", f"{target.span.text} is a strand, not a coordinate", target.span,
-                    "a map moves a coordinate: me@x ~ …")  # fmt: skip
-    return target.output, group.axes[target.output]
-
-
 # --- expressions: names, remaps, spreading, calls and instances ---
 
-# How one plane of a slot advances: the slot and the plane, the evaluation of the value that it keeps of a tick, and the
-# loops that asked for it.
-_Advance: TypeAlias = tuple[SlotRequest, int, Callable[[], Task[V]], tuple[Span, ...]]
+Owner: TypeAlias = "StrandRef | SlotKey | str"
+"""What an evaluation is for: a strand, a slot, or a sink by its label."""
+
+
+@dataclass(slots=True, eq=False)
+class References:
+    """What the evaluation of one owner refers to: strands and sources, with the place of the first reference; and the
+    slots that it asks for. A slot was first `asked_by` another owner."""
+
+    strands: dict[StrandRef, Span] = field(default_factory=dict)
+    sources: dict[str, Span] = field(default_factory=dict)
+    slots: dict[SlotKey, None] = field(default_factory=dict)
+    asked_by: tuple[Owner, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Advance(Generic[V]):
+    """How one plane of a slot advances: `update` evaluates the value that it keeps of a tick; `loops` asked for it."""
+
+    slot: SlotRequest
+    plane: int
+    update: Callable[[], Eventual[V]]
+    loops: tuple[Span, ...]
+
 
 # What the evaluation of an expression or a member takes of the budget.
 _STEPS = 6
@@ -222,14 +125,20 @@ _STEPS = 6
 # What a slot takes of the budget, besides the evaluation of what it keeps.
 _STEPS_OF_A_SLOT = 30
 
+# What choosing an element by a varying index takes of the budget, besides its evaluation.
+_STEPS_OF_A_CHOICE = 6
+
+# Operations that are nested less deeply are evaluated on Python's stack, which is faster than a task for each.
+_DEEPEST = 32
+
 
 class Elaborator(Generic[V]):
     """Evaluates the strands of one patch over one domain.
 
     Along the way it records what each *owner* refers to. An owner is the strand or sink under evaluation. It also
-    records how each state slot advances; `finish` evaluates that, with the slot as the owner. A value that is already
-    known is not evaluated again, so its references are recorded only for its first owner. `dependencies` therefore
-    leads from an owner to its slots, and from a slot to the first owner that asked for it.
+    records how each state slot advances; `advance` evaluates that, with the slot as the owner. A value that is already
+    known is not evaluated again, so its references are recorded only for its first owner. To find all references of an
+    owner, follow it to its slots, and each slot to the owner that first asked for it.
     """
 
     def __init__(self, patch: Patch, domain: Domain[V], env: Environment[V], budget: Budget) -> None:
@@ -238,19 +147,17 @@ class Elaborator(Generic[V]):
         self.env = env
         self.budget = budget
         self.resolver = Resolver(patch, budget)
-        self.slots: dict[str, SlotRequest] = {}
-        self.updates: dict[tuple[str, int], V] = {}
-        self.references: dict[object, dict[StrandRef, Span]] = {}
-        self.slots_of: dict[object, set[str]] = {}
-        self.dependencies: dict[object, set[object]] = {}
-        self.sources_of: dict[object, dict[str, Span]] = {}
-        self._owners: list[object] = []
+        self.slots: dict[SlotKey, SlotRequest] = {}
+        self.updates: dict[tuple[SlotKey, int], V] = {}
+        self.references: dict[Owner, References] = {}
+        self._owners: list[Owner] = []
         self._open: set[StrandRef] = set()
+        self._depth = 0
         self._advances: list[_Advance[V]] = []
-        self._pending: list[_Advance[V]] = []
+        self._pending: deque[_Advance[V]] = deque()
         self._strands: dict[tuple[StrandRef, Coordinates[V]], V] = {}
         self._locals: dict[tuple[Member, Coordinates[V]], V] = {}
-        self._loops: dict[tuple[LoopSite, Coordinates[V]], dict[str, V]] = {}
+        self._loops: dict[tuple[For, Scope, Coordinates[V]], dict[str, V]] = {}
         self._scopes: dict[StrandRef, Scope] = {}
         self._poisoned: set[StrandRef] = set()
         self._places: dict[Hashable, Coordinates[V]] = {env.own.key: env.own}
@@ -259,220 +166,264 @@ class Elaborator(Generic[V]):
 
     def strand(self, ref: StrandRef, at: Coordinates[V]) -> V:
         """A strand of the patch. Raises WeftError, or PoisonedError if that was raised before."""
+        self._depth = 0
         return run(self._strand(ref, at, None))
 
-    def expression(self, value: Expression, scope: Scope, owner: object, at: Coordinates[V]) -> V:
+    def expression(self, value: Expression, scope: Scope, owner: Owner, at: Coordinates[V]) -> V:
         """An expression that belongs to a sink or another owner that is not an instance."""
-        with self._owned(owner), self.budget.within(value.span, "strand"):
-            return run(self.value(value, scope, at))
+        return self.evaluate(partial(self.value, value, scope, at), owner, value.span)
 
-    def evaluate(self, member: Member, owner: object, at: Coordinates[V], span: Span) -> V:
-        """The value of a local of a body."""
-        with self._owned(owner), self.budget.within(span, "strand"):
-            return run(self.member(member, at, span))
+    def evaluate(self, evaluation: Callable[[], Eventual[V]], owner: Owner, span: Span) -> V:
+        """The result of an evaluation for an owner, whose place in the text is `span`."""
+        self._depth, depth = 0, len(self._owners)
+        self._owners.append(owner)
+        try:
+            with self.budget.within(span, "strand"):
+                return run(evaluation())
+        finally:
+            del self._owners[depth:]
 
     @property
     def has_pending(self) -> bool:
         """Whether there are slots whose advance has not been evaluated yet."""
         return bool(self._pending)
 
-    def finish(self, found: Callable[[str, V], None] | None = None) -> None:
-        """Evaluates how the slots advance, at their own coordinates, until no new ones turn up. `found` is called with
-        the key of a slot and the value that one of its planes keeps."""
-        while self._pending:
-            slot, plane, task, loops = self._pending.pop(0)
-            before = self.budget.spent
-            with self._owned(slot.key), self.budget.within(slot.span, "strand"):
-                value = self.updates[slot.key, plane] = run(task())
-            self.budget.credit(loops, self.budget.spent - before)
-            if found is not None:
-                found(slot.key, value)
+    def advance(self) -> tuple[SlotKey, V]:
+        """Evaluates, at its own coordinates, what a plane of the next pending slot keeps: its key and the value."""
+        pending = self._pending.popleft()
+        before = self.budget.spent
+        key, span = pending.slot.key, pending.slot.span
+        value = self.updates[key, pending.plane] = self.evaluate(pending.update, key, span)
+        self.budget.credit(pending.loops, self.budget.spent - before)
+        return key, value
 
     def restart(self, last_first: bool = False) -> None:
-        """Lets `finish` evaluate all slots again, because the domain knows more than before."""
+        """Makes all slots pending again, because the domain knows more than before."""
         self._strands.clear()
         self._locals.clear()
         self._loops.clear()
-        self._pending = self._advances[::-1] if last_first else list(self._advances)
-
-    @contextmanager
-    def _owned(self, owner: object) -> Iterator[None]:
-        depth = len(self._owners)
-        self._owners.append(owner)
-        try:
-            yield
-        finally:
-            del self._owners[depth:]
+        self._pending = deque(reversed(self._advances) if last_first else self._advances)
 
     # --- expressions ----------------------------------------------------------------------------------------------
 
-    def value(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
+    def value(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
         """The one value of an expression at coordinates."""
-        self.budget.spend(_STEPS)
         match node:
+            case Name():
+                return self._name(node, scope, at)
             case Binary(symbol, left, right, span):
                 return self._operation(BINARY[symbol].name, (left, right), span, scope, at)
-            case Name() | Access():
-                return self.member(_resolve(self, node, scope, at), at, node.span)
             case Call():
                 return self._call(node, scope, at)
             case Number(number, span):
-                return _done(self.domain.const(number, span))
+                return self.domain.const(number, span)
+            case Access():
+                return self._access(node, scope, at)
             case Unary(symbol, operand, span):
                 return self._operation(UNARY[symbol].name, (operand,), span, scope, at)
             case Remap(base, maps, _):
-                return self._remap(base, maps, scope, at)
+                there = self._coordinates(self._targets(maps, scope), scope, at)
+                return self._elsewhere(there, partial(self.value, base, scope), _time_map(maps))
             case If(condition, then, otherwise, span):
                 return self._operation("select", (condition, then, otherwise), span, scope, at)
             case Index():
-                return indexed(self, node, scope, at)
+                return self._indexed(node, scope, at)
             case Bundle():
-                group = _some(self.resolver.group(node, scope))
-                return self.member(self.resolver.pick(group, scope, node.span), at, node.span)
+                return self._pick(self.resolver.group(node, scope), node, scope, at)
             case Text(_, span):
                 raise error("text-as-number", "text cannot be used as a number", span)
 
+    def _value_later(self, node: Expression, scope: Scope, at: Coordinates[V]) -> Task[V]:
+        value: V = yield self.value(node, scope, at)
+        return value
+
     def _operation(
-        self, name: str, operands: Sequence[Expression], span: Span, scope: Scope, at: Coordinates[V]
-    ) -> Task[V]:
-        values: list[V] = []
-        for operand in operands:
-            known = self._immediate(operand, scope, at)
-            values.append((yield self.value(operand, scope, at)) if known is None else known)
+        self, name: str, operands: Sequence[Expression | float], span: Span, scope: Scope, at: Coordinates[V]
+    ) -> Eventual[V]:
+        """An operation on expressions, and on the defaults of parameters. Its value, if all operands are known without
+        a task."""
+        self.budget.spend(_STEPS)
+        values: list[Any] = []
+        evaluate = self.value if self._depth < _DEEPEST else self._value_later
+        self._depth += 1
+        for place, operand in enumerate(operands, 1):
+            value = self.domain.const(operand) if isinstance(operand, float) else evaluate(operand, scope, at)
+            values.append(value)
+            if type(value) is GeneratorType:
+                self._depth -= 1
+                return self._awaited_operation(name, values, operands[place:], span, scope, at)
+        self._depth -= 1
         return self.domain.op(name, *values, span=span)
 
-    def _immediate(self, node: Expression, scope: Scope, at: Coordinates[V]) -> V | None:
-        """The value of an expression if it is known without evaluation, which saves a round through the trampoline:
-        most operands are numbers, coordinates, or strands whose values are known."""
-        match node:
-            case Name() | Access():
-                return self._known(_resolve(self, node, scope, at), at, node.span)
-            case Number(number, span):
-                return self.domain.const(number, span)
-            case _:
-                return None
+    def _awaited_operation(
+        self, name: str, values: list[Any], rest: Sequence[Expression | float], span: Span, scope: Scope,
+        at: Coordinates[V],
+    ) -> Task[V]:  # fmt: skip
+        """An operation whose last value so far is a task, with the rest of its operands."""
+        values[-1] = yield values[-1]
+        for operand in rest:
+            if isinstance(operand, float):
+                values.append(self.domain.const(operand))
+            else:
+                values.append((yield self.value(operand, scope, at)))
+        return self.domain.op(name, *values, span=span)
 
-    def _known(self, member: Member, at: Coordinates[V], span: Span | None) -> V | None:
-        """The value of a member at coordinates, if it is known without evaluation."""
+    def _name(self, node: Name, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
+        found = self.resolver.strand(node, scope)
+        if isinstance(found, float):
+            return self.domain.const(found, node.span)
+        member = self.resolver.pick(found, scope, node.span) if isinstance(found, StrandGroup) else found
+        return self.member(member, at, node.span)
+
+    def _access(self, node: Access, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
+        base, output = node.base, node.output
+        if isinstance(base, Name) and base.id in _RESERVED_FIELDS and scope.get(base.id) is None:
+            if output not in _RESERVED_FIELDS[base.id]:
+                raise _no_output(base.id, node, _RESERVED_FIELDS[base.id])
+            return self.env.field(output, at) if base.id == "me" else self.domain.uniform(f"{base.id}@{output}")
+        if self.resolver.is_open(base, scope):
+            return self.domain.unknown()
+        group = self.resolver.group(base, scope)
+        if group is None or not any(group.names):
+            raise error("no-outputs", f'this has no output "{output}", it is a single value', node.span,
+                        "outputs belong to instances and calls: name@output")  # fmt: skip
+        if output in group.axes:
+            return at.axis(group.axes[output]) or self.domain.const(0.0)
+        if output not in group.names:
+            raise _no_output(base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
+        return self.member(group.members[group.names.index(output)], at, node.span)
+
+    def _pick(
+        self, group: StrandGroup | None, node: Bundle | Call, scope: Scope, at: Coordinates[V]
+    ) -> Eventual[V]:
+        """The one strand of several that is meant in the place of a number."""
+        if group is None:
+            raise TypeError("resolution and elaboration disagree about a group")
+        return self.member(self.resolver.pick(group, scope, node.span), at, node.span)
+
+    def _indexed(self, node: Index, scope: Scope, at: Coordinates[V]) -> Task[V]:
+        """The element at a constant index, or a choice among all elements."""
+        domain = self.domain
+        index: V = yield self.value(node.index, scope, at)
+        if self.resolver.is_open(node.base, scope):
+            return domain.unknown()
+        group, spreads = self.resolver.index_range(node.base, scope)
+
+        def element(place: int) -> Eventual[V]:
+            if spreads is None:
+                return self.member(group.members[place], at, node.span)
+            # Each place has a state of its own.
+            there = replace(scope, path=f"{scope.path}[{place}]", broadcast=spreads[place])
+            return self.value(node.base, there, at)
+
+        constant, count = domain.constant(index), len(group)
+        if constant is not None and not math.isnan(constant) and not 0 <= constant < count:
+            raise error("index-out-of-range", f"there is no [{constant:g}] in {count} element{'s' * (count != 1)}",
+                        node.index.span, f"0 to {count - 1} exist")  # fmt: skip
+        chosen: V = yield element(0 if constant is None or math.isnan(constant) else int(constant))
+        for place in range(1, count if constant is None else 1):
+            self.budget.spend(_STEPS_OF_A_CHOICE)
+            other: V = yield element(place)
+            reached = domain.op("ge", index, domain.const(float(place)), span=node.span)
+            chosen = domain.op("select", reached, other, chosen, span=node.span)
+        return chosen
+
+    # --- members of groups, and locals ----------------------------------------------------------------------------
+
+    def member(self, member: Member, at: Coordinates[V], span: Span) -> Eventual[V]:
+        """A member of a group, or a local, at coordinates. `span` is the place that reads it."""
         match member:
             case StrandMember(ref):
-                return self._known_strand(ref, at, span)
+                return self._strand(ref, at, span)
+            case Closure() | CacheMember():
+                known = self._locals.get((member, at))
+                return self._local(member, at) if known is None else known
             case Fixed(fixed):
                 value: V = fixed
                 return value
-            case Closure() | CacheMember():
-                return self._locals.get((member, at))
-            case LoopResult(site, name):
-                results = self._loops.get((site, at))
-                return results[name] if results is not None else None
+            case LoopResult(loop, scope, name):
+                results = self._loops.get((loop, scope, at))
+                return self._after_loop(member, at) if results is None else results[name]
             case Opaque():
                 return self.domain.unknown()
             case SourceMember(call, _, plane):
                 return self._source(call, plane, at, None)
-            case _:
-                return None
-
-    def member(self, member: Member, at: Coordinates[V], span: Span) -> Task[V]:
-        """A member of a group, or a local, at coordinates. `span` is the place that reads it."""
-        self.budget.spend(_STEPS)
-        match member:
-            case StrandMember(ref):
-                return self._strand(ref, at, span)
-            case Closure():
-                return self._closure(member, at)
             case Remapped(inner, maps, scope):
-                return self._remapped_member(inner, maps, scope, at, span)
-            case PositionallyRemapped():
-                return self._positionally_remapped_member(member, at, span)
-            case LoopResult(site, name):
-                return self._loop_result(site, name, at)
-            case CacheMember():
-                return self._cached(member, at)
-            case Fixed(fixed):
-                return _done(fixed)
-            case Opaque():
-                return _done(self.domain.unknown())
-            case SourceMember(call, _, plane):
-                return _done(self._source(call, plane, at, None))
+                there = self._coordinates(self._targets(maps, scope), scope, at)
+                return self._elsewhere(there, partial(self.member, inner, span=span), _time_map(maps))
+            case PositionallyRemapped(inner, axes, called_at, scope):
+                return self._positionally(axes, scope, at, partial(self.member, inner, span=span), called_at)
 
-    def _closure(self, closure: Closure, at: Coordinates[V]) -> Task[V]:
-        if (closure, at) not in self._locals:
-            value: V = yield self.value(closure.value, closure.scope, at)
-            self._locals[closure, at] = value
-            if closure.name:
-                self.domain.annotate(value, closure.name, local=True)
-        return self._locals[closure, at]
-
-    def _cached(self, member: CacheMember, at: Coordinates[V]) -> Task[V]:
-        if (member, at) not in self._locals:
-            self._locals[member, at] = yield memory.cached(self, member, at)
-        return self._locals[member, at]
-
-    def _loop_result(self, site: LoopSite, name: str, at: Coordinates[V]) -> Task[V]:
-        if (site, at) not in self._loops:
-            self._loops[site, at] = yield run_loop(self, site.loop, site.scope, at)
-        return self._loops[site, at][name]
-
-    def _remapped_member(
-        self, inner: Member, maps: Sequence[Map], scope: Scope, at: Coordinates[V], span: Span
-    ) -> Task[V]:
-        moved: Coordinates[V] = yield self.remapped(maps, scope, at)
-        value: V = yield under_map(self.member(inner, moved, span), time_map(maps))
+    def _local(self, member: Closure | CacheMember, at: Coordinates[V]) -> Task[V]:
+        self.budget.spend(_STEPS)
+        if isinstance(member, CacheMember):
+            value: V = yield _cached(self, member, at)
+        else:
+            value = yield self.value(member.value, member.scope, at)
+            if member.name:
+                self.domain.annotate(value, member.name, local=True)
+        self._locals[member, at] = value
         return value
 
-    def _positionally_remapped_member(self, member: PositionallyRemapped, at: Coordinates[V], span: Span) -> Task[V]:
-        moved: Coordinates[V] = yield self._moved_along(member.axes, member.scope, at)
-        along = member.span if along_time(member.axes) else None
-        value: V = yield under_map(self.member(member.inner, moved, span), along)
+    def _after_loop(self, result: LoopResult, at: Coordinates[V]) -> Task[V]:
+        self.budget.spend(_STEPS)
+        values = yield _run_loop(self, result.loop, result.scope, at)
+        self._loops[result.loop, result.scope, at] = values
+        value: V = values[result.name]
         return value
 
     # --- instances ------------------------------------------------------------------------------------------------
 
-    def _known_strand(self, ref: StrandRef, at: Coordinates[V], span: Span | None) -> V | None:
-        """The value of a strand, if it was evaluated before. Records the reference. Raises PoisonedError."""
-        if self._owners and span is not None:
-            self.references.setdefault(self._owners[-1], {}).setdefault(ref, span)
+    def _references(self) -> References | None:
+        """Those of the owner for which something is being evaluated."""
+        if not self._owners:
+            return None
+        return self.references.get(self._owners[-1]) or self.references.setdefault(self._owners[-1], References())
+
+    def _strand(self, ref: StrandRef, at: Coordinates[V], span: Span | None) -> Eventual[V]:
+        """A strand of the patch. `span` is the place that reads it, if it is read."""
+        if span is not None and (references := self._references()) is not None:
+            references.strands.setdefault(ref, span)
         if ref in self._poisoned:
             raise PoisonedError
-        return self._strands.get((ref, at))
+        known = self._strands.get((ref, at))
+        return self._evaluated_strand(ref, at, span) if known is None else known
 
-    def _strand(self, ref: StrandRef, at: Coordinates[V], span: Span | None) -> Task[V]:
-        known = self._known_strand(ref, at, span)
-        if known is not None:
-            return known
+    def _evaluated_strand(self, ref: StrandRef, at: Coordinates[V], span: Span | None) -> Task[V]:
+        self.budget.spend(_STEPS)
         outputs = self.patch.instances[ref.instance].outputs
         output = outputs[ref.output]
-        across = self.domain.external(ref, at, span or output.span)
-        if across is None:
+        value = self.domain.external(ref, at, span or output.span)
+        if value is None:
             if ref in self._open:
                 self._raise_cycle(ref)
             self._owners.append(ref)
             self._open.add(ref)
             try:
                 with self.budget.within(output.span, "strand"):
-                    across = yield self._defined(ref, at)
+                    value = yield self._defined(ref, at)
             except WeftError:
                 self._poisoned.add(ref)
                 raise
             finally:
                 self._owners.pop()
                 self._open.discard(ref)
-        self._strands[ref, at] = across
-        self.domain.annotate(across, short(ref) if len(outputs) > 1 else ref.instance, local=False)
-        return across
+        self._strands[ref, at] = value
+        self.domain.annotate(value, short(ref) if len(outputs) > 1 else ref.instance, local=False)
+        return value
 
     def _raise_cycle(self, ref: StrandRef) -> None:
         path = [o for o in self._owners[self._owners.index(ref) :] if isinstance(o, StrandRef)]
         self._poisoned.update(path)
         steps = [*path, ref]
-        first = self.references[path[-1]][ref]
-        related = [(self.references[a][b], f"{short(a)} reads {short(b)} here") for a, b in pairwise(steps)]
+        reads = [(self.references[a].strands[b], f"{short(a)} reads {short(b)} here") for a, b in pairwise(steps)]
         raise error(
-            "cycle", f"{short(ref)} depends on itself: {steps_of([short(step) for step in steps])}", first,
-            "prev(…) reads the value of one tick ago, which makes feedback possible", related[:-1],
+            "cycle", f"{short(ref)} depends on itself: {steps_of([short(step) for step in steps])}", reads[-1][0],
+            "prev(…) reads the value of one tick ago, which makes feedback possible", reads[:-1],
         )  # fmt: skip
 
-    def _defined(self, ref: StrandRef, at: Coordinates[V]) -> Task[V]:
+    def _defined(self, ref: StrandRef, at: Coordinates[V]) -> Eventual[V]:
+        """A strand by its definition."""
         output = self.patch.instances[ref.instance].outputs[ref.output]
         scope = self._scopes.get(ref)
         match output.definition:
@@ -482,14 +433,13 @@ class Elaborator(Generic[V]):
             case BundlePart(expression, index, path):
                 scope = scope or self._scopes.setdefault(ref, Scope(path))
                 group = self.resolver.group(expression, scope)
-                width = 1 if group is None else len(group)
-                if index >= width:
-                    raise too_many_outputs(width, ref.output, output.span)
+                if index >= (1 if group is None else len(group)):
+                    raise too_many_outputs(1 if group is None else len(group), ref.output, output.span)
                 if group is None:
                     return self.value(expression, scope, at)
                 return self.member(group.members[index], at, expression.span)
             case FromSource(call, _, plane):
-                return _done(self._source(call, plane, at, ref.instance))
+                return self._source(call, plane, at, ref.instance)
             case FromCache(call, plane, _):
                 scope = scope or self._scopes.setdefault(ref, Scope(ref.instance))
                 cached = self.resolver.cache_group(call, scope, ref.instance)
@@ -497,125 +447,370 @@ class Elaborator(Generic[V]):
                     raise too_many_outputs(len(cached), ref.output, output.span)
                 return self.member(cached.members[plane], at, call.span)
             case FromParameter():
-                return _done(self.domain.uniform(str(ref)))
+                return self.domain.uniform(str(ref))
 
     # --- calls ----------------------------------------------------------------------------------------------------
 
-    def _call(self, node: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
+    def _call(self, node: Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
         match self.resolver.called(node, scope):
             case None:
                 return self._positional_remap(node, scope, at)
             case "builtin":
                 return self._builtin(node, scope, at)
             case "state":
-                return memory.remember(self, node, scope, at)
+                return stateful(self, node, scope, at)
             case _:
                 return self._called(node, scope, at)
 
     def _called(self, node: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
         with self.budget.within(node.span, "call"):
-            group = _some(self.resolver.group(node, scope))
-            value: V = yield self.member(self.resolver.pick(group, scope, node.span), at, node.span)
+            value: V = yield self._pick(self.resolver.group(node, scope), node, scope, at)
         return value
 
-    def _builtin(self, node: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
+    def _builtin(self, node: Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
         spec = BUILTINS[node.name]
         matched = match_arguments(node.name, spec.params, node.args, node.span, spec.variadic)
-        values: list[V] = []
-        for position, argument in enumerate(matched):
-            if argument is None:
-                values.append(self.domain.const(spec.params[position].default or 0.0))
-            else:
-                known = self._immediate(argument, scope, at)
-                values.append((yield self.value(argument, scope, at)) if known is None else known)
-        return self.domain.op(spec.name, *values, span=node.span)
+        operands = [float(spec.params[k].default or 0) if a is None else a for k, a in enumerate(matched)]
+        return self._operation(spec.name, operands, node.span, scope, at)
 
-    def _positional_remap(self, node: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
+    def _positional_remap(self, node: Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
         if isinstance(node.callee, Number):
             raise error("missing-operator", "an operator is missing between these two", node.span,
                         f"for a product, write {node.callee.span.text} * …")  # fmt: skip
         group = self.resolver.group(node, scope)
         if group is not None:
-            value: V = yield self.member(self.resolver.pick(group, scope, node.span), at, node.span)
-            return value
+            return self._pick(group, node, scope, at)
         axes = positional_axes(node, self.resolver.positional(node.callee, scope))
-        moved: Coordinates[V] = yield self._moved_along(axes, scope, at)
-        value = yield under_map(self.value(node.callee, scope, moved), node.span if along_time(axes) else None)
-        return value
+        return self._positionally(axes, scope, at, partial(self.value, node.callee, scope), node.span)
 
     def _source(self, call: Call, plane: int, at: Coordinates[V], owner: str | None) -> V:
         spec = SOURCES[call.name]
-        if self._owners:
-            self.sources_of.setdefault(self._owners[-1], {}).setdefault(call.name, call.span)
-        axis = at.axis(f"{owner}@k") if owner and "k" in spec.axes else None
+        if (references := self._references()) is not None:
+            references.sources.setdefault(call.name, call.span)
+        axis = at.axis(StrandRef(owner, "k")) if owner and "k" in spec.axes else None
         return self.domain.source(call, spec, plane, axis, at)
 
     # --- remaps ---------------------------------------------------------------------------------------------------
 
-    def _remap(self, base: Expression, maps: Sequence[Map], scope: Scope, at: Coordinates[V]) -> Task[V]:
-        moved: Coordinates[V] = yield self.remapped(maps, scope, at)
-        value: V = yield under_map(self.value(base, scope, moved), time_map(maps))
+    def _elsewhere(
+        self, there: Task[Coordinates[V]], evaluate: Callable[[Coordinates[V]], Eventual[V]], time_moved: Span | None
+    ) -> Task[V]:
+        """What `evaluate` gives at other coordinates. If it cannot be read at another time, the error is shown at the
+        map that moves the time, because that is what has to be changed."""
+        moved: Coordinates[V] = yield there
+        try:
+            value: V = yield evaluate(moved)
+        except WeftError as failure:
+            found = failure.diagnostics[0]
+            if time_moved is None or found.code not in _ABOUT_MAPS or found.related or found.span is None:
+                raise
+            related = ((found.span, "this is what it reaches"),)
+            raise WeftError(replace(found, span=time_moved, related=related)) from None
         return value
 
-    def remapped(self, maps: Sequence[Map], scope: Scope, at: Coordinates[V]) -> Task[Coordinates[V]]:
-        """The coordinates inside a remap; all maps read those of the outside."""
-        moved: dict[str, V] = {}
-        placed: dict[str, Span] = {}
+    def _positionally(
+        self, axes: Sequence[tuple[Coordinate, Expression]], scope: Scope, at: Coordinates[V],
+        evaluate: Callable[[Coordinates[V]], Eventual[V]], span: Span,
+    ) -> Task[V]:  # fmt: skip
+        named = [FIELDS.get(axis) if isinstance(axis, str) else None for axis, _ in axes]
+        targets = [(f, f.base if f else axis, value) for f, (axis, value) in zip(named, axes, strict=True)]
+        time_moved = span if any(axis == "time" for axis, _ in axes) else None
+        return self._elsewhere(self._coordinates(targets, scope, at), evaluate, time_moved)
+
+    def _targets(self, maps: Sequence[Map], scope: Scope) -> Iterator[_Target]:
+        """What each map moves, and where to."""
+        placed: dict[Coordinate, Span] = {}
         for item in maps:
-            field, name = map_target(self.resolver, item.target, scope)
-            if name in placed:
-                raise error("double-map", f"two maps move {'me@' if name in BASES else ''}{name}", item.target.span,
-                            "combine them into one", [(placed[name], "the other one")])  # fmt: skip
-            placed[name] = item.target.span
-            value: V = yield self.value(item.value, scope, at)
-            moved[name] = FIELDS[field].inverse(self.env, at, value) if field in FIELDS else value
-        return self._moved(at, moved)
+            named, moves = _map_target(self.resolver, item.target, scope)
+            if moves in placed:
+                raise error("double-map", f"two maps move {'me@' if moves in BASES else ''}{moves}", item.target.span,
+                            "combine them into one", [(placed[moves], "the other one")])  # fmt: skip
+            placed[moves] = item.target.span
+            yield named, moves, item.value
 
-    def _moved_along(
-        self, axes: Sequence[tuple[str, Expression]], scope: Scope, at: Coordinates[V]
+    def _coordinates(
+        self, targets: Iterable[_Target], scope: Scope, at: Coordinates[V]
     ) -> Task[Coordinates[V]]:
-        moved: dict[str, V] = {}
-        for axis, expression in axes:
+        """The coordinates inside a remap; all maps read those of the outside."""
+        moved: dict[Coordinate, V] = {}
+        for named, moves, expression in targets:
             value: V = yield self.value(expression, scope, at)
-            if axis in FIELDS:
-                moved[FIELDS[axis].base] = FIELDS[axis].inverse(self.env, at, value)
-            else:
-                moved[axis] = value
-        return self._moved(at, moved)
-
-    def _moved(self, at: Coordinates[V], maps: Mapping[str, V]) -> Coordinates[V]:
+            moved[moves] = named.inverse(self.env, at, value) if named else value
         self.budget.spend(_STEPS)
-        moved = at.moved(maps)
-        return self._places.setdefault(moved.key, moved)
+        inside = at.moved(moved)
+        return self._places.setdefault(inside.key, inside)
 
     # --- state ----------------------------------------------------------------------------------------------------
 
-    def remember(self, slot: SlotRequest, updates: Sequence[Callable[[], Task[V]]]) -> None:
+    def remember(self, slot: SlotRequest, updates: Sequence[Callable[[], Eventual[V]]]) -> None:
         """Asks for memory; `updates` evaluate the value that each plane keeps of a tick, at the slot's own
         coordinates."""
-        if self._owners:
-            self.slots_of.setdefault(self._owners[-1], set()).add(slot.key)
-            self.dependencies.setdefault(self._owners[-1], set()).add(slot.key)
-            self.dependencies.setdefault(slot.key, {self._owners[-1]})
+        if (references := self._references()) is not None:
+            references.slots[slot.key] = None
+            self.references.setdefault(slot.key, References(asked_by=(self._owners[-1],)))
         if slot.key not in self.slots:
             self.budget.spend(_STEPS_OF_A_SLOT)
             self.slots[slot.key] = slot
             loops = self.budget.loops
-            advances = [(slot, plane, update, loops) for plane, update in enumerate(updates)]
+            advances = [_Advance(slot, plane, update, loops) for plane, update in enumerate(updates)]
             self._advances += advances
             self._pending += advances
 
 
-T = TypeVar("T")
+# --- stateful builtins, in terms of slots: what each keeps of a tick, and what it reads of earlier ticks ---
+
+# What a read between ticks takes of the budget.
+_STEPS_OF_READING = 30
+
+# Ten minutes of audio at 96 kHz: more is probably a wrong unit.
+MAX_TICKS = 60_000_000
 
 
-def _some(value: T | None) -> T:
-    if value is None:
-        raise TypeError("resolution and elaboration disagree about a group")
-    return value
+def stateful(e: Elaborator[V], call: Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
+    """The value of a stateful call at coordinates."""
+    e.budget.spend(_STEPS)
+    args = [a for a in match_arguments(call.name, STATE[call.name].params, call.args, call.span) if a is not None]
+    if scope.varying:
+        raise _state_in_varying_loop(call.span)
+    key = SlotKey(scope.path, call.name, e.resolver.ordinals.of(call))
+    slot = SlotRequest(key, 1, 1, call.span)
+    match call.name:
+        case "prev":
+            return _previous(e, slot, lambda: e.value(args[0], scope.for_memory(), e.env.own), at)
+        case "integrate" | "phasor":
+            return _previous(e, slot, lambda: _integrated(e, slot, args[0], scope.for_memory()), at)
+        case "hold":
+            return _held(e, replace(slot, planes=3), args[0], args[1], scope, at)
+        case "delay":
+            return _delayed(e, key, call, args, scope, at)
+        case _:
+            raise unnamed_cache(call)
 
 
-def _done(value: V) -> Task[V]:
-    """A task with nothing left to do."""
-    return value
-    yield
+def _state_in_varying_loop(span: Span) -> WeftError:
+    return error("state-in-varying-loop", "a loop whose ends vary cannot contain state", span,
+                 "give the loop constant ends, so that each step has a memory of its own")  # fmt: skip
+
+
+def _previous(e: Elaborator[V], slot: SlotRequest, update: Callable[[], Eventual[V]], at: Coordinates[V]) -> V:
+    e.remember(slot, [update])
+    return e.domain.state(slot, 0, e.domain.const(1.0), at, slot.span)
+
+
+def _integrated(e: Elaborator[V], slot: SlotRequest, arg: Expression, scope: Scope) -> Task[V]:
+    speed: V = yield e.value(arg, scope, e.env.own)
+    before = e.domain.state(slot, 0, e.domain.const(1.0), e.env.own, slot.span)
+    after = e.domain.op("add", before, e.domain.op("mul", speed, e.domain.uniform("dt")))
+    # A wrapped phase keeps its precision however long it runs; a sum must not wrap.
+    return e.domain.op("fract", after) if slot.key.kind == "phasor" else after
+
+
+def _held(
+    e: Elaborator[V], slot: SlotRequest, held: Expression, trigger: Expression, scope: Scope, at: Coordinates[V]
+) -> Task[V]:
+    """Keeps a value, the trigger, and whether there was a tick before."""
+
+    def chosen(where: Coordinates[V]) -> Task[V]:
+        now: V = yield e.value(held, scope, where)
+        triggered: V = yield e.value(trigger, scope, where)
+        kept, before, started = (e.domain.state(slot, p, e.domain.const(1.0), where, slot.span) for p in range(3))
+        changed = e.domain.op("differs", triggered, before)
+        first = e.domain.op("eq", started, e.domain.const(0.0))
+        return e.domain.op("select", e.domain.op("or", first, changed), now, kept, span=slot.span)
+
+    own = e.env.own
+    e.remember(slot, [partial(chosen, own), partial(e.value, trigger, scope, own), partial(e.domain.const, 1.0)])
+    return chosen(at)
+
+
+def _delayed(
+    e: Elaborator[V], key: SlotKey, call: Call, args: Sequence[Expression], scope: Scope, at: Coordinates[V]
+) -> Task[V]:
+    signal, ticks, most = args
+    longest = yield _constant_ticks(e, most, scope, "max", least=0)
+    slot = SlotRequest(key, max(math.ceil(longest), 1), 1, call.span)
+    age: V = yield e.value(ticks, scope, at)
+    constant = e.domain.constant(age)
+    now: V | None = None
+    # Unknown ticks may turn out to be 1 or more where the spindle is called.
+    aged = e.domain.is_unknown(age) or _at_least_one(e, ticks, scope) if constant is None else constant >= 1
+    aged = aged and longest >= 1
+    e.remember(slot, [lambda: e.value(signal, scope.for_memory() if aged else scope, e.env.own)])
+    if not aged:
+        # Less than one tick ago is the signal itself, so this delay cannot be part of a cycle.
+        now = yield e.value(signal, scope, at)
+    return _interpolated(e, slot, 0, age, longest, now, at)
+
+
+def _at_least_one(e: Elaborator[V], ticks: Expression, scope: Scope) -> bool:
+    """Whether varying ticks are visibly never below 1: `max(1, …)` or `clamp(…, 1, …)`."""
+    if not isinstance(ticks, Call) or ticks.name not in ("max", "clamp") or e.resolver.is_remap(ticks, scope):
+        return False
+    spec = BUILTINS[ticks.name]
+    args = match_arguments(ticks.name, spec.params, ticks.args, ticks.span, spec.variadic)
+    bounds = args[1:2] if ticks.name == "clamp" else args
+    return any(isinstance(bound, Number) and bound.value >= 1 for bound in bounds)
+
+
+def _cached(e: Elaborator[V], member: CacheMember, at: Coordinates[V]) -> Task[V]:
+    """An output of a cache at coordinates, its own axis included."""
+    call, scope = member.call, member.scope
+    count = match_arguments("cache", STATE["cache"].params, call.args, call.span)[1]
+    if count is None:
+        raise TypeError("cache without a count passed its signature")
+    if scope.varying:
+        raise _state_in_varying_loop(call.span)
+    depth = int((yield _constant_ticks(e, count, scope, "n")))
+    owner = member.axis.instance
+    key = SlotKey(owner, "cache", e.resolver.ordinals.of(call))
+    slot = SlotRequest(key, max(depth - 1, 1), member.planes, call.span)
+    group = e.resolver.cache_group(call, scope, owner)
+    members = [m.now for m in group.members if isinstance(m, CacheMember)]
+    e.remember(slot, [partial(e.member, m, e.env.own, call.span) for m in members])
+    now: V = yield e.member(member.now, at, call.span)
+    age = at.axis(member.axis) or e.domain.const(0.0)
+    return _interpolated(e, slot, member.plane, age, float(depth - 1), now, at)
+
+
+def _constant_ticks(e: Elaborator[V], node: Expression, scope: Scope, name: str, least: int = 1) -> Task[float]:
+    value: V = yield e.value(node, scope, e.env.own)
+    ticks = e.domain.constant(value)
+    if e.domain.is_unknown(value):
+        return 1.0
+    if ticks is None:
+        raise error("not-constant", f'"{name}" must be a constant: it decides how much is remembered', node.span)
+    if not least <= ticks <= MAX_TICKS:
+        raise error("ticks-out-of-range", f'"{name}" must be between {least} and {MAX_TICKS:,}', node.span)
+    return ticks
+
+
+def _interpolated(
+    e: Elaborator[V], slot: SlotRequest, plane: int, age: V, most: float, now: V | None, at: Coordinates[V]
+) -> V:
+    """A plane as it was `age` ticks ago, interpolated linearly between ticks. `age` is clamped to 0…most, or to 1…most
+    without a current value."""
+    e.budget.spend(_STEPS_OF_READING)
+    op, const, span = e.domain.op, e.domain.const, slot.span
+    age = op("min", op("max", age, const(0.0 if now is not None else 1.0)), const(most))
+    whole = op("floor", age)
+    constant = e.domain.constant(age)
+
+    def tap(ticks: V) -> V:
+        deep = op("min", op("max", ticks, const(1.0)), const(float(slot.depth)))
+        old = e.domain.state(slot, plane, deep, at, span)
+        return old if now is None else op("select", op("lt", ticks, const(1.0)), now, old, span=span)
+
+    if constant is not None and constant == int(constant):
+        return now if now is not None and constant == 0 else tap(whole)
+    return op("mix", tap(whole), tap(op("add", whole, const(1.0))), op("sub", age, whole), span=span)
+
+
+# --- loops ---
+
+# More steps than this are an error if the number is known; a varying loop stops there.
+MAX_STEPS = 4096
+
+# Up to these limits a loop is unrolled: the code then folds and hoists, and is no larger than if it had been written
+# out by hand. The size is that of all unrolled operations, for nested loops and long bodies.
+UNROLLED_STEPS = 16
+UNROLLED_SIZE = 4096
+
+# What a step of a loop takes of the budget, besides its statements.
+_STEPS_OF_A_STEP = 12
+
+
+def _run_loop(e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[dict[str, V]]:
+    """The value of each name that a loop assigns, after the loop."""
+    ordinals = e.resolver.ordinals
+    first: V = yield e.value(loop.first, scope, at)
+    last: V = yield e.value(loop.last, scope, at)
+    carried: dict[str, V] = {}
+    for name in ordinals.carried(loop.body):
+        known = scope.get(name) is not None
+        carried[name] = yield e.value(Name(name, loop.variable.span), scope, at) if known else e.domain.const(0.0)
+    steps = _constant_steps(e, loop, first, last)
+    has_state = ordinals.has_state(loop.body)
+    size = scope.copies * (steps or 0) * (STEP_SIZE + ordinals.size(loop.body))
+    pays = steps is not None and steps <= UNROLLED_STEPS and (size <= UNROLLED_SIZE or steps <= 1)
+    with e.budget.within(loop.span, "loop"):
+        if steps is not None and (has_state or pays):
+            results: dict[str, V] = yield _unrolled(e, loop, scope, at, e.domain.constant(first) or 0.0, steps, carried)
+            return results
+        if has_state and not e.domain.is_unknown(first) and not e.domain.is_unknown(last):
+            raise _state_in_varying_loop(loop.first.span.to(loop.last.span))
+        results = yield _iterated(e, loop, scope, at, (first, last), carried)
+        return results
+
+
+def _constant_steps(e: Elaborator[V], loop: For, first: V, last: V) -> int | None:
+    start, end = e.domain.constant(first), e.domain.constant(last)
+    if start is None or end is None:
+        return None
+    steps = ieee.steps(start, end)
+    if steps > MAX_STEPS:
+        raise error("loop-too-long", f"this loop has {steps:,.0f} steps, and {MAX_STEPS:,} is the most",
+                    loop.first.span.to(loop.last.span),
+                    "strands are evaluated at every pixel: let the pixels be the loop")  # fmt: skip
+    return int(steps)
+
+
+def _unrolled(
+    e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V], start: float, steps: int, carried: dict[str, V]
+) -> Task[dict[str, V]]:
+    for k in range(steps):
+        e.budget.spend(_STEPS_OF_A_STEP)
+        step = replace(scope, path=f"{scope.path}[{k}]", copies=scope.copies * steps)
+        carried = yield _step(e, loop, step, at, e.domain.const(start + k), carried)
+    return carried
+
+
+def _iterated(
+    e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V], ends: tuple[V, V], carried: dict[str, V]
+) -> Task[dict[str, V]]:
+    domain = e.domain
+    values = [*ends, *carried.values(), *at.values()]
+    level = 1 + max(scope.level, *(domain.loop_level(v) for v in values))
+    # Unknown ends may turn out to be constant where the spindle is called.
+    varying = not any(domain.is_unknown(end) for end in ends)
+    draft = domain.loop(level, *ends, list(carried.values()), loop.first.span.to(loop.last.span))
+    inside = replace(scope, level=level, varying=varying)
+    while True:
+        e.budget.spend(_STEPS_OF_A_STEP)
+        before = dict(zip(carried, draft.carried, strict=True))
+        after: dict[str, V] = yield _step(e, loop, inside, at, draft.index, before)
+        if draft.close(list(after.values())):
+            results = dict(zip(carried, draft.results, strict=True))
+            for name, result in results.items():
+                domain.annotate(result, name, local=True)
+            return results
+
+
+def _step(
+    e: Elaborator[V], loop: For, outside: Scope, at: Coordinates[V], index: V, carried: Mapping[str, V]
+) -> Task[dict[str, V]]:
+    """Runs the statements of one step, and gives the values that it carries to the next. Inside a loop, an assignment
+    evaluates its value at once."""
+    scope = outside.inner({name: Fixed(value) for name, value in (*carried.items(), (loop.variable.name, index))})
+    for statement in loop.body:
+        e.resolver.spend_on_binding()
+        match statement:
+            case Assignment(name, "=", value, _) if isinstance(value, Bundle):
+                scope = scope.bind(name.name, Closure(value, scope))
+            case Assignment(name):
+                result: V = yield e.value(assigned_value(statement), scope, at)
+                e.domain.annotate(result, name.name, local=True)
+                scope = scope.bind(name.name, Fixed(result))
+            case CallBinding(name=name):
+                scope = scope.bind(name.name, e.resolver.bound_call(statement, scope))
+            case For():
+                results: dict[str, V] = yield _run_loop(e, statement, scope, at)
+                for key, after in results.items():
+                    scope = scope.bind(key, Fixed(after))
+    return {name: _number(scope.get(name)) for name in carried}
+
+
+def _number(local: Local | None) -> Any:
+    """The value of what a loop carries."""
+    if not isinstance(local, Fixed):
+        raise TypeError("a loop carries only numbers")
+    return local.value

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TypeAlias, TypeVar
 
 from weft.contexts import ContextTable
+from weft.graph.domain import SlotKey
 from weft.graph.nodes import Edge, GraphNode, RenderGraph, Strand, Subgraph
 from weft.names import StrandRef
 
@@ -80,7 +81,7 @@ class Fact:
     """What ties a strand to one context: the `slots` that it needs (`planar` if over x or y), or the `owner` of a
     source that it reads."""
 
-    slots: frozenset[str] = frozenset()
+    slots: frozenset[SlotKey] = frozenset()
     planar: bool = False
     owner: str | None = None
 
@@ -137,7 +138,7 @@ def _settle(
 
 def _sharing(facts: Mapping[StrandRef, Fact]) -> Mapping[StrandRef, list[StrandRef]]:
     """The strands that share state with each strand, such as outputs of one call: one context evaluates them all."""
-    users: dict[str, list[StrandRef]] = {}
+    users: dict[SlotKey, list[StrandRef]] = {}
     for ref, fact in facts.items():
         for slot in fact.slots:
             users.setdefault(slot, []).append(ref)

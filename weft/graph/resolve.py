@@ -4,8 +4,7 @@ every stateful call. Nothing is evaluated here."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
@@ -13,12 +12,15 @@ from typing import NamedTuple
 
 from weft.errors import Span, WeftError, did_you_mean, error, steps_of
 from weft.graph.budget import Budget
+from weft.graph.domain import Coordinate
 from weft.graph.nodes import Broadcast, BundlePart, Expanded, FromCache, FromSource, Patch
 from weft.graph.partition import components
 from weft.graph.scope import (
-    CacheMember, Closure, Local, LoopResult, LoopSite, Member, Opaque, PoisonedError, Required, Scope, SourceMember,
-    SpindleBody, StrandGroup, as_member, instance_group, match_arguments, pick_hint, remapped, source_shape, strands
+    Bindings, CacheMember, Closure, Local, LoopResult, Member, Opaque, Required, Scope, SourceMember, SpindleBody,
+    StrandGroup, as_member, instance_group, match_arguments, pick_hint, remapped, source_coordinates, source_shape,
+    strands
 )
+from weft.names import StrandRef
 from weft.ops import BUILTINS, CONSTANTS, ieee
 from weft.ops.state import STATE
 from weft.sources import SOURCES
@@ -229,11 +231,9 @@ _MOST_LOOKED_AT = 32
 # Kinds of arguments; neither can occur in a text.
 _OPEN, _UNKNOWN = "\0open", "\0unknown"
 
-# What a body and each statement in it take of the budget, besides their evaluation, and the number of names that are
-# copied in a step.
+# What a body and each statement in it take of the budget, besides their evaluation.
 _STEPS_OF_A_BODY = 20
 _STEPS_OF_A_LOCAL = 6
-_NAMES_A_STEP = 8
 
 
 class Resolver:
@@ -247,17 +247,17 @@ class Resolver:
         self._bundles: dict[tuple[Bundle, Scope], StrandGroup] = {}
         self._open_bodies: dict[Hashable, Scope] = {}
         self._instances: dict[str, StrandGroup] = {}
-        self._suggested: dict[tuple[str, int | None], str | None] = {}
+        self._suggested: dict[tuple[str, SpindleDefinition | None], str | None] = {}
         self._compared = 0
 
     # --- names ----------------------------------------------------------------------------------------------------
 
     def strand(self, name: Name, scope: Scope) -> Local | float:
         """The meaning of a name in the place of a strand: a local, an instance's group, or a constant."""
-        local = scope.locals.get(name.id)
+        local = scope.get(name.id)
         if local is not None:
             return local
-        if name.id in scope.later:
+        if scope.is_assigned_later(name.id):
             raise error("read-before-assignment", f'"{name.id}" is read here before it is assigned', name.span,
                         f"statements run from top to bottom{_looking_back(name, scope)}")  # fmt: skip
         if name.id in self.patch.instances and not _in_library(scope):
@@ -272,24 +272,25 @@ class Resolver:
         if self.callable_named(name.id, scope):
             return error("call-without-arguments", f'"{name.id}" is a call and needs its arguments', name.span,
                          f"write {name.id}(…)")  # fmt: skip
-        known = chain(scope.locals, self.patch.instances, CONSTANTS)
+        known = chain(scope.names(), self.patch.instances, CONSTANTS)
         return error("unknown-strand", f'there is no strand "{name.id}"', name.span, self._near(name.id, known, scope))
 
     def _check_callee(self, callee: Expression, scope: Scope) -> None:
         """Raises WeftError for a call of an unknown name."""
-        strands = (scope.locals, scope.later, self.patch.instances, CONSTANTS)
-        if not isinstance(callee, Name) or any(callee.id in names for names in strands):
+        if not isinstance(callee, Name) or scope.get(callee.id) is not None or scope.is_assigned_later(callee.id):
+            return
+        if callee.id in self.patch.instances or callee.id in CONSTANTS:
             return
         if callee.id in RESERVED:
             raise error("incomplete-name", f'"{callee.id}" needs a field', callee.span, RESERVED[callee.id])
-        known = chain(self.patch.spindles, BUILTINS, STATE, SOURCES, scope.locals, self.patch.instances)
+        known = chain(self.patch.spindles, BUILTINS, STATE, SOURCES, scope.names(), self.patch.instances)
         raise error("unknown-call", f'there is no spindle or builtin "{callee.id}"', callee.span,
                     self._near(callee.id, known, scope))  # fmt: skip
 
     def _near(self, name: str, known: Iterable[str], scope: Scope) -> str | None:
         """A hint with the name that was probably meant. Each unknown name is compared once in each spindle, and only
         until the patch has used up its comparisons: of many mistakes, the first get a hint."""
-        place = (name, id(scope.chain[-1]) if scope.chain else None)
+        place = (name, scope.chain[-1] if scope.chain else None)
         if place not in self._suggested and self._compared < _MOST_COMPARED:
             names = list(known)
             self._compared += len(names)
@@ -319,7 +320,8 @@ class Resolver:
         if not isinstance(call.callee, Name):
             return None
         name = call.callee.id
-        return None if name in scope.locals and name not in scope.later else self.callable_named(name, scope)
+        is_local = scope.get(name) is not None and not scope.is_assigned_later(name)
+        return None if is_local else self.callable_named(name, scope)
 
     def is_remap(self, call: Call, scope: Scope) -> bool:
         """Whether a call without `~` remaps a strand by position."""
@@ -375,15 +377,20 @@ class Resolver:
             case SpindleDefinition() as spindle:
                 body = self.body(call, spindle, scope)
                 names = tuple(o.name for o in spindle.outputs)
-                if not body.locals.keys() >= set(names):
-                    raise PoisonedError  # an output that is never assigned
-                return StrandGroup(names, tuple(as_member(body.locals[n]) for n in names))
+                return StrandGroup(names, tuple(as_member(body.get(name)) for name in names))
             case "source":
-                return self.source_group(call, f"{scope.path}/{name}#{self.ordinals.of(call)}")
+                return self._source_group(call, f"{scope.path}/{name}#{self.ordinals.of(call)}")
             case "state" if name == "cache":
                 raise unnamed_cache(call)
             case _:
                 return None
+
+    def _source_group(self, call: Call, owner: str) -> StrandGroup:
+        """The outputs of a source call. Raises WeftError for arguments that the source does not take."""
+        outputs, axes = source_shape(call, SOURCES[call.name])
+        own = {"k": StrandRef(owner, "k")} if "k" in axes else {}
+        members = tuple(SourceMember(call, name, plane) for plane, name in enumerate(outputs))
+        return StrandGroup(outputs, members, own, source_coordinates(axes, own))
 
     def spread_shape(self, expression: Expression, scope: Scope) -> StrandGroup | None:
         """The first group of several strands that an expression would be spread over: `img` in `img * 0.5`."""
@@ -442,7 +449,7 @@ class Resolver:
         names = tuple(n or str(i) for i, n in enumerate(shape.names))
         return shape, [Broadcast(names, i) for i in range(len(shape))]
 
-    def positional(self, expression: Expression, scope: Scope) -> tuple[str, ...]:
+    def positional(self, expression: Expression, scope: Scope) -> tuple[Coordinate, ...]:
         """The coordinates that a positional remap of an expression maps, in order: a source has axes of its own."""
         while isinstance(expression, Remap | Index | Access):
             expression = expression.base
@@ -460,23 +467,12 @@ class Resolver:
                 case Call() if self.is_remap(expression, scope):
                     expression = expression.callee
                 case Name(id=name):
-                    local = scope.locals.get(name)
+                    local = scope.get(name)
                     if not isinstance(local, Closure):
                         return isinstance(local, Opaque)
                     expression, scope = local.value, local.scope
                 case _:
                     return False
-
-    # --- sources --------------------------------------------------------------------------------------------------
-
-    def source_group(self, call: Call, axis_owner: str) -> StrandGroup:
-        """The outputs of a source call. Raises WeftError for arguments that the source does not take."""
-        spec = SOURCES[call.name]
-        outputs, axes = source_shape(call, spec)
-        own = {a: f"{axis_owner}@{a}" for a in axes if a == "k"}
-        positional = tuple(own.get(a, "time" if a == "abstime" else a) for a in axes)
-        members = tuple(SourceMember(call, name, plane) for plane, name in enumerate(outputs))
-        return StrandGroup(outputs, members, own, positional)
 
     # --- spindles -------------------------------------------------------------------------------------------------
 
@@ -517,7 +513,7 @@ class Resolver:
         same everywhere; None for anything else, or if it takes too long to find out."""
         if self.is_open(value, scope):
             return _OPEN
-        while isinstance(value, Name) and isinstance(local := scope.locals.get(value.id), Closure):
+        while isinstance(value, Name) and isinstance(local := scope.get(value.id), Closure):
             value, scope = local.value, local.scope
         waiting: list[tuple[Expression, Scope]] = [(value, scope)]
         is_closed, is_number = True, isinstance(value, _NUMBERS)
@@ -528,7 +524,7 @@ class Resolver:
             node, within = waiting.pop()
             match node:
                 case Name(id=name):
-                    local = within.locals.get(name)
+                    local = within.get(name)
                     is_closed = is_closed and local is None
                     match local:
                         case Opaque():
@@ -576,34 +572,31 @@ class Resolver:
             raise error("recursion", f"a spindle cannot call itself: {steps_of(names)}", span,
                         "use a loop, or prev() for what grows over time")  # fmt: skip
         self.ordinals.number(spindle)
-        later = frozenset(self.ordinals.assigned(spindle.body))
         parameters = {p.name: a for p, a in zip(spindle.parameters, arguments, strict=True)}
-        body, chain = SpindleBody(), (*scope.chain, spindle)
+        body, chain = SpindleBody(frozenset(self.ordinals.assigned(spindle.body))), (*scope.chain, spindle)
         inner = Scope(
-            path, parameters, later - set(parameters), scope.level, scope.varying, chain, body=body,
+            path, Bindings(None, parameters), len(parameters), scope.level, scope.varying, chain, body=body,
             copies=scope.copies,
         )  # fmt: skip
-        with _room_for(len(chain)):
-            return self._run_through(spindle, inner, seen)
-
-    def _run_through(
-        self, spindle: SpindleDefinition, inner: Scope, seen: Callable[[BodyStatement, Scope], None] | None
-    ) -> Scope:
-        for statement in spindle.body:
-            self.spend_on_binding(inner)
-            inner = self.step(statement, inner)
-            if seen is not None:
-                seen(statement, inner)
-        if inner.body is not None:
-            inner.body.end = inner
+        limit = sys.getrecursionlimit()
+        if len(chain) > 1:
+            sys.setrecursionlimit(limit + _FRAMES_PER_CALL)
+        try:
+            for statement in spindle.body:
+                self.spend_on_binding()
+                inner = self._step(statement, inner)
+                if seen is not None:
+                    seen(statement, inner)
+        finally:
+            sys.setrecursionlimit(limit)
+        body.end = inner
         return inner
 
-    def spend_on_binding(self, scope: Scope) -> None:
-        """Spends the steps of one more local: the names of the scope are copied."""
-        names = len(scope.locals) + len(scope.later)
-        self._budget.spend(_STEPS_OF_A_LOCAL + names // _NAMES_A_STEP)
+    def spend_on_binding(self) -> None:
+        """Spends the steps of one more local."""
+        self._budget.spend(_STEPS_OF_A_LOCAL)
 
-    def step(self, statement: Assignment | CallBinding | For, scope: Scope) -> Scope:
+    def _step(self, statement: Assignment | CallBinding | For, scope: Scope) -> Scope:
         """The scope after one statement outside of loops."""
         match statement:
             case Assignment():
@@ -611,11 +604,10 @@ class Resolver:
             case CallBinding():
                 return scope.bind(statement.name.name, self.bound_call(statement, scope))
             case For():
-                self._check_groups(statement, scope.locals.keys())
-                site = LoopSite(statement, scope)
+                self._check_groups(statement, scope.names())
                 after = scope
                 for name in self.ordinals.carried(statement.body):
-                    after = after.bind(name, LoopResult(site, name))
+                    after = after.bind(name, LoopResult(statement, scope, name))
                 return after
 
     def _check_groups(self, loop: For, outside: Iterable[str]) -> None:
@@ -665,7 +657,7 @@ class Resolver:
         if instance is None:
             raise TypeError("cache without an instance passed its signature")
         shape = self.group(instance, scope) or StrandGroup(("v",), (Closure(instance, scope),))
-        axis = f"{owner}@k"
+        axis = StrandRef(owner, "k")
         members = tuple(
             CacheMember(call, scope, plane, len(shape), axis, now) for plane, now in enumerate(shape.members)
         )
@@ -675,19 +667,7 @@ class Resolver:
 def _looking_back(name: Name, scope: Scope) -> str:
     """A hint about reading a name's value of a tick ago, unless the name is a group in one step of a loop."""
     end = None if scope.body is None else scope.body.end
-    return f"; prev({name.id}) reads what it was a tick ago" if end is None or name.id in end.locals else ""
-
-
-@contextmanager
-def _room_for(depth: int) -> Iterator[None]:
-    """Lets Python recurse through spindle calls that are nested `depth` levels deep."""
-    limit = sys.getrecursionlimit()
-    if depth > 1:
-        sys.setrecursionlimit(limit + _FRAMES_PER_CALL)
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
+    return f"; prev({name.id}) reads what it was a tick ago" if end is None or end.get(name.id) is not None else ""
 
 
 # Expressions that are one number, or are spread over several strands as a whole.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 from weft.errors import Span, did_you_mean, error
+from weft.graph.domain import Coordinate
 from weft.graph.nodes import Broadcast, FromCache, FromSource, Instance
 from weft.names import StrandRef
 from weft.sources import MediaKind, SourceSpec
@@ -112,11 +114,51 @@ class PoisonedError(Exception):
     """A strand cannot be evaluated, for a reason that has been reported elsewhere."""
 
 
+class Bindings:
+    """The locals of a body, or of one step of a loop inside the scope `outer`, in the order in which statements bind
+    them. A scope sees the first of them, so a statement copies none."""
+
+    __slots__ = ("_places", "_values", "outer")
+
+    def __init__(self, outer: Scope | None = None, first: Mapping[str, Local] | None = None) -> None:
+        self.outer = outer
+        self._values: list[Local] = list((first or {}).values())
+        self._places: dict[str, list[int]] = {name: [place] for place, name in enumerate(first or ())}
+        """Where each name is bound, in ascending order."""
+
+    def add(self, name: str, value: Local) -> None:
+        self._places.setdefault(name, []).append(len(self._values))
+        self._values.append(value)
+
+    def get(self, name: str, seen: int, ahead: bool) -> Local | None:
+        """The latest of the first `seen` locals of a name, then that of the outer scope. With `ahead`, a name that the
+        body assigns only later has the value that it has at the end."""
+        places = self._places.get(name)
+        if places is not None:
+            if places[0] < seen:
+                last = places[-1] if places[-1] < seen else places[bisect_left(places, seen) - 1]
+                return self._values[last]
+            if ahead and self.outer is None:
+                return self._values[places[-1]]
+        outer = self.outer
+        return None if outer is None else outer.bindings.get(name, outer.seen, ahead)
+
+    def names(self, seen: int) -> Iterator[str]:
+        """The names of the locals of the outer scope, then those of the first `seen` locals."""
+        if self.outer is not None:
+            yield from self.outer.names()
+        yield from (name for name, places in self._places.items() if places[0] < seen)
+
+
+_NO_BINDINGS = Bindings()
+
+
 @dataclass(slots=True, eq=False)
 class SpindleBody:
-    """The body of a spindle, for one call. `end` is the scope after its last statement, None until that is reached;
-    `for_memory` caches the scopes that look ahead to it."""
+    """The body of a spindle, for one call. `assigned` holds all names that it assigns; `end` is the scope after its
+    last statement, None until that is reached; `for_memory` caches the scopes that look ahead to it."""
 
+    assigned: frozenset[str]
     end: Scope | None = None
     for_memory: dict[Scope, Scope] = field(default_factory=dict)
 
@@ -125,51 +167,64 @@ class SpindleBody:
 class Scope:
     """The surroundings of an expression.
 
-    `path` names the place for state: `trail@v`, `scene/blur#0`. `later` holds the names that the body assigns further
-    down, which only state may read. `level` is that of the innermost loop around it, -1 outside of loops. `chain` lists
-    the spindles being called, the innermost last, and `body` belongs to that one. `broadcast` is the place among
-    several for which the expression is evaluated. `copies` is the number of times that unrolled loops repeat it.
+    `path` names the place for state: `trail@v`, `scene/blur#0`. The locals are the first `seen` of `bindings`; if it
+    looks `ahead`, those that the body binds further down as well, as only state may. `level` is that of the innermost
+    loop around it, -1 outside of loops. `chain` lists the spindles being called, the innermost last, and `body` belongs
+    to that one. `broadcast` is the place among several for which the expression is evaluated. `copies` is the number of
+    times that unrolled loops repeat it.
     """
 
     path: str
-    locals: Mapping[str, Local] = field(default_factory=dict)
-    later: frozenset[str] = frozenset()
+    bindings: Bindings = _NO_BINDINGS
+    seen: int = 0
     level: int = -1
     varying: bool = False
     chain: tuple[SpindleDefinition, ...] = ()
     broadcast: Broadcast | None = None
     body: SpindleBody | None = None
     copies: int = 1
+    ahead: bool = False
+
+    def get(self, name: str) -> Local | None:
+        """The local of a name."""
+        return self.bindings.get(name, self.seen, self.ahead)
+
+    def names(self) -> Iterator[str]:
+        """The names of the locals; one that a step of a loop binds again comes twice."""
+        return self.bindings.names(self.seen)
+
+    def is_assigned_later(self, name: str) -> bool:
+        """Whether the body assigns a name, but only further down."""
+        is_assigned = self.body is not None and name in self.body.assigned
+        return is_assigned and self.bindings.get(name, self.seen, False) is None
 
     def bind(self, name: str, value: Local) -> Scope:
-        """The scope with one more local, which shadows an earlier one of that name."""
-        known, later = {**self.locals, name: value}, self.later - {name}
+        """The scope after a statement, with one more local, which shadows an earlier one of that name. A scope is bound
+        in only once."""
+        self.bindings.add(name, value)
         return Scope(
-            self.path, known, later, self.level, self.varying, self.chain, self.broadcast, self.body, self.copies
-        )
+            self.path, self.bindings, self.seen + 1, self.level, self.varying, self.chain, self.broadcast, self.body,
+            self.copies, self.ahead,
+        )  # fmt: skip
+
+    def inner(self, locals: Mapping[str, Local]) -> Scope:
+        """A scope inside this one, with these locals, which ends before this one goes on."""
+        return replace(self, bindings=Bindings(self, locals), seen=len(locals))
 
     def broadcast_over(self, broadcast: Broadcast | None) -> Scope:
-        if broadcast == self.broadcast:
-            return self
-        return Scope(
-            self.path, self.locals, self.later, self.level, self.varying, self.chain, broadcast, self.body, self.copies
-        )
+        return self if broadcast == self.broadcast else replace(self, broadcast=broadcast)
 
     def for_memory(self) -> Scope:
         """The scope of an expression that state evaluates at the end of a tick: names that the body assigns further
         down have their values at its end. Raises PoisonedError if the body never got there."""
         body = self.body
-        if body is None or not self.later:
+        if body is None:
             return self
         if body.end is None:
-            raise PoisonedError
-        ahead = {name: body.end.locals[name] for name in self.later & body.end.locals.keys()}
-        if ahead.keys() <= self.locals.keys():
+            if any(self.is_assigned_later(name) for name in body.assigned):
+                raise PoisonedError
             return self
-        known = body.for_memory.get(self)
-        if known is None:
-            known = body.for_memory[self] = replace(self, locals={**ahead, **self.locals})
-        return known
+        return body.for_memory.get(self) or body.for_memory.setdefault(self, replace(self, ahead=True))
 
 
 # --- what a local can be ------------------------------------------------------------------------------------------
@@ -192,18 +247,12 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LoopSite:
-    """A loop with the scope before it; it can run at any coordinates."""
+class LoopResult:
+    """The strand that a name stands for after an outermost loop that assigns it. `scope` is the one before the loop,
+    which can run at any coordinates."""
 
     loop: For
     scope: Scope
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LoopResult:
-    """The strand that a name stands for after an outermost loop that assigns it."""
-
-    site: LoopSite
     name: str
 
 
@@ -215,19 +264,16 @@ class Opaque:
 @dataclass(frozen=True, slots=True, eq=False)
 class StrandGroup:
     """Several strands under one name: an instance, the outputs of a call, a bundle (whose elements have no names).
-    `axes` maps each coordinate it brings along to that coordinate's own name (`k` to `c@k`)."""
+    `axes` has the coordinates of its own, by the names after `@`: `c@k` by `k`."""
 
     names: tuple[str, ...]
     members: tuple[Member, ...]
-    axes: Mapping[str, str] = field(default_factory=dict)
-    positional: tuple[str, ...] = ("x", "y", "time")
+    axes: Mapping[str, StrandRef] = field(default_factory=dict)
+    positional: tuple[Coordinate, ...] = ("x", "y", "time")
     """The coordinates that a positional remap of it maps, in order."""
 
     def __len__(self) -> int:
         return len(self.members)
-
-    def member(self, name: str) -> Member | None:
-        return self.members[self.names.index(name)] if name in self.names else None
 
     def take(self, count: int, names: Iterable[str]) -> StrandGroup:
         """The first `count` members under other names."""
@@ -264,7 +310,7 @@ class CacheMember:
     scope: Scope
     plane: int
     planes: int
-    axis: str
+    axis: StrandRef
     now: Member
 
 
@@ -282,7 +328,7 @@ class PositionallyRemapped:
     """A member of a group remapped without `~`: the values of the coordinates `axes`, in order."""
 
     inner: Member
-    axes: tuple[tuple[str, Expression], ...]
+    axes: tuple[tuple[Coordinate, Expression], ...]
     span: Span
     scope: Scope
 
@@ -299,43 +345,45 @@ def instance_group(instance: Instance) -> StrandGroup:
     """The outputs of an instance, with its own axes."""
     names = tuple(instance.outputs)
     members = tuple(StrandMember(StrandRef(instance.name, name)) for name in names)
-    axes = {axis: f"{instance.name}@{axis}" for axis in instance.axes}
+    axes = {axis: StrandRef(instance.name, axis) for axis in instance.axes}
     first = next(iter(instance.outputs.values())).definition
-    positional: tuple[str, ...] = ("x", "y", "time")
     if isinstance(first, FromSource):
-        shape = source_shape(first.call, first.spec)[1]
-        positional = tuple(axes.get(a, "time" if a == "abstime" else a) for a in shape)
-    elif isinstance(first, FromCache):
-        positional = tuple(axes.values())
-    return StrandGroup(names, members, axes, positional)
+        return StrandGroup(names, members, axes, source_coordinates(source_shape(first.call, first.spec)[1], axes))
+    if isinstance(first, FromCache):
+        return StrandGroup(names, members, axes, tuple(axes.values()))
+    return StrandGroup(names, members, axes)
+
+
+def source_coordinates(axes: Iterable[str], own: Mapping[str, StrandRef]) -> tuple[Coordinate, ...]:
+    """The coordinates that a positional remap of a source maps, of which some are its own."""
+    return tuple(own.get(a, "time" if a == "abstime" else a) for a in axes)
 
 
 def remapped(group: StrandGroup, wrapper: Remap | Call, scope: Scope) -> StrandGroup:
     """The strands of a group at other coordinates: those of a remap or positional remap written in `scope`."""
-    match wrapper:
-        case Remap(_, maps, _):
-            members: tuple[Member, ...] = tuple(Remapped(m, maps, scope) for m in group.members)
-        case Call():
-            axes = positional_axes(wrapper, group.positional)
-            members = tuple(PositionallyRemapped(m, axes, wrapper.span, scope) for m in group.members)
-    return replace(group, members=members)
+    if isinstance(wrapper, Remap):
+        return replace(group, members=tuple(Remapped(m, wrapper.maps, scope) for m in group.members))
+    axes = positional_axes(wrapper, group.positional)
+    return replace(group, members=tuple(PositionallyRemapped(m, axes, wrapper.span, scope) for m in group.members))
 
 
-def positional_axes(call: Call, axes: tuple[str, ...]) -> tuple[tuple[str, Expression], ...]:
+def positional_axes(call: Call, axes: tuple[Coordinate, ...]) -> tuple[tuple[Coordinate, Expression], ...]:
     """The coordinate that each argument of a positional remap maps. Raises WeftError for too many or labelled ones."""
     for position, arg in enumerate(call.args):
         if arg.label is not None:
             raise error("label-in-remap", "a positional remap takes no labels", arg.label_span or arg.span,
                         f"write me@{arg.label} ~ …" if arg.label in ("x", "y", "time") else None)  # fmt: skip
         if position >= len(axes):
-            shown = ", ".join(axes) if axes else "no coordinates"
+            shown = ", ".join(map(str, axes)) if axes else "no coordinates"
             raise error("too-many-arguments", f"this can be remapped over {shown}, and this is one more", arg.span,
                         "to call something, check its name; to remap a certain coordinate, write me@x ~ …")  # fmt: skip
     return tuple((axis, arg.value) for axis, arg in zip(axes, call.args, strict=False))
 
 
-def as_member(local: Local) -> Member:
-    """A local that is known to be one strand."""
+def as_member(local: Local | None) -> Member:
+    """An output of a spindle. Raises PoisonedError if it was never assigned."""
+    if local is None:
+        raise PoisonedError
     if isinstance(local, StrandGroup):
         raise TypeError("an output of a spindle is a strand")
     return local

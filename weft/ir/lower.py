@@ -61,14 +61,16 @@ class _Lowering:
         if spec.streams:
             # Readers of a stream read what has been played, so these strands have to be kept.
             outputs += tuple(Output(str(ref), swept.strand(ref, swept.env.own)) for ref in self.subgraph.exposes)
-        swept.finish()
+        while swept.has_pending:
+            swept.advance()
         exposed = self._exposed(spec, swept) if self.subgraph.exposes and not spec.streams else ()
         prefix = f"{spec.name}/"
         slots = tuple(
-            StateSlot(prefix + s.key, s.kind, s.depth, s.planes, image=False)
-            for s in sorted(swept.slots.values(), key=lambda s: s.key)
+            StateSlot(f"{prefix}{s.key}", s.key.kind, s.depth, s.planes, image=False)
+            for s in sorted(swept.slots.values(), key=lambda s: str(s.key))
         )
-        updates = tuple(Update(prefix + key, plane, value) for (key, plane), value in sorted(swept.updates.items()))
+        values = {(f"{prefix}{key}", plane): value for (key, plane), value in swept.updates.items()}
+        updates = tuple(Update(key, plane, values[key, plane]) for key, plane in sorted(values))
         if spec.raster:
             self._check_raster_state(swept, updates, outputs)
         return Lowered(self.subgraph.name, spec.name, outputs, exposed, slots, updates)
@@ -201,7 +203,7 @@ class ExprDomain:
 
     def state(self, slot: SlotRequest, plane: int, ticks: Expr, at: Coordinates[Expr], span: Span) -> Expr:
         if at.abstime is not self.own.abstime:
-            message = f"a map of the time cannot reach into {slot.kind}, which knows only its own time"
+            message = f"a map of the time cannot reach into {slot.key.kind}, which knows only its own time"
             raise error("map-reaches-state", message, span, "delay(…) and cache(…) read earlier ticks")
         attr = SlotPlane(f"{self.spec.name}/{slot.key}", plane)
         here = at.x is self.own.x and at.y is self.own.y and not self.points

@@ -1,4 +1,4 @@
-"""The stateful builtins: their signatures and slots. Their meaning is in `weft.graph.memory`."""
+"""The stateful builtins: their signatures and slots. Their meaning is in `weft.graph.elaborate`."""
 
 from __future__ import annotations
 
