@@ -15,7 +15,8 @@ from weft.backends.base import Env, as_array
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.native import llvm
-from weft.backends.prologue import Once, PrologueCode
+from weft.backends.native.llvm import NativeCode
+from weft.backends.prologue import Once
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.codegen.kernel import Kernel
@@ -49,7 +50,7 @@ def kernel_of(text: str) -> Kernel:
     return next(unit.kernel for unit in built(text).units if unit.subgraph.context == "visual")
 
 
-def both(kernel: Kernel) -> tuple[Once, Once, PrologueCode]:
+def both(kernel: Kernel) -> tuple[Once, Once, NativeCode]:
     """It interpreted, and as machine code that has come from another process."""
     code = prologue.prologue_code(kernel)
     assert code is not None

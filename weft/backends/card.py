@@ -18,7 +18,8 @@ from weft.backends.cpu import CpuCompute, CpuVisual
 from weft.backends.executor import Stillness
 from weft.backends.launch import Floats, Launch, Picture, Value
 from weft.backends.memory import StateMemory
-from weft.backends.prologue import Once, PrologueCode, prologue_code
+from weft.backends.native.llvm import NativeCode
+from weft.backends.prologue import Once, prologue_code
 from weft.backends.reads import Fetch, at_points, nowhere, tick
 from weft.backends.shaders import Dialect, ShaderCode, problem, translated
 from weft.backends.vector.executor import VectorExecutor
@@ -175,7 +176,7 @@ class CardBackend(Backend):
         return self.own(compiled).once.tier
 
     def upgrade(self, compiled: Compiled, code: object) -> None:
-        if isinstance(code, PrologueCode):
+        if isinstance(code, NativeCode):
             self.own(compiled).once.upgrade(code)
 
     def code(self, unit: Unit) -> ShaderCode:

@@ -17,9 +17,9 @@ from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, Dev
 from weft.backends.executor import Executable, Executor, Pictures, Refusal, Refused
 from weft.backends.launch import Launch, Value, picture_coords
 from weft.backends.memory import StateMemory
-from weft.backends.native.executor import NativeCode, NativeExecutable, NativeExecutor
-from weft.backends.native.llvm import problem
-from weft.backends.native.series import SeriesCode, SeriesExecutable
+from weft.backends.native.executor import NativeExecutable, NativeExecutor
+from weft.backends.native.llvm import NativeCode, problem
+from weft.backends.native.series import SeriesExecutable
 from weft.backends.reads import at_points, nowhere, tick
 from weft.backends.registry import register_backend
 from weft.backends.vector.executor import VectorExecutor
@@ -87,15 +87,13 @@ class CpuCompiled:
 
     def upgrade(self, code: object) -> None:
         match self.grid, code:
-            case _, (NativeCode() | SeriesCode()) if self.stands_in_for is not None:
+            case _, NativeCode() if self.stands_in_for is not None:
                 self.grid = self.stands_in_for.load(self.unit.kernel, {self.packed: code})
                 self.stands_in_for = None
             case _ if self.stands_in_for is not None:
                 self.stands_in_for = None  # there is no faster code
-            case NativeExecutable() as grid, NativeCode() as better:
+            case (NativeExecutable() | SeriesExecutable()) as grid, NativeCode() as better:
                 grid.upgrade(better)
-            case SeriesExecutable() as series, SeriesCode() as better:
-                series.upgrade(better)
 
     def dump(self) -> str:
         return disassemble(self.unit.kernel)

@@ -4,7 +4,7 @@ interpreted at first and as machine code once that has been compiled, and packs 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,12 +13,12 @@ import numpy.typing as npt
 from weft.backends.executor import RefusedError, making
 from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
-from weft.backends.native.llvm import ArgumentBlock, Functions, call, host, machine_code, problem
+from weft.backends.native.llvm import ArgumentBlock, Functions, NativeCode, host, machine_code, problem
 from weft.backends.vm import Interpreter, Machine
 from weft.codegen.clike.shader import LaunchExtent, Past, Shader, Source
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.layout import CHANNELS, Field, Head, History, PictureWord, Word
-from weft.codegen.native.module import FRAME, PrologueLayout, emit_prologue, prologue_length
+from weft.codegen.native.layout import Head, PictureWord, Word
+from weft.codegen.native.module import FRAME, emit_prologue, prologue_length
 from weft.codegen.native.target import TIERS
 from weft.codegen.values import Scalar
 from weft.ir.rates import Rate
@@ -29,20 +29,12 @@ _WORTH_CODE = 42
 _LEVEL = TIERS[max(TIERS)].level
 
 
-@dataclass(frozen=True, slots=True)
-class PrologueCode:
-    """An object file for this machine, and how its function is called. It can be pickled."""
-
-    layout: PrologueLayout
-    code: bytes
-
-
 def is_improvable(kernel: Kernel) -> bool:
     """Whether machine code for the prologue of a kernel is worth compiling, and this machine can compile it."""
     return prologue_length(kernel) > _WORTH_CODE and problem() is None
 
 
-def prologue_code(kernel: Kernel) -> PrologueCode | None:
+def prologue_code(kernel: Kernel) -> NativeCode | None:
     """The code of a kernel's prologue; None if it cannot be compiled, or is not worth it."""
     processor = host() if is_improvable(kernel) else None
     if processor is None:
@@ -50,7 +42,9 @@ def prologue_code(kernel: Kernel) -> PrologueCode | None:
     try:
         with making("machine code"):
             module = emit_prologue(kernel, processor.isa)
-        return PrologueCode(module.layout, machine_code(module.text, processor, _LEVEL)) if module else None
+        if module is None:
+            return None
+        return NativeCode(module.layout, machine_code(module.text, processor, _LEVEL), max(TIERS))
     except RefusedError:
         return None  # the interpreter computes it
 
@@ -58,15 +52,13 @@ def prologue_code(kernel: Kernel) -> PrologueCode | None:
 class PrologueMachine:
     """Runs the prologue of a kernel as machine code."""
 
-    def __init__(self, kernel: Kernel, code: PrologueCode) -> None:
+    def __init__(self, kernel: Kernel, code: NativeCode) -> None:
         self._kernel = kernel
-        self._functions = Functions(code.code, (FRAME,))
-        self._layout = layout = code.layout
-        self._block = block = ArgumentBlock(layout.fields)
+        self._functions = Functions(code)
+        layout = code.layout
+        self._block = block = ArgumentBlock(layout)
         # Between ticks, the values stored last are already one tick old.
         self._finished = 1 if kernel.sweep == "points" else 0
-        self._numbers = np.zeros(len(layout.numbers))
-        block.set_array(Word.NUMBERS, self._numbers, np.float64, len(self._numbers))
         self._scalars = np.zeros(len(layout.scalars))
         block.set_array(Word.SCALARS, self._scalars, np.float64, len(self._scalars), writes=True)
         placed = [(at, int(scalar.key), scalar.kind) for at, scalar in enumerate(layout.scalars)]
@@ -78,15 +70,14 @@ class PrologueMachine:
     def begin(self, memory: StateMemory, launch: Launch) -> Machine:
         """A machine with those values of the prologue that are read later. Writes the next values of number slots to
         the memory."""
-        block, numbers = self._block, self._numbers
-        for at, scalar in enumerate(self._layout.numbers):
-            numbers[at] = (launch.uniforms if scalar.source == "uniform" else launch.coords)[str(scalar.key)]
+        block = self._block
+        block.give_numbers(launch)
         for field in self._given:
-            self._give(field, memory, launch)
+            block.give(field, self._kernel, memory, launch, self._finished)
         block.set_number(Word.WIDTH, launch.shape[1])
         block.set_number(Word.HEIGHT, launch.shape[0])
         block.set_number(Word.STOPPED, 0)
-        call(self._functions, FRAME, block)
+        self._functions.call(FRAME, block)
         found = [0.0] * len(self._kernel.locals)
         reals, wholes = self._scalars.tolist(), self._scalars.view(np.uint32)
         for at, number in self._reals:
@@ -95,20 +86,6 @@ class PrologueMachine:
             found[number] = float(wholes[at])
         coords = {name: float(launch.coords[name]) for name in self._coords}
         return Machine(launch, memory, found, coords, loop_stopped=bool(block.number(Word.STOPPED)))
-
-    def _give(self, field: Field, memory: StateMemory, launch: Launch) -> None:
-        match field:
-            case Head(slot):
-                self._block.set_number(field, memory.cell(slot, self._finished))
-            case History(slot):
-                ring = memory.ring(slot)
-                self._block.set_array(field, ring, np.float64, ring.size, writes=True)
-            case PictureWord(path, "pixels"):
-                picture = np.ascontiguousarray(launch.pictures[path], np.float32)
-                height, width, _ = picture.shape
-                self._block.set_array(field, picture, np.float32, height * width * CHANNELS)
-            case PictureWord(path, what):
-                self._block.set_number(field, launch.pictures[path].shape[1 if what == "width" else 0])
 
 
 # The prologue of a program on a card, and its block of numbers.
@@ -137,7 +114,7 @@ class Once:
             return 2
         return 1 if is_improvable(self.kernel) else None
 
-    def upgrade(self, code: PrologueCode) -> None:
+    def upgrade(self, code: NativeCode) -> None:
         """Runs machine code from the next launch on. May be called from any thread."""
         self._machine = PrologueMachine(self.kernel, code)
 

@@ -21,11 +21,11 @@ from weft.backends.executor import Pictures
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.native import executor as native_executor, llvm
-from weft.backends.native.executor import NativeCode, NativeExecutor
-from weft.backends.native.llvm import ArgumentBlock
+from weft.backends.native.executor import NativeExecutor
+from weft.backends.native.llvm import ArgumentBlock, NativeCode
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.layout import Word
+from weft.codegen.native.layout import Layout, Word
 from weft.codegen.native.target import ISAS, TIERS
 from weft.contexts import ContextTable
 from weft.errors import Source
@@ -211,7 +211,7 @@ def test_all_loops_of_a_nest_share_their_steps_lane_by_lane():
     ids=["doubles", "bits", "gaps", "short", "long", "not aligned"],
 )  # fmt: skip
 def test_no_other_array_gets_through(array):
-    block = ArgumentBlock(tuple(Word))
+    block = ArgumentBlock(Layout(tuple(Word), (), (), ()))
     block.set_array(Word.OUT, np.zeros(12, np.float32), np.float32, 12)
     with pytest.raises(ValueError, match="machine code cannot be given"):
         block.set_array(Word.OUT, array, np.float32, 12)
@@ -335,7 +335,7 @@ def test_what_comes_once_a_frame_is_the_same_in_both_tiers(text):
     shown = []
     for executor, tier in ((ReferenceExecutor(), 0), (NativeExecutor(), 1), (NativeExecutor(), 2)):
         code = executor.translate(kernel, True, tier) if tier else None
-        assert not isinstance(code, NativeCode) or code.layout.frame == (tier == 2)
+        assert not isinstance(code, NativeCode) or ("frame" in code.layout.functions) == (tier == 2)
         executable, memory = executor.load(kernel, {True: code}), StateMemory(kernel.slots, shape, executor.widest)
         frames = np.zeros((9, *shape, 4), np.uint8)
         for tick, out in enumerate(frames):

@@ -23,7 +23,8 @@ from weft.backends.launch import Even, Launch, StreamCoords
 from weft.backends.memory import StateMemory
 from weft.backends.native import llvm
 from weft.backends.native.executor import NativeExecutor
-from weft.backends.native.series import SeriesCode, SeriesExecutable
+from weft.backends.native.llvm import NativeCode
+from weft.backends.native.series import SeriesExecutable
 from weft.backends.vector.executor import VectorExecutable
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.bytecode import StrandCall
@@ -32,6 +33,7 @@ from weft.codegen.native.target import ISAS, TIERS
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.ir.rates import Rate
+from weft.names import StrandRef
 from weft.runtime.build import build
 
 HERE = [isa for isa in ISAS.values() if llvm.runs_here(isa)]
@@ -45,7 +47,7 @@ def test_sounds_are_those_of_the_reference(text):
         for lanes, tier in ((None, 1), (None, 2), (1, 1), (16, 1)):
             executor = NativeExecutor(llvm.plainest(isa), lanes)
             code = executor.translate(made, False, tier)
-            assert isinstance(code, SeriesCode)
+            assert isinstance(code, NativeCode)
             assert_same(played(executor, made, codes={False: code}), expected)
 
 
@@ -351,7 +353,8 @@ def test_a_launch_that_does_not_fit_is_refused_in_words():
 
 def test_who_calls_others_goes_to_the_vector_machine():
     call = [("LOAD_COORD", "abstime"), ("LOAD_STRAND", StrandCall("a", "b", 1)), ("RETURN",)]
-    made = kernel(call, tick="element", coords=(("abstime", Rate.ELEMENT),), context="audio")
+    coords, strands = (("abstime", Rate.ELEMENT),), (StrandRef("a", "b"),)
+    made = kernel(call, tick="element", coords=coords, strands=strands, context="audio")
     assert not suits_series(made)
     assert isinstance(NativeExecutor().load(made), VectorExecutable)
 

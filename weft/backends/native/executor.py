@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
 import weakref
 from collections.abc import Mapping
@@ -17,18 +18,16 @@ from weft.backends.executor import (
 )
 from weft.backends.launch import Floats, Launch, Value
 from weft.backends.memory import StateMemory
-from weft.backends.native.llvm import (
-    ArgumentBlock, Functions, Processor, assembly, call, call_at_once, host, machine_code
-)
-from weft.backends.native.series import SeriesCode, SeriesExecutable
+from weft.backends.native.llvm import ArgumentBlock, Functions, NativeCode, Processor, assembly, host, machine_code
+from weft.backends.native.series import SeriesExecutable
 from weft.backends.reads import LineReads
 from weft.backends.sampling import channels, check_picture, level
 from weft.backends.vector.executor import Code, VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.layout import CHANNELS, Field, Head, History, ImageCell, Layout, PictureWord, Ring, Word
+from weft.codegen.native.layout import Word
 from weft.codegen.native.module import FRAME, Module, emit, is_improvable, suits
-from weft.codegen.native.series import SeriesModule, emit_series, suits_series
+from weft.codegen.native.series import emit_series, suits_series
 from weft.codegen.native.target import TIERS
 from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS
 from weft.codegen.values import Line, Scalar
@@ -39,15 +38,6 @@ _WORTH_A_THREAD = 10_000_000
 
 # Bands for each thread: if a thread is held up, the others take its remaining bands.
 _BANDS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class LinkedCode:
-    """Machine code that can be called, with the layout of its arguments."""
-
-    layout: Layout
-    functions: Functions
-    tier: int
 
 
 @dataclass(slots=True)
@@ -74,12 +64,12 @@ class _Coordinate:
 class LaunchBuffers:
     """A kernel's code with the memory that it needs for one size of picture."""
 
-    def __init__(self, kernel: Kernel, program: LinkedCode, shape: tuple[int, int]) -> None:
+    def __init__(self, kernel: Kernel, functions: Functions, shape: tuple[int, int]) -> None:
         self._kernel = kernel
-        self._program = program
-        self._layout = layout = program.layout
+        self._functions = functions
+        self._layout = layout = functions.layout
         self._shape = height, width = shape
-        self._block = block = ArgumentBlock(layout.fields)
+        self._block = block = ArgumentBlock(layout)
         block.set_number(Word.WIDTH, width)
         block.set_number(Word.HEIGHT, height)
         self._scalars = np.zeros(len(layout.scalars), np.uint32)
@@ -89,19 +79,14 @@ class LaunchBuffers:
         self._real_scalars = [scalar for _, scalar in placed if scalar.kind == "float"]
         self._real_places = np.array([at for at, scalar in placed if scalar.kind == "float"], np.intp)
         self._other_scalars = [(at, scalar) for at, scalar in placed if scalar.kind != "float"]
-        self._numbers = np.zeros(len(layout.numbers))
-        block.set_array(Word.NUMBERS, self._numbers, np.float64, len(layout.numbers))
-        self._uniforms = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "uniform"]
-        self._once = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "coord"]
         self._coordinates: list[_Coordinate] = []
         reading = sorted(layout.sections_that_read)
         lines: dict[Rate, dict[Line, npt.NDArray[np.float32]]] = {rate: {} for rate in reading}
         for field in layout.fields:
             if isinstance(field, Line):
                 count = width if field.rate == Rate.COLUMN else height
-                length = max(count, layout.lanes)
-                array = np.zeros(length, np.float32)
-                block.set_array(field, array, np.float32, length)
+                array = np.zeros(max(count, layout.lanes), np.float32)
+                block.set_array(field, array, np.float32, array.size)
                 if field.source == "coord":
                     self._coordinates.append(_Coordinate(str(field.key), count, array))
                 elif field.source == "local" and field.rate in lines:
@@ -117,29 +102,29 @@ class LaunchBuffers:
     @property
     def has_frame(self) -> bool:
         """Whether the code computes the launch prologue. If not, `prepare` needs a machine that has run it."""
-        return self._layout.frame
+        return FRAME in self._functions
 
     def prepare(self, memory: StateMemory, launch: Launch, machine: Machine | None, out: npt.NDArray[Any]) -> None:
         """Fills in the arguments of one launch. Raises KeyError or ValueError if something does not fit."""
         block = self._block
-        height, width = self._shape
         outputs = len(self._kernel.outputs) if out.dtype == np.float32 else 1
-        block.set_array(Word.OUT, out, out.dtype.type, outputs * height * width, writes=True)
+        block.set_array(Word.OUT, out, out.dtype.type, outputs * math.prod(self._shape), writes=True)
         block.set_number(Word.STOPPED, 0)
         if machine is not None:
             self._take_over(machine)
-        for at, name in self._uniforms:
-            self._numbers[at] = launch.uniforms[name]
-        for at, name in self._once:
-            self._numbers[at] = launch.coords[name]
+        block.give_numbers(launch)
         for coordinate in self._coordinates:
             coordinate.fill(launch.coords[coordinate.name])
         for field in self._borrowed:
-            self._give(field, memory, launch)
+            block.give(field, self._kernel, memory, launch)
 
     def _take_over(self, machine: Machine) -> None:
         """Fills in what a machine has computed in the prologue."""
-        self._block.set_number(Word.BASE, self._base(machine))
+        # The bits that all pixels of this launch share.
+        bits = self._layout.base
+        for factor, source in self._layout.levels:
+            bits |= factor * level(_value_of(machine, source) if isinstance(source, Scalar) else source)
+        self._block.set_number(Word.BASE, bits)
         with np.errstate(all="ignore"):
             self._reals[self._real_places] = [_value_of(machine, scalar) for scalar in self._real_scalars]
         for at, scalar in self._other_scalars:
@@ -147,54 +132,20 @@ class LaunchBuffers:
         for lines in self._line_reads:
             lines.fill(machine)
 
-    def _give(self, field: Field, memory: StateMemory, launch: Launch) -> None:
-        block = self._block
-        height, width = self._shape
-        match field:
-            case ImageCell(slot, plane, k):
-                cell = memory.ring(slot)[memory.cell(slot, k), plane]
-                block.set_array(field, cell, np.float32, height * width, writes=k == 0)
-            case Ring(slot):
-                block.set_array(field, memory.ring(slot), np.float32, self._values(slot) * height * width)
-            case History(slot):
-                block.set_array(field, memory.ring(slot), np.float64, self._values(slot), writes=True)
-            case Head(slot):
-                block.set_number(field, memory.cell(slot))
-            case PictureWord(path, what):
-                picture = launch.pictures[path]
-                if not picture.size:
-                    raise ValueError(f"{path} is empty")
-                if what == "pixels":
-                    pixels = picture.shape[0] * picture.shape[1]
-                    block.set_array(field, np.ascontiguousarray(picture), np.float32, pixels * CHANNELS)
-                else:
-                    block.set_number(field, picture.shape[1 if what == "width" else 0])
-
-    def _values(self, key: str) -> int:
-        """How many values, or images, the ring of a slot holds."""
-        slot = self._kernel.slot(key)
-        return (slot.depth + 1) * slot.planes
-
-    def _base(self, machine: Machine) -> int:
-        """The bits that all pixels of this launch share."""
-        bits = self._layout.base
-        for factor, source in self._layout.levels:
-            bits |= factor * level(_value_of(machine, source) if isinstance(source, Scalar) else source)
-        return bits
-
     def run(self, most: int, pool: BandPool) -> None:
-        """Computes the lines, then the elements, with at most `most` threads."""
-        functions, block = self._program.functions, self._block
+        """Computes the lines, then the elements, with at most `most` threads, which share the bands of rows."""
+        functions, block = self._functions, self._block
         height, width = self._shape
         threads = min(most, height) if height * width * self._layout.work >= _WORTH_A_THREAD else 1
-        if self._layout.frame:
-            call(functions, FRAME, block)
-        if self._layout.columns:
-            call(functions, COLUMNS, block)
-        if self._layout.rows:
-            call(functions, ROWS, block)
+        for name in (FRAME, COLUMNS, ROWS):
+            if name in functions:
+                functions.call(name, block)
         block.set_number(Word.BAND, max(1, height // (threads * _BANDS)) if threads > 1 else height)
-        call_at_once(functions, ELEMENTS, block, threads, pool)
+        block.set_number(Word.NEXT, 0)
+        if threads == 1:
+            functions.call(ELEMENTS, block)
+        else:
+            pool.run(lambda number: functions.call(ELEMENTS, block), threads)
 
     def release(self) -> None:
         """Releases the caller's arrays."""
@@ -217,15 +168,6 @@ def _value_of(machine: Machine, scalar: Scalar) -> float:
 # How many sizes of launch a kernel keeps buffers for.
 _SIZES = 4
 _ONCE = (Rate.CONSTANT, Rate.FRAME)
-
-
-@dataclass(frozen=True, slots=True)
-class NativeCode:
-    """A kernel as an object file for this machine, with the layout of its arguments. It can be pickled."""
-
-    layout: Layout
-    code: bytes
-    tier: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,12 +221,11 @@ class NativeExecutor:
         """Notes that a kernel runs on the vector machine because it could not be compiled."""
         self.refusals.add(Refusal(kernel.name, self.name, self._vector.name, reason))
 
-    def series(self, kernel: Kernel, tier: int = 1) -> SeriesCode:
-        """A kernel that `suits_series`. Raises RefusedError."""
-        module = self._series_module(kernel, tier)
-        return SeriesCode(module.layout, machine_code(module.text, self.processor, TIERS[tier].level), tier)
+    def series(self, kernel: Kernel, tier: int = 1) -> NativeCode:
+        """The code of a kernel that `suits_series`. Raises RefusedError."""
+        return self._compiled(self._series_module(kernel, tier), tier)
 
-    def _series_module(self, kernel: Kernel, tier: int) -> SeriesModule:
+    def _series_module(self, kernel: Kernel, tier: int) -> Module:
         isa = self.processor.isa
         lanes = self._lanes or TIERS[tier].doubles(isa, len(kernel.section(Rate.ELEMENT)))
         with making("machine code"):
@@ -292,8 +233,7 @@ class NativeExecutor:
 
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
         """Code for pictures at least as wide as a vector, or for any width if `narrow`. Raises RefusedError."""
-        module = self._module(kernel, packed, tier, narrow)
-        return NativeCode(module.layout, machine_code(module.text, self.processor, TIERS[tier].level), tier)
+        return self._compiled(self._module(kernel, packed, tier, narrow), tier)
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
         isa = self.processor.isa
@@ -301,6 +241,9 @@ class NativeExecutor:
         # The first tier has to compile quickly: its prologue is left to the interpreter.
         with making("machine code"):
             return emit(kernel, packed, isa, 1 if narrow else lanes, tier > 1)
+
+    def _compiled(self, module: Module, tier: int) -> NativeCode:
+        return NativeCode(module.layout, machine_code(module.text, self.processor, TIERS[tier].level), tier)
 
     def listing(self, kernel: Kernel, packed: bool, tier: int = max(TIERS)) -> Listing:
         """The text from which a kernel is compiled."""
@@ -330,7 +273,7 @@ class NativeExecutor:
             return self._vector.load(kernel, codes)
         return NativeExecutable(kernel, self, codes, self._pool)
 
-    def _first_series(self, kernel: Kernel) -> SeriesCode:
+    def _first_series(self, kernel: Kernel) -> NativeCode:
         """First-tier code, for a kernel that is about to be played. Raises RefusedError."""
         try:
             return self.series(kernel)
@@ -354,13 +297,13 @@ class NativeExecutable:
         self._lock = threading.Lock()
         self._checked: tuple[weakref.ref[StateMemory], tuple[int, int]] | None = None
         """The memory and the shape of the last launch that passed the full check."""
-        self._programs: dict[tuple[bool, bool], LinkedCode] = {}
+        self._programs: dict[tuple[bool, bool], Functions] = {}
         self._buffers: dict[tuple[bool, tuple[int, int]], LaunchBuffers] = {}
         self._refused: set[bool] = set()
         """The forms of output (packed or not) that are left to the vector machine."""
         for packed, code in codes.items():
             if isinstance(code, NativeCode):
-                self._programs[packed, False] = _linked(code)
+                self._programs[packed, False] = Functions(code)
 
     @property
     def tier(self) -> int | None:
@@ -370,7 +313,7 @@ class NativeExecutable:
 
     def upgrade(self, code: NativeCode) -> None:
         """Runs faster code for pictures from the next launch on."""
-        program = _linked(code)
+        program = Functions(code)
         with self._lock:
             self._programs[True, False] = program
             self._buffers = {key: buffers for key, buffers in self._buffers.items() if not key[0]}
@@ -442,17 +385,11 @@ class NativeExecutable:
             del self._buffers[next(iter(self._buffers))]
         return buffers
 
-    def _program(self, packed: bool, width: int) -> LinkedCode:
+    def _program(self, packed: bool, width: int) -> Functions:
         program = self._programs.get((packed, False)) or self._made(packed, narrow=False)
         return program if width >= program.layout.lanes else self._made(packed, narrow=True)
 
-    def _made(self, packed: bool, narrow: bool) -> LinkedCode:
+    def _made(self, packed: bool, narrow: bool) -> Functions:
         if (packed, narrow) not in self._programs:
-            self._programs[packed, narrow] = _linked(self._executor.code(self.kernel, packed, 1, narrow))
+            self._programs[packed, narrow] = Functions(self._executor.code(self.kernel, packed, 1, narrow))
         return self._programs[packed, narrow]
-
-
-def _linked(code: NativeCode) -> LinkedCode:
-    layout = code.layout
-    there = ((ELEMENTS, True), (COLUMNS, layout.columns), (ROWS, layout.rows), (FRAME, layout.frame))
-    return LinkedCode(layout, Functions(code.code, tuple(name for name, is_there in there if is_there)), code.tier)

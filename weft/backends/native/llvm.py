@@ -6,8 +6,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import math
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.executor import BandPool, RefusedError
-from weft.codegen.native.layout import Field, Word
+from weft.backends.executor import RefusedError
+from weft.backends.launch import Launch
+from weft.backends.memory import StateMemory
+from weft.codegen.kernel import Kernel
+from weft.codegen.native.layout import CHANNELS, Field, Head, History, ImageCell, Layout, PictureWord, Ring, Word
 from weft.codegen.native.target import ISAS, Isa
+from weft.ir.expr import StateSlot
 
 
 def problem() -> str | None:
@@ -71,6 +76,15 @@ def runs_here(isa: Isa) -> bool:
     return isa.triple == here.isa.triple and order.index(isa) >= order.index(here.isa)
 
 
+@dataclass(frozen=True, slots=True)
+class NativeCode:
+    """A kernel as an object file for this machine, with the layout of its arguments. It can be pickled."""
+
+    layout: Layout
+    code: bytes
+    tier: int
+
+
 class LlvmFailure(RefusedError):  # noqa: N818 - what failed is LLVM
     """LLVM refused a program, and says why."""
 
@@ -103,21 +117,26 @@ def _compiling() -> Iterator[None]:
 
 
 class Functions:
-    """The functions of a linked object file, which take one address. The code lives only as long as this object, so
+    """The functions of linked code, which take a block of arguments. The code lives only as long as this object, so
     callers keep a reference to it."""
 
-    def __init__(self, code: bytes, names: tuple[str, ...]) -> None:
+    def __init__(self, code: NativeCode) -> None:
+        self.layout, self.tier = code.layout, code.tier
         llvm = _llvm()
         machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(jit=True)
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code.code))
         self._engine.finalize_object()
         # Functions of this type release Python's lock while they run.
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-        self._functions = {name: prototype(self._engine.get_function_address(name)) for name in names}
+        self._functions = {name: prototype(self._engine.get_function_address(name)) for name in code.layout.functions}
 
-    def __getitem__(self, name: str) -> Any:
-        return self._functions[name]
+    def __contains__(self, name: str) -> bool:
+        return name in self._functions
+
+    def call(self, name: str, block: ArgumentBlock) -> None:
+        """Runs one function in this thread."""
+        self._functions[name](block.address)
 
 
 def _parsed(text: str, processor: Processor, level: int) -> tuple[Any, Any]:
@@ -160,12 +179,47 @@ def _llvm() -> Any:
 class ArgumentBlock:
     """The arguments of a kernel's functions: words, and the arrays that they point to."""
 
-    def __init__(self, fields: Sequence[Field]) -> None:
-        self._words = np.zeros(len(fields), np.int64)
+    def __init__(self, layout: Layout) -> None:
+        self._words = np.zeros(len(layout.fields), np.int64)
         self._reals = self._words.view(np.float64)
-        self._places = {field: at for at, field in enumerate(fields)}
+        self._places = {field: at for at, field in enumerate(layout.fields)}
         self._held: dict[Field, npt.NDArray[Any]] = {}
         self.address = self._words.ctypes.data
+        self._numbers = np.zeros(len(layout.numbers))
+        self.set_array(Word.NUMBERS, self._numbers, np.float64, len(layout.numbers))
+        self._uniforms = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "uniform"]
+        self._coords = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "coord"]
+
+    def give_numbers(self, launch: Launch) -> None:
+        """Fills in the numbers of a launch."""
+        for at, name in self._uniforms:
+            self._numbers[at] = launch.uniforms[name]
+        for at, name in self._coords:
+            self._numbers[at] = launch.coords[name]
+
+    def give(self, field: Field, kernel: Kernel, memory: StateMemory, launch: Launch, finished: int = 0) -> None:
+        """Fills in a word that belongs to the memory or to a picture of a launch; `finished` is 1 for code that reads
+        state between ticks. Raises KeyError or ValueError if something does not fit."""
+        match field:
+            case ImageCell(key, plane, k):
+                cell = memory.ring(key)[memory.cell(key, k), plane]
+                self.set_array(field, cell, np.float32, math.prod(launch.shape), writes=k == 0)
+            case Ring(key):
+                length = _cells(kernel.slot(key)) * math.prod(launch.shape)
+                self.set_array(field, memory.ring(key), np.float32, length)
+            case History(key):
+                self.set_array(field, memory.ring(key), np.float64, _cells(kernel.slot(key)), writes=True)
+            case Head(key):
+                self.set_number(field, memory.cell(key, finished))
+            case PictureWord(path, what):
+                picture = launch.pictures[path]
+                if not picture.size:
+                    raise ValueError(f"{path} is empty")
+                height, width, *_ = picture.shape
+                if what == "pixels":
+                    self.set_array(field, np.ascontiguousarray(picture), np.float32, height * width * CHANNELS)
+                else:
+                    self.set_number(field, width if what == "width" else height)
 
     def set_number(self, field: Field, number: int) -> None:
         self._words[self._places[field]] = number
@@ -196,31 +250,19 @@ class ArgumentBlock:
             self._held.pop(field, None)
 
 
+def _cells(slot: StateSlot) -> int:
+    """How many values, or images, the ring of a slot holds."""
+    return (slot.depth + 1) * slot.planes
+
+
 def _problems(array: npt.NDArray[Any], dtype: type[np.generic], length: int, writes: bool) -> str:
     """What is wrong with an array."""
     flags = array.flags
-    found = [
-        words
-        for holds, words in (
-            (array.dtype != dtype or array.size != length, f"{length} × {np.dtype(dtype)} are needed"),
-            (not flags.c_contiguous, "it has gaps"),
-            (not flags.aligned, "it is not aligned"),
-            (writes and not flags.writeable, "it is read-only"),
-        )
-        if holds
-    ]
+    problems = {
+        f"{length} × {np.dtype(dtype)} are needed": array.dtype != dtype or array.size != length,
+        "it has gaps": not flags.c_contiguous,
+        "it is not aligned": not flags.aligned,
+        "it is read-only": writes and not flags.writeable,
+    }
+    found = [words for words, holds in problems.items() if holds]
     return f"{array.size} × {array.dtype}: {', '.join(found)}"
-
-
-def call(functions: Functions, name: str, block: ArgumentBlock) -> None:
-    """Runs one function in this thread."""
-    functions[name](block.address)
-
-
-def call_at_once(functions: Functions, name: str, block: ArgumentBlock, threads: int, pool: BandPool) -> None:
-    """Runs one function in several threads, which share its work; returns when all are done."""
-    block.set_number(Word.NEXT, 0)
-    if threads == 1:
-        functions[name](block.address)
-    else:
-        pool.run(lambda number: functions[name](block.address), threads)

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import Executable, RefusedError, check, pack_planes
-from weft.backends.launch import TIME, Even, Floats, Launch, Picture, Value
+from weft.backends.launch import TIME, Even, Floats, Launch, Value
 from weft.backends.memory import StateMemory
-from weft.backends.native.llvm import ArgumentBlock, Functions, call
+from weft.backends.native.llvm import ArgumentBlock, Functions, NativeCode
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.chunks import SERIES
-from weft.codegen.native.layout import CHANNELS, Field, Head, History, PictureWord, SeriesLayout, Word
+from weft.codegen.native.layout import Field, Head, History, PictureWord, Word
 from weft.codegen.values import Line
 from weft.ir.rates import Rate
 
@@ -80,25 +80,13 @@ _SAMPLES = 1024
 _LINKS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesCode:
-    """The kernel of a sound as an object file for this machine, with the layout of its arguments. It can be pickled."""
-
-    layout: SeriesLayout
-    code: bytes
-    tier: int
-
-
 class SeriesExecutable:
     """The kernel of a sound as machine code; see `Executable`. Its planes are in double precision."""
 
     def __init__(
-        self,
-        kernel: Kernel,
-        codes: Mapping[bool, object],
-        make: Callable[[], SeriesCode],
+        self, kernel: Kernel, codes: Mapping[bool, object], make: Callable[[], NativeCode],
         plain: Callable[[], Executable],
-    ) -> None:
+    ) -> None:  # fmt: skip
         """`make` compiles first-tier code if `codes` has none, or raises RefusedError; `plain` then gives the
         fallback."""
         self.kernel = kernel
@@ -108,14 +96,14 @@ class SeriesExecutable:
         self._has_times = any(name == TIME and rate == Rate.ELEMENT for name, rate in kernel.coords)
         self._is_refused = False
         found = codes.get(False)
-        self._buffers = _Buffers(kernel, found) if isinstance(found, SeriesCode) else None
+        self._buffers = _Buffers(kernel, found) if isinstance(found, NativeCode) else None
 
     @property
     def tier(self) -> int | None:
         """The tier of the code, if there is any yet."""
-        return self._buffers.tier if self._buffers else None
+        return self._buffers.functions.tier if self._buffers else None
 
-    def upgrade(self, code: SeriesCode) -> None:
+    def upgrade(self, code: NativeCode) -> None:
         """Runs faster code from the next launch on."""
         made = _Buffers(self.kernel, code)
         with self._lock:
@@ -165,16 +153,11 @@ class _Buffers:
     """Linked code with its buffers. Usually only the samples and a few numbers change between launches, so only these
     are filled in."""
 
-    def __init__(self, kernel: Kernel, code: SeriesCode) -> None:
-        layout = code.layout
-        self.tier = code.tier
+    def __init__(self, kernel: Kernel, code: NativeCode) -> None:
         self._kernel = kernel
-        self._layout = layout
-        self._functions = Functions(code.code, (SERIES,))
-        self._uniforms = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "uniform"]
-        self._coords = [(at, str(s.key)) for at, s in enumerate(layout.numbers) if s.source == "coord"]
-        self._numbers, self._scalars = np.zeros(len(layout.numbers)), np.zeros(len(layout.scalars))
-        self._scratch = np.zeros(layout.scratch // 8)
+        self.functions = Functions(code)
+        self._layout = layout = code.layout
+        self._scalars, self._scratch = np.zeros(len(layout.scalars)), np.zeros(layout.scratch // 8)
         self._lines = {field: np.empty(0) for field in layout.fields if isinstance(field, Line) and field.key != TIME}
         self._filled = [(str(line.key), array) for line, array in self._lines.items()]
         self._out = self._outputs(_SAMPLES)
@@ -200,7 +183,7 @@ class _Buffers:
         is_small = count <= _SAMPLES
         out = self._out if is_small else self._outputs(count)
         _give_outputs(block, out)
-        call(self._functions, SERIES, block)
+        self.functions.call(SERIES, block)
         memory.advance(count)
         link.ticks = memory.ticks
         if block.number(Word.STOPPED):
@@ -228,15 +211,14 @@ class _Buffers:
             if np.shape(given) not in ((count,), ()):
                 raise ValueError(f"{name}: {np.shape(given)} coordinates for {count} samples")
             array[:count] = given
-        for at, name in self._uniforms:
-            self._numbers[at] = launch.uniforms[name]
-        for at, name in self._coords:
-            self._numbers[at] = launch.coords[name]
-        link.block.set_number(Word.WIDTH, count)
-        if launch.even is not None:
-            _give_times(link.block, launch.even)
+        block, even = link.block, launch.even
+        block.give_numbers(launch)
+        block.set_number(Word.WIDTH, count)
+        if even is not None:
+            for word, number in ((Word.ORIGIN, even.origin), (Word.FIRST, even.first), (Word.RATE, even.rate)):
+                block.set_real(word, number)
         for field in self._pictures:
-            _give_picture(link.block, field, launch.pictures[field.path])
+            block.give(field, self._kernel, memory, launch)
         return link
 
     def _link(self, memory: StateMemory, launch: Launch) -> _LinkedRings:
@@ -253,15 +235,11 @@ class _Buffers:
 
     def _connect(self, link: _LinkedRings, memory: StateMemory, launch: Launch) -> None:
         """Points to the rings of a memory, which live as long as the memory, or until it takes over others."""
-        block = link.block
         check(self._kernel, memory, launch)
-        for history in self._histories:
-            slot = self._kernel.slot(history.slot)
-            ring = memory.ring(history.slot)
-            block.set_array(history, ring, np.float64, (slot.depth + 1) * slot.planes, writes=True)
-        block.release(*self._histories)
-        for head in self._heads:
-            block.set_number(head, memory.cell(head.slot))
+        state: list[Field] = [*self._histories, *self._heads]
+        for field in state:
+            link.block.give(field, self._kernel, memory, launch)
+        link.block.release(*self._histories)
         link.takeovers = memory.takeovers
 
     def _outputs(self, count: int) -> npt.NDArray[np.float64]:
@@ -278,10 +256,8 @@ class _Buffers:
 
     def _block(self) -> ArgumentBlock:
         """A block that points to everything that is the same for every memory."""
-        block = ArgumentBlock(self._layout.fields)
-        words = {
-            Word.NUMBERS: self._numbers, Word.SCALARS: self._scalars, Word.SCRATCH: self._scratch,
-        }  # fmt: skip
+        block = ArgumentBlock(self._layout)
+        words = {Word.SCALARS: self._scalars, Word.SCRATCH: self._scratch}
         given: list[tuple[Field, npt.NDArray[np.float64]]] = [*words.items(), *self._lines.items()]
         for field, array in given:
             block.set_array(field, array, np.float64, array.size, writes=True)
@@ -291,17 +267,3 @@ class _Buffers:
 def _give_outputs(block: ArgumentBlock, out: npt.NDArray[np.float64]) -> None:
     block.set_array(Word.OUT, out, np.float64, out.size, writes=True)
     block.set_number(Word.STRIDE, out.shape[1])
-
-
-def _give_times(block: ArgumentBlock, even: Even) -> None:
-    block.set_real(Word.ORIGIN, even.origin)
-    block.set_real(Word.FIRST, even.first)
-    block.set_real(Word.RATE, even.rate)
-
-
-def _give_picture(block: ArgumentBlock, field: PictureWord, picture: Picture) -> None:
-    if field.what == "pixels":
-        pixels = np.ascontiguousarray(picture)
-        block.set_array(field, pixels, np.float32, pixels.shape[0] * pixels.shape[1] * CHANNELS)
-    else:
-        block.set_number(field, picture.shape[1 if field.what == "width" else 0])

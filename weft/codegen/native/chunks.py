@@ -7,7 +7,7 @@ leaves its values in scratch rows for the partitions after it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.graph import Graph
@@ -27,8 +27,7 @@ from weft.ops.spec import ValueType
 # `s(n + L) = 2 cos(L δ) · s(n) − s(n − L)`, so each vector follows from the two before it.
 
 
-@dataclass(frozen=True, slots=True)
-class Recurrence:
+class Recurrence(NamedTuple):
     """A wave within a loop over vectors. `now` and `before` are its last two vectors, which start as `second` and
     `first`; `factor` is 2 cos(L δ)."""
 
@@ -37,17 +36,6 @@ class Recurrence:
     first: LlvmValue
     second: LlvmValue
     factor: LlvmValue
-
-    def following(self, w: FunctionWriter) -> LlvmValue:
-        """The next vector."""
-        return w.fma(self.factor, self.now, w.neg(self.before))
-
-    def phis(self, w: FunctionWriter, entering: str, following: LlvmValue, latch: str) -> list[str]:
-        of = w.type("float")
-        return [
-            f"  {self.now.text} = phi {of} [ {self.second.text}, %{entering} ], [ {following.text}, %{latch} ]",
-            f"  {self.before.text} = phi {of} [ {self.first.text}, %{entering} ], [ {self.now.text}, %{latch} ]",
-        ]
 
 
 def recurrence(w: FunctionWriter, node: Node) -> Recurrence:
@@ -60,48 +48,49 @@ def recurrence(w: FunctionWriter, node: Node) -> Recurrence:
     width, count = min(w.isa.doubles, w.lanes), 2 * max(1, w.lanes // w.isa.doubles)
     angle, growth = _angle(w, node)
     # Padded to the lanes of a register, so that one helper function serves all calls.
-    by_register, by_vector, *_ = _factors(w, growth, *((width, w.lanes) * width)[: max(2, width)])
+    by_register, by_vector, *_ = _factors(w, growth, ((width, w.lanes) * width)[: max(2, width)])
     first = -w.lanes
     with w.narrow(width):
         registers = [_wave(w, node.attr, angle, growth, start) for start in (first, first + width)]
         factor = w.splat(by_register, "float")
         while len(registers) < count:
-            registers.append(w.fma(factor, registers[-1], w.neg(registers[-2])))
+            registers.append(_following(w, factor, registers[-1], registers[-2]))
     before, now = (_joined(w, part, width) for part in (registers[: count // 2], registers[count // 2 :]))
     phi_now, phi_before = (LlvmValue(w.name(what), "float") for what in ("now", "before"))
     return Recurrence(phi_now, phi_before, before, now, w.splat(by_vector, "float"))
 
 
+def _following(w: FunctionWriter, factor: LlvmValue, now: LlvmValue, before: LlvmValue) -> LlvmValue:
+    """The vector after these two."""
+    return w.fma(factor, now, w.neg(before))
+
+
 def _angle(w: FunctionWriter, node: Node) -> tuple[str, str]:
     """The angle at the first sample, and its growth per sample, in half turns from −1 to 1."""
-    slope, offset = (w.first(w.value(arg)) for arg in node.args)
+    slope, offset = (w.lane(w.value(arg)) for arg in node.args)
     with w.narrow(1):
         each = w.splat(slope, "float")
         angle = w.fma(each, w.splat("%time", "float"), w.splat(offset, "float"))
         growth = w.mul(each, w.splat("%step", "float"))
-        return w.first(double.within_turn(w, angle)), w.first(double.within_turn(w, growth))
+        return w.lane(double.within_turn(w, angle)), w.lane(double.within_turn(w, growth))
 
 
 def _wave(w: FunctionWriter, row: str, angle: str, growth: str, first: int) -> LlvmValue:
     """A wave at the samples from number `first` of the chunk on."""
-    numbers = w.each([w.floats.text(float(first + lane)) for lane in range(w.lanes)], "float")
-    angles = w.fma(numbers, w.splat(growth, "float"), w.splat(angle, "float"))
+    angles = w.fma(w.each(range(first, first + w.lanes)), w.splat(growth, "float"), w.splat(angle, "float"))
     return _called(w, row, angles)
 
 
-def _factors(w: FunctionWriter, growth: str, *distances: int) -> tuple[str, ...]:
+def _factors(w: FunctionWriter, growth: str, distances: Sequence[int]) -> list[str]:
     """2 cos of the growth of the angle over each of these distances, in samples."""
     with w.narrow(len(distances)):
-        numbers = w.each([w.floats.text(float(distance)) for distance in distances], "float")
-        doubled = w.mul(_called(w, "cospi", w.mul(w.splat(growth, "float"), numbers)), w.real(2))
-        return tuple(
-            w.put(f"extractelement {w.type('float')} {doubled.text}, i64 {lane}") for lane in range(len(distances))
-        )
+        doubled = w.mul(_called(w, "cospi", w.mul(w.splat(growth, "float"), w.each(distances))), w.real(2))
+        return [w.lane(doubled, lane) for lane in range(len(distances))]
 
 
 def _called(w: FunctionWriter, row: str, x: LlvmValue) -> LlvmValue:
     """A row as a call of a helper. It runs only once a chunk, so inlining would cost LLVM more time than it saves."""
-    of, name = w.type("float"), f"@{row}.{w.lanes}"
+    of, name = w.types["float"], f"@{row}.{w.lanes}"
     if name not in w.helpers:
         inner = LlvmLanes(w.isa, w.lanes, w.floats)
         given = LlvmValue("%x", "float")
@@ -131,9 +120,7 @@ def _joined(w: FunctionWriter, registers: list[LlvmValue], width: int) -> LlvmVa
 CHUNK = 256
 """The most samples of a chunk: few enough that the values of all partitions stay in the cache."""
 
-GIVEN = (
-    "ptr %block, i64 %start, i64 %count, double %origin, double %number, double %rate, double %time, double %step"
-)
+GIVEN = "ptr %block, i64 %start, i64 %count, double %origin, double %number, double %rate, double %time, double %step"
 """The parameters of each function: the block of arguments; the first sample of the chunk and their count; `%origin`,
 `%number` and `%rate`, of which times are made (sample k of the chunk is at `%origin + (%number + k) / %rate`); the time
 of the first sample, and the time between two samples."""
@@ -146,17 +133,12 @@ class Scratch:
         self.size = 0
         self._places: dict[object, int] = {}
 
-    def place(self, node: Node) -> int:
-        """Where the row of a value begins, in bytes."""
-        # A carried value has one row for all steps of its loop; after the last step the row holds the result.
-        key = (node.args[0], node.attr) if node.op == "loop_out" else node
-        return self._place(key, node.kind)
-
-    def carried(self, loop: Node, k: int) -> int:
-        """Where the row of a carried value begins, in bytes."""
-        return self._place((loop, k), "float")
-
-    def _place(self, key: object, kind: ValueType) -> int:
+    def place(self, key: Node | tuple[Node, int]) -> int:
+        """Where the row of a value begins, in bytes; or that of a carried value, by its loop and number."""
+        kind: ValueType = "float"
+        if isinstance(key, Node):
+            # A carried value has one row for all steps of its loop; after the last step the row holds the result.
+            kind, key = key.kind, (key.args[0], key.attr) if key.op == "loop_out" else key
         if key not in self._places:
             self._places[key] = self.size
             self.size += CHUNK * (DOUBLE.bytes if kind == "float" else 4)
@@ -167,9 +149,13 @@ class ChunkWriter(FunctionWriter):
     """The function of one loop partition, over the samples from `%start` on. `row` is where a vector begins in the
     chunk, and `index` where it begins in the launch."""
 
-    def __init__(self, function: str, isa: Isa, lanes: int, table: ArgumentTable, scratch: Scratch) -> None:
-        super().__init__(isa, lanes, table, Rate.ELEMENT, DOUBLE)
+    def __init__(
+        self, function: str, part: LoopPartition, kernel: Kernel, graph: Graph, isa: Isa, lanes: int,
+        table: ArgumentTable, scratch: Scratch,
+    ) -> None:  # fmt: skip
+        super().__init__(kernel, graph, isa, lanes, table, Rate.ELEMENT, DOUBLE)
         self.function = function
+        self.part = part
         self.block = "begin"
         self.row = ""
         self._scratch = scratch
@@ -182,88 +168,78 @@ class ChunkWriter(FunctionWriter):
 
     def _times(self) -> LlvmValue:
         """The times of the samples of a vector. Each is computed from the number of its sample, which is exact."""
-        lanes = self._hoist("numbers", self._first_numbers)
+        lanes = self._hoist("numbers", lambda: self.add(self.splat("%number", "float"), self.each(range(self.lanes))))
         rate = self._hoist("rate", lambda: self.splat("%rate", "float"))
         origin = self._hoist("origin", lambda: self.splat("%origin", "float"))
         row = self.splat(self.put(f"sitofp i64 {self.row} to double"), "float")
         return self.add(self.div(self.add(lanes, row), rate), origin)
 
-    def _first_numbers(self) -> LlvmValue:
-        lanes = self.each([self.floats.text(float(lane)) for lane in range(self.lanes)], "float")
-        return self.add(self.splat("%number", "float"), lanes)
-
-    def row_of(self, node: Node) -> str:
-        """The address of the row of a value."""
-        return self._row(self._scratch.place(node))
-
-    def row_carried(self, loop: Node, k: int) -> str:
-        return self._row(self._scratch.carried(loop, k))
-
-    def _row(self, place: int) -> str:
+    def row_of(self, key: Node | tuple[Node, int]) -> str:
+        """The address of the row of a value, or of a carried value, by its loop and number."""
+        place = self._scratch.place(key)
         if place not in self._rows:
             address = self.word(Word.SCRATCH)
-            with self.writing(self.entry):
-                self._rows[place] = self.put(f"getelementptr i8, ptr {address}, i64 {place}")
+            self._rows[place] = self.in_entry(lambda: self.put(f"getelementptr i8, ptr {address}, i64 {place}"))
         return self._rows[place]
 
     def output(self, number: int) -> str:
         """The address of the first sample of an output."""
         stride, out = self.word(Word.STRIDE), self.word(Word.OUT)
-        with self.writing(self.entry):
-            return self.element(out, self.put(f"mul i64 {stride}, {number}"), "float")
+        return self.in_entry(lambda: self.element(out, self.put(f"mul i64 {stride}, {number}"), "float"))
+
+    def begin_rows(self, row: str) -> None:
+        """Begins a vector, or a sample, at a row of the chunk."""
+        self.row, self.index = row, self.name("index")
+        self.do(f"{self.index} = add i64 %start, {row}")
 
     def read_rows(self, nodes: Sequence[Node]) -> None:
         """Loads values that earlier partitions have written."""
         for node in nodes:
             self.keep(node, self.load(self.row_of(node), self.row, node.kind))
 
-    def write_rows(self, part: LoopPartition, graph: Graph) -> None:
+    def write_rows(self) -> None:
         """Stores the values that later partitions read, and the outputs."""
-        for node in part.writes:
+        for node in self.part.writes:
             self.store(self.value(node), self.row_of(node), self.row)
-        for number in part.outputs:
-            self.store(self.as_real(self.value(graph.outputs[number])), self.output(number), self.index)
+        for number in self.part.outputs:
+            self.store(self.as_real(self.value(self.graph.outputs[number])), self.output(number), self.index)
 
     def over_vectors(self, waves: Sequence[Node], write: Callable[[], None]) -> None:
         """A loop over the vectors of the chunk; `write` writes what is computed for each."""
         begun = [(node, recurrence(self, node)) for node in waves]
-        number = self.name("").lstrip("%")
-        label, before = f"vector{number}", self.block
-        self.jump(label)
-        self.label(label)
-        phis = len(self.text)
-        self.row, self.index = self.name("row"), self.name("index")
-        self.do(f"{self.index} = add i64 %start, {self.row}")
+        number = self.number()
+        head = self.begin_loop(f"vector{number}")
+        self.begin_rows(self.name("row"))
         with self.scope():
             for node, wave in begun:
                 self.keep(node, wave.now)
             write()
-            following = [(wave, wave.following(self)) for _, wave in begun]
+            following = [_following(self, wave.factor, wave.now, wave.before) for _, wave in begun]
         next_row = self.put(f"add i64 {self.row}, {self.lanes}")
         more = self.put(f"icmp slt i64 {next_row}, %count")
-        latch = self.block
-        self.branch(more, label, f"after{number}")
-        self.text[phis:phis] = [
-            f"  {self.row} = phi i64 [ 0, %{before} ], [ {next_row}, %{latch} ]",
-            *(line for wave, value in following for line in wave.phis(self, before, value, latch)),
-        ]
+        phis, of = [("i64", self.row, "0", next_row)], self.types["float"]
+        for (_, wave), value in zip(begun, following, strict=True):
+            phis.append((of, wave.now.text, wave.second.text, value.text))
+            phis.append((of, wave.before.text, wave.first.text, wave.now.text))
+        self.phis(head, self.block, phis)
+        self.branch(more, f"vector{number}", f"after{number}")
         self.label(f"after{number}")
 
 
-def write_vectors(w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopPartition) -> None:
+def write_vectors(w: ChunkWriter) -> None:
     """Writes a partition that runs over vectors."""
-    write_nodes(w, kernel, part.prologue, part.prologue)
+    part = w.part
+    write_nodes(w, part.prologue, part.prologue)
     nodes = [node for node in part.nodes if node.op != "wave"]
     own = set(nodes)
-    roots = [node for node in (*part.writes, *(graph.outputs[at] for at in part.outputs)) if node in own]
-    waves = [node for node in part.nodes if node.op == "wave"]
+    roots = [node for node in (*part.writes, *(w.graph.outputs[at] for at in part.outputs)) if node in own]
 
     def write() -> None:
         w.read_rows(part.reads)
-        write_nodes(w, kernel, nodes, roots)
-        w.write_rows(part, graph)
+        write_nodes(w, nodes, roots)
+        w.write_rows()
 
-    w.over_vectors(waves, write)
+    w.over_vectors([node for node in part.nodes if node.op == "wave"], write)
 
 
 # The function that goes through a launch of samples, chunk by chunk. It computes with scalars only: it runs rarely, and

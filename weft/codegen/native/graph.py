@@ -168,9 +168,6 @@ class Graph:
         return node in self.varying
 
 
-NO_GRAPH = Graph((), (), (), frozenset(), frozenset())
-
-
 def graph_of(kernel: Kernel, section: Section) -> Graph:
     """The lane analysis of a section of a kernel, or of several joined to one."""
     lanes = _LaneAnalysis(kernel, section.rate)

@@ -94,47 +94,29 @@ _ADDRESSES = frozenset({Word.OUT, Word.SCALARS, Word.NUMBERS, Word.SCRATCH})
 
 def is_address(field: Field) -> bool:
     """Whether a word holds an address; otherwise it is a number."""
-    match field:
-        case Word():
-            return field in _ADDRESSES
-        case PictureWord(_, what):
-            return what == "pixels"
-        case Head():
-            return False
-    return True
+    if isinstance(field, Word):
+        return field in _ADDRESSES
+    return field.what == "pixels" if isinstance(field, PictureWord) else not isinstance(field, Head)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The arguments of a kernel's code. `levels` are the channels that are the same in all pixels of a launch, each
-    with its factor in a pixel. `base` are the bits of a pixel that never change."""
-
-    fields: tuple[Field, ...]
-    scalars: tuple[Scalar, ...]
-    lanes: int
-    work: int
-    """The cost of an element, in additions."""
-    columns: bool
-    """Whether there is a function for values that change by column."""
-    rows: bool
-    base: int = 0
-    levels: tuple[tuple[int, Scalar | float], ...] = ()
-    numbers: tuple[Scalar, ...] = ()
-    """What `Word.NUMBERS` holds."""
-    frame: bool = False
-    """Whether there is a function for the launch prologue: it reads the numbers, and writes the scalars and the base.
-    Otherwise the caller computes these."""
-    sections_that_read: frozenset[Rate] = frozenset()
-    """The rates whose lines of locals the caller computes, because they read strands of other subgraphs."""
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesLayout:
-    """The arguments of a series' code. `numbers` and `scalars` are as in `Layout`, in double precision."""
+    """The arguments of a kernel's code. `scalars` are at `Word.SCALARS` and `numbers` at `Word.NUMBERS`. `levels` are
+    the channels that are the same in all pixels of a launch, each with its factor in a pixel. `base` are the bits of a
+    pixel that never change."""
 
     fields: tuple[Field, ...]
     scalars: tuple[Scalar, ...]
     numbers: tuple[Scalar, ...]
-    lanes: int
-    scratch: int
+    functions: tuple[str, ...]
+    """The functions that the code has. Without one for the launch prologue, the caller computes the scalars and the
+    base."""
+    lanes: int = 1
+    work: int = 0
+    """The cost of an element, in additions."""
+    scratch: int = 0
     """The size of the memory at `Word.SCRATCH`, in bytes."""
+    base: int = 0
+    levels: tuple[tuple[int, Scalar | float], ...] = ()
+    sections_that_read: frozenset[Rate] = frozenset()
+    """The rates whose lines of locals the caller computes, because they read strands of other subgraphs."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
+from typing import Any
 
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.graph import Graph, affine, costs, graph_of, interval
-from weft.codegen.native.layout import Field, Head, History, Layout, PictureWord, Word
-from weft.codegen.native.section import write_nodes, write_store
+from weft.codegen.native.graph import affine, costs, graph_of, interval
+from weft.codegen.native.layout import Head, History, ImageCell, Layout, PictureWord, Word
+from weft.codegen.native.section import write_nodes
 from weft.codegen.native.target import DOUBLE, SINGLE, Isa, LlvmValue, Precision
-from weft.codegen.native.writer import COLUMNS, ROWS, ArgumentTable, FunctionWriter, band_function, line_function
-from weft.codegen.values import Line, Node, Scalar, Section, Store, joined
+from weft.codegen.native.writer import (
+    COLUMNS, ELEMENTS, ROWS, ArgumentTable, FunctionWriter, band_function, line_function
+)
+from weft.codegen.values import Line, Node, Scalar, Section, joined
 from weft.ir.rates import Rate
 
 # External reads. Machine code cannot read strands of other subgraphs. Where a column or a row section reads them, the
@@ -24,6 +27,8 @@ _BOUND = frozenset({"state", "sample", "picture", "loop"})
 
 def sections_that_read(kernel: Kernel) -> frozenset[Rate]:
     """The sections by column and by row that read strands of other subgraphs."""
+    if not kernel.strands:
+        return frozenset()
     return frozenset(rate for rate, node in kernel.walk() if node.op == "strand" and rate > Rate.FRAME)
 
 
@@ -108,22 +113,45 @@ class Level:
 _LOWEST, _HIGHEST = -0.001, 1.001
 
 
-def pack(w: FunctionWriter, levels: Sequence[Level]) -> LlvmValue | None:
-    """The bits of some channels together; None without channels. Their bases have been computed."""
-    packed: LlvmValue | None = None
-    for each in levels:
-        level = w.fma(w.as_real(w.value(each.base)), w.real(each.scale), w.real(each.offset))
-        if each.clamped:
-            level = w.lesser(w.greater(level, w.real(0)), w.real(LEVELS))
-        bits = _scaled(w, w.whole(level), each.factor)
-        packed = bits if packed is None else w.bits_or(packed, bits)
-    return packed
+def pack(w: FunctionWriter, levels: Sequence[Level]) -> LlvmValue:
+    """The bits of some channels together. Their bases have been computed."""
+    return reduce(w.bits_or, (_packed(w, each) for each in levels))
 
 
-def _scaled(w: FunctionWriter, level: LlvmValue, factor: int) -> LlvmValue:
+def _packed(w: FunctionWriter, channel: Level) -> LlvmValue:
+    level = w.fma(w.as_real(w.value(channel.base)), w.real(channel.scale), w.real(channel.offset))
+    if channel.clamped:
+        level = _clamped(w, level)
+    level, factor = w.whole(level), channel.factor
     if factor.bit_count() > 1:
         return w.bits_mul(level, w.bits(factor))
     return w.bits_shl(level, w.bits(factor.bit_length() - 1)) if factor > 1 else level
+
+
+def _clamped(w: FunctionWriter, level: LlvmValue) -> LlvmValue:
+    """NaN becomes 0: `greater` then returns its second operand."""
+    return w.lesser(w.greater(level, w.real(0)), w.real(LEVELS))
+
+
+# Modules.
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """The text of a module, and the interface of its functions."""
+
+    text: str
+    layout: Layout
+
+
+def module_of(
+    text: Sequence[str], declared: Iterable[str], isa: Isa, table: ArgumentTable, functions: tuple[str, ...],
+    **facts: Any,
+) -> Module:  # fmt: skip
+    """A module of these functions, and of the intrinsics that they call. `facts` are more fields of its layout."""
+    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
+    layout = Layout(tuple(table.fields), tuple(table.scalars), tuple(table.numbers), functions, **facts)
+    return Module("\n".join([*sorted(declared), *text, attributes, ""]), layout)
 
 
 # The launch prologue: a function that computes the constant and the frame section, in double precision, and leaves the
@@ -137,13 +165,13 @@ class _FrameWriter(FunctionWriter):
     """Writes scalar code. The scalars that it reads are among the numbers that the caller passes."""
 
     def _scalar(self, scalar: Scalar) -> LlvmValue:
-        place = str(self.table.number(scalar))
+        place = str(self.table.numbers[scalar])
         return self._hoist(scalar, lambda: self.load(self.word(Word.NUMBERS), place, "float"))
 
 
 def suits_frame(kernel: Kernel) -> bool:
     """Whether the function can be written: its sections have no external reads."""
-    return not any(rate <= Rate.FRAME and node.op == "strand" for rate, node in kernel.walk())
+    return not kernel.strands or not any(rate <= Rate.FRAME and node.op == "strand" for rate, node in kernel.walk())
 
 
 def frame_function(
@@ -152,18 +180,26 @@ def frame_function(
     """The text of the function, and its declarations. The function leaves the scalars that `table` has by then, with
     floats in the precision `floats` of their readers, and the bits that all pixels share, if there are `channels`. The
     text is empty if there is nothing to compute."""
-    w = _FrameWriter(isa, 1, table, Rate.FRAME, DOUBLE)
-    w.block = "body"
     frame = joined(Rate.FRAME, map(kernel.section, (Rate.CONSTANT, Rate.FRAME)))
-    w.graph = graph_of(kernel, frame)
-    sources = {scalar: _source_in_frame(frame.locals, scalar) for scalar in table.scalars}
-    levels = [(factor, _level_source(frame.locals, level)) for factor, level in channels.levels] if channels else []
+    w = _FrameWriter(kernel, graph_of(kernel, frame), isa, 1, table, Rate.FRAME, DOUBLE)
+    w.block = "body"
+
+    def source(given: Scalar | float) -> Node:
+        """The value of a scalar, or of a level, in these sections."""
+        if not isinstance(given, Scalar):
+            return Node("const", (), "float", given)
+        return frame.locals[int(given.key)] if given.source == "local" else Node("scalar", (), given.kind, given)
+
+    sources = {scalar: source(scalar) for scalar in table.scalars}
+    levels = [(factor, source(level)) for factor, level in channels.levels] if channels else []
     roots = [*sources.values(), *(node for _, node in levels), *(store.value for store in frame.stores)]
-    write_nodes(w, kernel, frame.nodes, roots)
+    write_nodes(w, frame.nodes, roots)
     for scalar, node in sources.items():
         _leave(w, scalar, w.value(node), floats)
     for store in frame.stores:
-        _write_store(w, kernel, store)
+        slot, plane = store.place
+        cell = w.put(f"mul i64 {w.word(Head(slot))}, {kernel.slot(slot).planes}")
+        w.store(w.as_real(w.value(store.value)), w.word(History(slot)), w.put(f"add i64 {cell}, {plane}"))
     if channels is not None:
         _write_base(w, channels.base, [(factor, w.value(node)) for factor, node in levels])
     if not w.text:
@@ -172,66 +208,29 @@ def frame_function(
     return [*body, "  ret void", "}"], w.declared
 
 
-def _source_in_frame(stored: Mapping[int, Node], scalar: Scalar) -> Node:
-    """The value of a scalar, in these sections."""
-    if scalar.source == "local" and isinstance(scalar.key, int):
-        return stored[scalar.key]
-    return Node("scalar", (), scalar.kind, scalar)
-
-
-def _level_source(stored: Mapping[int, Node], level: Scalar | float) -> Node:
-    return _source_in_frame(stored, level) if isinstance(level, Scalar) else Node("const", (), "float", level)
-
-
 def _write_base(w: FunctionWriter, base: int, levels: Sequence[tuple[int, LlvmValue]]) -> None:
-    """Packs the channels that are the same in all pixels. NaN becomes 0: `greater` then returns its second operand."""
+    """Packs the channels that are the same in all pixels."""
     bits = w.bits(base)
     for factor, value in levels:
-        level = w.fma(w.as_real(value), w.real(LEVELS), w.real(0.5))
-        level = w.lesser(w.greater(level, w.real(0)), w.real(LEVELS))
+        level = _clamped(w, w.fma(w.as_real(value), w.real(LEVELS), w.real(0.5)))
         bits = w.bits_or(bits, w.bits_mul(w.whole(level), w.bits(factor)))
-    place = w.put(f"getelementptr i64, ptr %block, i64 {w.table.field(Word.BASE)}")
-    w.do(f"store i64 {w.put(f'zext i32 {w.first(bits)} to i64')}, ptr {place}, align 8")
+    place = w.place(Word.BASE)
+    w.do(f"store i64 {w.put(f'zext i32 {w.lane(bits)} to i64')}, ptr {place}, align 8")
 
 
 def _leave(w: FunctionWriter, scalar: Scalar, value: LlvmValue, floats: Precision) -> None:
     """Stores a scalar for the other functions."""
-    place, address = w.table.scalar(scalar), w.word(Word.SCALARS)
+    place, address = w.table.scalars[scalar], w.word(Word.SCALARS)
     if scalar.kind == "float" and floats != w.floats:
-        single = w.put(f"fptrunc {w.type('float')} {value.text} to {floats.vector(1, 'float')}")
+        single = w.put(f"fptrunc {w.types['float']} {value.text} to {floats.vector(1, 'float')}")
         at = w.put(f"getelementptr {floats.name}, ptr {address}, i64 {place}")
         w.do(f"store {floats.vector(1, 'float')} {single}, ptr {at}, align 4")
-        return
-    w.store(value, address, str(place if scalar.kind == "float" else place * floats.bytes // 4))
-
-
-def _write_store(w: FunctionWriter, kernel: Kernel, store: Store) -> None:
-    """Stores the new value of a slot that is a number."""
-    slot = kernel.slot(store.place.slot)
-    cell = w.put(f"mul i64 {w.word(Head(slot.key))}, {slot.planes}")
-    w.store(w.as_real(w.value(store.value)), w.word(History(slot.key)), w.put(f"add i64 {cell}, {store.place.plane}"))
+    else:
+        w.store(value, address, str(place if scalar.kind == "float" else place * floats.bytes // 4))
 
 
 # A module of the launch prologue alone, for devices that compute the rest by themselves. It takes numbers in double
-# precision.
-
-
-@dataclass(frozen=True, slots=True)
-class PrologueLayout:
-    """The arguments of the function: the words of its block, and the `numbers` of the launch. It leaves the `scalars`,
-    the locals that later sections read, in 8 bytes each: floats, or whole numbers in the first 4."""
-
-    fields: tuple[Field, ...]
-    numbers: tuple[Scalar, ...]
-    scalars: tuple[Scalar, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PrologueModule:
-    """The text of a module, and the interface of its function, `FRAME`."""
-
-    text: str
-    layout: PrologueLayout
+# precision, and leaves the scalars in 8 bytes each: floats, or whole numbers in the first 4.
 
 
 def prologue_length(kernel: Kernel) -> int:
@@ -239,41 +238,25 @@ def prologue_length(kernel: Kernel) -> int:
     return sum(len(section) for section in kernel.sections if section.rate <= Rate.FRAME)
 
 
-def emit_prologue(kernel: Kernel, isa: Isa) -> PrologueModule | None:
+def emit_prologue(kernel: Kernel, isa: Isa) -> Module | None:
     """The module of a kernel; None if there is nothing to compute, or if the prologue has external reads, or reads
     images that a device remembers."""
     if not suits_frame(kernel):
         return None
     table = ArgumentTable()
-    for number in _read_later(kernel):
-        table.scalar(Scalar("local", number, kernel.locals[number].type))
+    later = [given for section in kernel.sections if section.rate > Rate.FRAME for given in section.given()]
+    read = sorted({int(each.key) for each in later if isinstance(each, Scalar) and each.source == "local"})
+    table.scalars.update((Scalar("local", number, kernel.locals[number].type), at) for at, number in enumerate(read))
     text, declared = frame_function(kernel, isa, table, DOUBLE)
     if not text or not all(isinstance(field, (Word, Head, History, PictureWord)) for field in table.fields):
         return None
-    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
-    layout = PrologueLayout(table.fields, table.numbers, table.scalars)
-    return PrologueModule("\n".join([*sorted(declared), *text, attributes, ""]), layout)
-
-
-def _read_later(kernel: Kernel) -> list[int]:
-    """The locals that are computed once a launch, and read by sections that run more often."""
-    later = [given for section in kernel.sections if section.rate > Rate.FRAME for given in section.given()]
-    return sorted({int(each.key) for each in later if isinstance(each, Scalar) and each.source == "local"})
+    return module_of(text, declared, isa, table, (FRAME,))
 
 
 # The module of a whole kernel.
 
 # The function of each rate of lines, and the word that holds their length.
 _LINES = {Rate.COLUMN: (COLUMNS, Word.WIDTH), Rate.ROW: (ROWS, Word.HEIGHT)}
-
-
-@dataclass(frozen=True, slots=True)
-class Module:
-    """The text of a module, and the interface of its functions."""
-
-    text: str
-    layout: Layout
-
 
 # For more values, LLVM takes seconds to make machine code, which is too long on stage.
 _MOST_VALUES = 2500
@@ -294,12 +277,7 @@ def suits(kernel: Kernel) -> bool:
 
 def is_huge(kernel: Kernel) -> bool:
     """Whether it would take too long to make machine code of a kernel."""
-    return sum(map(_length, kernel.sections)) > _MOST_VALUES
-
-
-def _length(section: Section) -> int:
-    """The number of values of a section, weighted by the time that LLVM takes for them."""
-    return sum(_LONG if node.op in _LONG_CALLS else 1 for node in section.walk())
+    return sum(_LONG if node.op in _LONG_CALLS else 1 for _, node in kernel.walk()) > _MOST_VALUES
 
 
 def is_improvable(kernel: Kernel) -> bool:
@@ -313,42 +291,38 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False
 
     Raises ValueError if the outputs cannot be packed.
     """
-    table = ArgumentTable()
+    table, reading = ArgumentTable(), sections_that_read(kernel)
     graph = graph_of(kernel, kernel.section(Rate.ELEMENT))
     channels = plan_channels(graph.outputs) if packed else None
-    elements = FunctionWriter(isa, lanes, table, Rate.COLUMN)
-    elements.graph = graph
-    _write_elements(elements, kernel, graph, channels)
-    writers, functions, sections = [elements], band_function(elements), set[Rate]()
+    elements = FunctionWriter(kernel, graph, isa, lanes, table, Rate.COLUMN)
+    _write_elements(elements, channels)
+    text, declared, functions = band_function(elements), set(elements.declared), [ELEMENTS]
     for rate, (name, extent) in _LINES.items():
-        writer = FunctionWriter(isa, lanes, table, rate)
-        if _write_line(writer, kernel, rate, channels):
-            functions += line_function(writer, name, extent)
-            writers.append(writer)
-            sections.add(rate)
-    declared = set[str]().union(*(writer.declared for writer in writers))
-    frame = frame and suits_frame(kernel) and not sections_that_read(kernel)
-    if frame:
-        text, in_frame = frame_function(kernel, isa, table, SINGLE, channels)
-        functions += text
-        declared |= in_frame
-    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
-    return Module(
-        "\n".join([*sorted(declared), *functions, attributes, ""]),
-        Layout(
-            table.fields, table.scalars, lanes, costs(graph.nodes), Rate.COLUMN in sections, Rate.ROW in sections,
-            channels.base if channels else 0, tuple(channels.levels) if channels else (), table.numbers, frame,
-            sections_that_read(kernel),
-        ),
+        section = kernel.section(rate)
+        writer = FunctionWriter(kernel, graph_of(kernel, section), isa, lanes, table, rate)
+        if _write_line(writer, section, channels, rate in reading):
+            text += line_function(writer, name, extent)
+            declared |= writer.declared
+            functions.append(name)
+    if frame and suits_frame(kernel) and not reading:
+        in_frame, declared_in_frame = frame_function(kernel, isa, table, SINGLE, channels)
+        text += in_frame
+        declared |= declared_in_frame
+        functions.append(FRAME)
+    base, levels = (channels.base, tuple(channels.levels)) if channels else (0, ())
+    return module_of(
+        text, declared, isa, table, tuple(functions), lanes=lanes, work=costs(graph.nodes), base=base, levels=levels,
+        sections_that_read=reading,
     )  # fmt: skip
 
 
-def _write_elements(w: FunctionWriter, kernel: Kernel, graph: Graph, channels: Channels | None) -> None:
+def _write_elements(w: FunctionWriter, channels: Channels | None) -> None:
+    graph = w.graph
     roots = [store.value for store in graph.stores]
     roots += [level.base for level in channels.elements] if channels else graph.outputs
-    write_nodes(w, kernel, graph.nodes, roots)
+    write_nodes(w, graph.nodes, roots)
     for store in graph.stores:
-        write_store(w, store)
+        w.store(w.value(store.value), w.word(ImageCell(*store.place, 0)), "%pixel")
     if channels is None:
         _store_planes(w, [w.value(node) for node in graph.outputs])
     else:
@@ -356,8 +330,7 @@ def _write_elements(w: FunctionWriter, kernel: Kernel, graph: Graph, channels: C
 
 
 def _store_planes(w: FunctionWriter, outputs: Sequence[LlvmValue]) -> None:
-    with w.writing(w.entry):
-        size = w.put(f"mul i64 {w.word(Word.WIDTH)}, {w.word(Word.HEIGHT)}")
+    size = w.in_entry(lambda: w.put(f"mul i64 {w.word(Word.WIDTH)}, {w.word(Word.HEIGHT)}"))
     for number, value in enumerate(outputs):
         with w.writing(w.entry):
             plane = w.element(w.word(Word.OUT), w.put(f"mul i64 {size}, {number}"))
@@ -366,48 +339,36 @@ def _store_planes(w: FunctionWriter, outputs: Sequence[LlvmValue]) -> None:
 
 def _store_pixels(w: FunctionWriter, channels: Channels) -> None:
     parts = [w.value(Node("line", (), "u32", line)) for line in map(channels.line, _LINES) if line is not None]
-    packed = pack(w, channels.elements)
-    if packed is not None:
-        parts.append(packed)
+    if channels.elements:
+        parts.append(pack(w, channels.elements))
     if not channels.lines:
         # Otherwise the lines include it.
         parts.append(w.word_as_bits(Word.BASE))
-    together = reduce(w.bits_or, parts)
-    w.store(together, w.word(Word.OUT), "%pixel")
+    w.store(reduce(w.bits_or, parts), w.word(Word.OUT), "%pixel")
 
 
-def _write_line(w: FunctionWriter, kernel: Kernel, rate: Rate, channels: Channels | None) -> bool:
+def _write_line(w: FunctionWriter, section: Section, channels: Channels | None, is_given: bool) -> bool:
     """Writes the locals of a section by column or row that elements read, and packs the parts of pixels that change as
-    rarely. Returns False if there is nothing to write."""
-    given = rate in sections_that_read(kernel)
+    rarely. Returns False if there is nothing to write. If the section `is_given`, the caller computes its locals."""
+    rate = section.rate
     lines = (f for f in w.table.fields if isinstance(f, Line) and f.rate == rate and f.source == "local")
-    wanted = [] if given else list(lines)
+    wanted = [] if is_given else list(lines)
     packed = channels.line(rate) if channels else None
     if not wanted and packed is None:
         return False
-    section = kernel.section(rate)
-    graph = graph_of(kernel, section)
-    w.graph = graph
+
+    def source(line: Line) -> Node:
+        """The value of a line."""
+        if line.source == "local" and not is_given:
+            return section.locals[int(line.key)]
+        return Node("line", (), line.kind, line)
+
     sources = channels.lines[rate] if channels and packed else []
-    source = _given if given else partial(_source, section)
     levels = [Level.of(factor, source(line), channels.opaque) for factor, line in sources] if channels else []
     nodes = {line: source(line) for line in wanted}
-    write_nodes(w, kernel, graph.nodes, [*nodes.values(), *(level.base for level in levels)])
+    write_nodes(w, section.nodes, [*nodes.values(), *(level.base for level in levels)])
     for line, node in nodes.items():
         w.store(w.value(node), w.word(line), "%x")
     if packed:
-        bits = pack(w, levels)
-        assert bits is not None
-        w.store(w.bits_or(bits, w.word_as_bits(Word.BASE)), w.word(packed), "%x")
+        w.store(w.bits_or(pack(w, levels), w.word_as_bits(Word.BASE)), w.word(packed), "%x")
     return True
-
-
-def _source(section: Section, line: Line) -> Node:
-    """The value of a line, in the section that computes it."""
-    if line.source == "local" and isinstance(line.key, int):
-        return section.locals[line.key]
-    return _given(line)
-
-
-def _given(line: Line) -> Node:
-    return Node("line", (), line.kind, line)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from weft.codegen.kernel import LOOP_STEPS, Kernel
-from weft.codegen.native.chunks import GIVEN, ChunkWriter, Scratch, chunks_function, write_vectors
+from weft.codegen.native.chunks import GIVEN, SERIES, ChunkWriter, Scratch, chunks_function, write_vectors
 from weft.codegen.native.graph import Graph
-from weft.codegen.native.layout import Head, History, SeriesLayout
-from weft.codegen.native.module import frame_function, is_huge
+from weft.codegen.native.lanes import LoopHead
+from weft.codegen.native.layout import Head, History
+from weft.codegen.native.module import Module, frame_function, is_huge, module_of
 from weft.codegen.native.partition import LoopPartition, is_series, loop_partitions, states, with_waves
 from weft.codegen.native.section import note_stop, write_nodes
 from weft.codegen.native.target import DOUBLE, Isa, LlvmValue
 from weft.codegen.native.writer import ArgumentTable, FunctionWriter
 from weft.codegen.values import LoopBody, Node, operands
-from weft.ir.expr import SlotPlane, StateSlot
+from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
 from weft.ops import OPS, ieee
 
@@ -44,14 +46,16 @@ class Scan:
 def scans(kernel: Kernel, graph: Graph, part: LoopPartition) -> tuple[Scan, ...]:
     """The scans of a serial partition, if they are all the feedback in it; otherwise none."""
     stored = {store.place: store.value for store in graph.stores}
-    states = [node for node in part.nodes if node.op == "state"]
     found: dict[Node, Scan] = {}
     used: set[Node] = set()
     """The values that are part of a scan, and may be used nowhere else."""
-    for state in states:
+    for state in part.nodes:
+        if state.op != "state":
+            continue
         scan = _scan(state, stored.get(state.attr))
-        slot = kernel.slot(state.attr.slot)
-        if scan is None or slot.depth != 1 or scan.total in found or scan.total not in part.nodes:
+        if scan is None or scan.total in found or scan.total not in part.nodes:
+            return ()
+        if kernel.slot(state.attr.slot).depth != 1:
             return ()
         found[scan.total] = scan
         used |= {state, *(arg for arg in scan.total.args if state in arg.args)}
@@ -85,101 +89,80 @@ def _factor(node: Node, state: Node) -> float | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Carried:
-    """A scan within the loop over vectors: the last sample before a vector (`name`), and its initial value."""
-
-    scan: Scan
-    name: str
-    first: str
-
-
 def rows_before(w: ChunkWriter, lanes: int) -> str:
     """How many samples of a chunk scans compute, in whole vectors. At least one sample is left over."""
     return w.put(f"and i64 {w.put('sub i64 %count, 1')}, {-lanes}")
 
 
-def write_scans(w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopPartition, found: Sequence[Scan]) -> None:
+def write_scans(w: ChunkWriter, found: Sequence[Scan]) -> None:
     """Writes the samples of a chunk up to `rows_before`; `write_recurrence` goes on from the rings as they are then.
     Vectors have an even number of samples, so the recurrence writes the same cells as it would without the scan."""
-    write_nodes(w, kernel, part.prologue, part.prologue)
-    carried = [_Carried(scan, w.name("before"), _read(w, kernel, scan.place)) for scan in found]
+    part = w.part
+    write_nodes(w, part.prologue, part.prologue)
+    scan_of = {scan.total: scan for scan in found}
+    carried = {scan.total: (w.name("before"), _last_sample(w, scan.place)) for scan in found}
+    """The last sample before a vector, and before the chunk."""
     rows = rows_before(w, w.lanes)
     before = w.block
     w.branch(w.put(f"icmp eq i64 {rows}, 0"), "over", "vector")
     w.label("vector")
-    phis = len(w.text)
-    w.row, w.index = "%row", w.name("index")
-    w.do(f"{w.index} = add i64 %start, %row")
+    head = LoopHead(before, len(w.text))
+    w.begin_rows("%row")
     totals: dict[Node, LlvmValue] = {}
     last: dict[Node, str] = {}
-    by_total = {each.scan.total: each for each in carried}
     products = {arg for scan in found for arg in scan.total.args if arg is not scan.added}
     with w.scope():
         w.read_rows(part.reads)
         for node in part.nodes:
-            if node in by_total:
-                totals[node], last[node] = _write_total(w, by_total[node])
+            if node in scan_of:
+                name, _ = carried[node]
+                totals[node], last[node] = _write_total(w, scan_of[node], name)
                 w.keep(node, totals[node])
             elif node.op != "state" and node not in products:
-                write_nodes(w, kernel, [node], [node])
-        w.write_rows(part, graph)
+                write_nodes(w, [node], [node])
+        w.write_rows()
     w.do(f"%row.next = add i64 %row, {w.lanes}")
-    latch = w.block
+    phis = [("double", name, first, last[total]) for total, (name, first) in carried.items()]
+    w.phis(head, w.block, [("i64", "%row", "0", "%row.next"), *phis])
     w.branch(w.put(f"icmp slt i64 %row.next, {rows}"), "vector", "last")
-    w.text[phis:phis] = [
-        f"  %row = phi i64 [ 0, %{before} ], [ %row.next, %{latch} ]",
-        *(
-            f"  {each.name} = phi double [ {each.first}, %{before} ], [ {last[each.scan.total]}, %{latch} ]"
-            for each in carried
-        ),
-    ]
     w.label("last")
-    for each in carried:
-        _write_back_totals(w, kernel, each.scan.place, totals[each.scan.total])
+    for scan in found:
+        # The ring has the last two samples.
+        for cell, lane in zip(_cells(w, scan.place), (w.lanes - 1, w.lanes - 2), strict=True):
+            number = w.lane(totals[scan.total], lane)
+            with w.narrow(1):
+                w.store(w.splat(number, "float"), w.word(History(scan.place.slot)), cell)
     w.jump("over")
     w.label("over")
 
 
-def _write_total(w: ChunkWriter, carried: _Carried) -> tuple[LlvmValue, str]:
-    """Writes the next vector. Returns it, and its last sample."""
-    of, factor, lanes = w.type("float"), carried.scan.factor, w.lanes
-    own, reach = w.value(carried.scan.added), 1
+def _write_total(w: ChunkWriter, scan: Scan, name: str) -> tuple[LlvmValue, str]:
+    """Writes the next vector after the sample of this name. Returns the vector, and its last sample."""
+    of, factor, lanes = w.types["float"], scan.factor, w.lanes
+    own, reach = w.value(scan.added), 1
     while reach < lanes:
         order = ", ".join(f"i32 {lanes + at - reach if at >= reach else 0}" for at in range(lanes))
         earlier = w.put(f"shufflevector {of} zeroinitializer, {of} {own.text}, <{lanes} x i32> <{order}>")
         own, reach = w.fma(w.real(factor**reach), LlvmValue(earlier, "float"), own), 2 * reach
-    powers = w.each([w.floats.text(factor ** (at + 1)) for at in range(lanes)], "float")
-    total = w.fma(powers, w.splat(carried.name, "float"), own)
+    total = w.fma(w.each([factor ** (at + 1) for at in range(lanes)]), w.splat(name, "float"), own)
     # The last sample is computed separately, and so earlier: the next vector waits for it.
-    alone = w.put(f"extractelement {of} {own.text}, i64 {lanes - 1}")
+    alone = w.lane(own, lanes - 1)
     with w.narrow(1):
-        before, added = w.splat(carried.name, "float"), w.splat(alone, "float")
-        return total, w.first(w.fma(w.real(factor**lanes), before, added))
+        before, added = w.splat(name, "float"), w.splat(alone, "float")
+        return total, w.lane(w.fma(w.real(factor**lanes), before, added))
 
 
-def _cells(w: ChunkWriter, kernel: Kernel, place: SlotPlane) -> tuple[str, str]:
+def _cells(w: ChunkWriter, place: SlotPlane) -> list[str]:
     """The places of the last sample and the one before it, in the ring of a slot that remembers one tick."""
-    slot, head = kernel.slot(place.slot), w.word(Head(place.slot))
-    cells = w.put(f"xor i64 {head}, 1"), head
-    last, earlier = (_at(w, slot, cell, place.plane) for cell in cells)
-    return last, earlier
+    head = w.word(Head(place.slot))
+    return [_at(w, place, cell) for cell in (w.put(f"xor i64 {head}, 1"), head)]
 
 
-def _read(w: ChunkWriter, kernel: Kernel, place: SlotPlane) -> str:
+def _last_sample(w: ChunkWriter, place: SlotPlane) -> str:
     """The last sample of a slot before a chunk."""
-    last, _ = _cells(w, kernel, place)
+    last, _ = _cells(w, place)
     with w.narrow(1):
-        return w.first(w.load(w.word(History(place.slot)), last, "float"))
-
-
-def _write_back_totals(w: ChunkWriter, kernel: Kernel, place: SlotPlane, total: LlvmValue) -> None:
-    """Stores the last two samples of a vector to the ring."""
-    of, lanes = w.type("float"), w.lanes
-    for cell, lane in zip(_cells(w, kernel, place), (lanes - 1, lanes - 2), strict=True):
-        number = w.put(f"extractelement {of} {total.text}, i64 {lane}")
-        with w.narrow(1):
-            w.store(w.splat(number, "float"), w.word(History(place.slot)), cell)
+        return w.lane(w.load(w.word(History(place.slot)), last, "float"))
 
 
 # Tables: for a loop with constant bounds, values that depend on nothing but the step are computed beforehand.
@@ -218,65 +201,47 @@ def _operand(node: Node, known: dict[Node, list[float]], steps: int) -> list[flo
 # Loop interchange: each step of a loop runs over a whole chunk of samples before the next step.
 
 
-def write_interchanged(w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopPartition) -> None:
+def write_interchanged(w: ChunkWriter) -> None:
     """Writes a partition that is one loop. Each carried value has a row of its own, unless it is the same at all
     samples."""
-    (loop,) = part.nodes
-    body: LoopBody = loop.attr
-    write_nodes(w, kernel, part.prologue, part.prologue)
-    starts = loop.args[2:]
-    _write_starts(w, part, loop)
-    first, last = (w.first(w.value(bound)) for bound in loop.args[:2])
-    steady = [k for k, carried in enumerate(body.carried) if carried not in graph.varying]
+    part, (loop,) = w.part, w.part.nodes
+    body, starts = loop.attr, loop.args[2:]
+    varying = [k for k, carried in enumerate(body.carried) if carried in w.graph.varying]
+    steady = [k for k in range(len(starts)) if k not in varying]
+    write_nodes(w, part.prologue, part.prologue)
+
+    def write_starts() -> None:
+        w.read_rows([node for node in part.reads if node in starts])
+        _write_carried(w, loop, {k: w.value(starts[k]) for k in varying})
+
+    w.over_vectors((), write_starts)
+    first, last = (w.lane(w.value(bound)) for bound in loop.args[:2])
     names = {k: LlvmValue(w.name("carried"), "float") for k in steady}
-    before, phis = w.block, len(w.text) + 2
-    w.jump("head")
-    w.label("head")
+    head = w.begin_loop("head")
     with w.scope():
         index = _write_step_or_end(w, first, last)
         for k, name in names.items():
             w.keep(body.carried[k], name)
         if body.index is not None:
             w.keep(body.index, w.splat(index, "float"))
-        _write_body(w, kernel, part, loop)
+        _write_body(w, loop, varying)
         counted = w.put("add i32 %steps, 1")
         following = {k: w.value(body.following[k]) for k in steady}
-    latch = w.block
+    latch, of = w.block, w.types["float"]
     w.jump("head")
-    of = w.type("float")
-    w.text[phis:phis] = [
-        f"  %steps = phi i32 [ 0, %{before} ], [ {counted}, %{latch} ]",
-        *(
-            f"  {name.text} = phi {of} [ {w.value(starts[k]).text}, %{before} ], [ {following[k].text}, %{latch} ]"
-            for k, name in names.items()
-        ),
-    ]
+    phis = [(of, name.text, w.value(starts[k]).text, following[k].text) for k, name in names.items()]
+    w.phis(head, latch, [("i32", "%steps", "0", counted), *phis])
     w.label("over")
-    _write_results(w, loop, {node.attr: names[node.attr] for node in part.writes if node.attr in names})
+    # Later partitions read rows.
+    results = {node.attr: names[node.attr] for node in part.writes if node.attr in names}
+    if results:
+        w.over_vectors((), lambda: _write_carried(w, loop, results))
 
 
-def _write_results(w: ChunkWriter, loop: Node, values: Mapping[int, LlvmValue]) -> None:
-    """Fills the rows of carried values that are the same at all samples."""
-
-    def write() -> None:
-        for k, value in values.items():
-            w.store(value, w.row_carried(loop, k), w.row)
-
-    if values:
-        w.over_vectors((), write)
-
-
-def _write_starts(w: ChunkWriter, part: LoopPartition, loop: Node) -> None:
-    """Fills the rows of carried values with those before the first step."""
-    body, starts = loop.attr, loop.args[2:]
-
-    def write() -> None:
-        w.read_rows([node for node in part.reads if node in starts])
-        values = [(k, w.value(start)) for k, start in enumerate(starts) if body.carried[k] in w.graph.varying]
-        for k, value in values:
-            w.store(value, w.row_carried(loop, k), w.row)
-
-    w.over_vectors((), write)
+def _write_carried(w: ChunkWriter, loop: Node, values: Mapping[int, LlvmValue]) -> None:
+    """Fills the rows of carried values."""
+    for k, value in values.items():
+        w.store(value, w.row_of((loop, k)), w.row)
 
 
 def _write_step_or_end(w: ChunkWriter, first: str, last: str) -> str:
@@ -286,32 +251,28 @@ def _write_step_or_end(w: ChunkWriter, first: str, last: str) -> str:
     allowed = w.put(f"icmp ult i32 %steps, {LOOP_STEPS}")
     w.branch(w.put(f"and i1 {goes_on}, {allowed}"), "onwards", "end")
     w.label("end")
-    w.branch(goes_on, "stop", "over")
-    note_stop(w, "stop", "over")
+    note_stop(w, goes_on, "stop", "over")
     w.label("onwards")
     return index
 
 
-def _write_body(w: ChunkWriter, kernel: Kernel, part: LoopPartition, loop: Node) -> None:
+def _write_body(w: ChunkWriter, loop: Node, varying: Sequence[int]) -> None:
     """Writes one step: first the values that are the same at all samples, then a loop over the samples."""
     body: LoopBody = loop.attr
-    _write_steady(w, kernel, loop)
-    waves = [node for node in body.nodes if node.op == "wave"]
+    _write_steady(w, loop)
     others = [node for node in body.nodes if w.graph.changes(node) and node.op != "wave"]
-    varying = [k for k, carried in enumerate(body.carried) if carried in w.graph.varying]
 
     def write() -> None:
-        w.read_rows(part.reads)
+        w.read_rows(w.part.reads)
         for k in varying:
-            w.keep(body.carried[k], w.load(w.row_carried(loop, k), w.row, "float"))
-        write_nodes(w, kernel, others, [body.following[k] for k in varying])
-        for k, value in [(k, w.value(body.following[k])) for k in varying]:
-            w.store(value, w.row_carried(loop, k), w.row)
+            w.keep(body.carried[k], w.load(w.row_of((loop, k)), w.row, "float"))
+        write_nodes(w, others, [body.following[k] for k in varying])
+        _write_carried(w, loop, {k: w.value(body.following[k]) for k in varying})
 
-    w.over_vectors(waves, write)
+    w.over_vectors([node for node in body.nodes if node.op == "wave"], write)
 
 
-def _write_steady(w: ChunkWriter, kernel: Kernel, loop: Node) -> None:
+def _write_steady(w: ChunkWriter, loop: Node) -> None:
     """Writes the values that are the same at all samples of a step, as far as others need them."""
     body: LoopBody = loop.attr
     steady = {node: None for node in body.nodes if not w.graph.changes(node)}
@@ -323,149 +284,120 @@ def _write_steady(w: ChunkWriter, kernel: Kernel, loop: Node) -> None:
         w.keep(node, w.load_splat(name, w.put("zext i32 %steps to i64"), "float"))
     varying = [arg for node in body.nodes if w.graph.changes(node) for arg in operands(node)]
     roots = [node for node in (*varying, *body.following) if node in steady and node not in found]
-    write_nodes(w, kernel, [node for node in steady if node not in found], roots)
+    write_nodes(w, [node for node in steady if node not in found], roots)
 
 
 # Serial recurrences: state, and the values that it is made of, sample by sample.
 
 
-@dataclass(frozen=True, slots=True)
-class _SlotRegister:
+class _SlotRegister(NamedTuple):
     """A plane of a slot that remembers one tick, in registers while a chunk is computed: its values one and two ticks
     ago, and the initial values of both. The ring has both, since between ticks it is read one tick further back."""
 
-    place: SlotPlane
     now: LlvmValue
     before: LlvmValue
     first: LlvmValue
     second: LlvmValue
 
 
-@dataclass(frozen=True, slots=True)
-class _Far:
-    """A slot that remembers more ticks: the cell of its ring that a sample writes, and that of the first sample."""
-
-    slot: StateSlot
-    head: str
-    first: str
-
-
-def write_recurrence(
-    w: ChunkWriter, kernel: Kernel, graph: Graph, part: LoopPartition, lanes: int, scanned: int
-) -> None:
+def write_recurrence(w: ChunkWriter, lanes: int, scanned: int) -> None:
     """Writes the serial partition. `lanes` is the width of the vectors of the partitions after it, and `scanned` that
     of the vectors that scans have computed before it; 0 without scans."""
-    write_nodes(w, kernel, part.prologue, part.prologue)
+    part, outputs = w.part, w.graph.outputs
+    write_nodes(w, part.prologue, part.prologue)
     first = rows_before(w, scanned) if scanned else "0"
-    stored = {store.place: store.value for store in graph.stores}
+    stored = {store.place: store.value for store in w.graph.stores}
     places = dict.fromkeys([*states(part.nodes), *stored])
-    slots = {place.slot: kernel.slot(place.slot) for place in places}
-    registers = [_register(w, slots[place.slot], place) for place in places if slots[place.slot].depth == 1]
-    far = [_Far(slot, w.name("head"), w.word(Head(key))) for key, slot in slots.items() if slot.depth > 1]
-    before = w.block
-    w.jump("sample")
-    w.label("sample")
-    phis = len(w.text)
-    w.row, w.index = "%row", w.name("index")
-    w.do(f"{w.index} = add i64 %start, %row")
-    w.heads.update({each.slot.key: each.head for each in far})
-    w.registers.update({register.place: register.now for register in registers})
+    slots = {place.slot: w.kernel.slot(place.slot) for place in places}
+    registers = {place: _register(w, place) for place in places if slots[place.slot].depth == 1}
+    far = {key: (w.name("head"), w.word(Head(key))) for key, slot in slots.items() if slot.depth > 1}
+    """For slots that remember more ticks: the cell of the ring that a sample writes, and that of the first sample."""
+    head = w.begin_loop("sample")
+    w.begin_rows("%row")
+    w.heads.update({key: name for key, (name, _) in far.items()})
+    w.registers.update({place: register.now for place, register in registers.items()})
     with w.scope():
         w.read_rows(part.reads)
         own = set(part.nodes)
-        roots = [*stored.values(), *part.writes, *(graph.outputs[at] for at in part.outputs)]
-        write_nodes(w, kernel, part.nodes, [node for node in roots if node in own])
-        w.write_rows(part, graph)
+        roots = [*stored.values(), *part.writes, *(outputs[at] for at in part.outputs)]
+        write_nodes(w, part.nodes, [node for node in roots if node in own])
+        w.write_rows()
         values = {place: w.as_real(w.value(node)) for place, node in stored.items()}
-        for each in far:
-            _store(w, each, values)
-        next_heads = [_next_head(w, each) for each in far]
+        for key, (name, _) in far.items():
+            for place, value in values.items():
+                if place.slot == key:
+                    w.store(value, w.word(History(key)), _at(w, place, name))
+        next_heads = {key: _next_head(w, name, slots[key].depth) for key, (name, _) in far.items()}
     w.do("%row.next = add i64 %row, 1")
     w.do("%row.more = icmp slt i64 %row.next, %count")
-    latch = w.block
+    of, phis = w.types["float"], [("i64", "%row", first, "%row.next")]
+    phis += [("i64", name, start, next_heads[key]) for key, (name, start) in far.items()]
+    for place, (now, before, start, second) in registers.items():
+        phis.append((of, now.text, start.text, values.get(place, now).text))
+        phis.append((of, before.text, second.text, now.text))
+    w.phis(head, w.block, phis)
     w.branch("%row.more", "sample", "last")
-    entering = [f"  %row = phi i64 [ {first}, %{before} ], [ %row.next, %{latch} ]"]
-    for each, following in zip(far, next_heads, strict=True):
-        entering.append(f"  {each.head} = phi i64 [ {each.first}, %{before} ], [ {following}, %{latch} ]")
-    for register in registers:
-        new = values.get(register.place, register.now)
-        for name, start, after in (
-            (register.now, register.first, new), (register.before, register.second, register.now),
-        ):  # fmt: skip
-            entering.append(
-                f"  {name.text} = phi {w.type('float')} [ {start.text}, %{before} ], [ {after.text}, %{latch} ]"
-            )
-    w.text[phis:phis] = entering
     w.label("last")
-    for each, following in zip(far, next_heads, strict=True):
-        _write_word(w, each.slot.key, following)
-    _write_back(w, slots, registers, values)
-    _fill_up(w, part, lanes)
+    for key, following in next_heads.items():
+        _write_word(w, key, following)
+    _write_back(w, registers, values)
+    _fill_up(w, lanes)
 
 
 # Slots that remember one tick.
 
 
-def _register(w: ChunkWriter, slot: StateSlot, place: SlotPlane) -> _SlotRegister:
+def _register(w: ChunkWriter, place: SlotPlane) -> _SlotRegister:
     ring, head = w.word(History(place.slot)), w.word(Head(place.slot))
-    other = w.put(f"xor i64 {head}, 1")
-    first, second = (w.load(ring, _at(w, slot, cell, place.plane), "float") for cell in (other, head))
+    cells = w.put(f"xor i64 {head}, 1"), head
+    first, second = (w.load(ring, _at(w, place, cell), "float") for cell in cells)
     now, before = (LlvmValue(w.name(what), "float") for what in ("now", "before"))
-    return _SlotRegister(place, now, before, first, second)
+    return _SlotRegister(now, before, first, second)
 
 
-def _at(w: ChunkWriter, slot: StateSlot, cell: str, plane: int) -> str:
+def _at(w: ChunkWriter, place: SlotPlane, cell: str) -> str:
     """The place of a plane of a cell in a ring."""
-    return w.put(f"add i64 {w.put(f'mul i64 {cell}, {slot.planes}')}, {plane}")
+    return w.put(f"add i64 {w.put(f'mul i64 {cell}, {w.kernel.slot(place.slot).planes}')}, {place.plane}")
 
 
 def _write_back(
-    w: ChunkWriter, slots: dict[str, StateSlot], registers: list[_SlotRegister], values: dict[SlotPlane, LlvmValue]
+    w: ChunkWriter, registers: Mapping[SlotPlane, _SlotRegister], values: Mapping[SlotPlane, LlvmValue]
 ) -> None:
     """Stores the registers to their rings."""
     heads: dict[str, str] = {}
-    for register in registers:
-        key = register.place.slot
-        if key not in heads:
-            ticks = w.put(f"add i64 {w.word(Head(key))}, %count")
-            heads[key] = w.put(f"and i64 {ticks}, 1")
-        head = heads[key]
+    for place, register in registers.items():
+        if place.slot not in heads:
+            ticks = w.put(f"add i64 {w.word(Head(place.slot))}, %count")
+            heads[place.slot] = w.put(f"and i64 {ticks}, 1")
+        head = heads[place.slot]
         last = w.put(f"xor i64 {head}, 1")
-        slot, plane, ring = slots[key], register.place.plane, w.word(History(key))
-        w.store(values.get(register.place, register.now), ring, _at(w, slot, last, plane))
-        w.store(register.now, ring, _at(w, slot, head, plane))
-    for key, head in heads.items():
-        _write_word(w, key, head)
+        ring = w.word(History(place.slot))
+        w.store(values.get(place, register.now), ring, _at(w, place, last))
+        w.store(register.now, ring, _at(w, place, head))
+    for slot, head in heads.items():
+        _write_word(w, slot, head)
 
 
 # Slots that remember more.
 
 
-def _store(w: ChunkWriter, far: _Far, values: dict[SlotPlane, LlvmValue]) -> None:
-    slot = far.slot
-    for place, value in values.items():
-        if place.slot == slot.key:
-            w.store(value, w.word(History(slot.key)), _at(w, slot, far.head, place.plane))
-
-
-def _next_head(w: ChunkWriter, far: _Far) -> str:
-    following = w.put(f"add i64 {far.head}, 1")
-    is_over = w.put(f"icmp sgt i64 {following}, {far.slot.depth}")
+def _next_head(w: ChunkWriter, head: str, depth: int) -> str:
+    following = w.put(f"add i64 {head}, 1")
+    is_over = w.put(f"icmp sgt i64 {following}, {depth}")
     return w.put(f"select i1 {is_over}, i64 0, i64 {following}")
 
 
 def _write_word(w: ChunkWriter, slot: str, head: str) -> None:
     """Stores the cell at which the next chunk goes on in a ring."""
-    place = w.put(f"getelementptr i64, ptr %block, i64 {w.table.field(Head(slot))}")
-    w.do(f"store i64 {head}, ptr {place}, align 8")
+    w.do(f"store i64 {head}, ptr {w.place(Head(slot))}, align 8")
 
 
-def _fill_up(w: ChunkWriter, part: LoopPartition, lanes: int) -> None:
+def _fill_up(w: ChunkWriter, lanes: int) -> None:
     """Fills rows up to a whole vector with their last value, so that every lane computes what some sample does."""
-    if not part.writes:
+    if not w.part.writes:
         return
     w.do("%row.last = sub i64 %count, 1")
-    values = [(node, w.load(w.row_of(node), "%row.last", node.kind)) for node in part.writes]
+    values = [(node, w.load(w.row_of(node), "%row.last", node.kind)) for node in w.part.writes]
     before = w.block
     w.jump("filled")
     w.text += [
@@ -485,21 +417,12 @@ def _fill_up(w: ChunkWriter, part: LoopPartition, lanes: int) -> None:
 # The module: a function that computes a launch of any number of samples, chunk by chunk, in double precision.
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesModule:
-    """The text of a module, and the interface of its function."""
-
-    text: str
-    layout: SeriesLayout
-
-
 def suits_series(kernel: Kernel) -> bool:
     """Whether a kernel should become such a module: a series without external reads, and short enough for LLVM."""
-    calls = any(node.op == "strand" for _, node in kernel.walk())
-    return is_series(kernel) and not is_huge(kernel) and not calls
+    return is_series(kernel) and not is_huge(kernel) and not kernel.strands
 
 
-def emit_series(kernel: Kernel, isa: Isa, lanes: int, is_first: bool = False) -> SeriesModule:
+def emit_series(kernel: Kernel, isa: Isa, lanes: int, is_first: bool = False) -> Module:
     """The module of a kernel that `suits_series`, for vectors of `lanes`, a power of two. In the first tier
     (`is_first`), only sines in loops become waves: starting a wave takes more code than one sine."""
     table, scratch = ArgumentTable(), Scratch()
@@ -513,34 +436,27 @@ def emit_series(kernel: Kernel, isa: Isa, lanes: int, is_first: bool = False) ->
         found = scans(kernel, graph, part) if part.way == "serial" and not is_first else ()
         for way in ["scan", "serial"] if found else [part.way]:
             name = f"{way}{number}"
-            w = ChunkWriter(name, isa, {"serial": 1, "scan": isa.doubles}.get(way, lanes), table, scratch)
-            w.graph = graph
+            width = {"serial": 1, "scan": isa.doubles}.get(way, lanes)
+            w = ChunkWriter(name, part, kernel, graph, isa, width, table, scratch)
             match way:
                 case "vectors":
-                    write_vectors(w, kernel, graph, part)
+                    write_vectors(w)
                 case "interchanged":
-                    write_interchanged(w, kernel, graph, part)
+                    write_interchanged(w)
                 case "scan":
-                    write_scans(w, kernel, graph, part, found)
+                    write_scans(w, found)
                 case "serial":
-                    write_recurrence(w, kernel, graph, part, lanes, isa.doubles if found else 0)
-            functions += _function(w, name)
+                    write_recurrence(w, lanes, isa.doubles if found else 0)
+            functions += [
+                f"define internal void @{name}({GIVEN}) #0 {{", "entry:", *w.entry, "  br label %begin",
+                "begin:", *w.text, "  ret void", "}",
+            ]  # fmt: skip
             names.append(name)
             declared |= w.declared
             helpers |= w.helpers
     frame, in_frame = frame_function(kernel, isa, table, DOUBLE)
-    outer = FunctionWriter(isa, 1, table, Rate.ELEMENT, DOUBLE)
+    outer = FunctionWriter(kernel, graph, isa, 1, table, Rate.ELEMENT, DOUBLE)
     functions += chunks_function(outer, names, lanes, bool(frame))
     called = [line for text in helpers.values() for line in text]
-    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{isa.bits}" }}'
-    return SeriesModule(
-        "\n".join([*sorted(declared | in_frame), *called, *functions, *frame, attributes, ""]),
-        SeriesLayout(table.fields, table.scalars, table.numbers, lanes, scratch.size),
-    )
-
-
-def _function(w: ChunkWriter, name: str) -> list[str]:
-    return [
-        f"define internal void @{name}({GIVEN}) #0 {{", "entry:", *w.entry, "  br label %begin",
-        "begin:", *w.text, "  ret void", "}",
-    ]  # fmt: skip
+    text = [*called, *functions, *frame]
+    return module_of(text, declared | in_frame, isa, table, (SERIES,), lanes=lanes, scratch=scratch.size)

@@ -2,66 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
 
-from weft.codegen.native.graph import NO_GRAPH
+from weft.codegen.kernel import Kernel
+from weft.codegen.native.graph import Graph
 from weft.codegen.native.lanes import LlvmLanes
 from weft.codegen.native.layout import Field, Head, Word, is_address
 from weft.codegen.native.target import DOUBLE, SINGLE, Isa, LlvmValue, Precision
 from weft.codegen.values import Line, Node, Scalar
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
-from weft.ops.spec import ValueType
+from weft.ops.spec import OpSpec, ValueType
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
 
 # In memory, a bool takes as much as the others.
 _STORED: Mapping[ValueType, ValueType] = {"float": "float", "bool": "u32", "u32": "u32"}
 
 
+class _Numbering(dict[K, int]):
+    """Numbers for keys, in the order in which they are first asked for."""
+
+    def __missing__(self, key: K) -> int:
+        self[key] = number = len(self)
+        return number
+
+
 class ArgumentTable:
-    """The words of the block of arguments, and the scalars, that the functions of one kernel use."""
+    """The numbers of what the functions of one kernel use: the words of the block of arguments, the scalars of a
+    launch, and the numbers that the caller passes."""
 
     def __init__(self) -> None:
-        self._fields: dict[Field, int] = {}
-        self._scalars: dict[Scalar, int] = {}
-        self._numbers: dict[Scalar, int] = {}
-        for word in Word:
-            self.field(word)
-
-    def field(self, field: Field) -> int:
-        """The number of a word of the block."""
-        return self._fields.setdefault(field, len(self._fields))
-
-    def scalar(self, scalar: Scalar) -> int:
-        """The index of a scalar of the launch."""
-        return self._scalars.setdefault(scalar, len(self._scalars))
-
-    def number(self, scalar: Scalar) -> int:
-        """The index of a number that the caller passes."""
-        return self._numbers.setdefault(scalar, len(self._numbers))
-
-    @property
-    def numbers(self) -> tuple[Scalar, ...]:
-        return tuple(self._numbers)
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return tuple(self._fields)
-
-    @property
-    def scalars(self) -> tuple[Scalar, ...]:
-        return tuple(self._scalars)
+        self.fields = _Numbering[Field]({word: at for at, word in enumerate(Word)})
+        self.scalars = _Numbering[Scalar]()
+        self.numbers = _Numbering[Scalar]()
 
 
 class FunctionWriter(LlvmLanes):
-    """One function over a picture, or over a line of it.
+    """One function over a picture, or over a line of it. It computes values of the section of `graph`.
 
     Its text has three parts: `entry` runs once, `outer` once a row, and `text` for each vector. Lines of the rate
     `along` are read a vector at a time, at `index`; those of rows are read at `%y`.
     """
 
-    def __init__(self, isa: Isa, lanes: int, table: ArgumentTable, along: Rate, floats: Precision = SINGLE) -> None:
+    def __init__(
+        self, kernel: Kernel, graph: Graph, isa: Isa, lanes: int, table: ArgumentTable, along: Rate,
+        floats: Precision = SINGLE,
+    ) -> None:  # fmt: skip
         super().__init__(isa, lanes, floats)
+        self.kernel = kernel
+        self.graph = graph
         self.table = table
         self.along = along
         self.entry: list[str] = []
@@ -75,12 +69,11 @@ class FunctionWriter(LlvmLanes):
         self.block = "vector"
         self.budget = ""
         """The address of the steps that the nest of loops around this place may still make."""
-        self.graph = NO_GRAPH
-        """The section whose values are being written."""
         self._words: dict[Field, str] = {}
+        self._forms: dict[str, Callable[..., LlvmValue]] = {}
         self._hoisted: dict[object, LlvmValue] = {}
-        """The values that were computed in `entry` or `outer`."""
-        self._scopes: list[dict[object, LlvmValue]] = [{}]
+        """The constants, and the values that were computed in `entry` or `outer`."""
+        self._scopes: list[dict[object, Any]] = [{}]
         """The values that were computed for this vector, in the blocks around this place, the innermost last."""
 
     @contextmanager
@@ -91,6 +84,11 @@ class FunctionWriter(LlvmLanes):
             yield
         finally:
             self.text = before
+
+    def in_entry(self, compute: Callable[[], T]) -> T:
+        """Calls a function whose instructions go to `entry`."""
+        with self.writing(self.entry):
+            return compute()
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -103,55 +101,65 @@ class FunctionWriter(LlvmLanes):
 
     # Values.
 
-    def find(self, key: object) -> LlvmValue | None:
-        """The value that was kept under a key in this block or one around it; None without one."""
+    def find(self, key: object) -> Any:
+        """What was kept under a key in this block or one around it; None without it."""
         for scope in reversed(self._scopes):
             if key in scope:
                 return scope[key]
         return None
 
-    def keep(self, key: object, value: LlvmValue) -> LlvmValue:
+    def keep(self, key: object, value: T) -> T:
         """Keeps a value for the rest of this block."""
         self._scopes[-1][key] = value
         return value
 
     def value(self, node: Node) -> LlvmValue:
         """The value of a node. Raises LookupError if it is no leaf and has not been computed."""
+        found: LlvmValue | None = self.find(node) or self._hoisted.get(node)
+        if found is not None:
+            return found
         match node.op:
             case "const":
-                return self.real(node.attr)
+                found = self._hoisted[node] = self.real(node.attr)
             case "u32":
-                return self.bits(node.attr)
+                found = self._hoisted[node] = self.bits(node.attr)
             case "scalar":
-                return self._scalar(node.attr)
+                found = self._scalar(node.attr)
             case "line":
-                return self._line(node.attr)
-        found = self.find(node)
-        if found is None:
-            raise LookupError(f"{node.op} is used before it is computed")
+                found = self._line(node.attr)
+            case _:
+                raise LookupError(f"{node.op} is used before it is computed")
         return found
 
-    def carried(self, result: Node) -> LlvmValue:
-        """A carried value of a loop after its last step. Raises LookupError before the loop."""
-        found = self.find((result.args[0], result.attr))
-        if found is None:
-            raise LookupError("the result of a loop is used before the loop")
-        return found
+    def computed(self, row: OpSpec, args: Sequence[LlvmValue]) -> LlvmValue:
+        """A row of the table of operators and builtins, applied in the precision of this function."""
+        form = self._forms.get(row.name)
+        if form is None:
+            form = self._forms[row.name] = self._form(row)
+        return form(*args)
+
+    def _form(self, row: OpSpec) -> Callable[..., LlvmValue]:
+        form = row.double if row.double is not None and self.floats == DOUBLE else row.native
+        if form is None:
+            raise TypeError(f"{row.name} has no native form")
+        if not isinstance(form, str):
+            return partial(form, self)
+        return partial(self.library, form) if form is row.double else getattr(self, form)
 
     # Arguments.
 
-    def stopped(self) -> str:
-        """The address of the flag that a loop met its limit."""
-        return self.put(f"getelementptr i64, ptr %block, i64 {self.table.field(Word.STOPPED)}")
+    def place(self, field: Field) -> str:
+        """The address of a word of the block."""
+        return self.put(f"getelementptr i64, ptr %block, i64 {self.table.fields[field]}")
 
     def word(self, field: Field) -> str:
         """The content of a word of the block, loaded once: an address or a number of 64 bits."""
         name = self._words.get(field)
         if name is None:
-            with self.writing(self.entry):
-                place = self.put(f"getelementptr i64, ptr %block, i64 {self.table.field(field)}")
-                name = self.put(f"load {'ptr' if is_address(field) else 'i64'}, ptr {place}, align 8")
-            self._words[field] = name
+            before, self.text = self.text, self.entry
+            kind = "ptr" if is_address(field) else "i64"
+            name = self._words[field] = self.put(f"load {kind}, ptr {self.place(field)}, align 8")
+            self.text = before
         return name
 
     def word_as_real(self, field: Field) -> LlvmValue:
@@ -166,14 +174,11 @@ class FunctionWriter(LlvmLanes):
 
     def _scalar(self, scalar: Scalar) -> LlvmValue:
         def load() -> LlvmValue:
-            place = self.table.scalar(scalar) * self.places_of(scalar.kind)
+            # What is no float is counted in 4 bytes.
+            place = self.table.scalars[scalar] * (1 if scalar.kind == "float" else self.floats.bytes // 4)
             return self.load_splat(self.word(Word.SCALARS), str(place), scalar.kind)
 
         return self._hoist(scalar, load)
-
-    def places_of(self, kind: ValueType) -> int:
-        """How many elements of a kind take as much memory as a float."""
-        return 1 if kind == "float" else self.floats.bytes // 4
 
     def _line(self, line: Line) -> LlvmValue:
         address = self.word(line)
@@ -187,8 +192,7 @@ class FunctionWriter(LlvmLanes):
     def _hoist(self, key: object, compute: Callable[[], LlvmValue]) -> LlvmValue:
         """A value that is computed in `entry` when it is first used."""
         if key not in self._hoisted:
-            with self.writing(self.entry):
-                self._hoisted[key] = compute()
+            self._hoisted[key] = self.in_entry(compute)
         return self._hoisted[key]
 
     # Memory.
@@ -199,14 +203,14 @@ class FunctionWriter(LlvmLanes):
 
     def splat(self, number: str, kind: ValueType) -> LlvmValue:
         """A number in every lane."""
-        of = self.type(kind)
+        of = self.types[kind]
         first = self.put(f"insertelement {of} poison, {self.scalar(kind)} {number}, i64 0")
         every = f"<{self.lanes} x i32> zeroinitializer"
         return LlvmValue(self.put(f"shufflevector {of} {first}, {of} poison, {every}"), kind)
 
-    def first(self, value: LlvmValue) -> str:
-        """The number in the first lane."""
-        return self.put(f"extractelement {self.type(value.kind)} {value.text}, i64 0")
+    def lane(self, value: LlvmValue, lane: int = 0) -> str:
+        """The number in one lane."""
+        return self.put(f"extractelement {self.types[value.kind]} {value.text}, i64 {lane}")
 
     def element(self, address: str, index: str, kind: ValueType = "u32") -> str:
         """The address of an element of 4 bytes, or of a float."""
@@ -216,7 +220,7 @@ class FunctionWriter(LlvmLanes):
         """The vector from an element on."""
         stored = _STORED[kind]
         place = self.element(address, index, kind)
-        return self._read(LlvmValue(self.put(f"load {self.type(stored)}, ptr {place}, align 4"), stored), kind)
+        return self._read(LlvmValue(self.put(f"load {self.types[stored]}, ptr {place}, align 4"), stored), kind)
 
     def load_splat(self, address: str, index: str, kind: ValueType) -> LlvmValue:
         """One element, in every lane."""
@@ -225,54 +229,53 @@ class FunctionWriter(LlvmLanes):
         return self._read(self.splat(number, stored), kind)
 
     def _read(self, stored: LlvmValue, kind: ValueType) -> LlvmValue:
-        if kind != "bool":
-            return stored
-        return LlvmValue(self.put(f"icmp ne {self.type('u32')} {stored.text}, zeroinitializer"), "bool")
+        return self.is_set(stored) if kind == "bool" else stored
+
+    def is_set(self, bits: LlvmValue) -> LlvmValue:
+        """Whether bits are not 0."""
+        return LlvmValue(self.put(f"icmp ne {self.types['u32']} {bits.text}, zeroinitializer"), "bool")
+
+    def extended(self, how: str, condition: LlvmValue) -> LlvmValue:
+        """A bool as bits: with `zext` 0 or 1, with `sext` in all 32 bits."""
+        return LlvmValue(self.put(f"{how} {self.types['bool']} {condition.text} to {self.types['u32']}"), "u32")
 
     def store(self, value: LlvmValue, address: str, index: str) -> None:
         """Writes a vector from an element on."""
         if value.kind == "bool":
-            value = LlvmValue(self.put(f"zext {self.type('bool')} {value.text} to {self.type('u32')}"), "u32")
+            value = self.extended("zext", value)
         place = self.element(address, index, value.kind)
-        self.do(f"store {self.type(value.kind)} {value.text}, ptr {place}, align 4")
+        self.do(f"store {self.types[value.kind]} {value.text}, ptr {place}, align 4")
 
-    def gather(self, address: str, index: LlvmValue, of: str | None = None) -> LlvmValue:
-        """Singles from an element for each lane. `of` is the type of the index, if it is not u32."""
-        return self._gathered(SINGLE, address, index, of)
-
-    def gather_wide(self, address: str, index: LlvmValue) -> LlvmValue:
-        """The same from numbers in double precision."""
-        return self._gathered(DOUBLE, address, index)
-
-    def _gathered(self, source: Precision, address: str, index: LlvmValue, of: str | None = None) -> LlvmValue:
-        """Numbers of the `source` precision, converted to that of this function."""
+    def gather(self, address: str, index: LlvmValue, of: str = "", source: Precision = SINGLE) -> LlvmValue:
+        """Numbers of the `source` precision, from an element for each lane. `of` is the type of the index, if it is not
+        u32."""
         found_as = source.vector(self.lanes, "float")
         instruction = None if of else self.isa.gather(source.bytes, self.lanes)
         if instruction is not None:
             found = self._gathered_by(instruction, source, address, index)
         else:
-            found = self._gathered_by_lane(source, address, index, of)
+            found = self._gathered_by_lane(source, address, index, of or self.types["u32"])
         if source.bytes != self.floats.bytes:
             convert = "fptrunc" if source.bytes > self.floats.bytes else "fpext"
-            found = self.put(f"{convert} {found_as} {found} to {self.type('float')}")
+            found = self.put(f"{convert} {found_as} {found} to {self.types['float']}")
         return LlvmValue(found, "float")
 
     def _gathered_by(self, instruction: str, source: Precision, address: str, index: LlvmValue) -> str:
         """Gathers by one instruction of the processor. LLVM by itself prefers a load for each lane, and takes half a
         millisecond to write these, which matters where compile time does."""
-        floats, bits = source.vector(self.lanes, "float"), self.type("u32")
+        floats, bits = source.vector(self.lanes, "float"), self.types["u32"]
         name = f"@llvm.{instruction}"
         self.declared.add(f"declare {floats} {name}({floats}, ptr, {bits}, {floats}, i8)")
         every = f"{floats} splat ({source.name} {source.text(-1.0)})"  # the sign enables a lane
         args = f"{floats} zeroinitializer, ptr {address}, {bits} {index.text}, {every}, i8 {source.bytes}"
         return self.put(f"call {floats} {name}({args})")
 
-    def _gathered_by_lane(self, source: Precision, address: str, index: LlvmValue, of: str | None) -> str:
-        places = self.put(f"getelementptr {source.name}, ptr {address}, {of or self.type('u32')} {index.text}")
-        found_as, pointers, bools = source.vector(self.lanes, "float"), f"<{self.lanes} x ptr>", self.type("bool")
+    def _gathered_by_lane(self, source: Precision, address: str, index: LlvmValue, of: str) -> str:
+        places = self.put(f"getelementptr {source.name}, ptr {address}, {of} {index.text}")
+        found_as, pointers, bools = source.vector(self.lanes, "float"), f"<{self.lanes} x ptr>", self.types["bool"]
         name = f"@llvm.masked.gather.v{self.lanes}{source.suffix}.v{self.lanes}p0"
         self.declared.add(f"declare {found_as} {name}({pointers}, i32 immarg, {bools}, {found_as})")
-        args = f"{pointers} {places}, i32 4, {bools} {self.truth(True).text}, {found_as} poison"
+        args = f"{pointers} {places}, i32 4, {bools} splat (i1 true), {found_as} poison"
         return self.put(f"call {found_as} {name}({args})")
 
 
@@ -292,18 +295,19 @@ def line_function(w: FunctionWriter, name: str, extent: Word) -> list[str]:
         length = w.put(f"select i1 {is_long}, i64 {count}, i64 {w.lanes}")
         limit = w.put(f"sub i64 {length}, {w.lanes}")
         w.jump("vector")
-    return _defined(w, name, [*w.entry, *_vectors(w, limit, "entry", "done"), "done:", "  ret void"])
+    return _defined(name, [*w.entry, *_vectors(w, limit, "entry", "done"), "done:", "  ret void"])
 
 
 def band_function(w: FunctionWriter) -> list[str]:
     """A function that takes bands of rows and runs the text of the writer along each row of them."""
     with w.writing(w.entry):
-        width, height, band = (w.word(word) for word in (Word.WIDTH, Word.HEIGHT, Word.BAND))
-        taken = w.put(f"getelementptr i64, ptr %block, i64 {w.table.field(Word.NEXT)}")
+        width, height, band = map(w.word, (Word.WIDTH, Word.HEIGHT, Word.BAND))
+        taken = w.place(Word.NEXT)
         limit = w.put(f"sub i64 {width}, {w.lanes}")
         w.jump("band")
-    outer = w.outer
-    taking = [
+    rows = _vectors(w, limit, "row", "row.end", ["  %pixel = add i64 %row.start, %x"])
+    return _defined(ELEMENTS, [
+        *w.entry,
         "band:",
         f"  %band.number = atomicrmw add ptr {taken}, i64 1 monotonic",
         f"  %band.first = mul i64 %band.number, {band}",
@@ -315,19 +319,16 @@ def band_function(w: FunctionWriter) -> list[str]:
         "row:",
         "  %y = phi i64 [ %band.first, %band ], [ %y.next, %row.end ]",
         f"  %row.start = mul i64 %y, {width}",
-        *outer,
+        *w.outer,
         "  br label %vector",
-    ]
-    leaving = [
+        *rows,
         "row.end:",
         "  %y.next = add i64 %y, 1",
         "  %y.left = icmp slt i64 %y.next, %band.end",
         "  br i1 %y.left, label %row, label %band",
         "done:",
         "  ret void",
-    ]
-    rows = _vectors(w, limit, "row", "row.end", ["  %pixel = add i64 %row.start, %x"])
-    return _defined(w, ELEMENTS, [*w.entry, *taking, *rows, *leaving])
+    ])  # fmt: skip
 
 
 def _vectors(w: FunctionWriter, limit: str, before: str, after: str, first: Sequence[str] = ()) -> list[str]:
@@ -345,5 +346,5 @@ def _vectors(w: FunctionWriter, limit: str, before: str, after: str, first: Sequ
     ]
 
 
-def _defined(w: FunctionWriter, name: str, body: Sequence[str]) -> list[str]:
+def _defined(name: str, body: Sequence[str]) -> list[str]:
     return [f"define void @{name}(ptr noalias %block) #0 {{", "entry:", *body, "}"]
