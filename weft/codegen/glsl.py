@@ -15,7 +15,7 @@ from weft.codegen.clike.language import (
     CodeLine, Identifiers, Language, ProgramParts, block, document, identifier, remark, shared_functions, structure,
     without_functions
 )
-from weft.codegen.clike.prelude import Helper
+from weft.codegen.clike.prelude import functions_in
 from weft.codegen.clike.shader import Bound, LaunchExtent, Shader, UnsuitableError, image_to_write
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.layout import Head
@@ -43,8 +43,7 @@ void main() {
 """
 """The vertex shader that goes with every fragment shader: three vertices, without attributes."""
 
-_SAMPLED = Helper(
-    """\
+_FUNCTIONS = """\
 // A layer of images between the four pixels around a place, clamped at the edge.
 float sampled(sampler2DArray images, int layer, float x, float y) {
     ivec2 size = textureSize(images, 0).xy;
@@ -59,12 +58,8 @@ float sampled(sampler2DArray images, int layer, float x, float y) {
     float upper = upper_left + (upper_right - upper_left) * across.x;
     float lower = lower_left + (lower_right - lower_left) * across.x;
     return upper + (lower - upper) * across.y;
-}""",
-    ("place",),
-)
+}
 
-_PICTURE = Helper(
-    """\
 // A picture between the four pixels around a place, clamped at the edge.
 vec4 picture(sampler2D image, float x, float y) {
     ivec2 size = textureSize(image, 0);
@@ -79,19 +74,14 @@ vec4 picture(sampler2D image, float x, float y) {
     vec4 upper = upper_left + (upper_right - upper_left) * across.x;
     vec4 lower = lower_left + (lower_right - lower_left) * across.x;
     return upper + (lower - upper) * across.y;
-}""",
-    ("place",),
-)
+}
 
-_SHARE = Helper(
-    """\
 // a / b to the last digit, for sides of pictures: what a quotient of some drivers leaves over is divided once more.
 float share(float a, float b) {
     float ratio = a / b;
     float high = real_in(bits_in(ratio) & 0xffffc000u);
     return ratio + ((a - high * b) - (ratio - high) * b) / b;
 }"""
-)
 
 _RESERVED = frozenset(
     """
@@ -134,12 +124,11 @@ class Glsl(Language):
     """The macros of a text that holds several programs, this one included."""
 
     name: ClassVar[str] = "glsl"
+    four: ClassVar[str] = "vec4"
     has_fract: ClassVar[bool] = True
     plain_waves: ClassVar[float] = 32.0
     reserved: ClassVar[frozenset[str]] = _RESERVED
-    helpers: ClassVar[Mapping[str, Helper]] = MappingProxyType(
-        {"sampled": _SAMPLED, "picture": _PICTURE, "share": _SHARE}
-    )
+    helpers: ClassVar[Mapping[str, str]] = MappingProxyType(functions_in(_FUNCTIONS))
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
         "bits_in": "floatBitsToUint", "real_in": "uintBitsToFloat", "nearest": "roundEven", "pair": "vec2",
         "not_a_number": "uintBitsToFloat(0x7fc00000u)", "infinity": "uintBitsToFloat(0x7f800000u)",
@@ -148,10 +137,6 @@ class Glsl(Language):
     @property
     def taken(self) -> frozenset[str]:
         return self.reserved | self.macros
-
-    @property
-    def four(self) -> str:
-        return "vec4"
 
     def own(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str) -> str:
         return f"texelFetch({image.name}, ivec3(at, {layer}), 0).r"

@@ -18,7 +18,7 @@ from weft.codegen.clike.language import (
     CodeLine, Identifiers, Language, ProgramParts, block, document, identifier, remark, shared_functions, structure,
     without_functions
 )
-from weft.codegen.clike.prelude import FUSED, Helper
+from weft.codegen.clike.prelude import FUSED, functions_in
 from weft.codegen.clike.shader import Bound, BufferSpec, BufferUse, LaunchExtent, Shader, UnsuitableError
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.layout import Head, PictureWord
@@ -33,8 +33,7 @@ _LABELLED = frozenset({BufferUse.RING, BufferUse.HISTORY, BufferUse.PICTURE, Buf
 MOST_BUFFERS = 31
 """The most buffers of a kernel."""
 
-_BETWEEN = Helper(
-    """\
+_FUNCTIONS = """\
 // An image, or a picture, between the four pixels around a place; clamped at the edge.
 template <typename T>
 T between(const device T *image, uint columns, uint rows, float x, float y) {
@@ -47,25 +46,18 @@ T between(const device T *image, uint columns, uint rows, float x, float y) {
     T above = upper[left] + (upper[right] - upper[left]) * (across - float(left));
     T below = lower[left] + (lower[right] - lower[left]) * (across - float(left));
     return above + (below - above) * (down - floor(down));
-}""",
-    ("place",),
-)
+}
 
-_TO_BYTE = Helper(
-    """\
 // A channel as a byte: clamped to 0…1, a half rounded up; NaN is 0.
 uchar to_byte(float x) {
     return uchar(clamp(number_or(x, 0.0), 0.0, 1.0) * 255.0 + 0.5);
-}""",
-    ("number_or",),
-)
+}
 
-_WHOLE_RATIO = Helper("""\
 // How many whole times b goes into a. The quotient may be a bit too small: then what is left is all of b.
 float whole_ratio(float a, float b) {
     float whole = floor(a / b);
     return bits_in(fma(-b, whole, a)) == bits_in(b) ? whole + 1.0 : whole;
-}""")
+}"""
 
 _RESERVED = frozenset(
     """
@@ -108,12 +100,11 @@ class Msl(Language):
     """The kernels that share a file, by their names; empty for a kernel that has a file to itself."""
 
     name: ClassVar[str] = "msl"
+    four: ClassVar[str] = "float4"
     plain_waves: ClassVar[float] = 32.0
     ring: ClassVar[str] = "ring"
     reserved: ClassVar[frozenset[str]] = _RESERVED
-    helpers: ClassVar[Mapping[str, Helper]] = MappingProxyType(
-        {**FUSED, "between": _BETWEEN, "to_byte": _TO_BYTE, "whole_ratio": _WHOLE_RATIO}
-    )
+    helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**FUSED, **functions_in(_FUNCTIONS)})
     spellings: ClassVar[Mapping[str, str]] = MappingProxyType({"min": "min", "max": "max"})
     whole_ratio: ClassVar[str | None] = "whole_ratio"
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
@@ -126,10 +117,6 @@ class Msl(Language):
     @property
     def taken(self) -> frozenset[str]:
         return self.reserved | {name for names in self.file.values() for name in names}
-
-    @property
-    def four(self) -> str:
-        return "float4"
 
     def infinite(self, sign: float) -> str:
         # Compilers drop products with a known infinity. Bit 31 of `id` is always 0, which they do not know.

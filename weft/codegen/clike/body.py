@@ -10,13 +10,13 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from weft.codegen.clike.language import CodeLine, FrameBlock, Identifiers, Language, ProgramParts, identifier, remark
-from weft.codegen.clike.plan import LEAVES, ElementProgram, ExternalRead, VariablePlan, plan, read_program
+from weft.codegen.clike.plan import LEAVES, ExternalRead, plan, read_program
 from weft.codegen.clike.prelude import bits_text
 from weft.codegen.clike.shader import Bound, Past, Shader, image_to_write
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.codegen.native.graph import interval
 from weft.codegen.native.layout import Head
-from weft.codegen.values import Line, LoopBody, Node, Note, Scalar
+from weft.codegen.values import Line, LoopBody, Node, Note, Scalar, Section
 from weft.graph.elaborate import short
 from weft.ir.expr import StateSlot
 from weft.ops import OPS
@@ -102,29 +102,6 @@ def _operand(symbol: str, level: int, operand: ExpressionText) -> str:
 
 def _within(operand: ExpressionText, level: int) -> str:
     return operand.text if operand.level >= level else f"({operand.text})"
-
-
-# Bounds of values.
-
-
-class Bounds:
-    """The bounds of the values of one program."""
-
-    def __init__(self, kernel: Kernel, program: ElementProgram) -> None:
-        self._over_picture = kernel.sweep == "grid"
-        self._prologue = program.prologue
-
-    def size(self, node: Node) -> float:
-        """An upper bound of the absolute value, NaN aside; infinite where nothing is known."""
-        return interval(node, self._given).size
-
-    def _given(self, node: Node) -> Interval:
-        match node.attr:
-            case Scalar("local", int(number)):
-                return interval(self._prologue[number], self._given)
-            case Line("coord", "x" | "y") if self._over_picture:
-                return UNIT
-        return ANYWHERE
 
 
 # Reads of state, of pictures, and of strands of other subgraphs.
@@ -239,119 +216,6 @@ _INDICES = "ijklmn"
 _MOST_EXACT = 2**20
 
 
-class LoopWriter:
-    """Writes the loops of one program."""
-
-    def __init__(self, writer: ShaderWriter) -> None:
-        self._w = writer
-        self._budget: str | None = None
-        """The variable that counts the steps of the nest that is being written."""
-
-    def write_loop(self, loop: Node) -> None:
-        """Writes a loop, after the declarations of its carried values."""
-        w, body = self._w, loop.attr
-        w.cite(loop)
-        self._declare_carried(loop)
-        count = _steps(loop)
-        limited = not _is_bounded(loop) if body.outermost else self._budget is not None
-        if body.outermost and body.nested and limited:
-            self._budget = w.names.new("steps")
-            w.line(f"int {self._budget} = 0;", loop)
-        index = w.names.new(_INDICES[min(body.level, len(_INDICES) - 1)])
-        if body.index is not None:
-            w.keep(body.index, index)
-        if count is not None and not limited and _counts_exactly(loop):
-            first, last = (w.language.real(arg.attr) for arg in loop.args[:2])
-            one = w.language.real(1.0)
-            w.line(f"for (float {index} = {first}; {index} <= {last}; {index} += {one}) {{", loop)
-            with w.block():
-                self._body(loop)
-        else:
-            self._begin_open(loop, index, limited)
-        w.line("}", loop)
-        if body.outermost:
-            self._budget = None
-
-    def _begin_open(self, loop: Node, index: str, limited: bool) -> None:
-        """Writes a loop whose bounds are known only when it begins."""
-        w = self._w
-        first, last = self._end(loop.args[0], "first", inf), self._end(loop.args[1], "last", -inf)
-        step = w.names.new("n")
-        from_zero = loop.args[0].op == "const" and loop.args[0].attr == 0
-        at = f"float({step})" if from_zero else f"{first} + float({step})"
-        w.line(f"for (int {step} = 0; {at} <= {last}; {step}++) {{", loop)
-        if limited:
-            w.parts.stops = True
-        with w.block():
-            if limited:
-                over = f" || {self._budget} == {NEST_STEPS}" if self._budget is not None else ""
-                w.line(f"if ({step} == {LOOP_STEPS}{over}) {{", loop)
-                with w.block():
-                    w.line("stopped = true;", loop)
-                    w.line("break;", loop)
-                w.line("}", loop)
-                if self._budget is not None:
-                    w.line(f"{self._budget}++;", loop)
-            if loop.attr.index is not None:
-                w.line(f"float {index} = {at};", loop)
-            self._body(loop)
-
-    def _end(self, node: Node, name: str, instead: float) -> str:
-        """A bound of a loop, computed before it. NaN is replaced by a bound (`instead`) with which there is no step,
-        since drivers differ in comparisons with NaN."""
-        w = self._w
-        if node.op == "const":
-            return w.real(node)
-        made = w.names.new(name)
-        w.call("number_or")
-        w.line(f"float {made} = number_or({w.real(node)}, {w.language.real(instead)});", node)
-        return made
-
-    def _declare_carried(self, loop: Node) -> None:
-        w, body = self._w, loop.attr
-        for k, (carried, start) in enumerate(zip(body.carried, loop.args[2:], strict=True)):
-            lender = w.plan.lent.get((loop, k))
-            if lender is not None:
-                w.keep(carried, w.value(lender).text)
-                continue
-            note = w.owner(carried)
-            name = w.names.new(note.name if note is not None else "carried")
-            w.line(f"float {name} = {w.real(start)};", loop)
-            w.keep(carried, name)
-
-    def _body(self, loop: Node) -> None:
-        """Writes a step: its values, and the new carried values."""
-        w, body = self._w, loop.attr
-        w.write(body.nodes)
-        following = [
-            (carried, node)
-            for carried, node in zip(body.carried, body.following, strict=True)
-            if w.plan.in_place.get(node) is not carried and not self._is_lent(carried, node) and node is not carried
-        ]
-        moved = self._set_aside(body, following)
-        for carried, node in following:
-            name = w.value(carried).text
-            w.cite(node)
-            w.line(f"{moved.get(carried) or assignment(name, w.value(node))};", node)
-
-    def _is_lent(self, carried: Node, node: Node) -> bool:
-        """Whether a loop within this one has already assigned the new value to the variable."""
-        return node.op == "loop_out" and self._w.plan.lent.get((node.args[0], node.attr)) is carried
-
-    def _set_aside(self, body: LoopBody, following: list[tuple[Node, Node]]) -> dict[Node, str]:
-        """Computes new values that use variables assigned before them into temporaries. Returns their assignments."""
-        w = self._w
-        moved: dict[Node, str] = {}
-        changed: set[Node] = set()
-        for carried, node in following:
-            if changed & set(_read(w, node)):
-                name = w.names.new(f"next_{w.value(carried).text}")
-                w.line(f"float {name} = {w.real(node)};", node)
-                moved[carried] = f"{w.value(carried).text} = {name}"
-            changed.add(carried)
-        return moved
-
-
 def _read(w: ShaderWriter, node: Node) -> list[Node]:
     """The carried values whose variables the text of a value names."""
     if node.op == "loop_value":
@@ -411,19 +275,20 @@ _HINTS: Mapping[str, str] = MappingProxyType({
 class ShaderWriter:
     """Writes the statements of one program. `parts` collects what they refer to."""
 
-    def __init__(self, language: Language, parts: ProgramParts, program: ElementProgram, plan: VariablePlan) -> None:
+    def __init__(self, language: Language, parts: ProgramParts, program: Section, prologue: Section) -> None:
         self.language = language
         self.parts = parts
         self.program = program
-        self.plan = plan
-        self.bounds = Bounds(parts.kernel, program)
+        self.prologue = prologue
+        self.plan = plan(program, language.has_fract)
         given = (text for name, _ in parts.kernel.coords for text in (f"me_{name}", f"all_{name}"))
         targets = (f"values_{at}" for at in range(1, len(parts.kernel.outputs)))
         own = ("frame", "main", "stopped", "met_limit", *given, *targets)
         self.names = Identifiers({*language.taken, *language.function_names, *own})
         self.rings = name_rings(self.names, parts.kernel, language.ring)
         self.depth = 0
-        self.steps = LoopWriter(self)
+        self._budget: str | None = None
+        """The variable that counts the steps of the nest that is being written."""
         self._variables: dict[Node, str] = {}
         self._shared: dict[object, str] = {}
         self._cited: set[tuple[str, int]] = set()
@@ -434,7 +299,7 @@ class ShaderWriter:
         """Writes those of these nodes that get a variable, and their loops."""
         for node in nodes:
             if node.op == "loop":
-                self.steps.write_loop(node)
+                self._write_loop(node)
             elif node in self.plan.in_place:
                 self._advance(node, self.plan.in_place[node])
             elif node in self.plan.kept:
@@ -463,6 +328,109 @@ class ShaderWriter:
         note = self.plan.owners.get(node) if node is not None else None
         place = f"{note.source}:{note.line}" if note is not None and note.line else ""
         self.parts.body.append(CodeLine(text, self.depth, place))
+
+    # Loops.
+
+    def _write_loop(self, loop: Node) -> None:
+        """Writes a loop, after the declarations of its carried values."""
+        body = loop.attr
+        self.cite(loop)
+        self._declare_carried(loop)
+        count = _steps(loop)
+        limited = not _is_bounded(loop) if body.outermost else self._budget is not None
+        if body.outermost and body.nested and limited:
+            self._budget = self.names.new("steps")
+            self.line(f"int {self._budget} = 0;", loop)
+        index = self.names.new(_INDICES[min(body.level, len(_INDICES) - 1)])
+        if body.index is not None:
+            self.keep(body.index, index)
+        if count is not None and not limited and _counts_exactly(loop):
+            first, last = (self.language.real(arg.attr) for arg in loop.args[:2])
+            one = self.language.real(1.0)
+            self.line(f"for (float {index} = {first}; {index} <= {last}; {index} += {one}) {{", loop)
+            with self.block():
+                self._write_step(loop)
+        else:
+            self._begin_open(loop, index, limited)
+        self.line("}", loop)
+        if body.outermost:
+            self._budget = None
+
+    def _begin_open(self, loop: Node, index: str, limited: bool) -> None:
+        """Writes a loop whose bounds are known only when it begins."""
+        first, last = self._bound(loop.args[0], "first", inf), self._bound(loop.args[1], "last", -inf)
+        step = self.names.new("n")
+        from_zero = loop.args[0].op == "const" and loop.args[0].attr == 0
+        at = f"float({step})" if from_zero else f"{first} + float({step})"
+        self.line(f"for (int {step} = 0; {at} <= {last}; {step}++) {{", loop)
+        if limited:
+            self.parts.stops = True
+        with self.block():
+            if limited:
+                over = f" || {self._budget} == {NEST_STEPS}" if self._budget is not None else ""
+                self.line(f"if ({step} == {LOOP_STEPS}{over}) {{", loop)
+                with self.block():
+                    self.line("stopped = true;", loop)
+                    self.line("break;", loop)
+                self.line("}", loop)
+                if self._budget is not None:
+                    self.line(f"{self._budget}++;", loop)
+            if loop.attr.index is not None:
+                self.line(f"float {index} = {at};", loop)
+            self._write_step(loop)
+
+    def _bound(self, node: Node, name: str, instead: float) -> str:
+        """A bound of a loop, computed before it. NaN is replaced by a bound (`instead`) with which there is no step,
+        since drivers differ in comparisons with NaN."""
+        if node.op == "const":
+            return self.real(node)
+        made = self.names.new(name)
+        self.call("number_or")
+        self.line(f"float {made} = number_or({self.real(node)}, {self.language.real(instead)});", node)
+        return made
+
+    def _declare_carried(self, loop: Node) -> None:
+        body = loop.attr
+        for k, (carried, start) in enumerate(zip(body.carried, loop.args[2:], strict=True)):
+            lender = self.plan.lent.get((loop, k))
+            if lender is not None:
+                self.keep(carried, self.value(lender).text)
+                continue
+            note = self.owner(carried)
+            name = self.names.new(note.name if note is not None else "carried")
+            self.line(f"float {name} = {self.real(start)};", loop)
+            self.keep(carried, name)
+
+    def _write_step(self, loop: Node) -> None:
+        """Writes a step: its values, and the new carried values."""
+        body = loop.attr
+        self.write(body.nodes)
+        following = [
+            (carried, node)
+            for carried, node in zip(body.carried, body.following, strict=True)
+            if self.plan.in_place.get(node) is not carried and not self._is_lent(carried, node) and node is not carried
+        ]
+        moved = self._set_aside(body, following)
+        for carried, node in following:
+            name = self.value(carried).text
+            self.cite(node)
+            self.line(f"{moved.get(carried) or assignment(name, self.value(node))};", node)
+
+    def _is_lent(self, carried: Node, node: Node) -> bool:
+        """Whether a loop within this one has already assigned the new value to the variable."""
+        return node.op == "loop_out" and self._self.plan.lent.get((node.args[0], node.attr)) is carried
+
+    def _set_aside(self, body: LoopBody, following: list[tuple[Node, Node]]) -> dict[Node, str]:
+        """Computes new values that use variables assigned before them into temporaries. Returns their assignments."""
+        moved: dict[Node, str] = {}
+        changed: set[Node] = set()
+        for carried, node in following:
+            if changed & set(_read(self, node)):
+                name = self.names.new(f"next_{self.value(carried).text}")
+                self.line(f"float {name} = {self.real(node)};", node)
+                moved[carried] = f"{self.value(carried).text} = {name}"
+            changed.add(carried)
+        return moved
 
     # Names.
 
@@ -546,7 +514,7 @@ class ShaderWriter:
                 return self._called("fraction", args[:1])
             if node.args[1].attr == 0:
                 return literal(self.language.real(nan))  # drivers may evaluate the division by 0 all the same
-        if node.op in WAVES and self.bounds.size(node.args[0]) <= self.language.plain_waves:
+        if node.op in WAVES and self._size_of(node.args[0]) <= self.language.plain_waves:
             return applied(self.language.word(WAVES[node.op]), [applied("*", [literal(self.language.real(pi)), *args])])
         if node.op == "sub" and node.args[1].op == "floor" and node.args[1].args[0] is node.args[0]:
             whole = node.args[1]
@@ -577,7 +545,7 @@ class ShaderWriter:
         origin = ""
         match scalar:
             case Scalar("local", int(number)):
-                note = self.program.given.get(number)
+                note = self.prologue.notes.get(self.prologue.locals[number])
                 name = origin = self.parts.kernel.locals[number].name
                 if note is not None:
                     name = note.name
@@ -588,6 +556,19 @@ class ShaderWriter:
                 name = origin = str(scalar.key)
         text = self.parts.frame.read(scalar, name, scalar.kind, origin)
         return ExpressionText(f"{text} != 0u", 45, "!=") if scalar.kind == "bool" else ExpressionText(text)
+
+    def _size_of(self, node: Node) -> float:
+        """An upper bound of the absolute value, NaN aside; infinite where nothing is known."""
+        return interval(node, self._interval).size
+
+    def _interval(self, node: Node) -> Interval:
+        """The interval of an input."""
+        match node.attr:
+            case Scalar("local", int(number)):
+                return interval(self.prologue.locals[number], self._interval)
+            case Line("coord", "x" | "y") if self.parts.kernel.sweep == "grid":
+                return UNIT
+        return ANYWHERE
 
     def _coordinate(self, key: str | int) -> str:
         name = str(key)
@@ -633,10 +614,9 @@ def emit(kernel: Kernel, language: Language, packed: bool = False) -> Shader:
     """
     if packed and len(kernel.outputs) not in (1, 3, 4):
         raise ValueError(f"a picture has 1, 3 or 4 outputs, not {len(kernel.outputs)}")
-    program = read_program(kernel)
-    frame = FrameBlock(Identifiers(language.taken))
-    parts = ProgramParts(kernel, packed, frame, [], [], [], {}, {}, {}, {}, [], set(), stops=False)
-    writer = ShaderWriter(language, parts, program, plan(program, language.has_fract))
+    program, prologue = read_program(kernel)
+    parts = ProgramParts(kernel, packed, FrameBlock(Identifiers(language.taken)))
+    writer = ShaderWriter(language, parts, program, prologue)
     writer.write(program.nodes)
     parts.outputs = [as_real(writer.value(node), node) for node in program.outputs]
     for store in program.stores:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from weft.codegen.clike.prelude import PRELUDE, Helper, real_text, single
+from weft.codegen.clike.prelude import PRELUDE, called_in, real_text, single
 from weft.codegen.clike.shader import Bound, BufferSpec, Kind, Shader, Source, Uniform
 from weft.codegen.kernel import Kernel
 from weft.ir.expr import SlotPlane, StateSlot
@@ -98,17 +98,17 @@ class ProgramParts:
     kernel: Kernel
     packed: bool
     frame: FrameBlock
-    body: list[CodeLine]
-    outputs: list[str]
-    stores: list[tuple[SlotPlane, str]]
-    images: dict[str, Bound]
-    histories: dict[str, Bound]
-    pictures: dict[str, Bound]
-    external_reads: dict[str, Bound]
-    coords: list[str]
+    body: list[CodeLine] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    stores: list[tuple[SlotPlane, str]] = field(default_factory=list)
+    images: dict[str, Bound] = field(default_factory=dict)
+    histories: dict[str, Bound] = field(default_factory=dict)
+    pictures: dict[str, Bound] = field(default_factory=dict)
+    external_reads: dict[str, Bound] = field(default_factory=dict)
+    coords: list[str] = field(default_factory=list)
     """The base coordinates that are read."""
-    helpers: set[str]
-    stops: bool
+    helpers: set[str] = field(default_factory=set)
+    stops: bool = False
     """Whether a loop may meet its limit: then the body sets `stopped`."""
 
 
@@ -119,6 +119,8 @@ class Language(ABC):
     name: ClassVar[str]
     suffix: ClassVar[str] = ""
     """The suffix of float literals."""
+    four: ClassVar[str]
+    """The type of four floats."""
     has_fract: ClassVar[bool] = False
     """Whether there is a `fract(x)` that is `x - floor(x)` for every x."""
     plain_waves: ClassVar[float] = 0.0
@@ -131,7 +133,7 @@ class Language(ABC):
     """The function for floor(a / b), if quotients of the language are not always rounded to nearest."""
     spellings: ClassVar[Mapping[str, str]] = {}
     """The spelling of rows for which it differs from that in the table of operators."""
-    helpers: ClassVar[Mapping[str, Helper]] = {}
+    helpers: ClassVar[Mapping[str, str]] = {}
     """Functions that extend or replace those of the prelude."""
     words: ClassVar[Mapping[str, str]] = {}
     """Translations of the words of the prelude, and of the names of functions."""
@@ -174,18 +176,18 @@ class Language(ABC):
             name = todo.pop()
             if name not in wanted:
                 wanted.add(name)
-                todo += known[name].calls
-        return [self._translated(helper.text) for name, helper in known.items() if name in wanted]
+                todo += called_in(known[name]) & known.keys()
+        texts = [text.split("\n") for name, text in known.items() if name in wanted]
+        return ["\n".join(map(self._in_words, lines)) for lines in texts]
 
     @property
     def function_names(self) -> frozenset[str]:
         """The functions whose texts become part of a program that calls them."""
         return frozenset((*PRELUDE, *self.helpers))
 
-    def _translated(self, text: str) -> str:
-        return "\n".join(line if line.startswith("//") else self._in_words(line) for line in text.split("\n"))
-
     def _in_words(self, line: str) -> str:
+        if line.startswith("//"):
+            return line
         line = re.sub(rf"\b({'|'.join(self.words)})\b", lambda found: self.words[found[0]], line)
         if self.suffix:
             line = re.sub(r"(?<![\w.])\d+\.\d*(?:e[-+]?\d+)?(?!\w)", rf"\g<0>{self.suffix}", line)
@@ -210,11 +212,6 @@ class Language(ABC):
     @abstractmethod
     def external_read(self, parts: ProgramParts, read: Bound, over: frozenset[Rate]) -> str:
         """The value at the element itself of an external read, which changes in the directions `over`."""
-
-    @property
-    @abstractmethod
-    def four(self) -> str:
-        """The type of four floats."""
 
     @abstractmethod
     def program(self, parts: ProgramParts) -> Shader:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.kernel import Kernel
-from weft.codegen.values import LoopBody, Node, Note, Rewriter, Section, Store, joined, with_bodies
+from weft.codegen.values import LoopBody, Node, Note, Rewriter, Section, joined, with_bodies
 from weft.graph.elaborate import short
 from weft.ir.rates import Rate
 from weft.names import StrandRef
@@ -53,9 +53,9 @@ class ReadSite:
 def read_sites(nodes: Sequence[Node], used: Iterable[Node]) -> list[ReadSite]:
     """The external reads of a program of these nodes, of which it computes those `used`. Raises UnsuitableError if a
     read cannot be prefetched."""
-    wanted = set(used)
-    for node in _in_loops(nodes):
-        if node.op == "strand":
+    wanted, outside = set(used), set(nodes)
+    for node in with_bodies(nodes):
+        if node.op == "strand" and node not in outside:
             raise UnsuitableError(f"it reads {short(node.attr)} in the steps of a loop")
     made: list[ReadSite] = []
     for node in nodes:
@@ -82,14 +82,6 @@ def _parts(strand: Node) -> set[Node]:
     return found
 
 
-def _in_loops(nodes: Iterable[Node]) -> Iterator[Node]:
-    """The nodes in the bodies of loops."""
-    for node in nodes:
-        if node.op == "loop":
-            yield from node.attr.nodes
-            yield from _in_loops(node.attr.nodes)
-
-
 # The values of a kernel as one graph, with their names in the patch.
 #
 # Values that change by column or by row are computed at every element: a graphics card would gain nothing from tables
@@ -100,28 +92,11 @@ _MERGED = (Rate.COLUMN, Rate.ROW, Rate.ELEMENT)
 _PROLOGUE = (Rate.CONSTANT, Rate.FRAME)
 
 
-@dataclass(frozen=True, slots=True)
-class ElementProgram:
-    """The values that are computed at every element, in order, and their names in the patch (`notes`). `prologue` has
-    the nodes of the locals that are computed once a launch, by their numbers, and `given` the names of these."""
-
-    nodes: tuple[Node, ...]
-    outputs: tuple[Node, ...]
-    stores: tuple[Store, ...]
-    notes: dict[Node, Note] = field(default_factory=dict)
-    given: dict[int, Note] = field(default_factory=dict)
-    prologue: dict[int, Node] = field(default_factory=dict)
-
-    @property
-    def roots(self) -> tuple[Node, ...]:
-        return (*self.outputs, *(store.value for store in self.stores))
-
-
-def read_program(kernel: Kernel) -> ElementProgram:
-    """The program of a kernel. Raises UnsuitableError if no such program can compute it."""
+def read_program(kernel: Kernel) -> tuple[Section, Section]:
+    """The values that are computed at every element, and those that are computed once a launch. Raises UnsuitableError
+    if no program can compute a kernel."""
     if kernel.tick == "element" and kernel.sweep == "grid":
         raise UnsuitableError("each of its values needs the one before")
-    prologue = joined(Rate.FRAME, map(kernel.section, _PROLOGUE))
     merged, used = _merged(kernel)
     strands = [node for node in merged.nodes if node.op == "strand" and node in used]
     external_reads = {
@@ -131,9 +106,8 @@ def read_program(kernel: Kernel) -> ElementProgram:
     rewriter = Rewriter(external_reads)
     merged = rewriter.section(merged) if external_reads else merged
     used = {rewriter.of(node) for node in used}
-    given = {number: prologue.notes[node] for number, node in prologue.locals.items() if node in prologue.notes}
-    nodes = tuple(node for node in merged.nodes if node in used)
-    return ElementProgram(nodes, merged.outputs, merged.stores, dict(merged.notes), given, dict(prologue.locals))
+    program = replace(merged, nodes=tuple(node for node in merged.nodes if node in used), locals={})
+    return program, joined(Rate.FRAME, map(kernel.section, _PROLOGUE))
 
 
 def strands_of(kernel: Kernel) -> list[ReadSite]:
@@ -206,7 +180,7 @@ class VariablePlan:
     owners: dict[Node, Note] = field(default_factory=dict)
 
 
-def plan(program: ElementProgram, has_fract: bool) -> VariablePlan:
+def plan(program: Section, has_fract: bool) -> VariablePlan:
     """The plan of a program, in a language that may have a function for x − floor(x)."""
     made = VariablePlan(owners=_owners(program))
     places = _UseTable(program)
@@ -221,7 +195,7 @@ def plan(program: ElementProgram, has_fract: bool) -> VariablePlan:
     return made
 
 
-def _owners(program: ElementProgram) -> dict[Node, Note]:
+def _owners(program: Section) -> dict[Node, Note]:
     """The note on each value, or on its first user."""
     owners = dict(program.notes)
     for node in [*with_bodies(program.nodes)][::-1]:
@@ -245,7 +219,7 @@ def _owners(program: ElementProgram) -> dict[Node, Note]:
 class _UseTable:
     """The place of each node, and its users."""
 
-    def __init__(self, program: ElementProgram) -> None:
+    def __init__(self, program: Section) -> None:
         self.users: defaultdict[Node, list[_User]] = defaultdict(list)
         self.home: dict[Node, LoopBody | None] = {}
         self.number: dict[Node, int] = {}
@@ -286,7 +260,7 @@ class _UseTable:
         return user
 
 
-def _decide(node: Node, program: ElementProgram, places: _UseTable, made: VariablePlan, sizes: dict[Node, int]) -> None:
+def _decide(node: Node, program: Section, places: _UseTable, made: VariablePlan, sizes: dict[Node, int]) -> None:
     """Decides whether a node is kept, after its operands."""
     if node.op in LEAVES or node.op == "loop":
         return

@@ -6,7 +6,7 @@ import math
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 
 from weft.ops.lanes import ARCTANGENT, COSINE, LOGARITHM, POWER_OF_2, POWER_OF_E, SINE
@@ -47,14 +47,6 @@ def bits_text(value: int) -> str:
 # convert a float to its bits and back, `nearest` rounds to even, and `pair` is two floats.
 
 
-@dataclass(frozen=True, slots=True)
-class Helper:
-    """A function: its text, and the names of those that it calls."""
-
-    text: str
-    calls: tuple[str, ...] = ()
-
-
 def _polynomial(x: str, coefficients: tuple[float, ...]) -> str:
     """c₀ + x·(c₁ + x·(…)), as text."""
     *others, last = coefficients
@@ -85,68 +77,17 @@ _MOST_TURNS, _MOST_FUSED_TURNS = real_text(2.0**11), real_text(2.0**20)
 
 _SMALLEST_NORMAL, _STEP = real_text(2.0**-126), real_text(2.0**-23)
 
-_NUMBER = Helper("""\
-// Whether x is no NaN. On the bits: a compiler may think that there are none.
-bool is_number(float x) {
-    return (bits_in(x) & 0x7fffffffu) <= 0x7f800000u;
-}""")
 
-_FINITE = Helper("""\
-// Whether x is neither infinite nor NaN.
-bool is_finite(float x) {
-    return (bits_in(x) & 0x7f800000u) != 0x7f800000u;
-}""")
+def functions_in(text: str) -> dict[str, str]:
+    """The functions of a text, by their names. Empty lines separate them."""
+    return {re.findall(r"^\w+ (\w+)\(", each, re.MULTILINE)[0]: each for each in text.split("\n\n")}
 
-_NUMBER_OR = Helper(
-    """\
-// x, or something else where it is NaN.
-float number_or(float x, float other) {
-    return is_number(x) ? x : other;
-}""",
-    ("is_number",),
-)
 
-_NOTHING_OF = Helper(
-    """\
-// x - x: 0, or NaN where x is not finite. A compiler may think that it is always 0.
-float nothing_of(float x) {
-    return is_finite(x) ? 0.0 : not_a_number;
-}""",
-    ("is_finite",),
-)
-
-_ONE_OF = Helper(
-    """\
-// x / x: 1, or NaN where x is 0 or not finite. A compiler may think that it is always 1.
-float one_of(float x) {
-    return is_finite(x) && x != 0.0 ? 1.0 : not_a_number;
-}""",
-    ("is_finite",),
-)
-
-_MINIMUM = Helper(
-    """\
-// The smaller; of a number and a NaN the number; of two zeros the second one.
-float minimum(float a, float b) {
-    return a < b || !is_number(b) ? a : b;
-}""",
-    ("is_number",),
-)
-
-_MAXIMUM = Helper(
-    """\
-// The larger; of a number and a NaN the number; of two zeros the second one.
-float maximum(float a, float b) {
-    return a > b || !is_number(b) ? a : b;
-}""",
-    ("is_number",),
-)
-
-_IS_ODD = Helper("""\
-// Whether a whole number is odd.
-bool is_odd(float whole) {
-    return whole - 2.0 * floor(0.5 * whole) == 1.0;
-}""")
+@cache
+def called_in(text: str) -> frozenset[str]:
+    """The names that a text calls."""
+    code = "\n".join(line for line in text.split("\n") if not line.startswith("//"))
+    return frozenset(re.findall(r"\b(\w+)\(", code))
 
 
 def _less(x: str, count: str, parts: Sequence[str], fused: bool) -> str:
@@ -156,9 +97,54 @@ def _less(x: str, count: str, parts: Sequence[str], fused: bool) -> str:
     return x
 
 
-def _sine(fused: bool) -> Helper:
-    return Helper(
-        f"""\
+def _functions(fused: bool) -> dict[str, str]:
+    """The functions, each after those that it calls. Without fused products, a period is split in two halves, whose
+    products with few turns are exact."""
+    whole_part = "fma(exponent, parts.x, -whole)" if fused else "exponent * parts.x - whole"
+    less = "fma(-turns, size, given)" if fused else "given - turns * upper - turns * (size - upper)"
+    upper = "" if fused else "    float upper = real_in(bits_in(size) & 0xfffff000u);\n"
+    most_turns = _MOST_FUSED_TURNS if fused else _MOST_TURNS
+    return functions_in(f"""\
+// Whether x is no NaN. On the bits: a compiler may think that there are none.
+bool is_number(float x) {{
+    return (bits_in(x) & 0x7fffffffu) <= 0x7f800000u;
+}}
+
+// Whether x is neither infinite nor NaN.
+bool is_finite(float x) {{
+    return (bits_in(x) & 0x7f800000u) != 0x7f800000u;
+}}
+
+// Whether a whole number is odd.
+bool is_odd(float whole) {{
+    return whole - 2.0 * floor(0.5 * whole) == 1.0;
+}}
+
+// x, or something else where it is NaN.
+float number_or(float x, float other) {{
+    return is_number(x) ? x : other;
+}}
+
+// x - x: 0, or NaN where x is not finite. A compiler may think that it is always 0.
+float nothing_of(float x) {{
+    return is_finite(x) ? 0.0 : not_a_number;
+}}
+
+// x / x: 1, or NaN where x is 0 or not finite. A compiler may think that it is always 1.
+float one_of(float x) {{
+    return is_finite(x) && x != 0.0 ? 1.0 : not_a_number;
+}}
+
+// The smaller; of a number and a NaN the number; of two zeros the second one.
+float minimum(float a, float b) {{
+    return a < b || !is_number(b) ? a : b;
+}}
+
+// The larger; of a number and a NaN the number; of two zeros the second one.
+float maximum(float a, float b) {{
+    return a > b || !is_number(b) ? a : b;
+}}
+
 // sin x: whole half turns are taken out of x first, in three parts.
 float sine(float x) {{
     float turns = nearest(x * {_PER_PI});
@@ -167,14 +153,8 @@ float sine(float x) {{
     float square = rest * rest;
     float value = rest + rest * square * {_polynomial("square", SINE)};
     return !is_finite(x) ? not_a_number : is_odd(turns) ? -value : value;
-}}""",
-        ("is_finite", "is_odd"),
-    )
+}}
 
-
-def _cosine(fused: bool) -> Helper:
-    return Helper(
-        f"""\
 // cos x: whole half turns are taken out of x first, in three parts.
 float cosine(float x) {{
     float turns = nearest(x * {_PER_PI});
@@ -182,33 +162,23 @@ float cosine(float x) {{
     float square = min(rest * rest, 2.4964);
     float value = 1.0 + square * {_polynomial("square", COSINE)};
     return !is_finite(x) ? not_a_number : is_odd(turns) ? -value : value;
-}}""",
-        ("is_finite", "is_odd"),
-    )
+}}
 
-
-_SINPI = Helper(f"""\
 // sin πx. Turns of 2 are taken out of x first, which is exact however large it is: drivers promise little beyond π.
 float sinpi(float x) {{
     return sin({_PI} * (x - 2.0 * nearest(0.5 * x)));
-}}""")
+}}
 
-_COSPI = Helper(f"""\
 // cos πx. Turns of 2 are taken out of x first.
 float cospi(float x) {{
     return cos({_PI} * (x - 2.0 * nearest(0.5 * x)));
-}}""")
+}}
 
-_SCALED = Helper("""\
 // x · 2ⁿ for whole n from -126, where it is 0, to 129, where it is infinite.
-float scaled(float x, float n) {
+float scaled(float x, float n) {{
     return x * real_in(uint(int(n) + 126) << 23u) * 2.0;
-}""")
+}}
 
-
-def _exponential(fused: bool) -> Helper:
-    return Helper(
-        f"""\
 // e to the power of x.
 float exponential(float x) {{
     float limited = clamp(x, -87.4, 89.0);
@@ -216,13 +186,8 @@ float exponential(float x) {{
     float rest = {_less("limited", "octaves", (_LN_2_1, _LN_2_2), fused)};
     float value = scaled(1.0 + rest * {_polynomial("rest", POWER_OF_E)}, octaves);
     return is_number(x) ? value : not_a_number;
-}}""",
-        ("is_number", "scaled"),
-    )
+}}
 
-
-_POWER_OF_TWO = Helper(
-    f"""\
 // 2 to the power of x; exact for whole x.
 float power_of_two(float x) {{
     float limited = clamp(x, -126.0, 128.0);
@@ -230,11 +195,8 @@ float power_of_two(float x) {{
     float rest = limited - octaves;
     float value = scaled(1.0 + rest * {_polynomial("rest", POWER_OF_2)}, octaves);
     return !is_number(x) ? not_a_number : x < -126.0 ? 0.0 : value;
-}}""",
-    ("is_number", "scaled"),
-)
+}}
 
-_LOGARITHM_PARTS = Helper(f"""\
 // n and ln m, where x = m · 2ⁿ with m from 2/3 to 4/3.
 pair logarithm_parts(float x) {{
     bool is_small = x < {_SMALLEST_NORMAL};
@@ -243,43 +205,26 @@ pair logarithm_parts(float x) {{
     float octaves = float(int(exponent)) * {_STEP} - (is_small ? 23.0 : 0.0);
     float rest = real_in(bits - exponent) - 1.0;
     return pair(octaves, rest + rest * rest * {_polynomial("rest", LOGARITHM)});
-}}""")
+}}
 
-_LOGARITHM_OF_ANY = Helper(
-    """\
 // The value where x is positive and finite, otherwise what the logarithm is there.
-float logarithm_of_any(float x, float value) {
+float logarithm_of_any(float x, float value) {{
     if (!is_number(x) || x < 0.0) return not_a_number;
     return x == 0.0 ? -infinity : is_finite(x) ? value : infinity;
-}""",
-    ("is_number", "is_finite"),
-)
+}}
 
-_LOGARITHM = Helper(
-    f"""\
 // The natural logarithm.
 float logarithm(float x) {{
     pair parts = logarithm_parts(x);
     return logarithm_of_any(x, parts.x * {_LN_2} + parts.y);
-}}""",
-    ("logarithm_parts", "logarithm_of_any"),
-)
+}}
 
-_OCTAVES = Helper(
-    f"""\
 // The logarithm to base 2; exact for powers of two.
 float octaves(float x) {{
     pair parts = logarithm_parts(x);
     return logarithm_of_any(x, parts.x + parts.y * {_PER_LN_2});
-}}""",
-    ("logarithm_parts", "logarithm_of_any"),
-)
+}}
 
-
-def _power(fused: bool) -> Helper:
-    whole_part = "fma(exponent, parts.x, -whole)" if fused else "exponent * parts.x - whole"
-    return Helper(
-        f"""\
 // a to the power of b. The logarithm of a settles by how many octaves to scale; what is left comes from its two parts.
 float power(float a, float b) {{
     if ((bits_in(b) & 0x7fffffffu) == 0u || bits_in(a) == bits_in(1.0)) return 1.0;
@@ -294,13 +239,8 @@ float power(float a, float b) {{
     float value = scaled(1.0 + left * {_polynomial("left", POWER_OF_2)}, whole);
     value = whole > 128.0 ? infinity : whole < -125.0 ? 0.0 : value;
     return is_whole && is_odd(exponent) && (bits_in(a) >> 31u) != 0u ? -value : value;
-}}""",
-        ("is_number", "is_finite", "is_odd", "logarithm_parts", "scaled"),
-    )
+}}
 
-
-_ANGLE = Helper(
-    f"""\
 // The angle of the direction (x, y), from -π to π.
 float angle(float y, float x) {{
     float width = abs(x);
@@ -315,18 +255,14 @@ float angle(float y, float x) {{
     turned = (bits_in(x) >> 31u) != 0u ? {real_text(math.pi)} - turned : turned;
     turned = (bits_in(y) >> 31u) != 0u ? -turned : turned;
     return is_number(x) && is_number(y) ? turned : not_a_number;
-}}""",
-    ("is_number",),
-)
+}}
 
-_FRACTION = Helper(f"""\
 // x less the whole number below it; never rounded to 1.
 float fraction(float x) {{
     float rest = x - floor(x);
     return rest >= 1.0 ? {_BELOW_1} : rest;
-}}""")
+}}
 
-_LONG_REST = Helper(f"""\
 // The remainder of a after any number of whole turns of size; both are positive. It is computed with whole numbers,
 // which are exact, a few binary digits of a at a time.
 float long_rest(float a, float size) {{
@@ -345,15 +281,8 @@ float long_rest(float a, float size) {{
         left -= digits;
     }}
     return float(rest) * {_STEP} * real_in(lower << 23u);
-}}""")
+}}
 
-
-def _modulo(fused: bool) -> Helper:
-    """Without fused products, the period is split in two halves, whose products with few turns are exact."""
-    less = "fma(-turns, size, given)" if fused else "given - turns * upper - turns * (size - upper)"
-    upper = "" if fused else "    float upper = real_in(bits_in(size) & 0xfffff000u);\n"
-    return Helper(
-        f"""\
 // What is left of a after whole turns of b, with the sign of b; never rounded to b.
 float modulo(float a, float b) {{
     float size = abs(b);
@@ -362,63 +291,41 @@ float modulo(float a, float b) {{
     if (!is_finite(size)) return given < 0.0 ? b : a;
     float turns = nearest(given / size);
 {upper}    float rest = {less};
-    if (!(abs(turns) < {_MOST_FUSED_TURNS if fused else _MOST_TURNS})) {{
+    if (!(abs(turns) < {most_turns})) {{
         rest = long_rest(abs(given), size);
         rest = given < 0.0 ? -rest : rest;
     }}
     rest = rest < 0.0 ? rest + size : rest;
     rest = rest < size ? rest : size * {_BELOW_1};
     return b < 0.0 ? -rest : rest;
-}}""",
-        ("is_number", "is_finite", "long_rest"),
-    )
+}}
 
-
-_BITS_OF = Helper(
-    """\
 // A whole number modulo 2³²; 0 if it is not finite. All steps are exact.
-uint bits_of(float x) {
+uint bits_of(float x) {{
     if (!is_finite(x)) return 0u;
     float rest = x - floor(x / 4294967296.0) * 4294967296.0;
     return abs(x) < 2147483648.0 ? uint(int(x)) : uint(rest);
-}""",
-    ("is_finite",),
-)
+}}
 
-_BITS_TOP = Helper("""\
 // The top 24 bits as a whole number.
-float bits_top(uint n) {
+float bits_top(uint n) {{
     return float(n >> 8u);
-}""")
+}}
 
-_CELL = Helper("""\
 // Which cell of a ring holds what was k ticks ago: k is rounded down, from 1 to the depth; NaN is 1.
-int cell(int head, float k, int depth) {
+int cell(int head, float k, int depth) {{
     int found = head - int(min(max(1.0, k), float(depth)));
     return found < 0 ? found + depth + 1 : found;
-}""")
+}}
 
-_PLACE = Helper("""\
 // The place of a coordinate among the pixels, from the centre of the first to that of the last; NaN is the first.
-float place(float coordinate, int size) {
+float place(float coordinate, int size) {{
     return min(max(0.0, coordinate * float(size) - 0.5), float(size - 1));
-}""")
+}}""")
 
-PRELUDE: Mapping[str, Helper] = MappingProxyType({
-    "is_number": _NUMBER, "is_finite": _FINITE, "is_odd": _IS_ODD, "number_or": _NUMBER_OR,
-    "nothing_of": _NOTHING_OF, "one_of": _ONE_OF,
-    "minimum": _MINIMUM, "maximum": _MAXIMUM,
-    "sine": _sine(False), "cosine": _cosine(False), "sinpi": _SINPI, "cospi": _COSPI,
-    "scaled": _SCALED, "exponential": _exponential(False), "power_of_two": _POWER_OF_TWO,
-    "logarithm_parts": _LOGARITHM_PARTS, "logarithm_of_any": _LOGARITHM_OF_ANY,
-    "logarithm": _LOGARITHM, "octaves": _OCTAVES, "power": _power(False), "angle": _ANGLE,
-    "fraction": _FRACTION, "long_rest": _LONG_REST, "modulo": _modulo(False),
-    "bits_of": _BITS_OF, "bits_top": _BITS_TOP, "cell": _CELL, "place": _PLACE,
-})  # fmt: skip
+
+PRELUDE: Mapping[str, str] = MappingProxyType(_functions(fused=False))
 """The functions by their names, each after those that it calls."""
 
-FUSED: Mapping[str, Helper] = MappingProxyType({
-    "sine": _sine(True), "cosine": _cosine(True), "exponential": _exponential(True), "power": _power(True),
-    "modulo": _modulo(True),
-})  # fmt: skip
-"""Versions for compilers that reorder sums, but compute fma(a, b, c) as it is."""
+FUSED: Mapping[str, str] = MappingProxyType(_functions(fused=True))
+"""The same for compilers that reorder sums, but compute fma(a, b, c) as it is."""
