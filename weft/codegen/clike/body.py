@@ -418,7 +418,7 @@ class ShaderWriter:
 
     def _is_lent(self, carried: Node, node: Node) -> bool:
         """Whether a loop within this one has already assigned the new value to the variable."""
-        return node.op == "loop_out" and self._self.plan.lent.get((node.args[0], node.attr)) is carried
+        return node.op == "loop_out" and self.plan.lent.get((node.args[0], node.attr)) is carried
 
     def _set_aside(self, body: LoopBody, following: list[tuple[Node, Node]]) -> dict[Node, str]:
         """Computes new values that use variables assigned before them into temporaries. Returns their assignments."""
