@@ -74,7 +74,7 @@ def test_bench_of_sounds(weft):
 
 def test_bench_for_people(weft):
     text = weft("bench", "rich.weft", "--seconds", "0", "--backends", "vector").stdout
-    for words in ("p95", "visual", "× real time", "text → bytecode", "call", "as claimed"):
+    for words in ("p95", "visual", "× real time", "text → kernels", "call", "as claimed"):
         assert words in text
 
 

@@ -73,7 +73,7 @@ class BenchRow:
         }
 
 
-def text_to_bytecode(build: Build) -> float:
+def text_to_kernels(build: Build) -> float:
     """Milliseconds from the text to kernels."""
     return build.parse_ms + build.graph_ms + build.compile_ms
 
@@ -83,10 +83,10 @@ def json_of(
 ) -> dict[str, Any]:
     """All results, for programs."""
     devices = [
-        {"backend": card.shown, "name": device.name, "driver": device.driver, "software": device.software}
+        {"backend": card.shown, "name": card.device.name, "driver": card.device.driver,
+         "software": card.device.software}
         for card in cards
-        for device in (card.device,)
-    ]
+    ]  # fmt: skip
     return {
         "machine": {**machine(), "devices": devices},
         "results": [row.to_json() for row in rows],
@@ -119,9 +119,9 @@ def print_tables(
         console.print(" · ".join(filter(None, (card.shown, card.device.name, card.device.driver, software))))
     console.print(_table(rows))
     for file, build in builds:
-        total = text_to_bytecode(build)
+        total = text_to_kernels(build)
         name = escape(visible(Path(file).stem))
-        console.print(f"{name}: text → tree {build.parse_ms:.1f} ms, text → bytecode {total:.1f} ms")
+        console.print(f"{name}: text → tree {build.parse_ms:.1f} ms, text → kernels {total:.1f} ms")
     console.print(_route_table(routes))
     if costs:
         console.print(_cost_table(costs))
@@ -131,13 +131,19 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
+def _table_of(words: Sequence[str], numbers: Sequence[str]) -> Table:
+    """An empty table with these columns."""
+    table = Table(box=None, pad_edge=False)
+    for title in words:
+        table.add_column(title, no_wrap=True)
+    for title in numbers:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
 def _route_table(routes: Sequence[Transfer]) -> Table:
     """What moving values costs here, and what it is claimed to cost where processor and card share their memory."""
-    table = Table(box=None, pad_edge=False)
-    for title in ("from", "to", "by"):
-        table.add_column(title, no_wrap=True)
-    for title in ("bytes", "µs", "µs with shared memory, as claimed"):
-        table.add_column(title, justify="right", no_wrap=True)
+    table = _table_of(("from", "to", "by"), ("bytes", "µs", "µs with shared memory, as claimed"))
     for route in routes:
         times = map(_microseconds, (route.p50_us, route.claimed_us))
         table.add_row(route.source, route.target, route.mechanism, f"{route.bytes:,}", *times)
@@ -152,11 +158,7 @@ def _microseconds(took: float | None) -> str:
 
 def _cost_table(costs: Sequence[MeasuredCosts]) -> Table:
     """The measured costs, and those that the choice of a backend assumes."""
-    table = Table(box=None, pad_edge=False)
-    for title in ("device", "cost of"):
-        table.add_column(title, no_wrap=True)
-    for title in ("ns, measured", "ns, as assumed"):
-        table.add_column(title, justify="right", no_wrap=True)
+    table = _table_of(("device", "cost of"), ("ns, measured", "ns, as assumed"))
     for each in costs:
         for name, measured, believed in each.lines():
             table.add_row(each.card.shown, name.replace("_", " "), f"{measured * 1e9:.3g}", f"{believed * 1e9:.3g}")
@@ -164,36 +166,20 @@ def _cost_table(costs: Sequence[MeasuredCosts]) -> Table:
 
 
 def _table(rows: Sequence[BenchRow]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for title in ("patch", "context", "backend"):
-        table.add_column(title, no_wrap=True)
-    for title in ("extent", "compile ms", "first ms", "p50 ms", "p95 ms", "speed"):
-        table.add_column(title, justify="right", no_wrap=True)
+    times = ("compile ms", "first ms", "p50 ms", "p95 ms")
+    table = _table_of(("patch", "context", "backend"), ("extent", *times, "speed"))
     table.add_column("of the budget", no_wrap=True)
     for row in rows:
-        cost, timing = row.cost, row.cost.timing
-        times = (_milliseconds(ms) for ms in (row.compile_ms, timing.first, timing.p50, timing.p95))
-        backend = cost.way.text
-        share = _bar(row.budget_share) + " estimated" * cost.estimated
-        table.add_row(escape(visible(row.patch)), cost.context, backend, row.extent, *times, _speed(row), share)
+        cost, timing, used = row.cost, row.cost.timing, row.budget_share
+        took = (row.compile_ms, timing.first, timing.p50, timing.p95)
+        shown = [f"{ms:,.0f}" if ms >= 100 else f"{ms:.2f}" for ms in took]
+        per_second = f"{cost.elements_per_second / 1e6:,.3f} Mpixel/s"
+        speed = f"{1 / used:.3g} × real time" if cost.context == "audio" else per_second
+        filled = min(_BAR, round(used * _BAR))
+        share = f"{used:.1%}" if used < 10 else f"{used:,.0f} ×"
+        bar = f"{'█' * filled}{'·' * (_BAR - filled)} {share}" + " estimated" * cost.estimated
+        table.add_row(escape(visible(row.patch)), cost.context, cost.way.text, row.extent, *shown, speed, bar)
     return table
-
-
-def _milliseconds(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
-
-
-def _speed(row: BenchRow) -> str:
-    if row.cost.context == "audio":
-        return f"{1 / row.budget_share:.3g} × real time"
-    return f"{row.cost.elements_per_second / 1e6:,.3f} Mpixel/s"
-
-
-def _bar(share: float) -> str:
-    """A bar that is full when the whole budget is used."""
-    filled = min(_BAR, round(share * _BAR))
-    words = f"{share:.1%}" if share < 10 else f"{share:,.0f} × "
-    return f"{'█' * filled}{'·' * (_BAR - filled)} {words.rstrip()}"
 
 
 # The slowest comes first, so that the bars grow shorter from line to line.
@@ -202,16 +188,6 @@ _COMPILES = 3
 
 # Measurements shorter than this, in seconds, are not kept: chance should not choose.
 _LONG_ENOUGH = 0.2
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """What to measure: executors of the CPU, and other devices. `settings` override those of the patches."""
-
-    registry: Registry
-    settings: Mapping[str, float]
-    ways: tuple[ExecutorConfig, ...]
-    cards: tuple[Choice, ...]
 
 
 @click.command("bench")
@@ -235,19 +211,23 @@ def command(
 ) -> None:
     """Measure FILEs (by default those in patches/bench) on every backend, with one thread and with several, and the
     cost of moving values between devices."""
-    settings = setting_overrides(size)
     registry, names = load_registry(), _names(backends)
-    ways = (*_ways([name for name in _EXECUTORS if name in names or not names], threads or cores()),
-            *_ways_of_isas(_names(isas)))  # fmt: skip
-    wanted = _Wanted(registry, settings, ways, _cards(registry, names))
-    builds = [(file, _compiled(file, settings)) for file in patches or _shipped()]
-    rows = [row for file, build in builds for row in _measured(file, build, wanted, seconds)]
-    routes = transfers(min(seconds, 0.2), wanted.cards)
-    costs = measure_costs(wanted.cards, routes, read_costs(), min(seconds, 0.2))
+    executors = [name for name in _EXECUTORS if name in names or not names]
+    configs = list(_configs(executors, threads or cores()))
+    configs += [ExecutorConfig(NativeExecutor.name, 1, tier, _isa(isa)) for isa in _names(isas) for tier in TIERS]
+    bench = _Bench(registry, setting_overrides(size), configs, _cards(registry, names), seconds)
+    # The fastest of several builds, since the first one also prepares the grammar.
+    builds = [
+        (file, min((compile_file(file, settings=bench.settings) for _ in range(_COMPILES)), key=text_to_kernels))
+        for file in patches or _shipped()
+    ]
+    rows = [row for file, build in builds for row in bench.rows(file, build)]
+    routes = transfers(min(seconds, 0.2), bench.cards)
+    costs = measure_costs(bench.cards, routes, read_costs(), min(seconds, 0.2))
     if as_json:
-        output(json.dumps(json_of(rows, routes, wanted.cards, costs), indent=2))
+        output(json.dumps(json_of(rows, routes, bench.cards, costs), indent=2))
     else:
-        print_tables(builds, rows, routes, wanted.cards, costs)
+        print_tables(builds, rows, routes, bench.cards, costs)
     if seconds >= _LONG_ENOUGH:
         _keep(costs)
 
@@ -261,12 +241,6 @@ def _keep(costs: Sequence[MeasuredCosts]) -> None:
         return
     for path in paths:
         say(f"from now on, these costs decide what is worth running on a graphics card: {path}")
-
-
-def _compiled(file: str, settings: Mapping[str, float]) -> Build:
-    """FILE, compiled; the fastest of several builds, since the first one also prepares the grammar."""
-    builds = [compile_file(file, settings=settings) for _ in range(_COMPILES)]
-    return min(builds, key=text_to_bytecode)
 
 
 def _shipped() -> list[str]:
@@ -288,7 +262,11 @@ def _cards(registry: Registry, names: Sequence[str]) -> tuple[Choice, ...]:
         return ()
     cards, problems = find_cards(registry)
     if not names:
-        for family, problem in _families(problems).items():
+        # By the first words of their names: a device that serves several contexts is reported once.
+        families: dict[str, str] = {}
+        for name, problem in problems.items():
+            families.setdefault(name.partition("_")[0], problem)
+        for family, problem in families.items():
             if not any(_is_called(card.backend.name, family) for card in cards):
                 say(f"{family} is left out: {problem}")
         return tuple(cards)
@@ -301,21 +279,12 @@ def _cards(registry: Registry, names: Sequence[str]) -> tuple[Choice, ...]:
     return tuple(card for card in cards if any(_is_called(card.backend.name, name) for name in others))
 
 
-def _families(problems: Mapping[str, str]) -> dict[str, str]:
-    """The problems of backends by the first word of their names, so that a device that serves several contexts is
-    reported once."""
-    found: dict[str, str] = {}
-    for name, problem in problems.items():
-        found.setdefault(name.partition("_")[0], problem)
-    return found
-
-
 def _is_called(backend: str, name: str) -> bool:
     """Whether a name is that of a backend, or of its family."""
     return name == backend or backend.startswith(f"{name}_")
 
 
-def _ways(executors: Sequence[str], threads: int) -> Iterator[ExecutorConfig]:
+def _configs(executors: Sequence[str], threads: int) -> Iterator[ExecutorConfig]:
     """The executors of the CPU to measure: with one thread and with several, machine code at each tier."""
     for name in executors:
         problem = executor_problem(name)
@@ -325,11 +294,6 @@ def _ways(executors: Sequence[str], threads: int) -> Iterator[ExecutorConfig]:
         counts = (1,) if name == "vm" else sorted({1, threads})
         tiers = list(TIERS) if ExecutorConfig(name).is_native else [1]
         yield from (ExecutorConfig(name, count, tier) for tier in tiers for count in counts)
-
-
-def _ways_of_isas(isas: Sequence[str]) -> Iterator[ExecutorConfig]:
-    for isa in isas:
-        yield from (ExecutorConfig(NativeExecutor.name, 1, tier, _isa(isa)) for tier in TIERS)
 
 
 def _isa(name: str) -> Isa:
@@ -344,48 +308,51 @@ def _isa(name: str) -> Isa:
     return ISAS[name]
 
 
-def _measured(file: str, build: Build, wanted: _Wanted, seconds: float) -> Iterator[BenchRow]:
-    name, compile_ms = Path(file).stem, text_to_bytecode(build)
-    for context in contexts(build):
-        for way in wanted.ways:
-            if _is_for(way, build, context):
-                _show_progress(f"{name} · {context} · {way.text}")
-                cost = measure(build, context, way, seconds)
+@dataclass(frozen=True)
+class _Bench:
+    """What to measure: executors of the CPU, and other devices. `settings` override those of the patches; each
+    measurement takes about `seconds`."""
+
+    registry: Registry
+    settings: Mapping[str, float]
+    configs: Sequence[ExecutorConfig]
+    cards: tuple[Choice, ...]
+    seconds: float
+
+    def rows(self, file: str, build: Build) -> Iterator[BenchRow]:
+        """Measures FILE, reports what cannot be measured, and shows a terminal what is being measured."""
+        name, compile_ms = Path(file).stem, text_to_kernels(build)
+        for context in contexts(build):
+            # Only a picture is large enough to be shared among threads, and a single element has no tiers.
+            spec = build.contexts[context]
+            has_tiers = spec.sweeps_plane or spec.streams
+            for config in self.configs:
+                if (config.threads > 1 and not spec.sweeps_plane) or (config.tier > 1 and not has_tiers):
+                    continue
+                self._show_progress(name, context, config.text)
+                cost = measure(build, context, config, self.seconds)
                 if cost is not None:
                     for line in cost.refused:
                         say(f"{name}: {line}")
                     yield BenchRow(name, compile_ms + cost.load_ms, cost)
-        for card in wanted.cards:
-            if card.context == context:
-                _show_progress(f"{name} · {context} · {card.shown}")
-                cost = _on_card(file, _compiled_for(card, file, build, wanted), card, seconds)
-                if cost is not None:
-                    yield BenchRow(name, compile_ms + cost.load_ms, cost)
+            for card in self.cards:
+                if card.context == context:
+                    self._show_progress(name, context, card.shown)
+                    cost = self._on_card(file, build, card)
+                    if cost is not None:
+                        yield BenchRow(name, compile_ms + cost.load_ms, cost)
 
+    def _on_card(self, file: str, build: Build, card: Choice) -> Cost | None:
+        """None also for a patch that the card cannot run, which is reported."""
+        contexts = contexts_of(self.registry, {card.context: card})
+        if contexts[card.context] != build.contexts[card.context]:
+            build = compile_file(file, contexts, self.settings)
+        try:
+            return measure_card(build, card, self.seconds)
+        except WeftError as failure:
+            say(f"{Path(file).stem} is not measured on {card.shown}: {failure.diagnostics[0].message}")
+            return None
 
-def _is_for(way: ExecutorConfig, build: Build, context: str) -> bool:
-    """Only a picture is large enough to be shared among threads, and a single element has no tiers."""
-    spec = build.contexts[context]
-    return (way.threads == 1 or spec.sweeps_plane) and (way.tier == 1 or spec.sweeps_plane or spec.streams)
-
-
-def _compiled_for(card: Choice, file: str, build: Build, wanted: _Wanted) -> Build:
-    """FILE, compiled as a card needs it."""
-    contexts = contexts_of(wanted.registry, {card.context: card})
-    if contexts[card.context] == build.contexts[card.context]:
-        return build
-    return compile_file(file, contexts, wanted.settings)
-
-
-def _on_card(file: str, build: Build, card: Choice, seconds: float) -> Cost | None:
-    """None also for a patch that the card cannot run, which is reported."""
-    try:
-        return measure_card(build, card, seconds)
-    except WeftError as failure:
-        say(f"{Path(file).stem} is not measured on {card.shown}: {failure.diagnostics[0].message}")
-        return None
-
-
-def _show_progress(line: str) -> None:
-    if sys.stderr.isatty():
-        click.echo(visible(line), err=True)
+    def _show_progress(self, *facts: str) -> None:
+        if sys.stderr.isatty():
+            click.echo(visible(" · ".join(facts)), err=True)

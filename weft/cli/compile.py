@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -27,8 +26,7 @@ from weft.runtime.build import Build
 from weft.syntax.ast import dump
 
 
-@dataclass(frozen=True, slots=True)
-class _CompiledPatch:
+class _CompiledPatch(NamedTuple):
     """A patch, and the subgraphs to show."""
 
     build: Build
@@ -37,11 +35,9 @@ class _CompiledPatch:
 
 def _ir(compiled: _CompiledPatch) -> str:
     contexts = compiled.build.contexts
-    wanted = {unit.subgraph.name for unit in compiled.units}
-    shown = zip(compiled.build.units, compiled.build.lowered, strict=True)
-    return "\n".join(
-        ir_text(lowered, contexts[unit.subgraph.context]) for unit, lowered in shown if unit.subgraph.name in wanted
-    )
+    pairs = zip(compiled.build.units, compiled.build.lowered, strict=True)
+    shown = [(unit, lowered) for unit, lowered in pairs if unit in compiled.units]
+    return "\n".join(ir_text(lowered, contexts[unit.subgraph.context]) for unit, lowered in shown)
 
 
 def _bytecode(compiled: _CompiledPatch) -> str:
@@ -104,8 +100,7 @@ def _msl(compiled: _CompiledPatch) -> str:
     return "\n".join([*texts, *found.remarks])
 
 
-@dataclass(frozen=True, slots=True)
-class _Shaders:
+class _Shaders(NamedTuple):
     """The kernels that have become shaders, the shaders by the kernels' names, and a comment for each other kernel."""
 
     kernels: tuple[Kernel, ...]
@@ -175,14 +170,17 @@ def _dump_options(command: Callable[..., None]) -> Callable[..., None]:
               help="Write files instead; of all stages, if none is named.")
 def command(file: str, dumps: tuple[str, ...], context: str | None, level: str, folder: Path | None) -> None:
     """Compile FILE, and show any stage of it."""
-    _check_context(context)
+    known = [spec.name for spec in context_table()]
+    if context is not None and context not in known:
+        hint = did_you_mean(context, known) or f"there are {', '.join(known)}"
+        raise click.UsageError(f'there is no context "{context}" ({hint})')
     build = compile_file(file, optimise=level == "1")
     show(build.warnings)
     units = tuple(u for u in build.units if context in (None, u.subgraph.context))
     compiled = _CompiledPatch(build, units)
     wanted = [name for name in _STAGES if name in dumps]
     if folder is not None:
-        _write(compiled, wanted or _available(), folder, Path(file).stem)
+        _write(compiled, wanted, folder, Path(file).stem)
     elif wanted:
         heads = len(wanted) > 1
         output("\n".join(f"// {name}\n" * heads + _STAGES[name].text(compiled) for name in wanted), end="")
@@ -190,22 +188,11 @@ def command(file: str, dumps: tuple[str, ...], context: str | None, level: str, 
         output("\n".join(_summary(file, compiled)))
 
 
-def _available() -> list[str]:
-    """The stages that this machine can show."""
-    has_machine_code = executor_problem(NativeExecutor.name) is None
-    return [name for name in _STAGES if has_machine_code or name not in _MACHINE_CODE]
-
-
-def _check_context(context: str | None) -> None:
-    known = [spec.name for spec in context_table()]
-    if context is not None and context not in known:
-        hint = did_you_mean(context, known) or f"there are {', '.join(known)}"
-        raise click.UsageError(f'there is no context "{context}" ({hint})')
-
-
-def _write(compiled: _CompiledPatch, names: list[str], folder: Path, stem: str) -> None:
+def _write(compiled: _CompiledPatch, wanted: list[str], folder: Path, stem: str) -> None:
+    """Writes a file for each wanted stage; if none is named, for each that this machine can show."""
     make_folder(folder)
-    for name in names:
+    has_machine_code = executor_problem(NativeExecutor.name) is None
+    for name in wanted or [name for name in _STAGES if has_machine_code or name not in _MACHINE_CODE]:
         texts = {f"{stem}.{name}": _STAGES[name].text(compiled)}
         if name == "glsl":
             texts |= {f"{stem}.{kernel}.{name}": text for kernel, text in _glsl_files(compiled).items()}
@@ -216,17 +203,13 @@ def _write(compiled: _CompiledPatch, names: list[str], folder: Path, stem: str) 
 
 def _summary(file: str, compiled: _CompiledPatch) -> list[str]:
     """What was compiled: the subgraphs, the number of values at each rate, and the time it took."""
-    build = compiled.build
-    lines = [f"{file}: {_count(len(compiled.units), 'subgraph')}"]
+    build, count = compiled.build, len(compiled.units)
+    lines = [f"{file}: {count} subgraph{'s' * (count != 1)}"]
     for unit in compiled.units:
         sections = ", ".join(f"{s.rate.title} {len(s)}" for s in unit.kernel.sections if s)
         lines.append(f"  {unit.subgraph.name} · {unit.subgraph.context} · values: {sections or 'none'}")
         lines.append(f"    hash {unit.hash}")
     lines += [f"  {s.name} · {s.context} · left out" for s in build.left_out]
     lines.append(f"text → tree {build.parse_ms:.1f} ms, → graph {build.graph_ms:.1f} ms, "
-                 f"→ bytecode {build.compile_ms:.1f} ms")  # fmt: skip
+                 f"→ kernels {build.compile_ms:.1f} ms")  # fmt: skip
     return lines
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"

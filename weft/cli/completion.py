@@ -93,16 +93,10 @@ def prepare() -> None:
 def completing(command: click.Command) -> click.Command:
     """The command, with completion for the values of its parameters."""
     completed = copy.copy(command)
-    completed.params = [_completing_param(param) for param in command.params]
-    return completed
-
-
-def _completing_param(param: click.Parameter) -> click.Parameter:
-    values = _VALUES.get(param.name or "")
-    if values is None:
-        return param
-    completed = copy.copy(param)
-    completed.type = _Completed(values)
+    completed.params = [copy.copy(param) for param in command.params]
+    for param in completed.params:
+        if param.name in _VALUES:
+            param.type = _Completed(_VALUES[param.name])
     return completed
 
 
@@ -112,9 +106,7 @@ class _Completed(click.types.UnprocessedParamType):
     def __init__(self, values: Callable[[str], Iterator[CompletionItem[str]]]) -> None:
         self._values = values
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem[str]]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
         return list(self._values(incomplete))
 
 
@@ -153,11 +145,8 @@ def _contexts(incomplete: str) -> Iterator[CompletionItem[str]]:
 
 _VALUES: Mapping[str, Callable[[str], Iterator[CompletionItem[str]]]] = MappingProxyType(
     {
-        "file": _patches,
-        "files": _patches,
-        "patches": _patches,
-        "backend": _backends,
-        "backends": _backends,
+        **dict.fromkeys(("file", "files", "patches"), _patches),
+        **dict.fromkeys(("backend", "backends"), _backends),
         "context": _contexts,
     }
 )

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 
@@ -16,10 +16,12 @@ from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, passed, unavailable
 from weft.cli.console import output, say, show
 from weft.cli.patch import compile_file
-from weft.runtime.build import Build
+from weft.runtime.compiled import CompiledProgram
 from weft.runtime.program import ProgramLoader
 from weft.runtime.sound.device import NO_DEVICE, SoundDevices, look
 from weft.runtime.sound.mixer import channels_of
+
+_Needs: TypeAlias = Mapping[tuple[str, str], tuple[Need, ...]]
 
 # How many of the largest things that take memory are listed.
 _LISTED = 5
@@ -102,60 +104,47 @@ def command(file: str | None, as_json: bool) -> None:
     for line in passed(choices):
         say(line)
     loader = ProgramLoader(choices, missing=unavailable(registry, choices))
-    plans = list(_plans(registry, loader, build))
-    rooms = _rooms(loader, build) if build is not None else []
+    compiled = build.compiled if build is not None else None
+    needs = {} if compiled is None else loader.needs(compiled, compiled.size, channels_of(compiled))
+    plans = list(_plans(registry, loader, compiled, needs))
+    rooms = list(_rooms(loader, needs))
     devices = {name: backend.probe() for name, backend in registry.backends.items()}
     sound = look()
     if as_json:
-        found = {**_json(registry, devices, plans), "memory": [room.to_json() for room in rooms]}
-        output(json.dumps({**found, "sound": asdict(sound)}, indent=2))
+        backends = [
+            {"name": name, "context": backend.context, "requires": list(backend.requires),
+             "devices": [asdict(device) for device in devices[name]]}
+            for name, backend in registry.backends.items()
+        ]  # fmt: skip
+        found = {"backends": backends, "choices": [plan.to_json() for plan in plans]}
+        memory = [room.to_json() for room in rooms]
+        output(json.dumps({**found, "memory": memory, "sound": asdict(sound)}, indent=2))
     else:
         lines = [*_backend_lines(registry, devices), "", *_plan_lines(plans, file), *_room_lines(rooms)]
         output("\n".join([*lines, "", *_sound_lines(sound)]))
 
 
-def _plans(registry: Registry, loader: ProgramLoader, build: Build | None) -> Iterator[_ContextPlan]:
-    """What would run each context; with a patch, only the contexts that it uses."""
-    placed = _placed(loader, build) if build is not None else {}
-    used = {unit.subgraph.context for unit in build.units} if build is not None else None
+def _plans(
+    registry: Registry, loader: ProgramLoader, compiled: CompiledProgram | None, needs: _Needs
+) -> Iterator[_ContextPlan]:
+    """What would run each context; with a patch, only the contexts that it uses, with their subgraphs."""
+    memory = {name: total(each) for (_, name), each in needs.items()}
     for spec in registry.contexts:
-        if used is None or spec.name in used:
-            device = loader.missing.get(spec.name)
-            problem = device.reason if device is not None else None
-            subgraphs = None if used is None else tuple(placed.get(spec.name, ()))
-            yield _ContextPlan(spec.name, loader.choices.get(spec.name), problem, subgraphs)
+        subgraphs = None
+        if compiled is not None:
+            units = [unit for unit in compiled.units if unit.subgraph.context == spec.name]
+            if not units:
+                continue
+            placed = [(unit.subgraph.name, loader.placed(unit, compiled)) for unit in units]
+            subgraphs = tuple(_Placed(name, *where, memory[name]) for name, where in placed if where is not None)
+        problem = loader.missing[spec.name].reason if spec.name in loader.missing else None
+        yield _ContextPlan(spec.name, loader.choices.get(spec.name), problem, subgraphs)
 
 
-def _placed(loader: ProgramLoader, build: Build) -> dict[str, list[_Placed]]:
-    """Where the subgraphs of a patch would run, by context."""
-    compiled = build.compiled
-    needs = {name: each for (_, name), each in _needs(loader, build).items()}
-    found: dict[str, list[_Placed]] = {}
-    for unit in compiled.units:
-        name, placed = unit.subgraph.name, loader.placed(unit, compiled)
-        if placed is not None:
-            found.setdefault(unit.subgraph.context, []).append(_Placed(name, *placed, total(needs[name])))
-    return found
-
-
-def _needs(loader: ProgramLoader, build: Build) -> dict[tuple[str, str], tuple[Need, ...]]:
-    return loader.needs(build.compiled, build.compiled.size, channels_of(build.compiled))
-
-
-def _rooms(loader: ProgramLoader, build: Build) -> list[_Room]:
+def _rooms(loader: ProgramLoader, needs: _Needs) -> Iterator[_Room]:
     free = loader.room()
-    wanted = by_device(_needs(loader, build))
-    ordered = {device: sorted(needs, key=lambda need: (-need.bytes, need.what)) for device, needs in wanted.items()}
-    return [_Room(device, tuple(needs), free.get(device, 0)) for device, needs in ordered.items()]
-
-
-def _json(registry: Registry, devices: Mapping[str, list[DeviceInfo]], plans: list[_ContextPlan]) -> dict[str, Any]:
-    backends = [
-        {"name": name, "context": backend.context, "requires": list(backend.requires),
-         "devices": [asdict(device) for device in devices[name]]}
-        for name, backend in registry.backends.items()
-    ]  # fmt: skip
-    return {"backends": backends, "choices": [plan.to_json() for plan in plans]}
+    for device, found in by_device(needs).items():
+        yield _Room(device, tuple(sorted(found, key=lambda need: (-need.bytes, need.what))), free.get(device, 0))
 
 
 def _backend_lines(registry: Registry, devices: Mapping[str, list[DeviceInfo]]) -> Iterator[str]:
@@ -171,10 +160,11 @@ def _device_text(device: DeviceInfo) -> str:
         remedy = f" · {device.remedy}" if device.remedy else ""
         return f"{device.name} · not available: {device.reason}{remedy}"
     facts = [device.name, "in software" if device.software else None, device.driver, device.compute, device.simd]
-    facts.append(f"{device.cores} core{'s' * (device.cores != 1)}" if device.cores else None)
+    if device.cores:
+        facts.append(f"{device.cores} core{'s' * (device.cores != 1)}")
     if device.memory_total:
         facts.append(f"{size_text(device.memory_free)} of {size_text(device.memory_total)} free")
-    return " · ".join(fact for fact in facts if fact)
+    return " · ".join(filter(None, facts))
 
 
 def _plan_lines(plans: list[_ContextPlan], file: str | None) -> Iterator[str]:
@@ -214,11 +204,9 @@ def _sound_lines(sound: SoundDevices) -> Iterator[str]:
         return
     for direction, devices in (("output", sound.outputs), ("input", sound.inputs)):
         for device in devices:
-            facts = [f"{direction} {device.index}: {device.name}"]
-            facts.append(f"{device.channels} channel{'s' * (device.channels != 1)}")
-            facts.append(f"{device.rate:g} Hz")
-            facts += ["default"] * device.is_default
-            yield f"  {' · '.join(facts)}"
+            channels = f"{device.channels} channel{'s' * (device.channels != 1)}"
+            default = " · default" * device.is_default
+            yield f"  {direction} {device.index}: {device.name} · {channels} · {device.rate:g} Hz{default}"
         if not devices:
             others = sound.inputs if direction == "output" else sound.outputs
             yield f"  no {direction}: {'no device has one' if others else NO_DEVICE}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import click
@@ -19,7 +19,7 @@ from weft.cli.console import Missing, output, say, show
 from weft.cli.patch import FILE, SIZE, probe
 from weft.codegen.bytecode import instruction_text
 from weft.codegen.kernel import Unit
-from weft.contexts import VISUAL, ContextTable
+from weft.contexts import VISUAL
 from weft.errors import Source, did_you_mean
 from weft.graph.domain import BASES, FIELDS, FIXED_FIELDS, Coordinates, Environment
 from weft.graph.nodes import Patch
@@ -44,18 +44,15 @@ _Kind: TypeAlias = Literal["coordinate", "axis", "input"]
 
 @dataclass(frozen=True)
 class QueryPlace:
-    """Where a strand is evaluated: the base coordinates, the number of the frame, the axes of caches, and the values
-    of mouse, keys and parameters."""
+    """Where a strand is evaluated: the coordinates, the moment, and the axes of caches. The coordinates in `given` were
+    typed, and the others have their usual values."""
 
-    x: float = 0.5
-    y: float = 0.5
-    abstime: float = 0.0
-    channel: float = 0.0
-    frame: int = 0
-    axes: Mapping[str, float] = field(default_factory=dict)
-    inputs: Mapping[str, float] = field(default_factory=dict)
-    given: frozenset[str] = frozenset()
-    """The coordinates that were given."""
+    x: float
+    y: float
+    channel: float
+    moment: Moment
+    axes: Mapping[str, float]
+    given: frozenset[str]
 
 
 def read_place(text: str, patch: Patch) -> QueryPlace:
@@ -63,23 +60,23 @@ def read_place(text: str, patch: Patch) -> QueryPlace:
 
     Raises click.UsageError for a name that the patch does not know, and for coordinates that exclude each other.
     """
-    kinds = _kinds(patch)
+    kinds: dict[str, _Kind] = {
+        **{f"{instance.name}@{axis}": "axis" for instance in patch.instances.values() for axis in instance.axes},
+        **dict.fromkeys(initial_inputs(patch), "input"),
+        **dict.fromkeys((*BASES, *FIELDS), "coordinate"),
+    }
     given: dict[_Kind, dict[str, float]] = {"coordinate": {}, "axis": {}, "input": {}}
     for name, value in _numbers(text).items():
+        if name in FIXED_FIELDS:
+            raise click.UsageError(f'"{name}" is a setting of the patch, which --at cannot change')
         if name not in kinds:
-            raise click.UsageError(_unknown(name, kinds))
+            hint = did_you_mean(name, kinds)
+            raise click.UsageError(f'--at: the patch has no "{name}"' + (f" ({hint})" if hint else ""))
         given[kinds[name]][name] = value
     at = _coordinates(given["coordinate"], patch.settings)
-    return QueryPlace(
-        x=at.x,
-        y=at.y,
-        abstime=at.abstime,
-        channel=at.channel,
-        frame=int(_environment(patch.settings, at).field("absframe", at)) if math.isfinite(at.abstime) else 0,
-        axes=given["axis"],
-        inputs=initial_inputs(patch) | given["input"],
-        given=frozenset(given["coordinate"]),
-    )
+    frame = int(_environment(patch.settings, at).field("absframe", at)) if math.isfinite(at.abstime) else 0
+    moment = Moment(at.abstime, frame, initial_inputs(patch) | given["input"])
+    return QueryPlace(at.x, at.y, at.channel, moment, given["axis"], frozenset(given["coordinate"]))
 
 
 def _numbers(text: str) -> dict[str, float]:
@@ -95,23 +92,6 @@ def _numbers(text: str) -> dict[str, float]:
             raise click.UsageError(f'"{name}" is given twice in --at')
         found[name] = value
     return found
-
-
-def _kinds(patch: Patch) -> dict[str, _Kind]:
-    """Every name that may be given, and its kind."""
-    axes = [f"{i.name}@{axis}" for i in patch.instances.values() for axis in i.axes]
-    return {
-        **dict.fromkeys(axes, "axis"),
-        **dict.fromkeys(initial_inputs(patch), "input"),
-        **dict.fromkeys((*BASES, *FIELDS), "coordinate"),
-    }
-
-
-def _unknown(name: str, known: Mapping[str, object]) -> str:
-    if name in FIXED_FIELDS:
-        return f'"{name}" is a setting of the patch, which --at cannot change'
-    hint = did_you_mean(name, known)
-    return f'--at: the patch has no "{name}"' + (f" ({hint})" if hint else "")
 
 
 class _Floats:
@@ -149,14 +129,11 @@ def _coordinates(given: Mapping[str, float], settings: Mapping[str, float]) -> C
             at = at.moved({row.base: row.inverse(env, at, given[name])})
     env = _environment(settings, at)
     for name, wanted in given.items():
-        if not _agrees(env.field(name, at), wanted):
+        found = env.field(name, at)
+        if math.isfinite(wanted) and not math.isclose(found, wanted, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
             others = " and ".join(f"{n}={v:g}" for n, v in given.items())
-            raise click.UsageError(f"there is no place with {others}: {name} would be {env.field(name, at):g}")
+            raise click.UsageError(f"there is no place with {others}: {name} would be {found:g}")
     return at
-
-
-def _agrees(found: float, wanted: float) -> bool:
-    return found == wanted or not math.isfinite(wanted) or abs(found - wanted) <= _TOLERANCE * max(1.0, abs(wanted))
 
 
 # The elements that the reference machine evaluates in about a second.
@@ -213,16 +190,20 @@ def command(
     """Show the values of STRAND (`instance@output`, or an instance with one output) of FILE."""
     query = _Query(strand, places or ("",), grid, samples, ticks, backend, trace, as_json)
     _check(query)
-    evaluator = _QueryRunner(open_source(file), query)
-    answer = evaluator.answer()
-    for line in evaluator.refusals:
+    runner = _QueryRunner(open_source(file), query)
+    answer = runner.answer()
+    refusals = (str(refusal) for executor in runner.executors for refusal in executor.refusals.take())
+    for line in dict.fromkeys(refusals):
         say(line)
     if as_json:
         values = [v if math.isfinite(v) else str(v) for v in answer.values]
         fields = {"strand": str(answer.strand), "backend": answer.backend, "axes": answer.axes}
         output(json.dumps({**fields, "shape": answer.shape, "values": values}))
     else:
-        output(_table(answer))
+        # One value a line; for a grid, one row a line.
+        width = answer.shape[-1] if len(answer.shape) > 1 else 1
+        texts = [f"{value:.9g}" for value in answer.values]
+        output("\n".join(" ".join(texts[at : at + width]) for at in range(0, len(texts), width)))
 
 
 def _check(query: _Query) -> None:
@@ -242,68 +223,72 @@ def _check(query: _Query) -> None:
 
 
 class _QueryRunner:
-    """Computes the values of one query."""
+    """Computes the values of one query. `executors` are those that it has used."""
 
     def __init__(self, source: Source, query: _Query) -> None:
         self._source = source
         self._query = query
-        self._contexts: ContextTable = context_table()
+        self._contexts = context_table()
+        self._patch = read_patch(source, self._contexts)
+        self._strand = find_strand(self._patch, query.strand)
         self._backend = query.backend or "vm"
         self._device = _device(query.backend)
-        self._executors: list[Executor] = []
+        self.executors: list[Executor] = []
         self._reported_loops = False
         self._evaluations: dict[tuple[tuple[str, float], ...], Evaluation | DeviceEvaluation] = {}
 
     def answer(self) -> _QueryResult:
         query = self._query
-        patch = read_patch(self._source, self._contexts)
-        ref = find_strand(patch, query.strand)
-        places = [read_place(text, patch) for text in query.places]
-        _check_places(query, places[0])
-        if query.grid or query.samples:
-            values = self._extent(patch, ref, places[0])
-            axes, shape = (("sample",), (len(values),)) if query.samples else (("y", "x"), (query.grid or (0, 0))[::-1])
-            return _QueryResult(ref, self._backend, axes, shape, values)
-        values = [self._point(patch, ref, place) for place in places]
-        return _QueryResult(ref, self._backend, ("at",), (len(values),), values)
-
-    def _point(self, patch: Patch, ref: StrandRef, place: QueryPlace) -> float:
-        size = int(patch.settings["width"] * patch.settings["height"])
-        evaluation = self._evaluation(patch, ref, place, lambda images: size if images else 1)
-        return evaluation.point(place.x, place.y, place.channel, _moment(place), self._query.ticks)
-
-    def _extent(self, patch: Patch, ref: StrandRef, place: QueryPlace) -> list[float]:
-        query = self._query
-        count = query.samples or math.prod(query.grid or (0, 0))
-        evaluation = self._evaluation(patch, ref, place, lambda images: count)
+        places = [read_place(text, self._patch) for text in query.places]
+        first = places[0]
+        taken = {"x", "y", "px", "py"} & first.given
+        if taken and (query.grid or query.samples):
+            how = "--grid sweeps x and y itself" if query.grid else "in sound, x and y follow from the time"
+            raise click.UsageError(f"{how}: --at cannot give {', '.join(sorted(taken))}")
         if query.samples:
-            found = evaluation.sound(query.samples, place.channel, _moment(place), query.ticks)
-        else:
-            width, height = query.grid or (1, 1)
-            found = evaluation.picture((height, width), _moment(place), query.ticks)
-        values: list[float] = found.reshape(-1).tolist()
-        return values
+            sound = self._evaluation(first).sound(query.samples, first.channel, first.moment, query.ticks).reshape(-1)
+            return _QueryResult(self._strand, self._backend, ("sample",), sound.shape[:1], sound.tolist())
+        if query.grid:
+            width, height = query.grid
+            picture = self._evaluation(first).picture((height, width), first.moment, query.ticks)
+            values = picture.reshape(-1).tolist()
+            return _QueryResult(self._strand, self._backend, ("y", "x"), (height, width), values)
+        values = [self._evaluation(p).point(p.x, p.y, p.channel, p.moment, query.ticks) for p in places]
+        return _QueryResult(self._strand, self._backend, ("at",), (len(values),), values)
 
-    def _evaluation(
-        self, patch: Patch, ref: StrandRef, place: QueryPlace, elements: Callable[[bool], int]
-    ) -> Evaluation | DeviceEvaluation:
-        """The strand, compiled for the axes of a place. `elements` gives the number of elements in a tick, for a strand
-        that remembers pictures or one that does not."""
+    def _evaluation(self, place: QueryPlace) -> Evaluation | DeviceEvaluation:
+        """The strand, compiled for the axes of a place."""
         axes = tuple(place.axes.items())
         if axes not in self._evaluations:
-            unit = self._compiled(patch, ref, place)
-            images = any(slot.image for slot in unit.kernel.slots)
+            unit = self._compiled(place)
             if self._query.backend is None and not self._query.trace:
-                work = elements(images and self._query.ticks > 0) * (1 + self._query.ticks)
-                self._backend = "vector" if work > _PATIENCE else "vm"
-            self._evaluations[axes] = self._evaluation_of(unit, patch)
+                self._backend = "vector" if self._work(unit) > _PATIENCE else "vm"
+            settings = self._patch.settings
+            if self._device is not None:
+                found: Evaluation | DeviceEvaluation = DeviceEvaluation(
+                    unit, settings, self._device.make(), self._loop_stopped(unit)
+                )
+            else:
+                last, others = self._executor(self._query.trace), self._executor()
+                found = Evaluation(unit, settings, others, last, self._loop_stopped(unit))
+            self._evaluations[axes] = found
         return self._evaluations[axes]
 
-    def _evaluation_of(self, unit: Unit, patch: Patch) -> Evaluation | DeviceEvaluation:
-        if self._device is not None:
-            return DeviceEvaluation(unit, patch.settings, self._device.make(), self._loop_stopped(unit))
-        last = self._executor(self._query.trace)
-        return Evaluation(unit, patch.settings, self._executor(), last, self._loop_stopped(unit))
+    def _compiled(self, place: QueryPlace) -> Unit:
+        consumer = "audio" if self._query.samples else "display"
+        alone = compile_alone(self._source, self._contexts, self._patch, self._strand, place.axes, consumer, probe)
+        if alone.unit is None:
+            show(alone.warnings)
+            raise Missing(f"{self._strand} needs a source that this version cannot open")
+        return alone.unit
+
+    def _work(self, unit: Unit) -> int:
+        """How many elements are evaluated in all ticks. A strand that remembers pictures evaluates whole ones."""
+        query = self._query
+        elements = query.samples or math.prod(query.grid or (1,))
+        if query.ticks > 0 and not (query.grid or query.samples) and any(slot.image for slot in unit.kernel.slots):
+            elements = int(self._patch.settings["width"] * self._patch.settings["height"])
+        return elements * (1 + query.ticks)
 
     def _loop_stopped(self, unit: Unit) -> Callable[[], None]:
         """Reports that a loop of the strand reached its limit, once for a query."""
@@ -315,24 +300,10 @@ class _QueryRunner:
 
         return report
 
-    def _compiled(self, patch: Patch, ref: StrandRef, place: QueryPlace) -> Unit:
-        consumer = "audio" if self._query.samples else "display"
-        alone = compile_alone(self._source, self._contexts, patch, ref, place.axes, consumer, probe)
-        if alone.unit is None:
-            show(alone.warnings)
-            raise Missing(f"{ref} needs a source that this version cannot open")
-        return alone.unit
-
     def _executor(self, trace: bool = False) -> Executor:
         made: Executor = ReferenceExecutor(self._print_step) if trace else EXECUTORS[self._backend]()
-        self._executors.append(made)
+        self.executors.append(made)
         return made
-
-    @property
-    def refusals(self) -> list[str]:
-        """What ran on another executor than the chosen one, and why."""
-        lines = (str(refusal) for executor in self._executors for refusal in executor.refusals.take())
-        return list(dict.fromkeys(lines))
 
     def _print_step(self, event: TraceEvent) -> None:
         row, column = event.element
@@ -349,19 +320,3 @@ def _device(name: str | None) -> Choice | None:
     return choose(load_registry(), [VISUAL.name], f"{VISUAL.name}={name}")[VISUAL.name]
 
 
-def _check_places(query: _Query, place: QueryPlace) -> None:
-    taken = {"x", "y", "px", "py"} & place.given
-    if taken and (query.grid or query.samples):
-        how = "--grid sweeps x and y itself" if query.grid else "in sound, x and y follow from the time"
-        raise click.UsageError(f"{how}: --at cannot give {', '.join(sorted(taken))}")
-
-
-def _moment(place: QueryPlace) -> Moment:
-    return Moment(place.abstime, place.frame, place.inputs)
-
-
-def _table(answer: _QueryResult) -> str:
-    """One value a line; for a grid, one row a line."""
-    width = answer.shape[-1] if len(answer.shape) > 1 else 1
-    texts = [f"{value:.9g}" for value in answer.values]
-    return "\n".join(" ".join(texts[at : at + width]) for at in range(0, len(texts), width))

@@ -87,15 +87,11 @@ def _play(ctx: click.Context, path: Path) -> int:
     """Does what `weft run PATH` does."""
     run: Any = ctx.find_root().command
     play = run.get_command(ctx, "run")
-    with play.make_context("run", [_shortest(path)], parent=ctx.parent) as inner:
+    here = os.path.relpath(path)
+    shortest = str(path) if here.startswith(os.pardir) else here
+    with play.make_context("run", [shortest], parent=ctx.parent) as inner:
         result = play.invoke(inner)
     return result if isinstance(result, int) else 0
-
-
-def _shortest(path: Path) -> str:
-    """The path relative to the current folder if that contains it, else the absolute one."""
-    here = os.path.relpath(path)
-    return str(path) if here.startswith(os.pardir) else here
 
 
 def _copy(path: Path, target: Path) -> None:

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -68,24 +68,21 @@ KINDS: Mapping[str, str] = MappingProxyType(
 
 def find(name: str) -> list[Topic]:
     """The topics of a name, none if it is unknown. A name in a table is found without reading the libraries."""
-    return _named(name, _tabled()) or _named(name, _found_late())
+    for topics in (_tabled(), _found_late()):
+        found = [topic for topic in topics if name == topic.name or name in topic.words]
+        if found:
+            return [topic for topic in found if topic.name == name] or found
+    return []
 
 
 def all_topics() -> list[Topic]:
     """All topics, kind by kind."""
-    topics = [*_tabled(), *_found_late()]
-    order = list(KINDS)
-    return sorted(topics, key=lambda topic: order.index(topic.kind))
+    return sorted([*_tabled(), *_found_late()], key=lambda topic: list(KINDS).index(topic.kind))
 
 
 def all_names(topics: list[Topic]) -> list[str]:
     """Every name by which a topic is found, the usual ones first."""
     return list(dict.fromkeys([topic.name for topic in topics] + [word for topic in topics for word in topic.words]))
-
-
-def _named(name: str, topics: Iterator[Topic]) -> list[Topic]:
-    found = [topic for topic in topics if name == topic.name or name in topic.words]
-    return [topic for topic in found if topic.name == name] or found
 
 
 def _tabled() -> Iterator[Topic]:
@@ -116,11 +113,9 @@ def _of_operation(row: OpSpec) -> Topic:
         facts: Facts = (("also called", ", ".join(row.aliases)),) if row.aliases else ()
         return Topic("builtin", row.name, (row.signature,), row.doc, (row.example,), row.aliases, facts)
     first, *others = row.symbols
-    calls = tuple(f"{alias}({', '.join(map(str, row.params))})" for alias in row.aliases)
+    shown = (row.signature, *(_call(alias, row.params) for alias in row.aliases))
     facts = (("also written", ", ".join(others)),) if others else ()
-    return Topic(
-        "operator", first, (row.signature, *calls), row.doc, (row.example,), (*others, *row.aliases), facts
-    )  # fmt: skip
+    return Topic("operator", first, shown, row.doc, (row.example,), (*others, *row.aliases), facts)
 
 
 def _of_source(source: SourceSpec) -> Topic:
@@ -198,14 +193,12 @@ def _libraries() -> Iterator[Topic]:
             facts += [("gives", doc.returns)] if doc.returns else []
             facts += [("needs", use)]
             examples = tuple(f"{use}\n{example}" for example in doc.examples)
+            shown, words = (doc.signature,), (doc.name,)
             name = f"{library}.{doc.name}"
-            yield Topic(
-                "library spindle", name, (doc.signature,), doc.summary, examples, (doc.name,), tuple(facts)
-            )  # fmt: skip
+            yield Topic("library spindle", name, shown, doc.summary, examples, words, tuple(facts))
 
 
-def _call(name: str, params: object) -> str:
-    assert isinstance(params, tuple | list)
+def _call(name: str, params: Iterable[object]) -> str:
     return f"{name}({', '.join(map(str, params))})"
 
 
@@ -235,34 +228,19 @@ def command(ctx: click.Context, name: str | None) -> None:
     a spindle of one, or a command.
     """
     if name is None:
-        _print("\n".join(_overview()))
-        return
-    name = _as_typed(name)
-    topics = [_seen(topic) for topic in find(name)]
-    parts = ["\n".join(_entry(topic)) for topic in topics]
-    if name in COMMANDS:
-        parts.append(_of_command(ctx, name))
-    if not parts:
-        hint = did_you_mean(name, [*all_names(all_topics()), *COMMANDS]) or "weft help lists all names"
-        raise error("unknown-name", f'nothing is called "{name}"', hint=hint)
-    _print("\n\n".join(parts))
-
-
-def _print(text: str) -> None:
-    click.echo(text, color=False if os.environ.get("NO_COLOR") else None)
-
-
-def _as_typed(name: str) -> str:
-    """The name as it was typed: of `~` outside quotes, the shell makes the home folder."""
-    return "~" if name == os.path.expanduser("~") else name.strip()
-
-
-def _of_command(ctx: click.Context, name: str) -> str:
-    group = ctx.find_root().command
-    assert isinstance(group, click.Group)
-    found = group.get_command(ctx, name)
-    assert found is not None
-    return found.get_help(click.Context(found, info_name=name, parent=ctx.parent))
+        parts = ["\n".join(_overview())]
+    else:
+        # Of `~` outside quotes, the shell makes the home folder.
+        name = "~" if name == os.path.expanduser("~") else name.strip()
+        parts = ["\n".join(_entry(_seen(topic))) for topic in find(name)]
+        group = ctx.find_root().command
+        assert isinstance(group, click.Group)
+        if name in COMMANDS and (found := group.get_command(ctx, name)):
+            parts.append(found.get_help(click.Context(found, info_name=name, parent=ctx.parent)))
+        if not parts:
+            hint = did_you_mean(name, [*all_names(all_topics()), *COMMANDS]) or "weft help lists all names"
+            raise error("unknown-name", f'nothing is called "{name}"', hint=hint)
+    click.echo("\n\n".join(parts), color=False if os.environ.get("NO_COLOR") else None)
 
 
 def _entry(topic: Topic) -> Iterator[str]:

@@ -24,7 +24,6 @@ from weft.cli.console import Missing, replacing_file, say, show
 from weft.cli.patch import FILE, SIZE, NumberRange, compile_file, setting_overrides
 from weft.media import sounds
 from weft.media.pictures import PictureError, origin_of, save_picture
-from weft.runtime.build import Build
 from weft.runtime.offline import Offline, Pixels, Samples, frame_numbers, raw
 
 T = TypeVar("T")
@@ -80,19 +79,26 @@ def command(
     ending = _check_out(out, span, context)
     if overwrite and not _NUMBER.search(out):
         raise click.UsageError("--overwrite is for sequences: a single file is always written again")
-    settings = setting_overrides(size, fps, rate)
-    offline, build = _offline(file, settings, backend, threads, unclamped=ending == ".npy")
-    rate_of_frames = build.patch.settings["fps"]
+    registry = load_registry()
+    show(registry.problems)
+    choices = _choices(registry, backend, unclamped=ending == ".npy")
+    build = compile_file(file, contexts_of(registry, choices), setting_overrides(size, fps, rate))
+    show(build.warnings)
+    offline = Offline(build, choices, threads or cores(), clips=ending != ".npy")
+    _report_changes(offline)
+    frame_rate, sample_rate = build.patch.settings["fps"], build.patch.settings["rate"]
     if ending in sounds.ENDINGS:
-        _write_sound(offline, span, build.patch.settings["rate"], Path(out))
+        _write_sound(offline, span, sample_rate, Path(out))
     elif ending == ".npy" and (context == _AUDIO or (context is None and offline.sounds and not offline.shows)):
-        _write_samples(offline, span, build.patch.settings["rate"], Path(out))
+        _write_samples(offline, span, sample_rate, Path(out))
     elif ending == ".npy":
-        _write_array(offline, span, rate_of_frames, Path(out))
+        _write_array(offline, span, frame_rate, Path(out))
     elif span.time is not None:
-        _write_picture(offline, span.time, Path(out))
+        picture = offline.at(span.time)
+        with _writing(Path(out)):
+            save_picture(Path(out), picture, offline.fingerprint)
     else:
-        _write_sequence(offline, span, rate_of_frames, out, overwrite)
+        _write_sequence(offline, span, frame_rate, out, overwrite)
     _report_changes(offline)
     show(offline.findings())
 
@@ -133,20 +139,6 @@ def _check_out(out: str, span: _RenderSpan, context: str | None) -> str:
     return ending
 
 
-def _offline(
-    file: str, settings: Mapping[str, float], backend: str | None, threads: int | None, unclamped: bool
-) -> tuple[Offline, Build]:
-    """The program of FILE, ready to play, and its build."""
-    registry = load_registry()
-    show(registry.problems)
-    choices = _choices(registry, backend, unclamped)
-    build = compile_file(file, contexts_of(registry, choices), settings)
-    show(build.warnings)
-    offline = Offline(build, choices, threads or cores(), clips=not unclamped)
-    _report_changes(offline)
-    return offline, build
-
-
 def _report_changes(offline: Offline) -> None:
     """Reports what runs elsewhere than intended."""
     for change in offline.changes():
@@ -166,15 +158,10 @@ def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[s
     return choices
 
 
-def _write_picture(offline: Offline, time: float, path: Path) -> None:
-    picture = offline.at(time)
-    with _writing(path):
-        save_picture(path, picture, offline.fingerprint)
-
-
 def _write_sequence(offline: Offline, span: _RenderSpan, fps: float, out: str, overwrite: bool) -> None:
     """Writes the frames that are missing, or were drawn from something else. Their numbers count from time 0."""
-    paths = {number: Path(_named(out, number)) for number in frame_numbers(span.start, span.end, fps)}
+    numbers = frame_numbers(span.start, span.end, fps)
+    paths = {number: Path(_named(out, number)) for number in numbers}
     origin = offline.fingerprint
     kept = set() if overwrite else _kept(paths, origin)
     missing = {number: path for number, path in paths.items() if number not in kept}
@@ -183,6 +170,10 @@ def _write_sequence(offline: Offline, span: _RenderSpan, fps: float, out: str, o
         if number in missing:
             with _writing(missing[number]):
                 save_picture(missing[number], picture, origin)
+
+
+def _named(out: str, number: int) -> str:
+    return _NUMBER.sub(lambda found: found[0] % number, out)
 
 
 def _kept(paths: Mapping[int, Path], origin: str) -> set[int]:
@@ -207,10 +198,6 @@ def _kept(paths: Mapping[int, Path], origin: str) -> set[int]:
     if stale:
         say(f"{stale} of {len(paths)} frames are drawn again: the patch, its pictures or the settings have changed")
     return kept
-
-
-def _named(out: str, number: int) -> str:
-    return _NUMBER.sub(lambda found: found[0] % number, out)
 
 
 def _write_array(offline: Offline, span: _RenderSpan, fps: float, path: Path) -> None:

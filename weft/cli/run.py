@@ -123,9 +123,9 @@ class _RunOptions:
             return self._play(session, ahead)
 
     def _check(self) -> None:
-        if self.headless and (self.terminal or self.fullscreen or self.monitor is not None):
+        if self.headless and (self.terminal or self._for_a_window):
             raise click.UsageError("--headless shows nothing, so --terminal, --fullscreen and --monitor mean nothing")
-        if self.terminal and (self.fullscreen or self.monitor is not None):
+        if self.terminal and self._for_a_window:
             raise click.UsageError("--terminal opens no window, so --fullscreen and --monitor mean nothing")
         if self.terminal and self.events == "-":
             raise click.UsageError("--terminal draws on stdout, so --events needs a file")
@@ -143,71 +143,53 @@ class _RunOptions:
         with ExitStack() as stack:
             stack.callback(session.close)
             session.expect(ahead)
-            return self._play_on(session, self._display(session, stack))
+            display = self._display(session, stack)
+            first = session.begin(_room() if self.terminal else None)
+            if any(d.code == "unreadable-file" for d in first.diagnostics):
+                show(_with_hint(first.diagnostics, session.path))
+                return exit_code_of(first.diagnostics)
+            show(first.diagnostics)
+            # A script that waits for the end would not fix the patch.
+            ends_by_itself = self.headless and (self.frames is not None or self.duration is not None)
+            if first.loaded is None and ends_by_itself:
+                _emit_error(session, first)
+                return exit_code_of(first.diagnostics)
+            with _interruptible(session):
+                if self.headless:
+                    self._announce(session, first, keys="")
+                    session.run(Screen(), first)
+                elif self.terminal:
+                    self._run_in_terminal(session, first)
+                else:
+                    self._run_in_window(session, first, display)
+            return INTERRUPTED if session.stopping == "interrupted" else 0
 
     def _display(self, session: Session, stack: ExitStack) -> Display | None:
-        """The display of the window, if a backend may draw with its graphics, which it does from now on. None if none
-        may, or if no window can be opened, which is reported when it is opened."""
-        if self.headless or self.terminal:
-            return None
+        """The display of the window, if a device can draw it, or if a backend may draw with its graphics, which it does
+        from now on. None if neither is so, or if no window can be opened, which is reported when it is opened."""
         device = session.loader.window_device()
-        display = None if device is None else self._display_on(device, stack)
-        if display is not None or not session.loader.draws:
-            return display
+        if self.headless or self.terminal or (device is None and not session.loader.draws):
+            return None
         with suppress(WeftError):
             # Imports GLFW and OpenGL: only where they are needed.
             from weft.runtime.screens.display import Display, GraphicsError
-
-            with suppress(GraphicsError):
-                display = Display()
-                stack.callback(display.close)
-                session.loader.draw_in(display.graphics())
-                return display
-        return None
-
-    def _display_on(self, device: Any, stack: ExitStack) -> Display | None:
-        """The display of the window, if a device can draw it. None if it cannot, which is reported, or if no window can
-        be opened."""
-        with suppress(WeftError):
-            # Imports GLFW and OpenGL: only where they are needed.
-            from weft.runtime.screens.display import GraphicsError
             from weft.runtime.screens.window import display_on
 
-            try:
-                display = display_on(device)
-            except GraphicsError as failure:
-                say(f"pictures are copied to the window: Metal does not draw there ({failure})")
-                return None
-            stack.callback(display.close)
-            return display
+            if device is not None:
+                try:
+                    display = display_on(device)
+                    stack.callback(display.close)
+                    return display
+                except GraphicsError as failure:
+                    say(f"pictures are copied to the window: Metal does not draw there ({failure})")
+            if session.loader.draws:
+                with suppress(GraphicsError):
+                    display = Display()
+                    stack.callback(display.close)
+                    session.loader.draw_in(display.graphics())
+                    return display
         return None
 
-    def _play_on(self, session: Session, display: Display | None) -> int:
-        first = session.begin(_room() if self.terminal else None)
-        if any(d.code == "unreadable-file" for d in first.diagnostics):
-            show(_with_hint(first.diagnostics, session.path))
-            return exit_code_of(first.diagnostics)
-        show(first.diagnostics)
-        if first.loaded is None and self._ends_by_itself:
-            _emit_error(session, first)
-            return exit_code_of(first.diagnostics)
-        with _interruptible(session):
-            self._open_and_run(session, first, display)
-        return INTERRUPTED if session.stopping == "interrupted" else 0
-
-    @property
-    def _ends_by_itself(self) -> bool:
-        """Whether a script waits for the end: it would not fix the patch."""
-        return self.headless and (self.frames is not None or self.duration is not None)
-
-    def _open_and_run(self, session: Session, first: LoadResult, display: Display | None) -> None:
-        if self.headless:
-            self._announce(session, first, keys="")
-            session.run(Screen(), first)
-        elif self.terminal:
-            self._run_in_terminal(session, first)
-        else:
-            self._run_in_window(session, first, display)
 
     def _run_in_window(self, session: Session, first: LoadResult, display: Display | None) -> None:
         try:
@@ -224,7 +206,8 @@ class _RunOptions:
                 display=display,
             )
         except WeftError as failure:
-            if failure.diagnostics[0].code != "no-display" or not self._terminal_will_do:
+            terminal_will_do = sys.stdout.isatty() and self.events != "-"
+            if failure.diagnostics[0].code != "no-display" or not terminal_will_do or self._for_a_window:
                 raise
             say(f"{failure.diagnostics[0].message}; the terminal shows the picture instead")
             self._run_in_terminal(session, session.begin(_room()))
@@ -234,8 +217,9 @@ class _RunOptions:
             session.run(window, first)
 
     @property
-    def _terminal_will_do(self) -> bool:
-        return sys.stdout.isatty() and self.events != "-" and not (self.fullscreen or self.monitor is not None)
+    def _for_a_window(self) -> bool:
+        """Whether there are options that only a window can follow."""
+        return self.fullscreen or self.monitor is not None
 
     def _run_in_terminal(self, session: Session, first: LoadResult) -> None:
         from weft.runtime.screens.terminal import Terminal
