@@ -16,7 +16,8 @@ run: $(VENV)/.ready ## play PATCH=… (default: patches/plasma.weft)
 	@scripts/setup system run || true
 	$(VENV)/bin/weft run $(ARGS) $(PATCH)
 
-PYTEST := scripts/headless --if-needed $(VENV)/bin/pytest -n 2 --dist loadgroup
+# Tests start hundreds of processes, each of which would compile weft for itself if Python were told to keep no bytecode.
+PYTEST := PYTHONDONTWRITEBYTECODE= scripts/headless --if-needed $(VENV)/bin/pytest -n 2 --dist loadgroup
 
 # Tests that are named in ARGS run, long or not; and -m in ARGS takes the place of this one.
 test: $(VENV)/.ready ## run the tests but those that take long, without a display where there is none
