@@ -17,7 +17,8 @@ from tests.support.together import group_of
 
 settings.register_profile("weft", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("weft"), derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "weft")
+_PROFILE = "ci" if os.environ.get("CI") else "weft"
+settings.load_profile(_PROFILE)
 
 # Signals may arrive ignored: in a job that a shell runs in the background, under nohup, in some CI. What tests start
 # would inherit that, but not a handler.
@@ -29,6 +30,13 @@ if sys.platform != "win32" and threading.current_thread() is threading.main_thre
     ):
         if signal.getsignal(_number) is signal.SIG_IGN:
             signal.signal(_number, _handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """`make test` tries fewer examples than `make test-all`."""
+    if config.getoption("markexpr") == "not long":
+        settings.register_profile("short", settings.get_profile(_PROFILE), max_examples=25)
+        settings.load_profile("short")
 
 
 @pytest.hookimpl(optionalhook=True)

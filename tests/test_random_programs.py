@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, note, settings
 
 from tests.support.kernels import AS_WRITTEN, DOUBLE_MACHINES, WITHOUT_PHASES, kernel_by
 from tests.support.program_texts import feedback_texts, program_texts
+from tests.support.together import examples
 from tests.support.tolerances import EXACT
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
@@ -41,7 +42,7 @@ def played(kernel: Kernel, machine: str) -> np.ndarray:
     return np.stack(planes)
 
 
-@settings(max_examples=100, **COMMON)
+@settings(max_examples=examples(100), **COMMON)
 @given(text=program_texts())
 def test_machines_agree(text):
     kernel = kernel_of(text)
@@ -51,7 +52,7 @@ def test_machines_agree(text):
             assert EXACT.agreement(played(kernel, machine), expected).all(), machine
 
 
-@settings(max_examples=60, **COMMON)
+@settings(max_examples=examples(60), **COMMON)
 @given(texts=feedback_texts())
 def test_feedback_within_a_spindle_is_feedback_round_it(texts):
     within, around = map(kernel_of, texts)
@@ -60,7 +61,7 @@ def test_feedback_within_a_spindle_is_feedback_round_it(texts):
         assert EXACT.agreement(played(within, "vm"), played(around, "vm")).all()
 
 
-@settings(max_examples=60, **COMMON)
+@settings(max_examples=examples(60), **COMMON)
 @given(text=program_texts())
 def test_optimising_changes_nothing(text):
     """But for phases, which may round a sum in another way; tests/ir/test_phases.py has what holds for these."""

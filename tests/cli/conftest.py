@@ -91,7 +91,7 @@ class Weft:
         return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def opengl():
     """Ends a test where nothing draws with OpenGL."""
     (device,) = GlVisual.probe()
@@ -109,10 +109,15 @@ def forked():
         yield found
 
 
-@pytest.fixture
-def weft(tmp_path, forked):
-    made = Weft(tmp_path, forked)
+def weft_in(folder, forked):
+    """`weft` in a folder with some patches."""
+    made = Weft(folder, forked)
     made.file("plain.weft", PLAIN)
     made.file("rich.weft", RICH)
     made.file("broken.weft", "a<v> = nosuch(1)\nb<v> = 1 +\ndisplay(a@v)\n")
     return made
+
+
+@pytest.fixture
+def weft(tmp_path, forked):
+    return weft_in(tmp_path, forked)

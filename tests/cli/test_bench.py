@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.cli.conftest import weft_in
 from weft.backends.metal.backend import MetalVisual
 
 _RESULT = {"patch", "context", "backend", "compile_ms", "threads", "tier", "estimated", "first_ms", "p50_ms", "p95_ms",
@@ -21,8 +22,15 @@ ASKING = (
 )
 
 
-def test_bench_as_json(weft):
-    found = weft.json("bench", "rich.weft", "--seconds", "0.01", "--threads", "2", "--size", "32x16")
+@pytest.fixture(scope="module")
+def on_everything(forked, tmp_path_factory):
+    """A bench of a patch on every backend."""
+    weft = weft_in(tmp_path_factory.mktemp("everything"), forked)
+    return weft("bench", "rich.weft", "--seconds", "0.01", "--threads", "2", "--size", "32x16", "--json")
+
+
+def test_bench_as_json(on_everything):
+    found = json.loads(on_everything.stdout)
     assert set(found) == {"machine", "results", "transfers", "costs"}
     for row in found["results"]:
         expected = {"block", "realtime_factor"} if row["context"] == "audio" else {"size", "mpix_per_s"}
@@ -83,10 +91,18 @@ def test_without_a_file_the_shipped_patches_are_measured(weft):
     assert {"v1", "v2", "v3", "a1", "a2", "a3"} <= {row["patch"] for row in found["results"]}
 
 
-@pytest.mark.usefixtures("opengl")
-def test_a_graphics_card_beside_the_processor(weft):
+@pytest.fixture(scope="module")
+def on_a_card(opengl, forked, tmp_path_factory):
+    """`weft` where it has measured a card beside the processor, what it found, and where it remembers that."""
+    weft = weft_in(tmp_path_factory.mktemp("card"), forked)
     weft.file("both.weft", BOTH)
-    found = weft.json("bench", "both.weft", "--seconds", "0.01", "--backends", "gl,vector", "--size", "32x16")
+    memory = {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("memory"))}
+    given = ("both.weft", "--seconds", "0.2", "--backends", "gl,vector", "--size", "32x16", "--json")
+    return weft, json.loads(weft("bench", *given, **memory).stdout), memory
+
+
+def test_a_graphics_card_beside_the_processor(on_a_card):
+    _, found, _ = on_a_card
     rows = {(row["backend"], row["context"]): row for row in found["results"]}
     assert {("gl_visual", "visual"), ("gl_compute", "compute"), ("vector", "visual")} <= set(rows)
     drawn = rows["gl_visual", "visual"]
@@ -101,25 +117,20 @@ def test_a_graphics_card_beside_the_processor(weft):
     ]  # fmt: skip
 
 
-@pytest.mark.usefixtures("opengl")
-def test_what_is_measured_of_a_card_stands_beside_what_is_believed_and_takes_its_place(weft, monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-    def costs(seconds: str) -> dict[str, tuple[float, float]]:
-        found = weft.json("bench", "plain.weft", "--seconds", seconds, "--backends", "gl", "--size", "8x8")
-        return {each["cost"]: (each["measured_s"], each["believed_s"]) for each in found["costs"]}
-
-    first = costs("0.2")
-    assert set(first) == {"cpu_operation", "gpu_operation", "launch", "wait", "upload"}
-    assert all(measured > 0 for measured, _ in first.values())
-    for name, (_, believed) in costs("0").items():
-        assert believed == pytest.approx(first[name][0], rel=1e-3)
+def test_what_is_measured_of_a_card_stands_beside_what_is_believed_and_takes_its_place(on_a_card):
+    weft, found, memory = on_a_card
+    measured = {each["cost"]: each["measured_s"] for each in found["costs"]}
+    assert set(measured) == {"cpu_operation", "gpu_operation", "launch", "wait", "upload"}
+    assert all(seconds > 0 for seconds in measured.values())
+    again = ("bench", "plain.weft", "--seconds", "0", "--backends", "gl", "--size", "8x8")
+    costs = json.loads(weft(*again, "--json", **memory).stdout)["costs"]
+    believed = {each["cost"]: each["believed_s"] for each in costs}
+    assert believed == pytest.approx(measured, rel=1e-3)
     # What was measured in no time counts for nothing.
-    assert [believed for _, believed in costs("0").values()] == pytest.approx(
-        [measured for measured, _ in first.values()], rel=1e-3
-    )
-    text = weft("bench", "plain.weft", "--seconds", "0", "--backends", "gl", "--size", "8x8").stdout
-    assert "ns, as assumed" in text
+    lines = weft(*again, **memory).stdout.splitlines()
+    (at,) = (number for number, line in enumerate(lines) if "ns, as assumed" in line)
+    shown = {line.split()[0]: float(line.split()[-1]) for line in (each.partition(" ")[2] for each in lines[at + 1 :])}
+    assert shown == pytest.approx({name.split("_")[0]: 1e9 * s for name, s in measured.items()}, rel=1e-2)
 
 
 @pytest.mark.usefixtures("opengl")
@@ -129,14 +140,13 @@ def test_what_a_graphics_card_does_not_take_is_said(weft):
     assert "asking is not measured on gl_audio: " in done.stderr
 
 
-def test_metal_is_measured_where_it_is_and_elsewhere_a_line_says_why_not(weft):
+def test_metal_is_measured_where_it_is_and_elsewhere_a_line_says_why_not(weft, on_everything):
     (found, *_) = MetalVisual.probe()
-    done = weft("bench", "plain.weft", "--seconds", "0", "--size", "8x8", "--json")
-    measured = {row["backend"] for row in json.loads(done.stdout)["results"]}
+    measured = {row["backend"] for row in json.loads(on_everything.stdout)["results"]}
     assert ("metal_visual" in measured) is found.available
-    assert done.stderr.count("weft: metal is left out: ") == (not found.available)
+    assert on_everything.stderr.count("weft: metal is left out: ") == (not found.available)
     if not found.available:
-        assert found.reason in done.stderr
+        assert found.reason in on_everything.stderr
         alone = weft("bench", "plain.weft", "--backends", "metal", code=3)
         assert alone.stderr.startswith(f"weft: metal is not available: {found.reason}")
 

@@ -15,6 +15,7 @@ from tests.support.exprs import Exprs, lowered, number_slot
 from tests.support.kernels import (
     AS_WRITTEN, MACHINES, UP_TO_PHASES, WITHOUT_PHASES, compiled, kernel_by, launch_of, run
 )
+from tests.support.together import examples
 from tests.support.tolerances import EXACT, PHASE, PIXEL
 from tests.support.verify_ir import verify
 from weft.backends.launch import Launch
@@ -292,7 +293,7 @@ class Sums:
         return total, 4 * size
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), time=st.sampled_from(TIMES), u=st.sampled_from([0.0, 0.7, -2.3]))
 def test_it_means_the_same(data, time, u):
     e = Exprs()

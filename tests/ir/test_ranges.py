@@ -9,10 +9,11 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.support.exprs import EXACT_OPS, SMOOTH_OPS, Exprs, Garden, lowered
 from tests.support.kernels import compiled, run
+from tests.support.together import examples
 from weft.ir.rates import Finiteness, bound, remainder_of, remainders_among
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_what_is_known_is_true(data):
     garden = Garden(data.draw, (*EXACT_OPS, *SMOOTH_OPS), levels=2)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.support.kernels import MACHINES, UP_TO_PHASES, kernel_by
+from tests.support.together import examples
 from tests.support.tolerances import PHASE, Tolerance
 from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
@@ -77,7 +78,7 @@ ANGLES = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(angle=ANGLES, steady=st.lists(ANGLES, min_size=1, max_size=3), wave=st.sampled_from(["sin", "cos"]))
 def test_it_means_the_same(angle, steady, wave):
     """Also on machine code, as far as its precision goes."""

@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.support.together import examples
 from weft.ops import OPS
 from weft.ops.intervals import ANYWHERE, Interval, number, product, total
 
@@ -25,7 +26,7 @@ def operand(data: st.DataObject, kind: str) -> tuple[Interval, float]:
 
 
 @pytest.mark.parametrize("row", KNOWN, ids=lambda row: row.name)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(data=st.data())
 def test_results_lie_where_the_table_says(row, data):
     given_in = [operand(data, row.type_of_operand(k)) for k in range(len(row.params))]
@@ -36,7 +37,7 @@ def test_results_lie_where_the_table_says(row, data):
 
 
 @pytest.mark.parametrize("row", FINITE, ids=lambda row: row.name)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_finite_operands_give_finite_results(row, data):
     kinds = [row.type_of_operand(k) for k in range(len(row.params))]

@@ -11,12 +11,15 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 # Sound processes ask for priority over all others, and two at once would compete as they never do on a stage. Keys go
-# to the window on top. The executors of a chunk share its programs, which a process makes only once.
+# to the window on top. The executors of a chunk share its programs, which a process makes only once. What is measured
+# takes seconds, and several tests look at it.
 _GROUPS = re.compile(
     r"tests/runtime/(?P<loudspeaker>sound)/"
     r"|tests/(?P<display>runtime/screens/test_window_performance\.py|cli/test_examples\.py::test_a_name_is_played)"
+    r"|tests/cli/(?P<bench>test_bench)\.py"
     r"|tests/test_generated_parity\.py::(?P<chunk>\w+\[)[^\d]*(?P<start>\d+)\]"
 )
 
@@ -30,6 +33,11 @@ def group_of(name: str) -> str:
 
 
 def all_but(count: int, values: Iterable[Any]) -> list[Any]:
-    """Values of a parameter, of which all but the first `count` make a test `long`."""
-    values = list(values)
-    return values[:count] + [pytest.param(value, marks=pytest.mark.long) for value in values[count:]]
+    """Values of a parameter, or tuples of several, of which all but the first `count` make a test `long`."""
+    tuples = [value if isinstance(value, tuple) else (value,) for value in values]
+    return [pytest.param(*each, marks=[pytest.mark.long] * (at >= count)) for at, each in enumerate(tuples)]
+
+
+def examples(count: int) -> int:
+    """How many examples hypothesis tries where all tests run. `make test` tries a quarter of them, as of all others."""
+    return -(-count * settings.default.max_examples // 100)

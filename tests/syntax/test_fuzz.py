@@ -5,6 +5,7 @@ import random
 from hypothesis import given, settings, strategies as st
 
 from tests.support.mutations import OTHER, PHRASES, SYMBOLS, WORDS, mutated, programs
+from tests.support.together import examples
 from weft.errors import Report, Source
 from weft.syntax.ast import dump
 from weft.syntax.parser import MAX_ERRORS, parse
@@ -28,25 +29,25 @@ def _check(text: str) -> None:
     assert dump(program) is not None
 
 
-@settings(deadline=5000, max_examples=300)
+@settings(deadline=5000, max_examples=examples(300))
 @given(token_soup)
 def test_token_soup(text: str) -> None:
     _check(text)
 
 
-@settings(deadline=5000, max_examples=300)
+@settings(deadline=5000, max_examples=examples(300))
 @given(glued_soup)
 def test_glued_soup(text: str) -> None:
     _check(text)
 
 
-@settings(deadline=5000, max_examples=100)
+@settings(deadline=5000, max_examples=examples(100))
 @given(st.text(max_size=200))
 def test_any_text(text: str) -> None:
     _check(text)
 
 
-@settings(deadline=5000, max_examples=300)
+@settings(deadline=5000, max_examples=examples(300))
 @given(st.sampled_from(TEXTS), st.randoms(use_true_random=False))
 def test_mutated_programs(text: str, chance: random.Random) -> None:
     _check(mutated(text, chance))

@@ -16,6 +16,7 @@ from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.kernels import agree, compiled, launch_of, run
 from tests.support.parity.cases import case_of
 from tests.support.parity.rule import compare
+from tests.support.together import examples
 from tests.support.tolerances import LEVELS
 from weft.backends.executor import Pictures
 from weft.backends.launch import Launch, picture_coords
@@ -158,7 +159,7 @@ SHAPES = (
 )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_levels_are_those_of_the_reference_whatever_they_end_in(data):
     """Sums and products at the end of a value join the scale of its levels, and what lies within 0…1 is not clamped."""

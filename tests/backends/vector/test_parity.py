@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.support.exprs import EXACT_OPS, SMOOTH_OPS, programs
 from tests.support.kernels import compiled, launch_of
+from tests.support.together import examples
 from tests.support.tolerances import DOUBLE, EXACT
 from weft.backends.memory import StateMemory
 from weft.backends.vector.executor import VectorExecutor
@@ -42,7 +43,7 @@ def played(executor, kernel, shape, launches, threads=1):
 @pytest.mark.parametrize(
     ("ops", "tolerance"), [(EXACT_OPS, EXACT), (SMOOTH_OPS, DOUBLE.scaled(1e3))], ids=["exact", "smooth"]
 )
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_vector_is_reference(ops, tolerance, data):
     ir = data.draw(programs(ops))
@@ -55,7 +56,7 @@ def test_vector_is_reference(ops, tolerance, data):
     assert tolerance.agreement(got, expected).all()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_optimising_changes_nothing(data):
     ir = data.draw(programs(EXACT_OPS))
@@ -65,7 +66,7 @@ def test_optimising_changes_nothing(data):
     assert EXACT.agreement(optimised, plain).all()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_pixels_are_the_planes(data):
     ir = data.draw(programs(EXACT_OPS).filter(lambda ir: len(ir.outputs) != 2))
