@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from heapq import nlargest
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 # --- text from outside, as a message shows it ---
 
@@ -79,13 +79,14 @@ def columns_of_character(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in _WIDE else 1
 
 
-def columns(text: str, tab: int | None = None) -> list[str]:
-    """The text as the columns of a terminal show it: a character with its marks, a part of an escape, or an empty
-    string for the right half of a wide character. A tab stays one column, unless it goes to multiples of `tab`."""
+def columns(text: str, tab: int | None = None, start: int = 0) -> list[str]:
+    """The text as the columns of a terminal show it, from column `start` on: a character with its marks, a part of an
+    escape, or an empty string for the right half of a wide character. A tab stays one column, unless it goes to
+    multiples of `tab`."""
     found: list[str] = []
     for letter in text:
         if letter == "\t":
-            found += ["\t"] if tab is None else [" "] * (tab - len(found) % tab)
+            found += ["\t"] if tab is None else [" "] * (tab - (start + len(found)) % tab)
             continue
         for shown in _visible(letter):
             width = columns_of_character(shown)
@@ -112,31 +113,24 @@ def blank_halves(row: Sequence[str]) -> list[str]:
     return [" " if is_broken else shown for shown, is_broken in zip(row, broken, strict=True)]
 
 
-def excerpt(line: str, first: int, last: int, width: int = LONGEST_LINE) -> tuple[str, str]:
-    """A line of a patch, cut around its range `first … last`, and the carets below that range.
+def cut_out(row: Sequence[str], first: int, length: int, width: int) -> tuple[list[str], int, int]:
+    """At most `width` columns of a row, which include the `length` columns from `first`, or at least the first of them.
 
-    Tabs stay under tabs, so that the carets keep their columns however wide tabs are drawn.
+    Returns these columns, and the start and length of the range in them. An end where something is missing shows …
     """
-    # Of a long line, only the part that can be shown is looked at.
-    start, stop = max(0, first - width), first + 2 * width
-    before, after = columns(line[start:first]), columns(line[first:stop])
-    row = before + after
-    at, length = len(before), max(1, min(len(columns(line[first : min(last, stop)])), len(after)))
-    is_cut = len(row) > width or start > 0 or stop < len(line)
-    if is_cut:
-        row += [" "] * (at + 1 - len(row))
-        cut = max(0, min(at - width // 3, len(row) - width))
-        goes_on = cut + width < len(row) or stop < len(line)
-        row = row[cut : cut + width]
-        if cut or start:
-            row[:1] = ["…"]
-        if goes_on:
-            row[-1:] = ["…"]
-        row = blank_halves(row)
-        at -= cut
-        length = min(length, width - at)
-    indent = "".join("\t" if shown == "\t" else " " for shown in row[:at]).ljust(at)
-    return "".join(row), indent + "^" * length
+    if max(len(row), first + 1) <= width:
+        return list(row), first, length
+    row = [*row, *" " * (first + 1 - len(row))]
+    length = min(length, len(row) - first)
+    lead = min(width - 1, max(1, min(width // 3, width - length - 1)))
+    cut = max(0, min(first - lead, len(row) - width))
+    goes_on = cut + width < len(row)
+    shown = list(row[cut : cut + width])
+    if cut:
+        shown[0] = "…"
+    if goes_on:
+        shown[-1] = "…"
+    return shown, first - cut, max(1, min(length, width - goes_on - (first - cut)))
 
 
 def shortened(text: str, most: int) -> str:
@@ -225,6 +219,76 @@ class Span:
         return f"{path_of(self.source.name)}:{line}:{column}"
 
 
+Role = Literal["place", "severity", "message", "code", "related", "label", "hint", "source", "mark"]
+
+
+class Part(NamedTuple):
+    """A part of a line about a diagnostic, and what it is."""
+
+    role: Role
+    text: str
+
+
+def _part(role: Role, text: str) -> Part:
+    return Part(role, visible(text))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """The line of a patch in which a span starts; the span covers its characters `first … last`."""
+
+    number: int
+    text: str
+    first: int
+    last: int
+
+    @staticmethod
+    def of(span: Span) -> SourceLine:
+        number, column = span.source.position(span.start)
+        text = span.source.line(number)
+        first = min(column - 1, len(text))
+        return SourceLine(number, text, first, max(first, min(first + span.end - span.start, len(text))))
+
+    def excerpt(self, width: int = LONGEST_LINE, tab: int | None = None) -> tuple[str, str, int]:
+        """The line as a terminal shows it, cut around the range; the white space before the range, and its length, both
+        in columns."""
+        # Of a long line, only the part that can be shown is looked at.
+        start, stop = max(0, self.first - width), self.first + 2 * width
+        before = columns(self.text[start : self.first], tab)
+        after = columns(self.text[self.first : stop], tab, len(before))
+        covered = columns(self.text[self.first : min(self.last, stop)], tab, len(before))
+        row = before + after
+        if start:
+            row[:1] = ["…"]
+        if stop < len(self.text):
+            row[-1:] = ["…"]
+        row, at, length = cut_out(row, len(before), max(1, min(len(covered), len(after))), width)
+        row = blank_halves(row)
+        indentation = "".join("\t" if shown == "\t" else " " for shown in row[:at]).ljust(at)
+        return "".join(row), indentation, length
+
+
+class DiagnosticLine(NamedTuple):
+    """What a diagnostic says about one place, and the line of the patch that is there."""
+
+    parts: tuple[Part, ...]
+    source: SourceLine | None = None
+
+
+# Between the number of a line and the line, and the columns of a line that leave room for its number.
+_BAR: Final = " | "
+_NARROW: Final = 8
+
+
+def _spaced(parts: Sequence[Part], gutter: int) -> Iterator[Part]:
+    """Parts with the characters between them; a hint is indented."""
+    if parts[0].role == "label":
+        yield Part("source", " " * (gutter + len(_BAR)))
+    for role, text in parts[:-1]:
+        yield Part(role, text + (": " if role in ("place", "severity") else " "))
+    yield parts[-1]
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One error or warning. `related` holds further places, each with its own message. Message and hint are cut to a
@@ -243,24 +307,38 @@ class Diagnostic:
             object.__setattr__(self, "hint", fitting(self.hint))
         object.__setattr__(self, "related", _fitting_places(self.related))
 
-    def render(self) -> str:
-        """The whole text of the diagnostic: place, message, source line, caret, related places and hint."""
-        place = f"{self.span}: " if self.span else ""
-        lines = [f"{place}{self.severity}: {visible(self.message)} [{visible(self.code)}]"]
-        gutter = self._gutter_width()
-        if self.span:
-            lines += _excerpt(self.span, gutter)
+    def layout(self) -> Iterator[DiagnosticLine]:
+        """The lines of the diagnostic, of visible characters: the message, related places, and the hint."""
+        place = [_part("place", str(self.span))] if self.span else []
+        said = _part("severity", self.severity), _part("message", self.message), _part("code", f"[{self.code}]")
+        yield DiagnosticLine((*place, *said), SourceLine.of(self.span) if self.span else None)
         for span, words in self.related:
-            lines.append(f"{span}: {visible(words)}")
-            lines += _excerpt(span, gutter)
+            yield DiagnosticLine((_part("place", str(span)), _part("related", words)), SourceLine.of(span))
         if self.hint:
-            lines.append(f"{'':{gutter}}   hint: {visible(self.hint)}")
-        return "\n".join(lines)
+            yield DiagnosticLine((_part("label", "hint:"), _part("hint", self.hint)))
 
-    def _gutter_width(self) -> int:
-        spans = [self.span] if self.span else []
-        spans += [span for span, _ in self.related]
-        return max((len(str(s.source.position(s.start)[0])) for s in spans), default=1) + 1
+    def text_lines(self, width: int | None = None, tab: int | None = None) -> Iterator[tuple[Part, ...]]:
+        """The layout as lines of text, with carets below the places. Lines of a patch take at most `width` columns with
+        their numbers, which are left out if that is narrow. Tabs in them go to multiples of `tab`, or stay as they are;
+        then they also stand before the carets, so that these keep their columns however wide tabs are drawn."""
+        lines = list(self.layout())
+        gutter = max((len(str(line.source.number)) for line in lines if line.source), default=1) + 1
+        head = gutter + len(_BAR)
+        if width is not None and width - head < _NARROW:
+            head = 0
+        room = LONGEST_LINE if width is None else min(LONGEST_LINE, width - head)
+        for line in lines:
+            yield tuple(_spaced(line.parts, gutter))
+            if line.source:
+                row, indentation, length = line.source.excerpt(room, tab)
+                number = f"{line.source.number:>{gutter}}{_BAR}" if head else ""
+                blank = f"{'':{gutter}}{_BAR}" if head else ""
+                yield (Part("source", number + row),)
+                yield Part("source", blank + indentation), Part("mark", "^" * length)
+
+    def render(self) -> str:
+        """The whole text of the diagnostic: place, message, source line, carets, related places and hint."""
+        return "\n".join("".join(part.text for part in line) for line in self.text_lines())
 
     def to_json(self) -> dict[str, str | int | None]:
         """The object that `weft check --json` promises; lines and columns count from 1."""
@@ -280,13 +358,6 @@ def _fitting_places(related: tuple[tuple[Span, str], ...]) -> tuple[tuple[Span, 
         return related
     *first, (span, words) = related[:LONGEST_CHAIN]
     return (*first, (span, f"{words}, and so on at {len(related) - LONGEST_CHAIN:,} more places"))
-
-
-def _excerpt(span: Span, gutter: int) -> list[str]:
-    number, column = span.source.position(span.start)
-    first = column - 1
-    text, carets = excerpt(span.source.line(number), first, first + span.end - span.start)
-    return [f"{number:>{gutter}} | {text}", f"{'':{gutter}} | {carets}"]
 
 
 def foremost(diagnostics: Sequence[Diagnostic]) -> tuple[tuple[Diagnostic, ...], int]:

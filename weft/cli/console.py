@@ -10,10 +10,11 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import click
 
-from weft.errors import Diagnostic, foremost, visible, visible_lines
+from weft.errors import Diagnostic, Role, foremost, visible, visible_lines
 
 
 def call(*args: str | os.PathLike[str]) -> str:
@@ -118,15 +119,11 @@ def exit_code_of(diagnostics: Iterable[Diagnostic]) -> int:
 def _painted(diagnostic: Diagnostic) -> str:
     """The text of a diagnostic, with its severity and the carets in the colour of the severity."""
     colour = _COLOURS[diagnostic.severity]
-    first, *rest = diagnostic.render().split("\n")
-    word = f"{diagnostic.severity}: "
-    lines = [first.replace(word, click.style(word, fg=colour, bold=True), 1)]
-    for line in rest:
-        gutter, bar, marks = line.partition(" | ")
-        is_caret = bar and not gutter.strip() and set(marks.strip()) == {"^"}
-        lines.append(gutter + bar + click.style(marks, fg=colour) if is_caret else line)
-    return "\n".join(lines)
-
+    styles: dict[Role, dict[str, Any]] = {"severity": {"fg": colour, "bold": True}, "mark": {"fg": colour}}
+    return "\n".join(
+        "".join(click.style(text, **styles[role]) if role in styles else text for role, text in line)
+        for line in diagnostic.text_lines()
+    )
 
 
 @contextmanager

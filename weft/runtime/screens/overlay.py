@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.errors import Diagnostic, Span, visible
+from weft.errors import Diagnostic, Role, SourceLine, cut_out, visible
 from weft.media.lettering import Face
 from weft.runtime.screens.screen import Label, Overlay, Picture, Rect
 
@@ -189,23 +189,23 @@ def _tall(lines: list[TextLine], grid: Grid) -> int:
 
 
 def _block(diagnostic: Diagnostic, columns: int) -> list[TextLine]:
-    """One diagnostic: its message and place, the line of the text with the place underlined, and the hint."""
+    """One diagnostic: its message and place, the line of the text with the place underlined, related places, and the
+    hint."""
     ink: Ink = diagnostic.severity
-    words = [TextRun(diagnostic.severity, ink), *_words(diagnostic.message, "text")]
-    if diagnostic.span:
-        words.append(TextRun(str(diagnostic.span), "dim"))
-    lines = _wrapped(words, columns, "")
-    if diagnostic.span:
-        lines.append(_excerpt(diagnostic.span, columns, ink))
-    for span, text in diagnostic.related:
-        lines += _wrapped([*_words(text, "dim"), TextRun(str(span), "dim")], columns, "  ")
-    if diagnostic.hint:
-        lines += _wrapped([TextRun("hint:", "hint"), *_words(diagnostic.hint, "text")], columns, "  ")
+    inks: Mapping[Role, Ink] = {"severity": ink, "place": "dim", "related": "dim", "label": "hint"}
+    lines: list[TextLine] = []
+    for line in diagnostic.layout():
+        # The place comes last, and is one word.
+        parts = sorted((part for part in line.parts if part.role != "code"), key=lambda part: part.role == "place")
+        words = [
+            TextRun(word, inks.get(role, "text"))
+            for role, text in parts
+            for word in ([text] if role == "place" else text.split())
+        ]
+        lines += _wrapped(words, columns, "  " if lines else "")
+        if line.source and parts[0].role == "severity":
+            lines.append(_excerpt(line.source, columns, ink))
     return [TextLine(line.runs, line.mark, ink) for line in lines]
-
-
-def _words(text: str, ink: Ink) -> Iterator[TextRun]:
-    return (TextRun(visible(word), ink) for word in text.split())
 
 
 def _wrapped(words: list[TextRun], columns: int, indent: str) -> list[TextLine]:
@@ -228,43 +228,20 @@ def _pieces(word: TextRun, columns: int) -> Iterator[TextRun]:
     return (TextRun(word.text[at : at + columns], word.ink) for at in range(0, len(word.text), columns))
 
 
-def _excerpt(span: Span, columns: int, ink: Ink) -> TextLine:
-    """The line of the text in which a span starts, with a mark under the part of the span in that line."""
-    number, column = span.source.position(span.start)
-    text = span.source.line(number)
-    first = min(column - 1, len(text))
-    last = max(first, min(first + span.end - span.start, len(text)))
-    gutter = f"{number} │ "
+def _excerpt(line: SourceLine, columns: int, ink: Ink) -> TextLine:
+    """A line of the text with a mark under the part that the span covers, or under the place where something is
+    missing."""
+    gutter = f"{line.number} │ "
     if columns < len(gutter) + 8:
         gutter = ""
-    ends = len(_untabbed(text[:first])), len(_untabbed(text[:last]))
-    shown, start, length = cut_out(_untabbed(text), *ends, max(3, columns - len(gutter)))
-    return TextLine((TextRun(gutter, "dim"), TextRun(shown)), Mark(len(gutter) + start, length, ink))
+    first, last = (len(_untabbed(line.text[:at])) for at in (line.first, line.last))
+    shown, start, length = cut_out(_untabbed(line.text), first, max(1, last - first), max(3, columns - len(gutter)))
+    text = "".join(shown).ljust(start + length)
+    return TextLine((TextRun(gutter, "dim"), TextRun(text)), Mark(len(gutter) + start, length, ink))
 
 
 def _untabbed(text: str) -> str:
     return "".join(c if c == "\t" else visible(c) for c in text).expandtabs(_TAB)
-
-
-def cut_out(text: str, first: int, last: int, columns: int) -> tuple[str, int, int]:
-    """At most `columns` (3 or more) of a line, which include its range `first … last`, or at least the range's start.
-
-    Returns that text, and the start and length of the range in it. The length is at least 1: an empty range marks the
-    place where something is missing.
-    """
-    length = max(1, last - first)
-    text = text.ljust(first + length)
-    if len(text) <= columns:
-        return text, first, length
-    lead = max(1, min(columns // 3, columns - length - 1))
-    cut = max(0, min(first - lead, len(text) - columns))
-    shown = text[cut : cut + columns]
-    if cut:
-        shown = "…" + shown[1:]
-    if cut + columns < len(text):
-        shown = shown[:-1] + "…"
-        columns -= 1
-    return shown, first - cut, min(length, columns - (first - cut))
 
 
 def _shortened(text: str, columns: int) -> str:

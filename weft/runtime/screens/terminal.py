@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.backends.base import as_array
-from weft.errors import Diagnostic, Severity, blank_halves, columns
+from weft.errors import Diagnostic, Role, Severity, blank_halves, columns
 from weft.runtime.inputs import Inputs
 from weft.runtime.screens.screen import Overlay, Picture, Rect, Screen, Shown, letterbox
 from weft.runtime.screens.terminal_device import SYNCHRONIZED, Decoder, Device, HeldKeys, Key, Mouse
@@ -218,7 +218,7 @@ def rows_of(overlay: Overlay, width: int, most: int) -> list[Row]:
         hidden = [f"{len(errors) - kept} more lines"] if kept < len(errors) else []
         hidden += [f"{overlay.left_out} more errors and warnings"] if overlay.left_out else []
         more = columns_of(f"… {' and '.join(hidden)}", "dim")
-        errors = [*errors[:kept], cut_out(more, 0, width)][: max(room, 0)]
+        errors = [*errors[:kept], _shortened(more, width)][: max(room, 0)]
     return [*errors, *below][:most]
 
 
@@ -237,14 +237,11 @@ def columns_of(text: str, ink: Ink = "text") -> Row:
     return [Column(shown, ink) for shown in columns(text, _TAB)]
 
 
-def cut_out(row: Row, first: int, width: int) -> Row:
-    """The columns from `first` that fit. An end where something is missing shows …"""
-    shown = row[first : first + width]
-    if first and shown:
-        shown[0] = Column("…", shown[0].ink)
-    if first + width < len(row) and shown:
-        shown[-1] = Column("…", shown[-1].ink)
-    return _blank_halves(shown)
+def _shortened(row: Row, width: int) -> Row:
+    """The columns that fit; an end where something is missing shows …"""
+    if len(row) > width:
+        row = [*row[: width - 1], Column("…", row[-1].ink)]
+    return _blank_halves(row)
 
 
 def _blank_halves(row: Row) -> Row:
@@ -263,48 +260,16 @@ def _status(overlay: Overlay, width: int) -> list[Row]:
         if rows and len(rows[-1]) + len(separator) + len(piece) <= width:
             rows[-1] += separator + piece
         else:
-            rows.append(cut_out(piece, 0, width))
+            rows.append(_shortened(piece, width))
     return rows
 
 
 def _block(diagnostic: Diagnostic, width: int) -> Iterator[Row]:
-    """One diagnostic as `Diagnostic.render` writes it: words are wrapped, lines of the patch are cut."""
-    lines = diagnostic.render().split("\n")
-    severity = diagnostic.severity
-    front, word, rest = lines[0].partition(f"{severity}: ")
-    # Tabs count from the start of a text, and this text is put together from parts.
-    first = columns_of(front.expandtabs(1)) + columns_of(word, severity) + columns_of(rest.expandtabs(1))
-    yield from _wrapped(first, width)
-    marked = False
-    for line, following in zip(lines[1:], [*lines[2:], ""], strict=True):
-        if marked:
-            marked = False
-        elif _is_mark(following):
-            marked = True
-            yield from _excerpt(line, following, width, _MARKS[severity])
-        else:
-            yield from _wrapped(columns_of(line.expandtabs(1)), width)
-
-
-def _is_mark(line: str) -> bool:
-    gutter, bar, marks = line.partition(" | ")
-    return bool(bar) and not gutter.strip() and set(marks.strip()) == {"^"}
-
-
-def _excerpt(line: str, marks: str, width: int, ink: Ink) -> Iterator[Row]:
-    """A line of the patch and the carets below it, both cut so that the first caret is visible."""
-    body = marks.index(" | ") + len(" | ")
-    gutter = columns_of(line[:body])
-    if len(gutter) + 8 > width:
-        gutter = []
-    room = width - len(gutter)
-    row = columns_of(line[body:])
-    start, count = len(columns_of(marks[body : marks.index("^")])), marks.count("^")
-    row += [Column(" ")] * (start + 1 - len(row))
-    cut = max(0, min(start - room // 3, len(row) - room))
-    length = max(1, min(count, room - (start - cut)))
-    yield gutter + cut_out(row, cut, room)
-    yield [Column(" ")] * (len(gutter) + start - cut) + [Column("^", ink)] * length
+    """One diagnostic as text: words are wrapped, lines of the patch are cut."""
+    inks: dict[Role, Ink] = {"severity": diagnostic.severity, "mark": _MARKS[diagnostic.severity]}
+    for line in diagnostic.text_lines(width, _TAB):
+        row = [column for role, text in line for column in columns_of(text, inks.get(role, "text"))]
+        yield from _wrapped(row, width)
 
 
 def _wrapped(row: Row, width: int) -> Iterator[Row]:
