@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Literal, TypeAlias
 
 from weft.errors import Span
@@ -349,20 +349,15 @@ def walk(node: Walkable) -> Iterator[Walkable]:
 
 def walk_statement(statement: Statement) -> Iterator[Walkable]:
     """Every expression and body statement of one statement of a program, in the order of the text."""
-    roots: tuple[Walkable, ...] = ()
     match statement:
         case Binding(value=value):
-            roots = (value,)
+            yield from walk(value)
         case CallBinding():
-            roots = (statement,)
+            yield from walk(statement)
         case SpindleDefinition(body=body):
-            roots = body
+            yield from chain.from_iterable(map(walk, body))
         case OutputStatement(args=args):
-            roots = tuple(a.value for a in args)
-        case _:
-            pass
-    for root in roots:
-        yield from walk(root)
+            yield from chain.from_iterable(walk(argument.value) for argument in args)
 
 
 # --- the tree as text, for `weft compile --dump-ast` -----------------------------------------------------------
@@ -376,8 +371,13 @@ def dump(program: Program) -> str:
     lines: list[str] = []
     for source, statements in groupby(program.statements, lambda statement: statement.span.source):
         lines.append(f"// {source.name}")
-        for statement in statements:
-            lines += _statement(statement)
+        pending: list[tuple[int, Statement | BodyStatement]] = [(0, each) for each in reversed(list(statements))]
+        while pending:
+            depth, statement = pending.pop()
+            line, column = source.position(statement.span.start)
+            lines.append(f"{f'{line}:{column}':<8}{_INDENT * depth}{_statement(statement)}")
+            if isinstance(statement, (SpindleDefinition, For)):
+                pending += [(depth + 1, inner) for inner in reversed(statement.body)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -406,9 +406,11 @@ def _pieces(node: Expression) -> list[Expression | str]:
         case Access(base=base, output=output):
             return [base, f"@{output}"]
         case Call(callee=callee, args=args):
-            return ["(call ", callee, *_arguments(args), ")"]
+            given = ((f" {a.label}: " if a.label else " ", a.value) for a in args)
+            return ["(call ", callee, *chain.from_iterable(given), ")"]
         case Remap(base=base, maps=maps):
-            return ["(remap ", base, *_maps(maps), ")"]
+            targets = ((" (~ ", each.target, " ", each.value, ")") for each in maps)
+            return ["(remap ", base, *chain.from_iterable(targets), ")"]
         case Index(base=base, index=index):
             return ["(index ", base, " ", index, ")"]
         case Unary(op=op, operand=operand):
@@ -421,17 +423,6 @@ def _pieces(node: Expression) -> list[Expression | str]:
             return ["(bundle", *(piece for item in items for piece in (" ", item)), ")"]
 
 
-def _arguments(args: Sequence[Argument]) -> Iterator[Expression | str]:
-    for argument in args:
-        yield f" {argument.label}: " if argument.label else " "
-        yield argument.value
-
-
-def _maps(maps: Sequence[Map]) -> Iterator[Expression | str]:
-    for entry in maps:
-        yield from (" (~ ", entry.target, " ", entry.value, ")")
-
-
 def _number(value: float) -> str:
     return repr(value).removesuffix(".0")
 
@@ -440,68 +431,35 @@ def _names(names: Sequence[Ident] | None) -> str:
     return "" if names is None else f"<{', '.join(name.name for name in names)}>"
 
 
-def _at(span: Span, depth: int, text: str) -> str:
-    line, column = span.source.position(span.start)
-    return f"{f'{line}:{column}':<8}{_INDENT * depth}{text}"
-
-
-def _statement(statement: Statement) -> Iterator[str]:
+def _statement(statement: Statement | BodyStatement) -> str:
+    """A statement, without the body that it may have."""
     match statement:
-        case Setting(field=field, value=value):
-            text = f"(setting {field.name} {_number(value)})"
-        case Binding(name=name, outputs=outputs, value=expression):
-            text = f"(binding {name.name}{_names(outputs)} {expression_text(expression)})"
-        case CallBinding():
-            text = _call_binding(statement)
+        case Setting(field=field, value=number):
+            return f"(setting {field.name} {_number(number)})"
+        case Binding(name=name, outputs=outputs, value=value):
+            return f"(binding {name.name}{_names(outputs)} {expression_text(value)})"
+        case CallBinding(value=value, name=name, outputs=outputs, count=count):
+            times = f" count {count}" if count is not None else ""
+            return f"(bind {name.name}{_names(outputs)}{times} {expression_text(value)})"
         case OutputStatement(name=head, args=args):
             arguments = [f"{a.label}: " * bool(a.label) + expression_text(a.value) for a in args]
-            text = f"({' '.join(['output', head, *arguments])})"
-        case SpindleDefinition():
-            yield from _spindle(statement)
-            return
-        case _:
-            text = _pragma(statement)
-    yield _at(statement.span, 0, text)
-
-
-def _call_binding(statement: CallBinding) -> str:
-    count = f" count {statement.count}" if statement.count is not None else ""
-    return f"(bind {statement.name.name}{_names(statement.outputs)}{count} {expression_text(statement.value)})"
-
-
-def _spindle(spindle: SpindleDefinition) -> Iterator[str]:
-    parameters = "".join(f" {parameter.name}" for parameter in spindle.parameters)
-    yield _at(spindle.span, 0, f"(spindle {spindle.name.name}{_names(spindle.outputs)}{parameters})")
-    pending = [(1, statement) for statement in reversed(spindle.body)]
-    while pending:
-        depth, statement = pending.pop()
-        yield _at(statement.span, depth, _body_statement(statement))
-        if isinstance(statement, For):
-            pending += [(depth + 1, inner) for inner in reversed(statement.body)]
-
-
-def _body_statement(statement: BodyStatement) -> str:
-    match statement:
+            return f"({' '.join(['output', head, *arguments])})"
+        case SpindleDefinition(name=name, parameters=parameters, outputs=outputs):
+            return f"(spindle {name.name}{_names(outputs)}{''.join(f' {parameter.name}' for parameter in parameters)})"
         case Assignment(name=name, op=op, value=value, is_out=is_out):
             return f"({'out ' * is_out}{op} {name.name} {expression_text(value)})"
-        case CallBinding():
-            return _call_binding(statement)
-        case For(variable=variable, first=first, last=last):
-            return f"(for {variable.name} {expression_text(first)} {expression_text(last)})"
-
-
-def _pragma(pragma: Pragma) -> str:
-    match pragma:
+        case For(variable=name, first=first, last=last):
+            return f"(for {name.name} {expression_text(first)} {expression_text(last)})"
         case Include(path=path):
             return f"(include {json.dumps(path, ensure_ascii=False)})"
         case Use(library=library):
             return f"(use {library})"
-        case Parameter():
-            start = " ".join(_number(value) for value in pragma.start)
-            span = f" from {_number(pragma.low)} to {_number(pragma.high)}"
-            label = f" {json.dumps(pragma.label, ensure_ascii=False)}" if pragma.label is not None else ""
-            return f"({pragma.kind} {pragma.name.name}{_names(pragma.outputs)} {start}{span}{label})"
-        case Fade(seconds=seconds):
-            return f"(fade {_number(seconds)})"
-        case Quantize(beats=beats):
-            return f"(quantize {_number(beats)})"
+        case Parameter(kind=kind, name=name, outputs=outputs, label=text):
+            start = " ".join(_number(value) for value in statement.start)
+            span = f" from {_number(statement.low)} to {_number(statement.high)}"
+            label = f" {json.dumps(text, ensure_ascii=False)}" if text is not None else ""
+            return f"({kind} {name.name}{_names(outputs)} {start}{span}{label})"
+        case Fade(seconds=number):
+            return f"(fade {_number(number)})"
+        case Quantize(beats=number):
+            return f"(quantize {_number(number)})"

@@ -133,6 +133,10 @@ class ParseFailure:
         message = f"`{self.text}` is a word of the language and cannot be a name"
         return self.error("keyword-as-name", message, self.place, f"choose another name, such as {self.text}_")
 
+    def unclosed_angle(self) -> Diagnostic:
+        related = (self.tokens.span(self.frames[-1].index), "this `<` is still open")
+        return self.error("unclosed-bracket", "`>` is missing here", self.tokens.after(self.at - 1), None, related)
+
     def _quoted(self, first: int, stop: int) -> str:
         """A few tokens as a message shows them."""
         text = "".join(self.tokens.text(index) for index in range(first, stop))
@@ -147,41 +151,30 @@ def _open_frames(kinds: str, start: int, stop: int) -> list[OpenConstruct]:
     frames: list[OpenConstruct] = []
     for index in range(start, stop):
         kind = kinds[index]
+        innermost = frames[-1].kind if frames else ""
         if kind in "([{":
             frames.append(OpenConstruct(kind, index))
         elif kind in OPENING:
-            _close(frames, OPENING[kind])
+            while frames and frames.pop().kind != OPENING[kind]:
+                pass
         elif kind == "<":
-            _open_angle(frames, kinds, start, index)
+            # An operator after a value, a list after a name that is bound, and otherwise a bundle.
+            is_first_name = index == start + 1 or (index == start + 2 and kinds[start] in "LO")
+            if is_first_name or BINDS in (kinds[index - 1], kinds[index - 2]):
+                frames.append(OpenConstruct("list", index))
+            elif kinds[index - 1] not in OPERAND_ENDS:
+                frames.append(OpenConstruct("<", index))
         elif kind in (">", GLUED):
-            _close_angle(frames, kind)
+            # Directly before another > or = it is more likely an operator in a bundle.
+            if innermost == "list" or (innermost == "<" and kind == ">"):
+                frames.pop()
         elif kind == "I":
             frames.append(OpenConstruct("if", index))
-        elif kind == "T" and frames and frames[-1].kind == "if":
+        elif kind == "T" and innermost == "if":
             frames[-1] = OpenConstruct("then", frames[-1].index)
-        elif kind == "E" and frames and frames[-1].kind == "then":
+        elif kind == "E" and innermost == "then":
             frames.pop()
     return frames
-
-
-def _close(frames: list[OpenConstruct], opening: str) -> None:
-    while frames and frames.pop().kind != opening:
-        pass
-
-
-def _open_angle(frames: list[OpenConstruct], kinds: str, start: int, index: int) -> None:
-    """A < is an operator after a value, opens a list after a name that is bound, and otherwise opens a bundle."""
-    is_first_name = index == start + 1 or (index == start + 2 and kinds[start] in "LO")
-    if is_first_name or kinds[index - 1] == BINDS or kinds[index - 2] == BINDS:
-        frames.append(OpenConstruct("list", index))
-    elif kinds[index - 1] not in OPERAND_ENDS:
-        frames.append(OpenConstruct("<", index))
-
-
-def _close_angle(frames: list[OpenConstruct], kind: str) -> None:
-    """A > closes a list or bundle; directly before another > or = it is more likely an operator in a bundle."""
-    if frames and (frames[-1].kind == "list" or (frames[-1].kind == "<" and kind == ">")):
-        frames.pop()
 
 
 # --- mistakes in expressions: missing and misplaced values, operators and brackets ---
@@ -189,22 +182,21 @@ def _close_angle(frames: list[OpenConstruct], kind: str) -> None:
 _MISSING_WORD: Final = {"if": "then", "then": "else"}
 
 
-def _keyword_as_name(failure: ParseFailure) -> Diagnostic | None:
-    """`a = in + 1`"""
-    return failure.reserved_word() if failure.needs_operand and failure.found in "itSFLO" else None
-
-
-def _bare_me(failure: ParseFailure) -> Diagnostic | None:
-    """`a = me + 1`"""
-    if not (failure.needs_operand and failure.found == "M"):
+def _pragma(failure: ParseFailure) -> Diagnostic | None:
+    """A pragma between brackets."""
+    if failure.found != PRAGMA or not failure.frames:
         return None
-    return failure.error("bare-me", "`me` needs a coordinate", failure.place, "such as me@x or me@time")
+    return failure.error("misplaced-pragma", "a pragma cannot be inside a statement", failure.place)
 
 
 def _missing_expression(failure: ParseFailure) -> Diagnostic | None:
-    """`a = b + * c`, `f(x, )`"""
+    """`a = b + * c`, `f(x, )`, `a = in + 1`, `a = me + 1`"""
     if not failure.needs_operand:
         return None
+    if failure.found in "itSFLO":
+        return failure.reserved_word()
+    if failure.found == "M":
+        return failure.error("bare-me", "`me` needs a coordinate", failure.place, "such as me@x or me@time")
     if failure.text == "<<" or (failure.found == "<" and failure.is_in_bundle):
         return failure.error("nested-bundle", "a bundle cannot contain a bundle", failure.place)
     if failure.found == "[":
@@ -265,16 +257,11 @@ def _missing_operator(failure: ParseFailure) -> Diagnostic | None:
         hint = CHOICE_FORM
     elif failure.before == NUMBER and failure.found in (NAME, "M", "(") and not failure.is_cut_off:
         hint = f"a product is written {failure.text_before} * …"
-    what = "an operator or a comma" if _is_in_list(failure) else "an operator"
-    return failure.missing(what, "missing-operator", hint)
-
-
-def _is_in_list(failure: ParseFailure) -> bool:
-    """Whether a comma would be allowed here as well."""
+    takes_comma = failure.inside == "<"
     if failure.inside == "(":
         before = failure.frames[-1].index - 1
-        return before >= failure.start and failure.tokens.kinds[before] in OPERAND_ENDS
-    return failure.inside == "<"
+        takes_comma = before >= failure.start and failure.tokens.kinds[before] in OPERAND_ENDS
+    return failure.missing("an operator or a comma" if takes_comma else "an operator", "missing-operator", hint)
 
 
 def _equals(failure: ParseFailure) -> Diagnostic | None:
@@ -296,105 +283,48 @@ def _unclosed_angle(failure: ParseFailure) -> Diagnostic | None:
     """`a = <1, 2`"""
     if failure.inside != "<" or not (failure.is_cut_off or failure.found in OPENING):
         return None
-    related = (failure.tokens.span(failure.frames[-1].index), "this `<` is still open")
-    place = failure.tokens.after(failure.at - 1)
-    return failure.error("unclosed-bracket", "`>` is missing here", place, None, related)
+    return failure.unclosed_angle()
 
 
-def _comma(failure: ParseFailure) -> Diagnostic | None:
-    """`a<r, g> = 1, 2`"""
-    if failure.found != ",":
-        return None
-    if failure.inside == "[":
-        return failure.error("stray-comma", "an index is one value", failure.place)
-    return failure.error("stray-comma", "only one value is allowed here", failure.place, BUNDLE_FORM)
-
-
-def _binds(failure: ParseFailure) -> Diagnostic | None:
-    """`a = f(x)::b<v>`"""
-    if failure.found != BINDS:
-        return None
-    has_equals = "=" in failure.tokens.kinds[failure.start : failure.at]
-    message = "this has a name already: `=` gave it one" if has_equals else "`::` is not allowed here"
-    hint = "a call is bound by `=` or by `::`, not by both" if has_equals else None
-    return failure.error("misplaced-binding", message, failure.place, hint)
-
-
-def _colon(failure: ParseFailure) -> Diagnostic | None:
-    """`f(x):a<v>`, `f(3: x)`"""
-    if failure.found != ":":
-        return None
-    if failure.inside == "(":
-        return failure.error("bad-label", "a label is a single name", failure.place, "such as clamp(x, lo: 0)")
-    if failure.before == ")" and failure.tokens.kinds[failure.at + 1] == NAME:
-        return failure.error("single-colon", "a call is bound with `::`", failure.place)
-    hint = "labels are used in calls, such as clamp(x, lo: 0)"
-    return failure.error("misplaced-colon", "`:` is not allowed here", failure.place, hint)
-
-
-def _dot_or_at(failure: ParseFailure) -> Diagnostic | None:
-    """`a.b`, `a@3`"""
-    has_name = failure.tokens.kinds[failure.at + 1] == NAME
-    if failure.found == "." and failure.before == NAME and has_name:
-        hint = f"write {failure.text_before}@{failure.tokens.text(failure.at + 1)}"
-        return failure.error("dot", "an output is picked with `@`, not with a dot", failure.place, hint)
-    if failure.found == "@" and not has_name:
-        return failure.error("missing-name", "`@` takes the name of an output", failure.place)
-    return None
-
-
-def _tilde(failure: ParseFailure) -> Diagnostic | None:
-    """`a = b ~ c`"""
-    if failure.found != "~":
-        return None
-    message = "`~` is used only in a remap, once for each map"
-    return failure.error("misplaced-map", message, failure.place, f"as in {REMAP_FORM}")
-
-
-def _stray_word(failure: ParseFailure) -> Diagnostic | None:
-    """`a = b else c`, `a = b to c`"""
-    if failure.found in ("T", "E"):
-        wanted = "if" if failure.found == "T" else "if … then"
-        message = f"`{failure.text}` has no `{wanted}` before it"
-        return failure.error("stray-word", message, failure.place, CHOICE_FORM)
-    if failure.found in ("i", "t"):
-        hint = "as in for i in (0 to 7) { … }"
-        return failure.error("stray-word", f"`{failure.text}` is used only in loops", failure.place, hint)
-    return None
-
-
-def _block(failure: ParseFailure) -> Diagnostic | None:
-    """`a = b { … }`"""
-    if failure.found != "{":
-        return None
-    return failure.error("misplaced-block", "only spindles and loops have a block", failure.place)
-
-
-def _pragma(failure: ParseFailure) -> Diagnostic | None:
-    """A pragma between brackets."""
-    if failure.found != PRAGMA or not failure.frames:
-        return None
-    return failure.error("misplaced-pragma", "a pragma cannot be inside a statement", failure.place)
-
-
-_OF_EXPRESSIONS: Final[tuple[Explanation, ...]] = (
-    _keyword_as_name,
-    _bare_me,
-    _pragma,
-    _missing_then_or_else,
-    _missing_expression,
-    _bare_angle,
-    _missing_operator,
-    _equals,
-    _unclosed_angle,
-    _comma,
-    _binds,
-    _colon,
-    _dot_or_at,
-    _tilde,
-    _stray_word,
-    _block,
+# What cannot stand where it does, wherever that is.
+_MISPLACED: Final[Mapping[str, tuple[str, str, str | None]]] = MappingProxyType(
+    {
+        ",": ("stray-comma", "only one value is allowed here", BUNDLE_FORM),
+        ":": ("misplaced-colon", "`:` is not allowed here", "labels are used in calls, such as clamp(x, lo: 0)"),
+        BINDS: ("misplaced-binding", "`::` is not allowed here", None),
+        "~": ("misplaced-map", "`~` is used only in a remap, once for each map", f"as in {REMAP_FORM}"),
+        "{": ("misplaced-block", "only spindles and loops have a block", None),
+        "T": ("stray-word", "`then` has no `if` before it", CHOICE_FORM),
+        "E": ("stray-word", "`else` has no `if … then` before it", CHOICE_FORM),
+        "i": ("stray-word", "`in` is used only in loops", "as in for i in (0 to 7) { … }"),
+        "t": ("stray-word", "`to` is used only in loops", "as in for i in (0 to 7) { … }"),
+    }
 )
+
+
+def _misplaced(failure: ParseFailure) -> Diagnostic | None:
+    """`a<r, g> = 1, 2`, `f(x):a<v>`, `f(3: x)`, `a = f(x)::b<v>`, `a.b`, `a@3`, `a = b ~ c`, `a = b else c`"""
+    kinds, place = failure.tokens.kinds, failure.place
+    precedes_name = kinds[failure.at + 1] == NAME
+    match failure.found:
+        case "," if failure.inside == "[":
+            return failure.error("stray-comma", "an index is one value", place)
+        case ":" if failure.inside == "(":
+            return failure.error("bad-label", "a label is a single name", place, "such as clamp(x, lo: 0)")
+        case ":" if failure.before == ")" and precedes_name:
+            return failure.error("single-colon", "a call is bound with `::`", place)
+        case "d" if "=" in kinds[failure.start : failure.at]:
+            hint = "a call is bound by `=` or by `::`, not by both"
+            return failure.error("misplaced-binding", "this has a name already: `=` gave it one", place, hint)
+        case "." if failure.before == NAME and precedes_name:
+            hint = f"write {failure.text_before}@{failure.tokens.text(failure.at + 1)}"
+            return failure.error("dot", "an output is picked with `@`, not with a dot", place, hint)
+        case "@" if not precedes_name:
+            return failure.error("missing-name", "`@` takes the name of an output", place)
+    if failure.found not in _MISPLACED:
+        return None
+    code, message, form = _MISPLACED[failure.found]
+    return failure.error(code, message, place, form)
 
 
 # --- mistakes at the start of a statement: names, output lists, settings, spindles and loops ---
@@ -492,9 +422,8 @@ def _name_alone(failure: ParseFailure) -> Diagnostic | None:
         return failure.error("misplaced-binding", message, failure.place, f"as in a<v> = {name}")
     if failure.found == "." and failure.tokens.kinds[failure.at + 1] == NAME:
         output = shorten(failure.tokens.text(failure.at + 1))
-        return failure.error(
-            "dot", "an output is bound in angle brackets", failure.place, f"write {name}<{output}> = …"
-        )
+        hint = f"write {name}<{output}> = …"
+        return failure.error("dot", "an output is bound in angle brackets", failure.place, hint)
     if failure.is_cut_off or failure.starts_operand or failure.is_word:
         return failure.error("not-a-statement", f"`{name}` alone is not a statement", place, _hint_for_word(name))
     return None if failure.found == "<" else _unused(failure)
@@ -526,9 +455,7 @@ def _output_list(failure: ParseFailure) -> Diagnostic | None:
         return failure.missing("a name", "missing-name")
     if failure.found == NAME and not failure.is_cut_off:
         return failure.missing("a comma", "missing-comma")
-    related = (failure.tokens.span(failure.frames[-1].index), "this `<` is still open")
-    place = failure.tokens.after(failure.at - 1)
-    return failure.error("unclosed-bracket", "`>` is missing here", place, None, related)
+    return failure.unclosed_angle()
 
 
 def _after_comma(failure: ParseFailure, explain: Explanation) -> Diagnostic | None:
@@ -617,7 +544,8 @@ def _spindle(failure: ParseFailure) -> Diagnostic | None:
         return failure.error("missing-binds", message, failure.place, SPINDLE_FORM)
     if failure.expected == "binds" and failure.found != "<":
         return failure.missing("the list of outputs", "missing-outputs", SPINDLE_FORM)
-    return _missing_part(failure, _SPINDLE_PARTS, SPINDLE_FORM)
+    part = _SPINDLE_PARTS.get(failure.expected)
+    return failure.missing(*part, SPINDLE_FORM) if part else None
 
 
 def _parameters(failure: ParseFailure) -> Diagnostic | None:
@@ -638,33 +566,19 @@ def _loop(failure: ParseFailure) -> Diagnostic | None:
         return None
     if failure.expected == "to" and failure.found == ",":
         return failure.error("missing-to", "the bounds of a loop are separated by `to`", failure.place, LOOP_FORM)
-    return _missing_part(failure, _LOOP_PARTS, LOOP_FORM)
-
-
-def _missing_part(failure: ParseFailure, parts: Mapping[str, tuple[str, str]], form: str) -> Diagnostic | None:
-    part = parts.get(failure.expected)
-    return failure.missing(*part, form) if part else None
-
-
-_OF_HEADS: Final[tuple[Explanation, ...]] = (
-    _keyword_in_head,
-    _setting,
-    _bad_start,
-    _double_equals,
-    _continued_line,
-    _name_alone,
-    _output_list,
-    _spindle,
-    _loop,
-    _missing_equals,
-    _missing_name,
-    _unsettable,
-    _unused,
-)
+    part = _LOOP_PARTS.get(failure.expected)
+    return failure.missing(*part, LOOP_FORM) if part else None
 
 
 # The first that recognises the mistake explains it.
-_EXPLANATIONS: Final = (*_OF_HEADS, *_OF_EXPRESSIONS)
+_EXPLANATIONS: Final[tuple[Explanation, ...]] = (
+    # at the start of a statement
+    _keyword_in_head, _setting, _bad_start, _double_equals, _continued_line, _name_alone, _output_list, _spindle, _loop,
+    _missing_equals, _missing_name, _unsettable, _unused,
+    # in an expression
+    _pragma, _missing_then_or_else, _missing_expression, _bare_angle, _missing_operator, _equals, _unclosed_angle,
+    _misplaced,
+)  # fmt: skip
 
 
 def diagnose(failure: ParseFailure) -> Diagnostic:

@@ -45,10 +45,7 @@ class _Loader:
     chain: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
 
-    def load(self, source: Source, identity: str) -> list[Statement]:
-        return self._with_included(parse(source, self.report, self.statements), identity)
-
-    def _with_included(self, program: Program, identity: str) -> list[Statement]:
+    def with_included(self, program: Program, identity: str) -> list[Statement]:
         self.seen.add(identity)
         self.chain.append(identity)
         found: list[Statement] = []
@@ -69,43 +66,39 @@ class _Loader:
         if identity in self.chain:
             cycle = [*self.chain[self.chain.index(identity) :], identity]
             shown = steps_of([os.path.basename(p) for p in cycle])
-            self._error("include-cycle", f"files include each other in a circle: {shown}", span)
-            return []
-        if identity in self.seen:
-            return []
-        if not full.lower().endswith(ENDING):
+            self.report.error("include-cycle", f"files include each other in a circle: {shown}", span)
+        elif identity in self.seen:
+            pass
+        elif not full.lower().endswith(ENDING):
             # Do not read it: the errors would quote a file that is not a patch.
-            self._error("include-not-a-patch", f'"{path}" is not a patch', span,
-                        f"the name of a file to include ends in {ENDING}")  # fmt: skip
-            return []
-        if len(self.chain) > MAX_INCLUDES:
-            self._error("too-deep", f"files include each other more than {MAX_INCLUDES} deep here", span,
-                        "let one file include all the others")  # fmt: skip
-            return []
-        self.files.append(full)
-        try:
-            text = self.read(full)
-        except UnreadableError as failure:
-            self._error("include-unreadable", f'"{path}" cannot be read: {failure}', span,
-                        "paths are relative to the file that includes")  # fmt: skip
-            return []
-        return self.load(Source(full, text), identity)
+            hint = f"the name of a file to include ends in {ENDING}"
+            self.report.error("include-not-a-patch", f'"{path}" is not a patch', span, hint)
+        elif len(self.chain) > MAX_INCLUDES:
+            message = f"files include each other more than {MAX_INCLUDES} deep here"
+            self.report.error("too-deep", message, span, "let one file include all the others")
+        else:
+            self.files.append(full)
+            try:
+                program = parse(Source(full, self.read(full)), self.report, self.statements)
+            except UnreadableError as failure:
+                hint = "paths are relative to the file that includes"
+                self.report.error("include-unreadable", f'"{path}" cannot be read: {failure}', span, hint)
+            else:
+                return self.with_included(program, identity)
+        return []
 
     def _use(self, library: str, span: Span) -> list[Statement]:
         known = libraries()
         if library not in known:
             hint = did_you_mean(library, known) or (f"libraries: {', '.join(known)}" if known else None)
-            self._error("unknown-library", f'there is no library "{library}"', span, hint)
+            self.report.error("unknown-library", f'there is no library "{library}"', span, hint)
             return []
         identity = f"<{library}>"
         if identity in self.seen:
             return []
         program, diagnostics = _library(identity, known[library], tuple(self.statements))
         self.report.add(diagnostics)
-        return self._with_included(program, identity)
-
-    def _error(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
-        self.report.add([Diagnostic("error", code, message, span, hint)])
+        return self.with_included(program, identity)
 
 
 # Libraries do not change while weft runs, so each is read and parsed once, and not again at every save.
@@ -135,8 +128,8 @@ def load(
 ) -> Loaded:
     """The program of a text and of what it includes. Errors go to the report."""
     loader = _Loader(report, statements, read, files=[source.name])
-    statements_found = loader.load(source, real_path(source.name))
-    return Loaded(Program(tuple(statements_found)), tuple(loader.files))
+    found = loader.with_included(parse(source, report, statements), real_path(source.name))
+    return Loaded(Program(tuple(found)), tuple(loader.files))
 
 
 # How a shell names a stream that is already open: `weft check <(…)`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -15,111 +15,90 @@ from weft.syntax.statements import has_duplicates
 
 
 @dataclass(frozen=True, slots=True)
-class _PragmaParts:
-    """The parts of a pragma line by kind, each in the order of the text."""
+class _Parts:
+    """The parts of a pragma line by kind, each in the order of the text. A method that returns None has reported an
+    error."""
 
     span: Span
     names: tuple[ast.Ident, ...]
     numbers: tuple[tuple[float, Span], ...]
     texts: tuple[tuple[str, Span], ...]
+    report: Report
 
-    @property
-    def name(self) -> ast.Ident:
-        return self.names[0]
+    def include(self) -> ast.Pragma | None:
+        return ast.Include(*self.texts[0], self.span)
 
-    @property
-    def outputs(self) -> tuple[ast.Ident, ...]:
-        return self.names[1:]
+    def use(self) -> ast.Pragma | None:
+        library = ".".join(name.name for name in self.names)
+        return ast.Use(library, self.names[0].span.to(self.names[-1].span), self.span)
 
+    def slider(self) -> ast.Pragma | None:
+        (low, low_span), (high, high_span), _ = self.numbers
+        if low >= high:
+            message = f"a slider cannot run from {low:g} to {high:g}: the lower end comes first"
+            self.report.error("empty-range", message, low_span.to(high_span))
+            return None
+        return self._parameter("slider", (self._within(2, low, high),), self.texts, low, high)
 
-# Returns None if it has reported an error.
-_Build = Callable[[_PragmaParts, Report], ast.Pragma | None]
+    def toggle(self) -> ast.Pragma | None:
+        start, span = self.numbers[0]
+        if start not in (0, 1):
+            self.report.error("bad-toggle", "a toggle starts at 0 or 1", span)
+            return None
+        return self._parameter("toggle", (start,), self.texts)
 
+    def xy(self) -> ast.Pragma | None:
+        if has_duplicates(self.names[1:], "output", self.report):
+            return None
+        return self._parameter("xy", tuple(self._within(axis, 0, 1) for axis in (0, 1)), self.texts)
 
-def _include(parts: _PragmaParts, report: Report) -> ast.Pragma | None:
-    path, span = parts.texts[0]
-    return ast.Include(path, span, parts.span)
+    def color(self) -> ast.Pragma | None:
+        if has_duplicates(self.names[1:], "output", self.report):
+            return None
+        (colour, span), *label = self.texts
+        start = _channels(colour)
+        if start is None:
+            self.report.error("bad-colour", "a colour is # and six hexadecimal digits", span, 'such as "#ff8800"')
+            return None
+        return self._parameter("color", start, label)
 
+    def fade(self) -> ast.Pragma | None:
+        seconds, span = self.numbers[0]
+        if seconds < 0:
+            self.report.error("bad-fade", "a fade takes 0 seconds (a cut) or more", span)
+            return None
+        return ast.Fade(seconds, self.span)
 
-def _use(parts: _PragmaParts, report: Report) -> ast.Pragma | None:
-    library = ".".join(name.name for name in parts.names)
-    return ast.Use(library, parts.names[0].span.to(parts.names[-1].span), parts.span)
+    def quantize(self) -> ast.Pragma | None:
+        beats, span = self.numbers[0]
+        if beats <= 0:
+            self.report.error("bad-quantize", "the number of beats must be above 0", span)
+            return None
+        return ast.Quantize(beats, self.span)
 
+    def _parameter(
+        self, kind: ast.ParameterKind, start: tuple[float, ...], label: Sequence[tuple[str, Span]],
+        low: float = 0.0, high: float = 1.0
+    ) -> ast.Parameter:  # fmt: skip
+        name, *outputs = self.names
+        return ast.Parameter(kind, name, tuple(outputs), start, label[0][0] if label else None, self.span, low, high)
 
-def _slider(parts: _PragmaParts, report: Report) -> ast.Pragma | None:
-    (low, low_span), (high, high_span), _ = parts.numbers
-    if low >= high:
-        message = f"a slider cannot run from {low:g} to {high:g}: the lower end comes first"
-        report.error("empty-range", message, low_span.to(high_span))
-        return None
-    start = _within(parts, 2, low, high, report)
-    return ast.Parameter("slider", parts.name, parts.outputs, (start,), _label(parts), parts.span, low, high)
-
-
-def _toggle(parts: _PragmaParts, report: Report) -> ast.Pragma | None:
-    start, span = parts.numbers[0]
-    if start not in (0, 1):
-        report.error("bad-toggle", "a toggle starts at 0 or 1", span)
-        return None
-    return ast.Parameter("toggle", parts.name, parts.outputs, (start,), _label(parts), parts.span)
-
-
-def _xy(parts: _PragmaParts, report: Report) -> ast.Pragma | None:
-    if has_duplicates(parts.outputs, "output", report):
-        return None
-    start = tuple(_within(parts, axis, 0, 1, report) for axis in (0, 1))
-    return ast.Parameter("xy", parts.name, parts.outputs, start, _label(parts), parts.span)
-
-
-def _color(parts: _PragmaParts, report: Report) -> ast.Pragma | None:
-    if has_duplicates(parts.outputs, "output", report):
-        return None
-    colour, span = parts.texts[0]
-    start = _channels(colour)
-    if start is None:
-        report.error("bad-colour", "a colour is # and six hexadecimal digits", span, 'such as "#ff8800"')
-        return None
-    return ast.Parameter("color", parts.name, parts.outputs, start, _label(parts, 1), parts.span)
+    def _within(self, index: int, low: float, high: float) -> float:
+        """A start value, kept in its range."""
+        value, span = self.numbers[index]
+        clamped = min(max(value, low), high)
+        if clamped != value:
+            message = f"{value:g} is outside {low:g} … {high:g}: this starts at {clamped:g}"
+            self.report.warn("start-out-of-range", message, span)
+        return clamped
 
 
 def _channels(colour: str) -> tuple[float, ...] | None:
     """Red, green and blue of `#rrggbb` or `#rgb`, 0…1."""
-    digits = colour.removeprefix("#")
     if not re.fullmatch("#(?:[0-9a-fA-F]{3}){1,2}", colour):
         return None
-    if len(digits) == 3:
-        digits = "".join(d + d for d in digits)
-    return tuple(int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4))
-
-
-def _fade(parts: _PragmaParts, report: Report) -> ast.Pragma | None:
-    seconds, span = parts.numbers[0]
-    if seconds < 0:
-        report.error("bad-fade", "a fade takes 0 seconds (a cut) or more", span)
-        return None
-    return ast.Fade(seconds, parts.span)
-
-
-def _quantize(parts: _PragmaParts, report: Report) -> ast.Pragma | None:
-    beats, span = parts.numbers[0]
-    if beats <= 0:
-        report.error("bad-quantize", "the number of beats must be above 0", span)
-        return None
-    return ast.Quantize(beats, parts.span)
-
-
-def _within(parts: _PragmaParts, index: int, low: float, high: float, report: Report) -> float:
-    """A start value, kept in its range."""
-    value, span = parts.numbers[index]
-    clamped = min(max(value, low), high)
-    if clamped != value:
-        message = f"{value:g} is outside {low:g} … {high:g}: this starts at {clamped:g}"
-        report.warn("start-out-of-range", message, span)
-    return clamped
-
-
-def _label(parts: _PragmaParts, index: int = 0) -> str | None:
-    return parts.texts[index][0] if len(parts.texts) > index else None
+    width = len(colour) // 3
+    return tuple(int((colour[at : at + width] * 2)[:2], 16) / 255 for at in range(1, len(colour), width))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +110,7 @@ class PragmaSpec:
     shown: str
     doc: str
     example: str
-    build: _Build
+    build: Callable[[_Parts], ast.Pragma | None]
     lacks: str = ""
     """What this version does not support yet."""
 
@@ -142,29 +121,30 @@ PRAGMAS: Final[Mapping[str, PragmaSpec]] = MappingProxyType(
     {
         "include": PragmaSpec(
             "s", '#include "lib.weft"', "reads another file, relative to this one, as if it stood here; once",
-            '#include "lib.weft"', _include),
+            '#include "lib.weft"', _Parts.include),
         "use": PragmaSpec(
             r"n(?:\.n)*", "#use std.noise", "makes the spindles of a library that ships with weft known",
-            "#use std.noise", _use),
+            "#use std.noise", _Parts.use),
         "slider": PragmaSpec(
             "n<n[>g]=-?0,-?0,-?0s?", '#slider name<v> = low, high, start "label"',
             "a parameter between two numbers, read as name@v or name",
-            '#slider speed<v> = 0, 2, 0.5 "speed"\ndisplay(fract(me@x + me@time * speed))', _slider, _STILL),
+            '#slider speed<v> = 0, 2, 0.5 "speed"\ndisplay(fract(me@x + me@time * speed))', _Parts.slider, _STILL),
         "toggle": PragmaSpec(
             "n<n[>g]=-?0s?", '#toggle name<v> = 0 "label"', "a parameter that is 0 or 1, read as name@v or name",
-            '#toggle invert<v> = 0 "invert"\ndisplay(if invert then 1 - me@x else me@x)', _toggle, _STILL),
+            '#toggle invert<v> = 0 "invert"\ndisplay(if invert then 1 - me@x else me@x)', _Parts.toggle, _STILL),
         "xy": PragmaSpec(
             "n<n,n[>g]=-?0,-?0s?", '#xy name<x, y> = 0.5, 0.5 "label"', "two parameters, 0…1: a place in a square",
-            '#xy spot<x, y> = 0.5, 0.5 "spot"\ndisplay(distance(me@x, me@y, spot@x, spot@y))', _xy, _STILL),
+            '#xy spot<x, y> = 0.5, 0.5 "spot"\ndisplay(distance(me@x, me@y, spot@x, spot@y))', _Parts.xy, _STILL),
         "color": PragmaSpec(
             "n<n,n,n[>g]=ss?", '#color name<r, g, b> = "#ff8800" "label"', "three parameters, 0…1: a colour",
-            '#color tint<r, g, b> = "#ff8800" "tint"\nshown<r, g, b> = tint * me@x\ndisplay(shown)', _color, _STILL),
+            '#color tint<r, g, b> = "#ff8800" "tint"\nshown<r, g, b> = tint * me@x\ndisplay(shown)',
+            _Parts.color, _STILL),
         "fade": PragmaSpec(
             "-?0", "#fade 0.5", "seconds in which a save fades in, picture and sound together",
-            "#fade 0.5", _fade),
+            "#fade 0.5", _Parts.fade),
         "quantize": PragmaSpec(
             "-?0", "#quantize 1", "a save takes effect on the next multiple of this number of beats",
-            "#quantize 4", _quantize),
+            "#quantize 4", _Parts.quantize),
     }
 )  # fmt: skip
 """The pragmas, by the word after `#`."""
@@ -183,13 +163,8 @@ def read_pragma(tokens: Tokens, stop: int, report: Report) -> ast.Pragma | None:
         place = tokens.span(min(1, stop - 2), stop - 2)
         report.error("malformed-pragma", f"this is not how {word} is written", place, f"write {form.shown}")
         return None
-    parts = _parts(tokens, stop - 1)
-    return form.build(parts, report)
-
-
-def _parts(tokens: Tokens, stop: int) -> _PragmaParts:
     names, numbers, texts = [], [], []
-    for index in range(stop):
+    for index in range(stop - 1):
         kind, span = tokens.kinds[index], tokens.span(index)
         if kind == NAME:
             names.append(ast.Ident(span.text, span))
@@ -199,4 +174,4 @@ def _parts(tokens: Tokens, stop: int) -> _PragmaParts:
             numbers.append((-float(span.text), tokens.span(index - 1, index)))
         elif kind == NUMBER:
             numbers.append((float(span.text), span))
-    return _PragmaParts(tokens.span(0, stop - 1), tuple(names), tuple(numbers), tuple(texts))
+    return form.build(_Parts(tokens.span(0, stop - 2), tuple(names), tuple(numbers), tuple(texts), report))
