@@ -8,6 +8,7 @@ import re
 import pytest
 from PIL import Image
 
+from tests.graph.graphs import from_json
 from tests.support.gl import graphics
 from tests.support.metal.check import check_file
 from tests.support.parity.author import program
@@ -17,7 +18,6 @@ from weft.cli import main
 from weft.cli.patch import shipped_patches
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.graph.draw import from_json
 from weft.runtime.forecast import check
 
 __all__ = ["graphics"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import is_dataclass
+from typing import Any, get_args, get_type_hints
+
 from weft.contexts import COMPUTE, VISUAL, ContextSpec, ContextTable
 from weft.errors import Report, Source
 from weft.graph.build import build_graph
@@ -37,3 +40,14 @@ def ref(name: str) -> StrandRef:
 
 def pinned_table() -> ContextTable:
     return ContextTable([VISUAL, COMPUTE, PINNED])
+
+
+def from_json(data: Any, kind: Any = RenderGraph) -> Any:
+    """The graph, or a part of one, that `to_json` wrote."""
+    if kind is StrandRef:
+        return StrandRef(*data.split("@"))
+    if is_dataclass(kind):
+        kinds = get_type_hints(kind)
+        assert data.keys() == kinds.keys()
+        return kind(**{name: from_json(value, kinds[name]) for name, value in data.items()})
+    return tuple(from_json(value, get_args(kind)[0]) for value in data) if isinstance(data, list) else data

@@ -2,8 +2,8 @@
 
 import json
 
-from tests.graph.graphs import graph_of
-from weft.graph.draw import from_json, to_dot, to_json, to_mermaid, to_text
+from tests.graph.graphs import from_json, graph_of
+from weft.graph.draw import to_dot, to_json, to_mermaid, to_text
 
 TEXT = """
 trail<v> = max(stripes, prev(trail@v) * 0.9)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 from weft.contexts import ContextSpec, ContextTable
-from weft.errors import Diagnostic, Report, Span, WeftError, error
+from weft.errors import Diagnostic, Report, WeftError, error
 from weft.graph.budget import Budget
 from weft.graph.domain import OWN, PLANE, Environment, Shape, ShapeDomain, SlotKey
 from weft.graph.elaborate import Elaborator, Owner
 from weft.graph.nodes import (
-    Broadcast, BundlePart, Edge, Expanded, FromCache, FromParameter, FromSource, GraphNode, Instance, OutputDefinition,
-    Patch, RenderGraph, Sink, SinkStatement, Strand
+    Broadcast, Edge, FromCache, FromParameter, FromSource, GraphNode, Patch, RenderGraph, Sink, SinkStatement, Strand
 )
 from weft.graph.partition import Fact, partition, reachable, tag
 from weft.graph.resolve import Resolver
@@ -34,7 +33,9 @@ def at_the_call(found: Diagnostic, patch: Patch, within: Walkable | None) -> Dia
     a library, or no call is found."""
     if found.span is None or not found.span.source.library or within is None:
         return found
-    blamed = _around(found.span, patch)
+    place = found.span
+    definitions = (s for s in patch.spindles.values() if s.span.source is place.source)
+    blamed = next((s for s in definitions if s.span.start <= place.start and place.end <= s.span.end), None)
     calls = [
         (node, spindle)
         for node in walk(within)
@@ -50,23 +51,6 @@ def at_the_call(found: Diagnostic, patch: Patch, within: Walkable | None) -> Dia
     return replace(found, message=words, span=span, hint=f"weft help {next(iter(names))} says what it takes")
 
 
-def value_of(output: OutputDefinition) -> Walkable | None:
-    """The expression that an output is defined by; None for a parameter."""
-    match output.definition:
-        case Expanded(value=value) | BundlePart(value=value) | FromSource(call=value) | FromCache(call=value):
-            return value
-    return None
-
-
-def _around(span: Span, patch: Patch) -> SpindleDefinition | None:
-    """The spindle whose definition contains a place."""
-    for spindle in patch.spindles.values():
-        whole = spindle.span
-        if whole.source is span.source and whole.start <= span.start and span.end <= whole.end:
-            return spindle
-    return None
-
-
 # --- what an output statement consumes: one strand for each place of its context ---
 
 
@@ -77,10 +61,6 @@ class SinkPart:
     label: str
     value: Expression
     scope: Scope
-
-    @property
-    def span(self) -> Span:
-        return self.value.span
 
 
 def sink_parts(sink: SinkStatement, resolver: Resolver) -> list[SinkPart]:
@@ -93,8 +73,7 @@ def sink_parts(sink: SinkStatement, resolver: Resolver) -> list[SinkPart]:
     if not args:
         raise error("missing-argument", f"{sink.statement.name} needs at least one strand", sink.statement.span,
                     f"for example {sink.spec.example}")  # fmt: skip
-    spec = sink.spec
-    places = _free_places(sink, args, resolver) if not spec.layouts else _laid_out(sink, args, resolver)
+    places = _laid_out(sink, args, resolver) if sink.spec.layouts else _free_places(sink, args, resolver)
     return [SinkPart(f"{sink.label}.{name}", value, _scope(sink, name, broadcast)) for name, value, broadcast in places]
 
 
@@ -201,6 +180,10 @@ def build_graph(patch: Patch, contexts: ContextTable, report: Report, budget: Bu
     return partition(tag(graph, facts, contexts))
 
 
+_KINDS: Mapping[type, str] = {FromSource: "source", FromCache: "cache", FromParameter: "parameter"}
+"""The kinds of instances by the definition of an output; those of all others are `strands`."""
+
+
 class _GraphBuilder:
     """Elaborates all of a patch over shapes, and reports the errors of each strand and statement."""
 
@@ -231,7 +214,7 @@ class _GraphBuilder:
         elaborator = self.elaborator
         for instance in self.patch.instances.values():
             for name, output in instance.outputs.items():
-                self.attempt(partial(elaborator.strand, StrandRef(instance.name, name), OWN), value_of(output))
+                self.attempt(partial(elaborator.strand, StrandRef(instance.name, name), OWN), output.value)
         for sink in self.patch.sinks:
             with self.budget.within(sink.statement.span, "statement"):
                 parts = self.attempt(partial(sink_parts, sink, elaborator.resolver)) or []
@@ -303,7 +286,8 @@ class _GraphBuilder:
                 strands.append(Strand(ref, str(output.span), reads, sources=sources))
                 owner = next((owner for name in sources if (owner := SOURCES[name].owner)), None)
                 facts[ref] = Fact(slots, not slots.isdisjoint(self.domain.planar), owner)
-            nodes.append(GraphNode(instance.name, _kind(instance), tuple(strands)))
+            kind = _KINDS.get(type(next(iter(instance.outputs.values())).definition), "strands")
+            nodes.append(GraphNode(instance.name, kind, tuple(strands)))
         sinks = [
             Sink(s.label, s.spec.name, str(s.statement.head), tuple(p.label for p in self.parts[s.label]),
                  self._found(s.label)[0], s.target)
@@ -327,15 +311,3 @@ class _GraphBuilder:
             sources.update(dict.fromkeys(references[each].sources))
         of_slots = {key: found.slots for key, found in references.items() if isinstance(key, SlotKey)}
         return tuple(edges.values()), tuple(sources), frozenset(reachable(own.slots, of_slots))
-
-
-def _kind(instance: Instance) -> str:
-    match next(iter(instance.outputs.values())).definition:
-        case FromSource():
-            return "source"
-        case FromCache():
-            return "cache"
-        case FromParameter():
-            return "parameter"
-        case _:
-            return "strands"

@@ -2,189 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from typing import Any, NamedTuple, TypeAlias
 
-from weft.graph.nodes import Edge, GraphNode, RenderGraph, Sink, Strand, Subgraph
+from weft.graph.nodes import Edge, RenderGraph, Strand
 from weft.names import StrandRef
-
-# --- JSON, without loss in both directions ---
 
 Json: TypeAlias = Any
 
 
-def to_json(graph: RenderGraph) -> Json:
-    """The graph as data that `from_json` reads. Strands are named as in a patch: `instance@output`."""
-    return {
-        "nodes": [_node_to_json(node) for node in graph.nodes],
-        "sinks": [_sink_to_json(sink) for sink in graph.sinks],
-        "subgraphs": [_subgraph_to_json(subgraph) for subgraph in graph.subgraphs],
-    }
+def to_json(part: object) -> Json:
+    """A graph, or a part of one, as data: an object for each dataclass, with its fields. Strands are named as in a
+    patch: `instance@output`."""
+    if isinstance(part, StrandRef):
+        return str(part)
+    if isinstance(part, tuple):
+        return [to_json(each) for each in part]
+    if is_dataclass(part):
+        return {field.name: to_json(getattr(part, field.name)) for field in fields(part)}
+    return part
 
 
-def from_json(data: Json) -> RenderGraph:
-    """The graph that `to_json` wrote."""
-    return RenderGraph(
-        tuple(_node_from_json(node) for node in data["nodes"]),
-        tuple(_sink_from_json(sink) for sink in data["sinks"]),
-        tuple(_subgraph_from_json(subgraph) for subgraph in data["subgraphs"]),
-    )
-
-
-def _node_to_json(node: GraphNode) -> Json:
-    return {"name": node.name, "kind": node.kind, "strands": [_strand_to_json(s) for s in node.strands]}
-
-
-def _node_from_json(data: Json) -> GraphNode:
-    return GraphNode(data["name"], data["kind"], tuple(_strand_from_json(s) for s in data["strands"]))
-
-
-def _strand_to_json(strand: Strand) -> Json:
-    return {
-        "ref": str(strand.ref),
-        "place": strand.place,
-        "reads": _edges_to_json(strand.reads),
-        "contexts": list(strand.contexts),
-        "tied": strand.tied,
-        "reason": strand.reason,
-        "sources": list(strand.sources),
-    }
-
-
-def _strand_from_json(data: Json) -> Strand:
-    return Strand(
-        ref=_ref(data["ref"]),
-        place=data["place"],
-        reads=_edges_from_json(data["reads"]),
-        contexts=tuple(data["contexts"]),
-        tied=data["tied"],
-        reason=data["reason"],
-        sources=tuple(data["sources"]),
-    )
-
-
-def _sink_to_json(sink: Sink) -> Json:
-    return {
-        "label": sink.label,
-        "context": sink.context,
-        "place": sink.place,
-        "parts": list(sink.parts),
-        "reads": _edges_to_json(sink.reads),
-        "target": sink.target,
-    }
-
-
-def _sink_from_json(data: Json) -> Sink:
-    return Sink(
-        label=data["label"],
-        context=data["context"],
-        place=data["place"],
-        parts=tuple(data["parts"]),
-        reads=_edges_from_json(data["reads"]),
-        target=data["target"],
-    )
-
-
-def _subgraph_to_json(subgraph: Subgraph) -> Json:
-    return {
-        "name": subgraph.name,
-        "context": subgraph.context,
-        "strands": _refs_to_json(subgraph.strands),
-        "tied": _refs_to_json(subgraph.tied),
-        "sinks": list(subgraph.sinks),
-        "exposes": _refs_to_json(subgraph.exposes),
-        "reads": _refs_to_json(subgraph.reads),
-        "depends_on": list(subgraph.depends_on),
-    }
-
-
-def _subgraph_from_json(data: Json) -> Subgraph:
-    return Subgraph(
-        name=data["name"],
-        context=data["context"],
-        strands=_refs_from_json(data["strands"]),
-        tied=_refs_from_json(data["tied"]),
-        sinks=tuple(data["sinks"]),
-        exposes=_refs_from_json(data["exposes"]),
-        reads=_refs_from_json(data["reads"]),
-        depends_on=tuple(data["depends_on"]),
-    )
-
-
-def _edges_to_json(edges: Iterable[Edge]) -> Json:
-    return [{"source": str(edge.source), "weak": edge.weak} for edge in edges]
-
-
-def _edges_from_json(data: Json) -> tuple[Edge, ...]:
-    return tuple(Edge(_ref(edge["source"]), edge["weak"]) for edge in data)
-
-
-def _refs_to_json(refs: Iterable[StrandRef]) -> Json:
-    return [str(ref) for ref in refs]
-
-
-def _refs_from_json(data: Json) -> tuple[StrandRef, ...]:
-    return tuple(_ref(name) for name in data)
-
-
-def _ref(name: str) -> StrandRef:
-    instance, _, output = name.partition("@")
-    return StrandRef(instance, output)
-
-
-# --- text and diagrams ---
-#
-# A strand that two contexts evaluate stands in the subgraph of each. An arrow leads from a strand to its reader; it is
-# dashed if the value crosses from one subgraph into another.
+# --- text ---
 
 _UNUSED = "not evaluated"
 _NEXT_TICK = "next tick"
 
 
-@dataclass(frozen=True, slots=True)
-class _Box:
-    """A strand or sink in one subgraph."""
+def to_text(graph: RenderGraph) -> str:
+    """The graph as lines: the subgraphs in the order in which they run, with what each strand reads and why it is tied
+    to its context."""
+    strands, sinks = graph.strands(), {sink.label: sink for sink in graph.sinks}
+    blocks: list[list[str]] = []
+    for subgraph in graph.subgraphs:
+        after = f" · after {', '.join(subgraph.depends_on)}" if subgraph.depends_on else ""
+        across = frozenset(subgraph.reads)
+        block = [f"{subgraph.name} · {subgraph.context}{after}"]
+        for ref in subgraph.strands:
+            exposed = " · read by others" if ref in subgraph.exposes else ""
+            block.append(f"  {_strand_text(strands[ref], across)}{exposed}")
+        block += [f"  {label}{_reads_text(sinks[label].reads, across)}" for label in subgraph.sinks]
+        blocks.append(block)
+    unused = _unused(graph)
+    if unused:
+        blocks.append([_UNUSED, *(f"  {_strand_text(strands[ref], frozenset())}" for ref in unused)])
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _strand_text(strand: Strand, across: frozenset[StrandRef]) -> str:
+    sources = f" · from {', '.join(strand.sources)}" if strand.sources else ""
+    tied = f" · tied: {strand.reason}" if strand.tied else ""
+    return f"{strand.ref}{_reads_text(strand.reads, across)}{sources}{tied}"
+
+
+def _reads_text(edges: Iterable[Edge], across: frozenset[StrandRef]) -> str:
+    shown = []
+    for edge in edges:
+        notes = [*["across"] * (edge.source in across), *[_NEXT_TICK] * edge.weak]
+        shown.append(f"{edge.source} ({', '.join(notes)})" if notes else str(edge.source))
+    return f" ← {', '.join(shown)}" if shown else ""
+
+
+def _unused(graph: RenderGraph) -> list[StrandRef]:
+    evaluated = {ref for subgraph in graph.subgraphs for ref in subgraph.strands}
+    return [ref for ref in graph.strands() if ref not in evaluated]
+
+
+# --- diagrams ---
+#
+# A strand that two contexts evaluate stands in the subgraph of each. An arrow leads from a strand to its reader; it is
+# dashed if the value crosses from one subgraph into another.
+
+
+class _Box(NamedTuple):
+    """A strand or sink in one subgraph. The id is a plain one: names of a patch may be keywords of a diagram."""
 
     id: str
     lines: tuple[str, ...]
     is_sink: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _SubgraphBox:
-    """A subgraph with everything that it evaluates."""
-
-    title: str
-    boxes: tuple[_Box, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Arrow:
+class _Arrow(NamedTuple):
     source: str
     reader: str
     crosses: bool
     label: str
 
 
-def to_text(graph: RenderGraph) -> str:
-    """The graph as lines: the subgraphs in the order in which they run, with what each strand reads and why it is tied
-    to its context."""
-    strands = graph.strands()
-    blocks = [_subgraph_text(subgraph, graph) for subgraph in graph.subgraphs]
-    unused = [strands[ref] for ref in _unused(graph)]
-    if unused:
-        blocks.append([_UNUSED, *(f"  {_strand_text(s, frozenset())}" for s in unused)])
-    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
-
-
 def to_mermaid(graph: RenderGraph) -> str:
     """The graph as a Mermaid flowchart."""
+
+    def quoted(*lines: str) -> str:
+        return '"' + "<br>".join(line.replace('"', "#quot;").replace("\n", " ") for line in lines) + '"'
+
     frames, arrows = _diagram(graph)
     lines = ["flowchart LR"]
-    for number, frame in enumerate(frames):
-        lines.append(f'  subgraph s{number}["{_unquoted(frame.title)}"]')
-        lines += [f"    {_mermaid_box(box)}" for box in frame.boxes]
+    for number, (title, boxes) in enumerate(frames.items()):
+        lines.append(f"  subgraph s{number}[{quoted(title)}]")
+        for box in boxes:
+            text = quoted(*box.lines)
+            lines.append(f"    {box.id}([{text}])" if box.is_sink else f"    {box.id}[{text}]")
         lines.append("  end")
     for arrow in arrows:
         label = f"|{arrow.label}|" if arrow.label else ""
@@ -194,114 +112,48 @@ def to_mermaid(graph: RenderGraph) -> str:
 
 def to_dot(graph: RenderGraph) -> str:
     """The graph in the language of Graphviz."""
+
+    def quoted(*lines: str) -> str:
+        escaped = (line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines)
+        return '"' + "\\n".join(escaped) + '"'
+
     frames, arrows = _diagram(graph)
     lines = ["digraph weft {", "  rankdir=LR;", "  node [shape=box];"]
-    for number, frame in enumerate(frames):
-        lines.append(f"  subgraph cluster_{number} {{")
-        lines.append(f"    label={_quoted(frame.title)};")
-        lines += [f"    {_dot_box(box)}" for box in frame.boxes]
+    for number, (title, boxes) in enumerate(frames.items()):
+        lines += [f"  subgraph cluster_{number} {{", f"    label={quoted(title)};"]
+        lines += [f"    {box.id} [label={quoted(*box.lines)}{', shape=oval' if box.is_sink else ''}];" for box in boxes]
         lines.append("  }")
     for arrow in arrows:
-        style = [*["style=dashed"] * arrow.crosses, *[f"label={_quoted(arrow.label)}"] * bool(arrow.label)]
+        style = [*["style=dashed"] * arrow.crosses, *[f"label={quoted(arrow.label)}"] * bool(arrow.label)]
         shown = f" [{', '.join(style)}]" if style else ""
         lines.append(f"  {arrow.source} -> {arrow.reader}{shown};")
     return "\n".join([*lines, "}"]) + "\n"
 
 
-# --- text ---------------------------------------------------------------------------------------------------------
-
-
-def _subgraph_text(subgraph: Subgraph, graph: RenderGraph) -> list[str]:
+def _diagram(graph: RenderGraph) -> tuple[dict[str, list[_Box]], list[_Arrow]]:
+    """The boxes of each subgraph, by its title, and the arrows between them."""
     strands, sinks = graph.strands(), {sink.label: sink for sink in graph.sinks}
-    across = frozenset(subgraph.reads)
-    after = f" · after {', '.join(subgraph.depends_on)}" if subgraph.depends_on else ""
-    lines = [f"{subgraph.name} · {subgraph.context}{after}"]
-    for ref in subgraph.strands:
-        exposed = " · read by others" if ref in subgraph.exposes else ""
-        lines.append(f"  {_strand_text(strands[ref], across)}{exposed}")
-    lines += [f"  {label}{_reads_text(sinks[label].reads, across)}" for label in subgraph.sinks]
-    return lines
-
-
-def _strand_text(strand: Strand, across: frozenset[StrandRef]) -> str:
-    sources = f" · from {', '.join(strand.sources)}" if strand.sources else ""
-    tied = f" · tied: {strand.reason}" if strand.tied else ""
-    return f"{strand.ref}{_reads_text(strand.reads, across)}{sources}{tied}"
-
-
-def _reads_text(edges: Sequence[Edge], across: frozenset[StrandRef]) -> str:
-    if not edges:
-        return ""
-    return " ← " + ", ".join(_edge_text(edge, across) for edge in edges)
-
-
-def _edge_text(edge: Edge, across: frozenset[StrandRef]) -> str:
-    notes = [*["across"] * (edge.source in across), *[_NEXT_TICK] * edge.weak]
-    return f"{edge.source} ({', '.join(notes)})" if notes else str(edge.source)
-
-
-# --- diagrams -----------------------------------------------------------------------------------------------------
-
-
-def _diagram(graph: RenderGraph) -> tuple[list[_SubgraphBox], list[_Arrow]]:
-    strands, sinks = graph.strands(), {sink.label: sink for sink in graph.sinks}
-    ids = _ids(graph)
+    groups: dict[str, tuple[StrandRef | str, ...]] = {s.name: (*s.strands, *s.sinks) for s in graph.subgraphs}
+    unused = _unused(graph)
+    if unused:
+        groups[_UNUSED] = tuple(unused)
+    ids: dict[tuple[str, StrandRef | str], str] = {}
+    frames: dict[str, list[_Box]] = {}
+    for title, names in groups.items():
+        frames[title] = []
+        for name in names:
+            box_id = ids[title, name] = f"n{len(ids)}"
+            if isinstance(name, StrandRef):
+                found = strands[name]
+                frames[title].append(_Box(box_id, (str(name), *found.sources, *filter(None, [found.reason]))))
+            else:
+                frames[title].append(_Box(box_id, (name,), is_sink=True))
     owner = {ref: subgraph.name for subgraph in graph.subgraphs for ref in subgraph.tied}
-    frames: list[_SubgraphBox] = []
     arrows: list[_Arrow] = []
-    for subgraph in graph.subgraphs:
-        here = subgraph.name
-        readers = [(ids[here, str(ref)], strands[ref].reads) for ref in subgraph.strands]
-        readers += [(ids[here, label], sinks[label].reads) for label in subgraph.sinks]
-        for reader, edges in readers:
-            arrows += _arrows(reader, edges, here, owner, ids)
-        boxes = [_Box(ids[here, str(ref)], _box_lines(strands[ref])) for ref in subgraph.strands]
-        boxes += [_Box(ids[here, label], (label,), is_sink=True) for label in subgraph.sinks]
-        frames.append(_SubgraphBox(here, tuple(boxes)))
-    unused = tuple(_Box(ids[_UNUSED, str(ref)], _box_lines(strands[ref])) for ref in _unused(graph))
-    return frames + [_SubgraphBox(_UNUSED, unused)] * bool(unused), arrows
-
-
-def _arrows(
-    reader: str, edges: Iterable[Edge], here: str, owner: dict[StrandRef, str], ids: dict[tuple[str, str], str]
-) -> Iterable[_Arrow]:
-    for edge in edges:
-        home = owner.get(edge.source, here)
-        source = ids.get((home, str(edge.source)))
-        if source is not None:
-            yield _Arrow(source, reader, home != here, _NEXT_TICK if edge.weak else "")
-
-
-def _ids(graph: RenderGraph) -> dict[tuple[str, str], str]:
-    """A plain id for every box: names of a patch may be keywords of the diagram's language."""
-    places = [(s.name, str(name)) for s in graph.subgraphs for name in (*s.strands, *s.sinks)]
-    places += [(_UNUSED, str(ref)) for ref in _unused(graph)]
-    return {place: f"n{number}" for number, place in enumerate(places)}
-
-
-def _unused(graph: RenderGraph) -> list[StrandRef]:
-    evaluated = {ref for subgraph in graph.subgraphs for ref in subgraph.strands}
-    return [ref for ref in graph.strands() if ref not in evaluated]
-
-
-def _box_lines(strand: Strand) -> tuple[str, ...]:
-    return (str(strand.ref), *strand.sources, *([strand.reason] if strand.reason else []))
-
-
-def _mermaid_box(box: _Box) -> str:
-    text = "<br>".join(_unquoted(line) for line in box.lines)
-    return f'{box.id}(["{text}"])' if box.is_sink else f'{box.id}["{text}"]'
-
-
-def _unquoted(text: str) -> str:
-    return text.replace('"', "#quot;").replace("\n", " ")
-
-
-def _dot_box(box: _Box) -> str:
-    shape = ", shape=oval" if box.is_sink else ""
-    return f"{box.id} [label={_quoted(*box.lines)}{shape}];"
-
-
-def _quoted(*lines: str) -> str:
-    escaped = (line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines)
-    return '"' + "\\n".join(escaped) + '"'
+    for here, name in [place for place in ids if place[0] != _UNUSED]:
+        for edge in strands[name].reads if isinstance(name, StrandRef) else sinks[name].reads:
+            home = owner.get(edge.source, here)
+            if (home, edge.source) in ids:
+                label = _NEXT_TICK if edge.weak else ""
+                arrows.append(_Arrow(ids[home, edge.source], ids[here, name], home != here, label))
+    return frames, arrows

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Span, WeftError, did_you_mean, error
@@ -18,35 +17,19 @@ from weft.ops import BUILTINS
 from weft.ops.state import STATE
 from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Assignment, Binding, BodyStatement, Call, CallBinding, Expression, Fade, For, Ident, Include, OutputStatement,
-    Parameter, Program, Quantize, Setting, SpindleDefinition, Text, Use
+    Assignment, Binding, BodyStatement, Call, CallBinding, Expression, Fade, For, Ident, OutputStatement, Parameter,
+    Program, Quantize, Setting, SpindleDefinition, Statement, Text
 )
-
-S = TypeVar("S")
 
 
 def collect(program: Program, contexts: ContextTable, report: Report) -> Patch:
     """The names of a program. Names that cannot be bound are reported and left out."""
     names = _NameCollector(contexts, report)
-    for statement in program.statements:
-        if isinstance(statement, SpindleDefinition):
-            names.attempt(names.spindle, statement)
-    for statement in program.statements:
-        match statement:
-            case Setting():
-                names.attempt(names.setting, statement)
-            case Binding():
-                names.attempt(names.binding, statement)
-            case CallBinding():
-                names.attempt(names.call_binding, statement)
-            case OutputStatement():
-                names.attempt(names.sink, statement)
-            case Parameter():
-                names.attempt(names.parameter, statement)
-            case Fade() | Quantize():
-                names.attempt(names.once, statement)
-            case SpindleDefinition() | Include() | Use():
-                pass
+    for statement in sorted(program.statements, key=lambda each: not isinstance(each, SpindleDefinition)):
+        try:
+            names.bind(statement)
+        except WeftError as failure:
+            report.add(failure.diagnostics)
     return names.patch()
 
 
@@ -61,29 +44,44 @@ class _NameCollector:
         """The output statements of one kind and target."""
         self.settings: dict[str, Setting] = {}
         self.parameters: list[Parameter] = []
-        self.pragmas: dict[type, Fade | Quantize] = {}
+        self.fade: Fade | None = None
+        self.quantize: Quantize | None = None
 
-    def attempt(self, bind: Callable[[S], None], statement: S) -> None:
-        try:
-            bind(statement)
-        except WeftError as failure:
-            self.report.add(failure.diagnostics)
+    def bind(self, statement: Statement) -> None:
+        match statement:
+            case SpindleDefinition():
+                self._spindle(statement)
+            case Setting():
+                self._setting(statement)
+            case Binding(name, outputs, value, _, doc):
+                outputs = outputs or (Ident("val", name.span),)
+                self._bind(name, outputs, _expanded(value, outputs), doc=doc)
+            case CallBinding():
+                self._call_binding(statement)
+            case OutputStatement():
+                self._sink(statement)
+            case Parameter(name=name, outputs=outputs):
+                self._bind(name, outputs, [FromParameter(statement, i) for i in range(len(outputs))])
+                self.parameters.append(statement)
+            case Fade():
+                _check_pragma("fade", statement, self.fade)
+                self.fade = statement
+            case Quantize():
+                _check_pragma("quantize", statement, self.quantize)
+                self.quantize = statement
 
     def patch(self) -> Patch:
-        fade, quantize = self.pragmas.get(Fade), self.pragmas.get(Quantize)
         return Patch(
             instances=self.instances,
             spindles=self.spindles,
             sinks=tuple(self.sinks),
             settings={**DEFAULTS, **{name: s.value for name, s in self.settings.items()}},
             parameters=tuple(self.parameters),
-            fade=fade.seconds if isinstance(fade, Fade) else None,
-            quantize=quantize.beats if isinstance(quantize, Quantize) else None,
+            fade=self.fade.seconds if self.fade else None,
+            quantize=self.quantize.beats if self.quantize else None,
         )
 
-    # --- settings and pragmas -------------------------------------------------------------------------------------
-
-    def setting(self, statement: Setting) -> None:
+    def _setting(self, statement: Setting) -> None:
         name, span = statement.field.name, statement.field.span
         if name not in SETTINGS:
             raise error("unknown-setting", f'there is no setting "{name}"', span,
@@ -94,56 +92,32 @@ class _NameCollector:
             raise _twice("duplicate-setting", f"me<{name}> is set twice", span, self.settings[name].field.span)
         self.settings[name] = statement
 
-    def once(self, statement: Fade | Quantize) -> None:
-        earlier = self.pragmas.get(type(statement))
-        if earlier is not None:
-            name = type(statement).__name__.lower()
-            raise _twice("duplicate-pragma", f"#{name} appears twice", statement.span, earlier.span)
-        self.pragmas[type(statement)] = statement
-
-    def parameter(self, statement: Parameter) -> None:
-        definitions = [FromParameter(statement, i) for i in range(len(statement.outputs))]
-        self._bind(statement.name, statement.outputs, definitions)
-        self.parameters.append(statement)
-
-    # --- instances ------------------------------------------------------------------------------------------------
-
-    def binding(self, statement: Binding) -> None:
-        outputs = statement.outputs or (Ident("val", statement.name.span),)
-        names = tuple(o.name for o in outputs)
-        definitions = [Expanded(statement.value, Broadcast(names, i)) for i in range(len(names))]
-        self._bind(statement.name, outputs, definitions, doc=statement.doc)
-
-    def call_binding(self, statement: CallBinding) -> None:
+    def _call_binding(self, statement: CallBinding) -> None:
         value, outputs = statement.value, statement.outputs
-        names = tuple(o.name for o in outputs)
-        called = self._called(value)
-        definitions: list[Definition]
+        called = value.name if isinstance(value, Call) else ""
+        if called in self.spindles or called in BUILTINS:
+            called = ""
+        definitions: Sequence[Definition]
         axes: tuple[str, ...] = ()
         if statement.count is not None:
             check_copies(statement, self.spindles)
-            definitions = [Expanded(value, Broadcast(names, i)) for i in range(len(names))]
+            definitions = _expanded(value, outputs)
         elif isinstance(value, Call) and called in SOURCES:
             spec = SOURCES[called]
             shape, over = source_shape(value, spec)
             check_bound(statement, len(shape))
             axes = tuple(a for a in over if a == "k")
-            definitions = [FromSource(value, spec, i) for i in range(len(names))]
+            definitions = [FromSource(value, spec, i) for i in range(len(outputs))]
         elif isinstance(value, Call) and called == "cache":
             axes = ("k",)
-            definitions = [FromCache(value, i, len(names)) for i in range(len(names))]
+            definitions = [FromCache(value, i, len(outputs)) for i in range(len(outputs))]
             for output in outputs:
                 if output.name == "k":
                     raise error("axis-name", '"k" is the axis of a cache and cannot name an output', output.span)
         else:
-            path = f"{statement.name.name}@{names[0]}"
-            definitions = [BundlePart(value, i, path) for i in range(len(names))]
+            path = f"{statement.name.name}@{outputs[0].name}"
+            definitions = [BundlePart(value, i, path) for i in range(len(outputs))]
         self._bind(statement.name, outputs, definitions, axes, statement.doc)
-
-    def _called(self, value: Expression) -> str:
-        """The name of the source or state that a call reaches; empty if a spindle or builtin has that name."""
-        name = value.name if isinstance(value, Call) else ""
-        return "" if name in self.spindles or name in BUILTINS else name
 
     def _bind(
         self, name: Ident, outputs: Iterable[Ident], definitions: Iterable[Definition], axes: tuple[str, ...] = (),
@@ -153,9 +127,9 @@ class _NameCollector:
             hint = "settings are set like me<width> = 640" if name.name == "me" else "choose another name"
             raise error("reserved-name", f'"{name.name}" belongs to weft and cannot be bound', name.span, hint)
         instance = self.instances.setdefault(name.name, Instance(name.name, name.span, {}, axes, doc))
-        other = next((o for o in instance.outputs.values() if o.span.source is not name.span.source), None)
-        if other is not None:
-            raise _twice("bound-in-two-files", f'"{name.name}" is bound in two files', name.span, other.span)
+        for other in instance.outputs.values():
+            if other.span.source is not name.span.source:
+                raise _twice("bound-in-two-files", f'"{name.name}" is bound in two files', name.span, other.span)
         if instance.outputs and (instance.axes or axes):
             raise _twice("duplicate-binding", f'"{name.name}" is a source and takes no further outputs', name.span,
                          instance.span)  # fmt: skip
@@ -170,7 +144,7 @@ class _NameCollector:
 
     # --- spindles -------------------------------------------------------------------------------------------------
 
-    def spindle(self, statement: SpindleDefinition) -> None:
+    def _spindle(self, statement: SpindleDefinition) -> None:
         name, span = statement.name.name, statement.name.span
         if name in self.contexts.statements or name in self.contexts:
             kind = "an output statement" if name in self.contexts.statements else "a context"
@@ -231,7 +205,7 @@ class _NameCollector:
 
     # --- output statements ----------------------------------------------------------------------------------------
 
-    def sink(self, statement: OutputStatement) -> None:
+    def _sink(self, statement: OutputStatement) -> None:
         spec = self.contexts.of_statement(statement.name)
         if spec is None:
             known = self.contexts.statements
@@ -239,7 +213,7 @@ class _NameCollector:
             hint = "give it a name: " + f"{statement.name}(…)::name<out>" if callable_ else None
             message = f'"{statement.name}" is not an output statement; the known ones are {", ".join(known)}'
             raise error("unknown-statement", message, statement.head, did_you_mean(statement.name, known) or hint)
-        target = self._target(statement) if spec.targets else None
+        target = _target(statement) if spec.targets else None
         canonical = spec.statements[0]
         label = f"{canonical}:{target}" if target else canonical
         same = self._same_target.setdefault((spec.name, target), [])
@@ -252,13 +226,25 @@ class _NameCollector:
         same.append(SinkStatement(label, spec, statement, target))
         self.sinks.append(same[-1])
 
-    def _target(self, statement: OutputStatement) -> str | None:
-        for arg in statement.args:
-            if arg.label == "to":
-                if not isinstance(arg.value, Text):
-                    raise error("needs-a-string", "a target is a name in quotes", arg.value.span, 'to: "left"')
-                return arg.value.value
-        return None
+
+def _target(statement: OutputStatement) -> str | None:
+    for arg in statement.args:
+        if arg.label == "to":
+            if not isinstance(arg.value, Text):
+                raise error("needs-a-string", "a target is a name in quotes", arg.value.span, 'to: "left"')
+            return arg.value.value
+    return None
+
+
+def _expanded(value: Expression, outputs: Sequence[Ident]) -> list[Expanded]:
+    """The definitions of outputs over which a value is spread."""
+    names = tuple(o.name for o in outputs)
+    return [Expanded(value, Broadcast(names, i)) for i in range(len(names))]
+
+
+def _check_pragma(name: str, statement: Fade | Quantize, earlier: Fade | Quantize | None) -> None:
+    if earlier is not None:
+        raise _twice("duplicate-pragma", f"#{name} appears twice", statement.span, earlier.span)
 
 
 def _twice(code: str, message: str, span: Span, earlier: Span, hint: str | None = None) -> WeftError:

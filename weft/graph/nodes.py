@@ -165,6 +165,14 @@ class OutputDefinition:
     definition: Definition
     span: Span
 
+    @property
+    def value(self) -> Expression | None:
+        """The expression that it is defined by; None for a parameter."""
+        match self.definition:
+            case Expanded(value=value) | BundlePart(value=value) | FromSource(call=value) | FromCache(call=value):
+                return value
+        return None
+
 
 @dataclass(slots=True, eq=False)
 class Instance:

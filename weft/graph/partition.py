@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 
 from weft.contexts import ContextTable
 from weft.graph.domain import SlotKey
-from weft.graph.nodes import Edge, GraphNode, RenderGraph, Strand, Subgraph
+from weft.graph.nodes import Edge, RenderGraph, Strand, Subgraph
 from weft.names import StrandRef
 
 # --- directed graphs ---
@@ -45,17 +45,11 @@ def components(nodes: Iterable[N], edges: Mapping[N, Iterable[N]]) -> list[list[
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[node])
                 if low[node] == index[node]:
-                    found.append(_close(node, open_nodes))
+                    component: list[N] = []
+                    while not component or component[-1] != node:
+                        component.append(open_nodes.popitem()[0])
+                    found.append(component[::-1])
     return found
-
-
-def _close(node: N, open_nodes: dict[N, None]) -> list[N]:
-    component: list[N] = []
-    while not component or component[-1] != node:
-        last, _ = open_nodes.popitem()
-        component.append(last)
-    component.reverse()
-    return component
 
 
 def reachable(starts: Iterable[N], edges: Mapping[N, Iterable[N]]) -> set[N]:
@@ -108,17 +102,20 @@ def tag(graph: RenderGraph, facts: Mapping[StrandRef, Fact], contexts: ContextTa
     shared = _sharing(facts)
     for component in reversed(components(strands, {ref: [*reads[ref], *shared[ref]] for ref in strands})):
         _settle(component, reads, wanted, tied, facts, contexts)
-    return replace(graph, nodes=tuple(_tagged(node, wanted, tied, facts) for node in graph.nodes))
+
+    def tagged(strand: Strand) -> Strand:
+        home = tied.get(strand.ref)
+        if home is None:
+            return replace(strand, contexts=tuple(sorted(wanted[strand.ref])))
+        return replace(strand, contexts=(home,), tied=home, reason=facts[strand.ref].reason)
+
+    return replace(graph, nodes=tuple(replace(n, strands=tuple(map(tagged, n.strands))) for n in graph.nodes))
 
 
 def _settle(
-    component: list[StrandRef],
-    reads: Mapping[StrandRef, list[StrandRef]],
-    wanted: dict[StrandRef, set[str]],
-    tied: dict[StrandRef, str],
-    facts: Mapping[StrandRef, Fact],
-    contexts: ContextTable,
-) -> None:
+    component: list[StrandRef], reads: Mapping[StrandRef, list[StrandRef]], wanted: dict[StrandRef, set[str]],
+    tied: dict[StrandRef, str], facts: Mapping[StrandRef, Fact], contexts: ContextTable,
+) -> None:  # fmt: skip
     """Decides the contexts of strands that read one another or share state. All their other consumers are decided."""
     consumers = set().union(*(wanted[ref] for ref in component))
     inside = set(component)
@@ -163,19 +160,6 @@ def _home(fact: Fact, consumers: set[str], contexts: ContextTable) -> str | None
     return min(ranked or pool, key=lambda spec: (spec.state_rank or 0, spec.name)).name
 
 
-def _tagged(
-    node: GraphNode, wanted: Mapping[StrandRef, set[str]], tied: Mapping[StrandRef, str],
-    facts: Mapping[StrandRef, Fact],
-) -> GraphNode:
-    def strand(s: Strand) -> Strand:
-        home = tied.get(s.ref)
-        if home is not None:
-            return Strand(s.ref, s.place, s.reads, (home,), home, facts[s.ref].reason, s.sources)
-        return Strand(s.ref, s.place, s.reads, tuple(sorted(wanted[s.ref])), s.tied, s.reason, s.sources)
-
-    return GraphNode(node.name, node.kind, tuple(strand(s) for s in node.strands))
-
-
 # --- the cut: connected parts of one context that can run one after another ---
 #
 # The units of the cut are the sinks and the tied strands; untied strands are evaluated wherever a unit needs them. Two
@@ -200,9 +184,8 @@ def partition(graph: RenderGraph) -> RenderGraph:
     """The graph with its subgraphs, in an order in which they can run."""
     units = _units(graph)
     groups = _connected(units, _grouped(units))
-    of_unit = {unit: i for i, group in enumerate(groups) for unit in group}
-    names = _names(groups, units)
-    subgraphs = [_subgraph(group, names, of_unit, units) for group in groups]
+    of_unit = {unit: _name(group, units) for group in groups for unit in group}
+    subgraphs = [_subgraph(group, of_unit, units) for group in groups]
     exposed = {ref for s in subgraphs for ref in s.reads}
     subgraphs = [replace(s, exposes=tuple(r for r in s.tied if r in exposed)) for s in subgraphs]
     return replace(graph, subgraphs=tuple(_ordered(subgraphs)))
@@ -219,27 +202,22 @@ def _units(graph: RenderGraph) -> _Units:
         for ref, strand in strands.items()
     }
     order = {ref: place for place, ref in enumerate(onward)}
+
+    def through(unit: Unit, starts: Iterable[StrandRef]) -> list[StrandRef]:
+        """The strands that a unit reads, followed through untied ones up to the first tied one on each path, in the
+        order of the text."""
+        seen = reachable((s for s in starts if s in onward), onward)
+        return sorted(seen - {unit}, key=order.__getitem__)
+
     reads, before, evaluates = {}, {}, {}
     for unit, edges in own.items():
-        through = _through(unit, (e.source for e in edges), onward, order)
-        strong = _through(unit, (e.source for e in edges if not e.weak), onward, order)
-        reads[unit] = tuple(r for r in through if strands[r].tied)
+        found = through(unit, (e.source for e in edges))
+        strong = found if not any(e.weak for e in edges) else through(unit, (e.source for e in edges if not e.weak))
+        reads[unit] = tuple(r for r in found if strands[r].tied)
         before[unit] = tuple(r for r in strong if strands[r].tied)
         inner = (unit,) if isinstance(unit, StrandRef) else ()
-        evaluates[unit] = inner + tuple(r for r in through if not strands[r].tied)
+        evaluates[unit] = inner + tuple(r for r in found if not strands[r].tied)
     return _with_weak_order(_Units(context, reads, before, evaluates))
-
-
-def _through(
-    unit: Unit,
-    starts: Iterable[StrandRef],
-    onward: Mapping[StrandRef, Iterable[StrandRef]],
-    order: Mapping[StrandRef, int],
-) -> list[StrandRef]:
-    """The strands that a unit reads, followed through untied ones up to the first tied one on each path. `onward` maps
-    every strand to those that it reads if it is untied, and `order` to its place in the text."""
-    seen = reachable((s for s in starts if s in onward), onward)
-    return sorted((ref for ref in seen if ref in onward and ref != unit), key=order.__getitem__)
 
 
 def _with_weak_order(units: _Units) -> _Units:
@@ -273,14 +251,8 @@ def _grouped(units: _Units) -> list[list[Unit]]:
     for cycle in _with_cycles_joined(units):
         context = units.context[cycle[0]]
         wanted = {of_unit[r] for unit in cycle for r in units.before[unit] if r in of_unit}
-        home = next(
-            (
-                g
-                for g in reversed(range(len(groups)))
-                if units.context[groups[g][0]] == context and g not in reachable(wanted - {g}, needs)
-            ),
-            None,
-        )
+        same = (g for g in reversed(range(len(groups))) if units.context[groups[g][0]] == context)
+        home = next((g for g in same if g not in reachable(wanted - {g}, needs)), None)
         if home is None:
             home = len(groups)
             groups.append([])
@@ -309,31 +281,20 @@ def _connected(units: _Units, groups: list[list[Unit]]) -> list[list[Unit]]:
     return [sorted(part, key=text_order.__getitem__) for part in parts]
 
 
-def _names(groups: list[list[Unit]], units: _Units) -> list[str]:
+def _name(group: list[Unit], units: _Units) -> str:
     """A name that stays the same while other statements change: the context with the first sink or strand."""
-    names = []
-    for group in groups:
-        sink = next((u for u in group if isinstance(u, str)), None)
-        first = sink if sink is not None else min(str(u) for u in group)
-        names.append(f"{units.context[group[0]]}/{first}")
-    return names
+    sink = next((u for u in group if isinstance(u, str)), None)
+    return f"{units.context[group[0]]}/{sink if sink is not None else min(map(str, group))}"
 
 
-def _subgraph(group: list[Unit], names: list[str], of_unit: Mapping[Unit, int], units: _Units) -> Subgraph:
-    inside = set(group)
-    mine = of_unit[group[0]]
+def _subgraph(group: list[Unit], of_unit: Mapping[Unit, str], units: _Units) -> Subgraph:
+    name, context = of_unit[group[0]], units.context[group[0]]
+    tied = tuple(u for u in group if isinstance(u, StrandRef))
     strands = dict.fromkeys(ref for unit in group for ref in units.evaluates[unit])
-    reads = dict.fromkeys(ref for unit in group for ref in units.reads[unit] if ref not in inside)
-    waits = {names[of_unit[ref]] for unit in group for ref in units.before[unit]} - {names[mine]}
-    return Subgraph(
-        name=names[mine],
-        context=units.context[group[0]],
-        strands=tuple(strands),
-        tied=tuple(u for u in group if isinstance(u, StrandRef)),
-        sinks=tuple(u for u in group if isinstance(u, str)),
-        reads=tuple(reads),
-        depends_on=tuple(sorted(waits)),
-    )
+    reads = dict.fromkeys(ref for unit in group for ref in units.reads[unit] if of_unit[ref] != name)
+    waits = {of_unit[ref] for unit in group for ref in units.before[unit]} - {name}
+    sinks = tuple(u for u in group if isinstance(u, str))
+    return Subgraph(name, context, tuple(strands), tied, sinks, (), tuple(reads), tuple(sorted(waits)))
 
 
 def _ordered(subgraphs: list[Subgraph]) -> list[Subgraph]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from weft.errors import Span, WeftError, did_you_mean, error, steps_of
 from weft.graph.budget import Budget
 from weft.graph.domain import Coordinate
-from weft.graph.nodes import Broadcast, BundlePart, Expanded, FromCache, FromSource, Patch
+from weft.graph.nodes import Broadcast, Patch
 from weft.graph.partition import components
 from weft.graph.scope import (
     Bindings, CacheMember, Closure, Local, LoopResult, Member, Opaque, Required, Scope, SourceMember, SpindleBody,
@@ -49,8 +49,11 @@ class Ordinals:
         self._facts: dict[tuple[BodyStatement, ...], _Facts] = {}
         self._carried: dict[tuple[BodyStatement, ...], list[str]] = {}
         self._numbered: set[SpindleDefinition] = set()
-        for value in _defining(patch):
-            self._number([value])
+        outputs = (output for instance in patch.instances.values() for output in instance.outputs.values())
+        # Several outputs may share one expression.
+        for value in dict.fromkeys(output.value for output in outputs):
+            if value is not None:
+                self._number([value])
         for sink in patch.sinks:
             self._number(a.value for a in sink.statement.args)
 
@@ -74,33 +77,23 @@ class Ordinals:
         """The number of calls of the same name before this one in its definition."""
         return self._numbers[call]
 
-    def assigned(self, body: Iterable[BodyStatement]) -> list[str]:
+    def assigned(self, body: Iterable[BodyStatement], with_groups: bool = True) -> list[str]:
         """Every name that a body assigns, loops included, each once."""
         names: dict[str, None] = {}
         for statement in body:
             match statement:
                 case For():
-                    names.update(dict.fromkeys(self.assigned(statement.body)))
-                case Assignment() | CallBinding():
+                    names.update(dict.fromkeys(self.assigned(statement.body, with_groups)))
+                case CallBinding() | Assignment(value=Bundle()) if not with_groups:
+                    pass
+                case _:
                     names[statement.name.name] = None
         return list(names)
 
     def carried(self, body: tuple[BodyStatement, ...]) -> list[str]:
         """The names whose values a loop carries from step to step; bundles and bound calls belong to one step."""
         known = self._carried.get(body)
-        if known is not None:
-            return known
-        names: dict[str, None] = {}
-        for statement in body:
-            match statement:
-                case For():
-                    names.update(dict.fromkeys(self.carried(statement.body)))
-                case Assignment() if not isinstance(statement.value, Bundle):
-                    names[statement.name.name] = None
-                case _:
-                    pass
-        self._carried[body] = list(names)
-        return self._carried[body]
+        return self._carried.setdefault(body, self.assigned(body, with_groups=False)) if known is None else known
 
     def has_state(self, body: tuple[BodyStatement, ...]) -> bool:
         """Whether a body has state, in its own calls or in the spindles that it calls."""
@@ -191,19 +184,6 @@ def _literal_steps(loop: For) -> int:
     """The number of steps of a loop whose ends are literals; 1 for other loops."""
     first, last = literal_number(loop.first), literal_number(loop.last)
     return 1 if first is None or last is None else int(min(ieee.steps(first, last), _HUGE))
-
-
-def _defining(patch: Patch) -> Iterable[Expression]:
-    """The expressions that define the instances of a patch, each once: several outputs may share one."""
-    found: dict[Expression, None] = {}
-    for instance in patch.instances.values():
-        for output in instance.outputs.values():
-            match output.definition:
-                case Expanded(value=value) | BundlePart(value=value) | FromSource(call=value) | FromCache(call=value):
-                    found[value] = None
-                case _:
-                    pass
-    return found
 
 
 # --- names, groups and bodies ---
@@ -394,32 +374,25 @@ class Resolver:
 
     def spread_shape(self, expression: Expression, scope: Scope) -> StrandGroup | None:
         """The first group of several strands that an expression would be spread over: `img` in `img * 0.5`."""
-        waiting: list[tuple[Expression, Scope]] = [(expression, scope)]
+        waiting: list[tuple[Walkable, Scope]] = [(expression, scope)]
         while waiting:
             self._budget.spend(1)
             node, scope = waiting.pop()
             match node:
-                case Unary(operand=operand):
-                    waiting.append((operand, scope))
-                case Binary(left=left, right=right):
-                    waiting += [(right, scope), (left, scope)]
-                case If(condition=condition, then=then, otherwise=otherwise):
-                    waiting += [(otherwise, scope), (then, scope), (condition, scope)]
+                case Unary() | Binary() | If():
+                    waiting += [(operand, scope) for operand in reversed(children(node))]
                 case Name() | Remap() | Call() | Bundle():
                     group = self.group(node, scope)
                     if group is not None and len(group) > 1:
                         return group
                     if group is None and isinstance(node, Call) and not self.is_remap(node, scope):
-                        waiting += reversed(self._arguments(node, scope))
+                        # The arguments of a builtin are spread.
+                        if self.called(node, scope) == "state" and STATE[node.name].breaks_cycle:
+                            scope = scope.for_memory()
+                        waiting += [(argument.value, scope) for argument in reversed(node.args)]
                 case _:
                     pass
         return None
-
-    def _arguments(self, call: Call, scope: Scope) -> list[tuple[Expression, Scope]]:
-        """The arguments of a builtin's call, with the scopes that they are evaluated in."""
-        if self.called(call, scope) == "state" and STATE[call.name].breaks_cycle:
-            scope = scope.for_memory()
-        return [(argument.value, scope) for argument in call.args]
 
     def pick(self, group: StrandGroup, scope: Scope, span: Span) -> Member:
         """The one strand that a group means in a scalar place: its only one, or the one at the current place of a
@@ -515,7 +488,7 @@ class Resolver:
             return _OPEN
         while isinstance(value, Name) and isinstance(local := scope.get(value.id), Closure):
             value, scope = local.value, local.scope
-        waiting: list[tuple[Expression, Scope]] = [(value, scope)]
+        waiting: list[tuple[Walkable, Scope]] = [(value, scope)]
         is_closed, is_number = True, isinstance(value, _NUMBERS)
         for _ in range(_MOST_LOOKED_AT):
             if not waiting:
@@ -543,25 +516,16 @@ class Resolver:
                     pass
                 case Access(base=Name(id="me" | "mouse" | "key")):
                     pass
-                case Unary(operand=operand):
-                    waiting.append((operand, within))
-                case Binary(left=left, right=right):
-                    waiting += [(left, within), (right, within)]
-                case If(condition=condition, then=then, otherwise=otherwise):
-                    waiting += [(condition, within), (then, within), (otherwise, within)]
+                case Unary() | Binary() | If():
+                    waiting += [(operand, within) for operand in children(node)]
                 case _:
                     return None
         return None
 
     def enter(
-        self,
-        spindle: SpindleDefinition,
-        arguments: Iterable[Local],
-        scope: Scope,
-        path: str,
-        span: Span,
+        self, spindle: SpindleDefinition, arguments: Iterable[Local], scope: Scope, path: str, span: Span,
         seen: Callable[[BodyStatement, Scope], None] | None = None,
-    ) -> Scope:
+    ) -> Scope:  # fmt: skip
         """Runs through a spindle's body with the given arguments, without evaluating anything. `seen` is called with
         every statement and the scope after it."""
         if len(scope.chain) >= MAX_CALL_DEPTH:
@@ -642,12 +606,9 @@ class Resolver:
         if isinstance(value, Call) and value.name == "cache" and not self.is_remap(value, scope):
             group = self.cache_group(value, scope, f"{scope.path}/{statement.name.name}")
         else:
-            found = self.group(value, scope)
-            if found is not None:
-                group = found
-            else:
-                width = len(names) if self.is_open(value, scope) else 1
-                group = StrandGroup(tuple(names[:width]), (Closure(value, scope),) * width)
+            width = len(names) if self.is_open(value, scope) else 1
+            single = StrandGroup(tuple(names[:width]), (Closure(value, scope),) * width)
+            group = self.group(value, scope) or single
         check_bound(statement, len(group))
         return group.take(len(names), names)
 
