@@ -16,36 +16,12 @@ _LETTERS_AND_DIGITS = {c: (ord(c.upper()),) for c in string.ascii_lowercase + st
 
 # A name may belong to several keys: both shift keys are `shift`.
 _NAMED = {
-    "space": (32,),
-    "enter": (257, 335),
-    "escape": (256,),
-    "tab": (258,),
-    "backspace": (259,),
-    "insert": (260,),
-    "delete": (261,),
-    "right": (262,),
-    "left": (263,),
-    "down": (264,),
-    "up": (265,),
-    "pageup": (266,),
-    "pagedown": (267,),
-    "home": (268,),
-    "end": (269,),
-    "shift": (340, 344),
-    "control": (341, 345),
-    "alt": (342, 346),
-    "apostrophe": (39,),
-    "comma": (44,),
-    "minus": (45,),
-    "period": (46,),
-    "slash": (47,),
-    "semicolon": (59,),
-    "equal": (61,),
-    "leftbracket": (91,),
-    "backslash": (92,),
-    "rightbracket": (93,),
-    "grave": (96,),
-}
+    "space": (32,), "enter": (257, 335), "escape": (256,), "tab": (258,), "backspace": (259,), "insert": (260,),
+    "delete": (261,), "right": (262,), "left": (263,), "down": (264,), "up": (265,), "pageup": (266,),
+    "pagedown": (267,), "home": (268,), "end": (269,), "shift": (340, 344), "control": (341, 345), "alt": (342, 346),
+    "apostrophe": (39,), "comma": (44,), "minus": (45,), "period": (46,), "slash": (47,), "semicolon": (59,),
+    "equal": (61,), "leftbracket": (91,), "backslash": (92,), "rightbracket": (93,), "grave": (96,),
+}  # fmt: skip
 _FUNCTION_KEYS = {f"f{n}": (289 + n,) for n in range(1, 13)}
 
 KEYS: Mapping[str, tuple[int, ...]] = MappingProxyType({**_LETTERS_AND_DIGITS, **_NAMED, **_FUNCTION_KEYS})
@@ -59,16 +35,14 @@ class InputSpec(NamedTuple):
     example: str
 
 
-MOUSE: Mapping[str, InputSpec] = MappingProxyType(
-    {
-        "x": InputSpec("where the mouse is, from left to right, 0…1", "abs(me@x - mouse@x)"),
-        "y": InputSpec("where the mouse is, from top to bottom, 0…1", "abs(me@y - mouse@y)"),
-        "down": InputSpec("1 while any button is held, else 0", "0.1 + 0.2 * mouse@down"),
-        "left": InputSpec("1 while the left button is held, else 0", "if mouse@left then me@x else me@y"),
-        "right": InputSpec("1 while the right button is held, else 0", "if mouse@right then me@x else me@y"),
-        "wheel": InputSpec("turns of the wheel so far, counted up away from you", "sin(me@x * (10 + mouse@wheel))"),
-    }
-)
+MOUSE: Mapping[str, InputSpec] = MappingProxyType({
+    "x": InputSpec("where the mouse is, from left to right, 0…1", "abs(me@x - mouse@x)"),
+    "y": InputSpec("where the mouse is, from top to bottom, 0…1", "abs(me@y - mouse@y)"),
+    "down": InputSpec("1 while any button is held, else 0", "0.1 + 0.2 * mouse@down"),
+    "left": InputSpec("1 while the left button is held, else 0", "if mouse@left then me@x else me@y"),
+    "right": InputSpec("1 while the right button is held, else 0", "if mouse@right then me@x else me@y"),
+    "wheel": InputSpec("turns of the wheel so far, counted up away from you", "sin(me@x * (10 + mouse@wheel))"),
+})
 """The inputs that a patch may write after `mouse@`."""
 
 ANY_KEY = InputSpec("1 while the key is held, else 0", "if key@space then 1 else me@x")
@@ -80,17 +54,10 @@ _NAME_OF_LABEL = {
     **{chr(numbers[0]): name for name, numbers in _NAMED.items() if 32 < numbers[0] < 127},
 }
 
-TOOL_KEYS: Mapping[str, str] = MappingProxyType(
-    {
-        "f": "fullscreen",
-        "space": "pause",
-        "r": "restart",
-        "s": "screenshot",
-        "e": "errors",
-        "h": "figures",
-        "escape": "leave",
-    }
-)
+TOOL_KEYS: Mapping[str, str] = MappingProxyType({
+    "f": "fullscreen", "space": "pause", "r": "restart", "s": "screenshot", "e": "errors", "h": "figures",
+    "escape": "leave",
+})  # fmt: skip
 """The keys that control the tool, each with its command."""
 
 
@@ -100,8 +67,5 @@ def key_name(number: int, label: str | None = None) -> str | None:
     `label` is the character that the player's keyboard layout types with it. A known character wins: GLFW numbers a key
     by its place on a US keyboard, but a player looks at what is printed on it.
     """
-    if label and number < 128:
-        name = _NAME_OF_LABEL.get(label.lower())
-        if name:
-            return name
-    return _NAME_OF_NUMBER.get(number)
+    name = _NAME_OF_LABEL.get(label.lower()) if label and number < 128 else None
+    return name or _NAME_OF_NUMBER.get(number)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PIL import Image, UnidentifiedImageError
 from PIL.PngImagePlugin import PngInfo
@@ -81,10 +81,14 @@ def load_picture(path: Path) -> NDArray[np.float32]:
         image.load()
         turn = _TURNS.get(_orientation(image))
         upright = image if turn is None else image.transpose(turn)
+        pixels: NDArray[np.float32]
         if upright.mode.startswith("I"):
-            return _from_wide_gray(np.asarray(upright))
-        levels = np.asarray(upright.convert("RGBA"))
-        pixels: NDArray[np.float32] = np.divide(levels, np.float32(255), dtype=np.float32)
+            # Gray values of 16 bits, which Pillow would clip at 255.
+            gray = np.asarray(upright)
+            pixels = np.ones((*gray.shape, 4), np.float32)
+            pixels[..., :3] = np.clip(gray[..., np.newaxis] / np.float32(65535), 0, 1)
+        else:
+            pixels = np.divide(np.asarray(upright.convert("RGBA")), np.float32(255), dtype=np.float32)
         return pixels
 
 
@@ -99,24 +103,17 @@ def _orientation(image: Image.Image) -> int:
     return found if found in _TURNS else 1
 
 
-def _from_wide_gray(gray: NDArray[Any]) -> NDArray[np.float32]:
-    """Pixels from gray values of 16 bits, which Pillow would clip at 255."""
-    import numpy as np
-
-    pixels = np.ones((*gray.shape, 4), np.float32)
-    pixels[..., :3] = np.clip(gray[..., np.newaxis] / np.float32(65535), 0, 1)
-    return pixels
-
-
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
     """The picture, opened by Pillow, with its size checked. Any failure in the block becomes a `PictureError`."""
     _require_file(path)
     try:
-        with _no_warnings(), Image.open(path, formats=_FORMATS) as image:
-            if image.width * image.height > MAX_PIXELS:
-                raise PictureError(f"it has {image.width} × {image.height} pixels", _LIMIT)
-            yield image
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow's, about large pictures and damaged metadata
+            with Image.open(path, formats=_FORMATS) as image:
+                if image.width * image.height > MAX_PIXELS:
+                    raise PictureError(f"it has {image.width} × {image.height} pixels", _LIMIT)
+                yield image
     except PictureError:
         raise
     except PermissionError:
@@ -129,14 +126,6 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         raise PictureError("there is not enough memory for it", "make the picture smaller") from None
     except Exception as problem:  # decoders raise all kinds of errors for damage, even KeyError and SyntaxError
         raise PictureError(f"it is damaged or incomplete ({problem})") from problem
-
-
-@contextmanager
-def _no_warnings() -> Iterator[None]:
-    """Silences Pillow's warnings about large pictures and damaged metadata."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def _require_file(path: Path) -> None:

@@ -157,7 +157,7 @@ def test_a_restart_in_a_pause(loader: Stage) -> None:
 def test_leaving_fades_away_for_good(loader: Stage) -> None:
     loader.writer.write(10.0, {})
     loader.block()
-    loader.blocks.leave()
+    loader.blocks.is_leaving = True
     assert loader.block()[-1] == 0
     assert not loader.block().any()
 
@@ -168,10 +168,10 @@ def test_a_failure_is_silent_and_told_once_for_each_program(loader: Stage) -> No
     for _ in range(2):
         for _ in range(2):
             assert not loader.block().any()
-        failure = loader.blocks.failure()
+        failure, loader.blocks.failure = loader.blocks.failure, None
         assert failure is not None
         assert "no such number" in what_failed(failure).message
-        assert loader.blocks.failure() is None
+        assert loader.blocks.failure is None
         loader.blocks.forgive()
     loader.ones.failure = None
     assert loader.block().any()

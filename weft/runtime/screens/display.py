@@ -40,11 +40,8 @@ except Exception as problem:  # without libGL, PyOpenGL raises errors of many ki
 
 __all__ = ["HINT", "Display", "DriverError", "GlPicture", "Graphics", "GraphicsError", "glfw", "lost", "no_display"]
 
-_HINTS = {
-    # Typing on one monitor must not hide the picture on the other.
-    glfw.AUTO_ICONIFY: glfw.FALSE,
-    glfw.VISIBLE: glfw.FALSE,
-}
+# Typing on one monitor must not hide the picture on the other.
+_HINTS = {glfw.AUTO_ICONIFY: glfw.FALSE, glfw.VISIBLE: glfw.FALSE}
 _GL_HINTS = {
     glfw.CONTEXT_VERSION_MAJOR: 3,
     glfw.CONTEXT_VERSION_MINOR: 3,
@@ -120,11 +117,6 @@ class Display:
         glfw.window_hint_string(glfw.X11_CLASS_NAME, "weft")
         with suppress_stderr():
             return glfw.create_window(width, height, title, None, self._drawer[0] if self._drawer else None)
-
-    @staticmethod
-    def cocoa_window(handle: Any) -> int:
-        """The address of a window's NSWindow."""
-        return int(glfw.get_cocoa_window(handle) or 0)
 
     def context(self, handle: Any) -> Context:
         """The graphics context of a window."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from weft.apple import AppleDevice, AppleError, BufferMemory, DeviceWork, without_error
 from weft.backends.metal.compiled import MetalPicture
 from weft.errors import error
-from weft.runtime.screens.display import lost
+from weft.runtime.screens.display import glfw, lost
 from weft.runtime.screens.painter import NO_MEMORY, Filter, pixels_of
 from weft.runtime.screens.screen import Label, Picture, Rect, Shown, letterbox
 
@@ -76,8 +76,8 @@ fragment float4 shown(
 class MetalSurface:
     """The inside of a window of macOS, as `GlSurface` is with OpenGL."""
 
-    def __init__(self, device: AppleDevice, window: int, filtering: Filter) -> None:
-        """`window` is the address of the NSWindow. Raises AppleError."""
+    def __init__(self, device: AppleDevice, handle: Any, filtering: Filter) -> None:
+        """`handle` is the window, as for `GlSurface`. Raises AppleError."""
         self._device = device
         self._metal = device.own.metal
         self._smooth = filtering == "linear"
@@ -92,7 +92,7 @@ class MetalSurface:
         with device.working():
             self._plain = self._pipeline(library, blends=False)
             self._blending = self._pipeline(library, blends=True)
-            self._window = device.own.objc.objc_object(c_void_p=window)
+            self._window = device.own.objc.objc_object(c_void_p=int(glfw.get_cocoa_window(handle) or 0))
             self._layer = device.own.quartz.CAMetalLayer.layer()
             self._layer.setDevice_(device.metal)
             self._layer.setPixelFormat_(self._format)

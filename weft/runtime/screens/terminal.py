@@ -96,21 +96,25 @@ def draw(cells: Cells, before: Cells | None, colours: Colours) -> bytes:
     apart[1:] = (row[1:] != row[:-1]) | (column[1:] != column[:-1] + 1)
     drawn = cells[row, column]
     code = _true_colour if colours == "true" else _table_colour
-    texts = [
-        _only(apart, _places(row + 1, column + 1)),
-        _only(_differs(drawn[:, :3]), code(b"\x1b[38;", drawn[:, :3])),
-        _only(_differs(drawn[:, 3:]), code(b"\x1b[48;", drawn[:, 3:])),
-        _same("▀".encode(), len(row)),
-    ]
-    return np.concatenate(texts, axis=1).tobytes().translate(None, b"\0")
+    # What a cell does not need is left out: a text times False is NUL.
+    position = apart[:, np.newaxis] * _joined(b"\x1b[", _number(row + 1, 4), b";", _number(column + 1, 4), b"H")
+    upper = _differs(drawn[:, :3]) * code(b"\x1b[38;", drawn[:, :3])
+    lower = _differs(drawn[:, 3:]) * code(b"\x1b[48;", drawn[:, 3:])
+    return _joined(position, upper, lower, "▀".encode()).tobytes().translate(None, b"\0")
 
 
 _Texts: TypeAlias = NDArray[np.uint8]
 """[cells, characters]: ASCII of one length for every drawn cell, with NUL for what is left out."""
 
 
-def _same(text: bytes, count: int) -> _Texts:
-    return np.broadcast_to(np.frombuffer(text, np.uint8), (count, len(text)))
+def _joined(*parts: bytes | _Texts) -> _Texts:
+    """Parts of the texts one after another; a part in bytes is the same in all."""
+    count = max(len(part) for part in parts if not isinstance(part, bytes))
+    texts = [
+        np.broadcast_to(np.frombuffer(part, np.uint8), (count, len(part))) if isinstance(part, bytes) else part
+        for part in parts
+    ]
+    return np.concatenate(texts, axis=1)
 
 
 def _number(values: NDArray[np.intp], digits: int) -> _Texts:
@@ -122,21 +126,10 @@ def _number(values: NDArray[np.intp], digits: int) -> _Texts:
     return spelled.astype(np.uint8)
 
 
-def _only(where: NDArray[np.bool_], texts: _Texts) -> _Texts:
-    """The texts of these cells, and NULs for the others."""
-    return texts * where[:, np.newaxis]
-
-
-def _places(row: NDArray[np.intp], column: NDArray[np.intp]) -> _Texts:
-    count = len(row)
-    parts = [_same(b"\x1b[", count), _number(row, 4), _same(b";", count), _number(column, 4), _same(b"H", count)]
-    return np.concatenate(parts, axis=1)
-
-
 def _differs(colour: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Where a colour differs from that of the cell drawn before, so that it has to be sent."""
-    differs = np.ones(len(colour), bool)
-    differs[1:] = (colour[1:] != colour[:-1]).any(axis=1)
+    """Where a colour differs from that of the cell drawn before, so that it has to be sent; [cells, 1]."""
+    differs = np.ones((len(colour), 1), bool)
+    differs[1:] = (colour[1:] != colour[:-1]).any(axis=1, keepdims=True)
     return differs
 
 
@@ -145,14 +138,11 @@ _BYTES = _number(np.arange(256), 3)
 
 def _true_colour(start: bytes, colour: NDArray[np.uint8]) -> _Texts:
     red, green, blue = (_BYTES[colour[:, channel]] for channel in range(3))
-    semicolon = _same(b";", len(colour))
-    front, end = _same(start + b"2;", len(colour)), _same(b"m", len(colour))
-    return np.concatenate([front, red, semicolon, green, semicolon, blue, end], axis=1)
+    return _joined(start + b"2;", red, b";", green, b";", blue, b"m")
 
 
 def _table_colour(start: bytes, colour: NDArray[np.uint8]) -> _Texts:
-    front, end = _same(start + b"5;", len(colour)), _same(b"m", len(colour))
-    return np.concatenate([front, _BYTES[nearest_in_table(colour)], end], axis=1)
+    return _joined(start + b"5;", _BYTES[nearest_in_table(colour)], b"m")
 
 
 # xterm's table from 16 on: a cube of six steps in each of red, green and blue, then 24 greys.
@@ -330,7 +320,16 @@ class Terminal(Screen):
         self._colours = colours_of(os.environ)
         self._colourful = not os.environ.get("NO_COLOR")
         with ExitStack() as stack:
-            self._handlers(stack)
+            # Handles signals that would end or stop the process without restoring the terminal, unless they are handled
+            # already.
+            for number, handler in (
+                (signal.SIGHUP, self._on_hang_up),
+                (signal.SIGTERM, _on_terminate),
+                (signal.SIGTSTP, self._on_stop),
+                (signal.SIGCONT, self._on_continue),
+            ):
+                if signal.getsignal(number) is signal.SIG_DFL:
+                    stack.callback(signal.signal, number, signal.signal(number, handler))
             self._device = Device()
             atexit.register(self.close)
             stack.callback(atexit.unregister, self.close)
@@ -341,18 +340,6 @@ class Terminal(Screen):
             self._size = self._device.size
             self._resources = stack.pop_all()
         self.redraw()
-
-    def _handlers(self, stack: ExitStack) -> None:
-        """Handles signals that would end or stop the process without restoring the terminal, unless they are handled
-        already."""
-        for number, handler in (
-            (signal.SIGHUP, self._on_hang_up),
-            (signal.SIGTERM, _on_terminate),
-            (signal.SIGTSTP, self._on_stop),
-            (signal.SIGCONT, self._on_continue),
-        ):
-            if signal.getsignal(number) is signal.SIG_DFL:
-                stack.callback(signal.signal, number, signal.signal(number, handler))
 
     def _on_hang_up(self, _number: int, _frame: FrameType | None) -> None:
         self._hung_up = True
@@ -409,9 +396,7 @@ class Terminal(Screen):
 
     def _forget(self) -> None:
         """Forgets what the terminal shows, so that all is drawn again."""
-        self._cells = None
-        self._lines = {}
-        self._due = True
+        self._cells, self._lines, self._due = None, {}, True
 
     # --- input ----------------------------------------------------------------------------------------------------
 
@@ -440,7 +425,17 @@ class Terminal(Screen):
     def _take(self, event: Key | Mouse, now: float) -> list[str]:
         """Passes an event on to the patch, or returns its command."""
         if isinstance(event, Mouse):
-            self._take_mouse(event)
+            place = self._place
+            # The middle of the cell, which is two pixels tall.
+            x, y = event.column + 0.5, 2 * event.row + 1
+            self.inputs.move((x - place.left) / place.width, (y - place.top) / place.height)
+            match event.action:
+                case "press":
+                    self.inputs.press(event.button)
+                case "release":
+                    self.inputs.release(event.button)
+                case "turn":
+                    self.inputs.turn(event.notches)
             return []
         command = self._command_of(event.name, "control" in event.modifiers)
         if command is not None:
@@ -450,20 +445,6 @@ class Terminal(Screen):
         for name in (event.name, *event.modifiers):
             self._held.heard(name, now)
         return []
-
-    def _take_mouse(self, event: Mouse) -> None:
-        place = self._place
-        # The middle of the cell, which is two pixels tall.
-        self.inputs.move(
-            (event.column + 0.5 - place.left) / place.width, (2 * event.row + 1 - place.top) / place.height
-        )
-        match event.action:
-            case "press":
-                self.inputs.press(event.button)
-            case "release":
-                self.inputs.release(event.button)
-            case "turn":
-                self.inputs.turn(event.notches)
 
     def _stop(self) -> None:
         """Gives the terminal back until the process is continued."""

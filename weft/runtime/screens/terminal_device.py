@@ -215,7 +215,7 @@ def open_terminal() -> int:
     Raises `WeftError` (`no-terminal`) if there is none that can show a picture.
     """
     hint = "run it in a terminal; --headless runs without a picture"
-    if not _is_terminal(1):
+    if not os.isatty(1):
         raise error("no-terminal", "the picture cannot be shown: stdout is not a terminal", hint=hint)
     if os.environ.get("TERM", "") in ("", "dumb"):
         raise error("no-terminal", "the picture cannot be shown: TERM names a terminal for plain lines", hint=hint)
@@ -230,13 +230,6 @@ def open_terminal() -> int:
 
 def _unusable(reason: object) -> WeftError:
     return error("no-terminal", f"the terminal cannot be used: {reason}", hint="--headless runs without a picture")
-
-
-def _is_terminal(number: int) -> bool:
-    try:
-        return os.isatty(number)
-    except OSError:
-        return False
 
 
 def _name_of(number: int) -> str:
@@ -410,7 +403,7 @@ class _Caught:
     def catch(self) -> None:
         _flush_streams()
         for number in (1, 2):
-            if _is_terminal(number):
+            if os.isatty(number):
                 self._kept[number] = os.dup(number)
                 os.dup2(self._file, number)
 
@@ -464,22 +457,17 @@ class _Guard:
             output = os.open(_name_of(terminal), os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
             stack.callback(os.close, output)
             words = _settings_in_words(terminal), before, _LEAVE.decode(), str(caught)
+            # A session of its own, as Ctrl-C is not for it.
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARD, "weft-guard", *words],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is not for it
-            )
+                ["/bin/sh", "-c", _GUARD, "weft-guard", *words], stdin=subprocess.PIPE, stdout=output,
+                stderr=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
 
     def dismiss(self) -> None:
         """Ends the guard: the terminal is restored."""
-        process = self._process
-        if process is not None and process.stdin is not None:
+        if self._process is not None:
             with suppress(OSError, subprocess.TimeoutExpired):
-                process.stdin.write(b"well\n")
-                process.stdin.close()
-                process.wait(_LEAVING_SECONDS)
+                self._process.communicate(b"well\n", _LEAVING_SECONDS)
 
     def leave_alone(self) -> None:
         """Closes the pipe to the guard, which restores the terminal unless it was dismissed."""

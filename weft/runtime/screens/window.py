@@ -27,7 +27,7 @@ def surface_of(display: Display, handle: Any, filtering: Filter) -> GlSurface | 
     if display.device is None:
         return GlSurface(display, handle, filtering)
     try:
-        return MetalSurface(display.device, display.cocoa_window(handle), filtering)
+        return MetalSurface(display.device, handle, filtering)
     except AppleError as problem:
         raise no_display(f"Metal does not draw ({problem})") from problem
 
@@ -40,7 +40,7 @@ def display_on(device: AppleDevice) -> Display:
         handle = display.create(1, 1, "weft")
         if not handle:
             raise GraphicsError(display.take_error() or "no window can be made")
-        surface = MetalSurface(device, display.cocoa_window(handle), "linear")
+        surface = MetalSurface(device, handle, "linear")
         surface.read_back((1, 1), ())
         surface.close()
         glfw.destroy_window(handle)
@@ -90,7 +90,15 @@ class Window(Screen):
             with suppress_stderr():
                 self._surface.keep_pace(vsync)
                 glfw.show_window(self._handle)
-            self._listen()
+            glfw.set_key_callback(self._handle, self._on_key)
+            glfw.set_mouse_button_callback(self._handle, self._on_button)
+            glfw.set_cursor_pos_callback(self._handle, self._on_pointer)
+            glfw.set_scroll_callback(self._handle, lambda _, x, y: self.inputs.turn(y))
+            glfw.set_window_size_callback(self._handle, self._on_size)
+            glfw.set_framebuffer_size_callback(self._handle, lambda *_: self._point())
+            glfw.set_window_iconify_callback(self._handle, self._on_minimise)
+            # While the window is being resized, macOS does not return from polling, but needs pictures.
+            glfw.set_window_refresh_callback(self._handle, lambda _: self.redraw())
             if fullscreen:
                 self.toggle_fullscreen()
             self.redraw()
@@ -119,22 +127,10 @@ class Window(Screen):
             reason = self.display.take_error() or "unknown"
             raise no_display(f"this display does not draw with OpenGL 3.3 ({reason})")
         if monitor and area:
+            left, top = area.left + (area.width - width) // 2, area.top + (area.height - height) // 2
             with suppress_stderr():
-                glfw.set_window_pos(
-                    handle, area.left + (area.width - width) // 2, area.top + (area.height - height) // 2
-                )
+                glfw.set_window_pos(handle, left, top)
         return handle
-
-    def _listen(self) -> None:
-        glfw.set_key_callback(self._handle, self._on_key)
-        glfw.set_mouse_button_callback(self._handle, self._on_button)
-        glfw.set_cursor_pos_callback(self._handle, self._on_pointer)
-        glfw.set_scroll_callback(self._handle, lambda _, x, y: self.inputs.turn(y))
-        glfw.set_window_size_callback(self._handle, self._on_size)
-        glfw.set_framebuffer_size_callback(self._handle, lambda *_: self._point())
-        glfw.set_window_iconify_callback(self._handle, self._on_minimise)
-        # While the window is being resized, macOS does not return from polling, but needs pictures.
-        glfw.set_window_refresh_callback(self._handle, lambda _: self.redraw())
 
     @property
     def frame_size(self) -> tuple[int, int]:
@@ -175,7 +171,6 @@ class Window(Screen):
             self._surface.present(frame, self._labels(frame))
 
     def _labels(self, frame: tuple[int, int]) -> tuple[Label, ...]:
-        """The labels over the picture."""
         return self._annotator.labels(self._overlay, frame, max(glfw.get_window_content_scale(self._handle)))
 
     def read_back(self) -> Picture:
@@ -269,14 +264,12 @@ class Window(Screen):
         # The pointer is in the window system's units, of which one may be several pixels of the frame.
         x, y = glfw.get_cursor_pos(self._handle)
         window_width, window_height = glfw.get_window_size(self._handle)
-        frame_width, frame_height = self.frame_size
-        if not (window_width and window_height and frame_width and frame_height):
+        frame = self.frame_size
+        if not (window_width and window_height and all(frame)):
             return
-        picture = letterbox(self._picture_size, (frame_width, frame_height))
-        self.inputs.move(
-            (x * frame_width / window_width - picture.left) / picture.width,
-            (y * frame_height / window_height - picture.top) / picture.height,
-        )
+        picture = letterbox(self._picture_size, frame)
+        x, y = x * frame[0] / window_width, y * frame[1] / window_height
+        self.inputs.move((x - picture.left) / picture.width, (y - picture.top) / picture.height)
 
 
 def _work_area(monitor: Any) -> Rect | None:

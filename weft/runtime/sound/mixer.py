@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from weft.backends.base import DeviceLostError, Env, SampleBlock, as_array
 from weft.backends.launch import Floats, Getter, Picture, Value, blank_view
-from weft.codegen.kernel import Unit
 from weft.contexts import CHANNELS, is_smoothed
 from weft.names import StrandRef
 from weft.runtime.compiled import CompiledProgram
@@ -404,21 +403,18 @@ class Mixer:
         """Loads what the program that plays does not already have. `views` are the pictures of strands that it
         samples, which may change while it plays. May be called while another thread renders. Raises WeftError for what
         cannot be loaded."""
-        env = Env(*compiled.size, block=self._first_block(compiled.streaming.units))
+        # A block without samples, which says which inputs differ by channel.
+        block = SampleBlock(0, 0, self._rate, self._channels)
+        for unit in compiled.streaming.units:
+            if block.differs(unit.kernel):
+                own = {label: np.zeros((self._channels, 0)) for label in unit.kernel.outputs if is_smoothed(label)}
+                block = replace(block, controls={**block.controls, **own})
+        env = Env(*compiled.size, block=block)
         loaded = loader.prepare(compiled.streaming, compiled.size, self.latest.loaded if self.latest else None, env)
         for playing in self._programs[-1:]:
             # Copying long delay lines would take longer than a block.
             loader.copy_ahead(loaded, playing.loaded)
         return ScheduledProgram(loaded, loader, fade, at, rows, {**loaded.pictures, **views}, number)
-
-    def _first_block(self, units: Iterable[Unit]) -> SampleBlock:
-        """A block without samples, which says which inputs differ by channel."""
-        block = SampleBlock(0, 0, self._rate, self._channels)
-        for unit in units:
-            if block.differs(unit.kernel):
-                own = {label: np.zeros((self._channels, 0)) for label in unit.kernel.outputs if is_smoothed(label)}
-                block = replace(block, controls={**block.controls, **own})
-        return block
 
     def enter(self, entry: ScheduledProgram) -> None:
         """Schedules a program, which will continue the state of the previous one; it replaces one that still waits. May
@@ -430,23 +426,18 @@ class Mixer:
         """Fills `out` [samples, channels] with the sound from `seconds` of the performance, −1…1."""
         if self._coming:
             self._next = self._coming.popleft()
+        first, entry, cut = round(seconds * self._rate), self._next, len(out)
+        if entry is not None:
+            # It enters where it is due.
+            cut = 0 if entry.at is None else min(max(0, round(entry.at * self._rate) - first), len(out))
         # Sums may be infinite, or too large for single precision.
         with np.errstate(over="ignore", invalid="ignore"):
-            self._fill(out, round(seconds * self._rate))
-
-    def _fill(self, out: npt.NDArray[np.float32], first: int) -> None:
-        """Fills `out` from this sample of the performance. The waiting program enters where it is due."""
-        entry = self._next
-        if entry is None:
-            self._stretch(out, first, len(out))
-            return
-        cut = 0 if entry.at is None else min(max(0, round(entry.at * self._rate) - first), len(out))
-        if cut:
-            self._stretch(out[:cut], first, len(out))
-        if cut < len(out):
-            self._next = None
-            self._change_to(entry)
-            self._stretch(out[cut:], first + cut, len(out) - cut)
+            if cut:
+                self._stretch(out[:cut], first, len(out))
+            if entry is not None and cut < len(out):
+                self._next = None
+                self._change_to(entry)
+                self._stretch(out[cut:], first + cut, len(out) - cut)
 
     def _change_to(self, entry: ScheduledProgram) -> None:
         if self._programs:

@@ -94,9 +94,7 @@ class Stream(SoundProcess):
         """Better code for what plays, by the hashes of the units."""
         self.send(Better(codes), keep="better")
 
-    def follow(
-        self, clock: Clock, restarts: int, values: Mapping[str, float], views: Mapping[str, Floats]
-    ) -> None:
+    def follow(self, clock: Clock, restarts: int, values: Mapping[str, float], views: Mapping[str, Floats]) -> None:
         """Sends the process the time and the inputs."""
         for name, view in views.items():
             place = self._views.find(name)

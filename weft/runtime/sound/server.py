@@ -90,7 +90,8 @@ class Blocks:
         steps = min(round(_RAMP * options.rate), options.frames)
         self._ramp = np.linspace(0, 1, steps, endpoint=False, dtype=np.float32)[:, np.newaxis]
         self._has_failed = False
-        self._failure: Exception | None = None
+        self.failure: Exception | None = None
+        """The failure of the renderer, for `what_failed`, until it is reported."""
         self._figures = before
         self.begin()
         memory.write(before._replace(state=SoundState.STARTING))
@@ -102,21 +103,13 @@ class Blocks:
         """The number of the next sample, once the stream has its place in the performance: from its first block on."""
         self._restarts = 0
         self._sounds = False
-        self._leaving = False
+        self.is_leaving = False
+        """Whether the sound fades out, until `begin`."""
         self._heard = _SmoothedClock()
 
     def lose(self) -> None:
         """Records that there is no stream any more."""
         self._memory.write(self._figures._replace(state=SoundState.LOST, load=0.0))
-
-    def leave(self) -> None:
-        """Fades the sound out, until `begin`."""
-        self._leaving = True
-
-    def failure(self) -> Exception | None:
-        """The failure of the renderer, for `what_failed`; returned once until `forgive`."""
-        failure, self._failure = self._failure, None
-        return failure
 
     def forgive(self) -> None:
         """Lets the renderer fail again, as it has another program to play."""
@@ -125,6 +118,7 @@ class Blocks:
     def fill(self, block: NDArray[np.float32], latency: float, underflow: bool) -> None:
         """Fills a block, [frames, channels], that is heard after `latency` seconds. Never raises."""
         began = time.monotonic()
+        heard = began + latency
         self.count += 1
         # Samples that are missing in silence do not count.
         self._underruns += underflow and self._sounds
@@ -132,12 +126,12 @@ class Blocks:
         if not self._controls.known:
             block[:] = 0
             return
-        sample = self._place(began + latency)
+        sample = self._place(heard)
         state = self._play(block, sample)
-        heard = began + latency
         if state is SoundState.PLAYING:
             heard = self._heard.at(sample / self._rate, heard)
-        state = state if self._is_heard else SoundState.LOST
+        if not self._is_heard:
+            state = SoundState.LOST
         self._load.add(time.monotonic() - began, len(block) / self._rate)
         self._figures = Figures(
             sample, sample / self._rate, began, latency, heard, self.count, self._underruns, self._load.share, state,
@@ -159,12 +153,18 @@ class Blocks:
 
     def _play(self, block: NDArray[np.float32], sample: int) -> SoundState:
         controls = self._controls
-        ends = controls.paused or self._leaving or controls.restarts != self._restarts
+        ends = controls.paused or self.is_leaving or controls.restarts != self._restarts
         if ends and not self._sounds:
             block[:] = 0
             self._heard = _SmoothedClock()
             return SoundState.PAUSED
-        self._render(block, sample / self._rate)
+        try:
+            self._renderer.render(block, sample / self._rate)
+        except Exception as failure:
+            block[:] = 0
+            if not self._has_failed:
+                self._has_failed = True
+                self.failure = failure
         # A performance begins without a fade, which would soften a drum on the first beat.
         if not self._sounds and sample > 0:
             self._fade(block)
@@ -173,15 +173,6 @@ class Blocks:
         self._sounds = not ends
         self.sample = sample + len(block)
         return SoundState.PLAYING
-
-    def _render(self, block: NDArray[np.float32], seconds: float) -> None:
-        try:
-            self._renderer.render(block, seconds)
-        except Exception as failure:
-            block[:] = 0
-            if not self._has_failed:
-                self._has_failed = True
-                self._failure = failure
 
     def _fade(self, block: NDArray[np.float32]) -> None:
         """Fades the beginning of a block in."""
@@ -291,7 +282,7 @@ class SoundServer:
         try:
             self._renderer = _factory(options.renderer)(options, given, Rings(rings))
         except Exception as failure:
-            self._send("failure", what_failed(failure))
+            self._send_failure(failure)
             self._renderer = _Silence()
         self._blocks = Blocks(options, given, FiguresMemory(figures), self._renderer)
         self._devices: Devices | None = None
@@ -319,7 +310,10 @@ class SoundServer:
                 if self._player.poll(_GLANCE):
                     self._take(self._player.recv())
         finally:
-            self._fade_out()
+            if self._stream is not None:
+                self._blocks.is_leaving = True
+                blocks = _LAST_BLOCKS * self._options.frames / self._options.rate
+                time.sleep(min(self._stream.latency + blocks, _LEAVE))
 
     def _take(self, message: object) -> None:
         # Loading may wait for a driver, for example, and the sound goes on meanwhile.
@@ -332,16 +326,14 @@ class SoundServer:
         self._blocks.forgive()
         gc.collect()
 
-    def _send(self, kind: Kind, diagnostic: Diagnostic, number: int = 0) -> None:
-        self._player.send(_event(kind, diagnostic, number))
-
     def _send_failure(self, failure: Exception) -> None:
-        self._send("failure", what_failed(failure), failure.number if isinstance(failure, ProgramFailure) else 0)
+        number = failure.number if isinstance(failure, ProgramFailure) else 0
+        self._player.send(_event("failure", what_failed(failure), number))
 
     # --- the stream -----------------------------------------------------------------------------------------------
 
     def _look_after(self) -> None:
-        failure = self._blocks.failure()
+        failure, self._blocks.failure = self._blocks.failure, None
         if failure is not None:
             self._send_failure(failure)
         for event in self._renderer.news():
@@ -353,15 +345,12 @@ class SoundServer:
             if now - self._tried >= _AGAIN:
                 self._open()
                 self._tried = time.monotonic()
-        elif not self._goes_on(now):
-            name = self._stream.device.name
-            self._lose(Diagnostic("error", "sound-device-lost", f'the sound device "{name}" does not answer any more'))
-
-    def _goes_on(self, now: float) -> bool:
-        """Whether the device accepts blocks."""
-        if self._blocks.count != self._progress[0]:
-            self._progress = (self._blocks.count, now)
-        return self._stream is not None and self._stream.is_active and now - self._progress[1] < _STALLED
+        else:
+            if self._blocks.count != self._progress[0]:
+                self._progress = (self._blocks.count, now)
+            if not self._stream.is_active or now - self._progress[1] >= _STALLED:
+                words = f'the sound device "{self._stream.device.name}" does not answer any more'
+                self._lose(Diagnostic("error", "sound-device-lost", words))
 
     def _open(self) -> None:
         options = self._options
@@ -404,7 +393,7 @@ class SoundServer:
         """Gives the device up. The reason is reported once, even if opening it fails again and again."""
         if not self._is_lost:
             self._is_lost = True
-            self._send("lost", reason)
+            self._player.send(_event("lost", reason))
         with self._patience(_TO_CLOSE):
             if self._stream is not None:
                 self._stream.close()
@@ -424,12 +413,6 @@ class SoundServer:
             self._null_device = NullAudioDevice(
                 options.rate, options.channels, options.frames, self._blocks.fill, begin
             )  # fmt: skip
-
-    def _fade_out(self) -> None:
-        if self._stream is not None:
-            self._blocks.leave()
-            blocks = _LAST_BLOCKS * self._options.frames / self._options.rate
-            time.sleep(min(self._stream.latency + blocks, _LEAVE))
 
 
 class _Silence:
