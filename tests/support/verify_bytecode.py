@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.support.verify_ir import converts
-from weft.codegen.bytecode import OPCODES, Bytecode, Instruction, SectionCode, StrandCall, assemble, floats
+from weft.codegen.bytecode import OPCODES, Bytecode, Instruction, SectionCode, StrandCall, assemble, effect, floats
 from weft.codegen.kernel import Allocation, Kernel
 from weft.codegen.verify import VISIBLE, check_updates, verify as verify_values
 from weft.ir.expr import LoopShape, LoopValue, MalformedError, PicturePlane, SlotPlane
@@ -63,12 +63,10 @@ class _CodeCheck:
     def run(self) -> None:
         for at, (op, operand) in enumerate(self.section.code):
             self.at = at
-            opcode = OPCODES.get(op)
-            self._require(opcode is not None, "unknown opcode")
-            assert opcode is not None
-            self._require(_fits(operand, opcode.operand), f"its operand is no {opcode.operand}")
+            self._require(op in OPCODES, "unknown opcode")
+            self._require(_fits(operand, OPCODES[op]), f"its operand is no {OPCODES[op]}")
             self._check_operand(op, operand)
-            pops, pushes = opcode.effect(operand, self.locals)
+            pops, pushes = effect(Instruction(op, operand), self.locals)
             self._pop(pops)
             self._enter_or_leave(op, operand)
             self.stack.extend(pushes)

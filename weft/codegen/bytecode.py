@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from weft.codegen.kernel import Allocation, Kernel
-from weft.codegen.values import IMPLIED, LEAVES, Line, LoopBody, Node, Scalar, Section
+from weft.codegen.values import IMPLIED, LEAVES, SIGNATURES, Line, LoopBody, Node, Scalar, Section
 from weft.ir.dump import number_text
 from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StrandRef
 from weft.ir.rates import Rate
@@ -51,20 +50,6 @@ class Effect(NamedTuple):
     pushes: tuple[ValueType, ...] = ()
 
 
-EffectOf: TypeAlias = Callable[[Any, Sequence[Allocation]], Effect]
-
-
-@dataclass(frozen=True, slots=True)
-class Opcode:
-    """One opcode. `effect` takes the operand and the locals of the kernel; `stack` shows the effect to people."""
-
-    name: str
-    operand: type | None
-    stack: str
-    effect: EffectOf
-    doc: str
-
-
 def opcode_of(row: OpSpec) -> Instruction:
     """The instruction that computes a row of the table of operators and builtins."""
     if row.kind == "operator" or row.name == "select":
@@ -72,71 +57,71 @@ def opcode_of(row: OpSpec) -> Instruction:
     return Instruction("CALL", row.name)
 
 
-def effect_of_row(row: OpSpec) -> Effect:
-    return Effect(tuple(row.type_of_operand(at) for at in range(len(row.params))), (row.gives,))
-
-
-def floats(count: int) -> tuple[ValueType, ...]:
-    """The types of `count` floats."""
-    kind: ValueType = "float"
-    return (kind,) * count
-
-
-def _always(pops: int = 0, pushes: int = 0) -> EffectOf:
-    effect = Effect(floats(pops), floats(pushes))
-    return lambda operand, local: effect
-
-
-_GENERAL = (
-    Opcode("PUSH", float, "→ v", _always(0, 1), "pushes a number"),
-    Opcode("PUSH_BITS", int, "→ b", lambda n, local: Effect((), ("u32",)), "pushes an unsigned 32-bit number"),
-    Opcode("LOAD_COORD", str, "→ v", _always(0, 1), "pushes a base coordinate of the element: x y abstime channel"),
-    Opcode("LOAD_UNIFORM", str, "→ v", _always(0, 1), "pushes a number that is the same in a whole launch"),
-    Opcode("LOAD_LOCAL", int, "→ v", lambda number, local: Effect((), (local[number].type,)),
-           "pushes a local of this section or a rarer one"),
-    Opcode("STORE_LOCAL", int, "v →", lambda number, local: Effect((local[number].type,)),
-           "pops a value into a local of this section"),
-    Opcode("DROP", None, "v →", _always(1, 0), "discards the value on top"),
-    Opcode("CALL", str, "a … → v", lambda name, local: effect_of_row(OPS[name]),
-           "calls a builtin with as many operands as it has parameters"),
-    Opcode("LOAD_STATE", SlotPlane, "k → v", _always(1, 1),
-           "reads a slot as it was k ticks ago, for this element: k is rounded down and clamped to what the slot "
-           "remembers (NaN: 1); 0 before the start"),
-    Opcode("SAMPLE_STATE", SlotPlane, "k x y → v", _always(3, 1),
-           "samples the image that a slot was k ticks ago: bilinearly, clamped at the edge; over points, which are "
-           "read between ticks, 0 is what the last tick wrote"),
-    Opcode("STORE_STATE", SlotPlane, "v →", _always(1, 0),
-           "pops the new value of a slot, which it has from the next tick on"),
-    Opcode("SAMPLE_PICTURE", PicturePlane, "x y → v", _always(2, 1),
-           "samples a picture: bilinearly, clamped at the edge"),
-    Opcode("LOAD_STRAND", StrandCall, "c … → v", lambda strand, local: Effect(floats(strand.coordinates), floats(1)),
-           "reads a strand of another subgraph at coordinates"),
-    Opcode("LOOP", LoopShape, "first last v … →", lambda shape, local: Effect(floats(2 + shape.carried)),
-           "begins a loop from first to last, both included, in steps of 1; v … are what it carries before the first "
-           "step; jumps past NEXT if there is no step"),
-    Opcode("LOAD_INDEX", int, "→ i", _always(0, 1), "pushes the variable of a loop around this place"),
-    Opcode("LOAD_CARRIED", LoopValue, "→ v", _always(0, 1), "pushes a carried value of a loop around this place"),
-    Opcode("NEXT", LoopShape, "v … → v …", lambda shape, local: Effect(floats(shape.carried), floats(shape.carried)),
-           "pops the carried values for the next step of the loop and runs it; after the last step, pushes them"),
-    Opcode("RETURN", None, "v … →", _always(),
-           "ends the element section with the whole stack, in the order of the outputs"),
-)  # fmt: skip
-
-
-def _of_row(row: OpSpec) -> Opcode:
-    effect = effect_of_row(row)
-    stack = f"{' '.join(param.name for param in row.params)} → v"
-    return Opcode(opcode_of(row).op, None, stack, lambda operand, local: effect, row.doc)
-
+# The type of each opcode's operand, and the numbers of values that it pops and pushes (None: see `effect`).
+_GENERAL: Mapping[str, tuple[type | None, int | None, int | None]] = {
+    "PUSH": (float, 0, 1),  # a number
+    "PUSH_BITS": (int, 0, None),  # an unsigned 32-bit number
+    "LOAD_COORD": (str, 0, 1),  # a base coordinate of the element: x y abstime channel
+    "LOAD_UNIFORM": (str, 0, 1),  # a number that is the same in a whole launch
+    "LOAD_LOCAL": (int, 0, None),  # a local of this section or a rarer one
+    "STORE_LOCAL": (int, None, 0),  # into a local of this section
+    "DROP": (None, 1, 0),
+    "CALL": (str, None, None),  # a builtin, with as many operands as it has parameters
+    # A slot as it was k ticks ago, for this element: k is rounded down and clamped to what the slot remembers (NaN: 1);
+    # 0 before the start.
+    "LOAD_STATE": (SlotPlane, 1, 1),
+    # k x y: the image that a slot was k ticks ago, sampled bilinearly and clamped at the edge. Over points, which are
+    # read between ticks, 0 is what the last tick wrote.
+    "SAMPLE_STATE": (SlotPlane, 3, 1),
+    "STORE_STATE": (SlotPlane, 1, 0),  # the new value of a slot, which it has from the next tick on
+    "SAMPLE_PICTURE": (PicturePlane, 2, 1),  # x y: bilinearly, clamped at the edge
+    "LOAD_STRAND": (StrandCall, None, 1),  # a strand of another subgraph at coordinates
+    # first last v …: a loop from first to last, both included, in steps of 1; v … are what it carries before the first
+    # step. Jumps past NEXT if there is no step.
+    "LOOP": (LoopShape, None, 0),
+    "LOAD_INDEX": (int, 0, 1),  # the variable of a loop around this place
+    "LOAD_CARRIED": (LoopValue, 0, 1),  # a carried value of a loop around this place
+    # Pops the carried values for the next step of the loop and runs it; after the last step, pushes them.
+    "NEXT": (LoopShape, None, None),
+    "RETURN": (None, 0, 0),  # ends the element section with the whole stack, in the order of the outputs
+}
 
 # The rows that have an opcode of their own; CALL names its row.
 _ROWS: Mapping[str, OpSpec] = {
     opcode_of(row).op: row for row in OPS.values() if row.expand is None and opcode_of(row).op != "CALL"
 }
 
-OPCODES: Mapping[str, Opcode] = MappingProxyType(
-    {code.name: code for code in (*_GENERAL, *map(_of_row, _ROWS.values()))}
-)
+OPCODES: Mapping[str, type | None] = {name: operand for name, (operand, *_) in _GENERAL.items()} | dict.fromkeys(_ROWS)
+"""The type of the operand of each opcode."""
+
+
+def effect(instruction: Instruction, local: Sequence[Allocation]) -> Effect:
+    """What an instruction pops and pushes; `local` are the locals of the kernel."""
+    row = row_of(*instruction)
+    if row is not None:
+        takes, gives = SIGNATURES[row.name]
+        return Effect(takes, (gives,))
+    match instruction:
+        case "PUSH_BITS", _:
+            return Effect((), ("u32",))
+        case "LOAD_LOCAL", int(number):
+            return Effect((), (local[number].type,))
+        case "STORE_LOCAL", int(number):
+            return Effect((local[number].type,))
+        case "LOAD_STRAND", StrandCall(coordinates=count):
+            return Effect(floats(count), floats(1))
+        case "LOOP", LoopShape(carried=count):
+            return Effect(floats(2 + count))
+        case "NEXT", LoopShape(carried=count):
+            return Effect(floats(count), floats(count))
+    _, pops, pushes = _GENERAL[instruction.op]
+    return Effect(floats(pops or 0), floats(pushes or 0))
+
+
+def floats(count: int) -> tuple[ValueType, ...]:
+    """The types of `count` floats."""
+    kind: ValueType = "float"
+    return (kind,) * count
 
 
 def row_of(op: str, operand: Operand) -> OpSpec | None:
@@ -191,23 +176,16 @@ def assemble(kernel: Kernel) -> Bytecode:
 # The instruction of each row that is an operation of its own.
 _OPERATIONS: Mapping[str, Instruction] = {row.name: opcode_of(row) for row in OPS.values() if row.expand is None}
 
+# The instructions for structural operations, whose operands are the attributes of the values.
+_STRUCTURAL = {
+    "const": "PUSH", "u32": "PUSH_BITS", "loop_index": "LOAD_INDEX", "loop_value": "LOAD_CARRIED",
+    "state": "LOAD_STATE", "sample": "SAMPLE_STATE", "picture": "SAMPLE_PICTURE",
+}  # fmt: skip
+
 _GIVEN = {"uniform": "LOAD_UNIFORM", "coord": "LOAD_COORD", "local": "LOAD_LOCAL"}
 
-
-class _Computed(NamedTuple):
-    """A task: write the code that computes a value, even if a local is planned to hold it."""
-
-    node: Node
-
-
-class _BodyTask(NamedTuple):
-    """A task: write the code of a loop's body."""
-
-    body: LoopBody
-
-
-# A value is the task to leave it on the stack, by loading or by computing it.
-_Task: TypeAlias = "Instruction | Node | _Computed | _BodyTask"
+# What is still to be written: a value, by loading or by computing it; the body of a loop; or an instruction.
+_Task: TypeAlias = "Instruction | Node | LoopBody"
 
 
 class _SectionAssembler:
@@ -224,9 +202,7 @@ class _SectionAssembler:
 
     def code(self) -> tuple[Instruction, ...]:
         section = self._section
-        code: list[Instruction] = []
-        todo = self._statements(section.nodes)[::-1]
-        self._run(todo, code)
+        code = self._run(self._statements(section.nodes))
         rest: list[_Task] = []
         for number, node in section.locals.items():
             if self._numbers.get(node) != number:
@@ -236,26 +212,24 @@ class _SectionAssembler:
         rest += section.outputs
         if section.rate == Rate.ELEMENT:
             rest.append(Instruction("RETURN"))
-        self._run(rest[::-1], code)
-        return tuple(code)
+        return tuple(code + self._run(rest))
 
-    def _run(self, todo: list[_Task], code: list[Instruction]) -> None:
+    def _run(self, tasks: list[_Task]) -> list[Instruction]:
+        code: list[Instruction] = []
+        todo = tasks[::-1]
         while todo:
             task = todo.pop()
             if isinstance(task, Instruction):
                 code.append(task)
-            elif isinstance(task, Node):
-                if task in self._numbers:
-                    code.append(Instruction("LOAD_LOCAL", self._numbers[task]))
-                else:
-                    todo += self._computed(task)[::-1]
-            elif isinstance(task, _Computed):
-                todo += self._computed(task.node)[::-1]
+            elif isinstance(task, LoopBody):
+                todo.append(Instruction("NEXT", LoopShape(task.level, len(task.carried))))
+                todo += task.following[::-1]
+                todo += self._statements(task.nodes)[::-1]
+            elif task in self._numbers:
+                code.append(Instruction("LOAD_LOCAL", self._numbers[task]))
             else:
-                shape = LoopShape(task.body.level, len(task.body.carried))
-                todo.append(Instruction("NEXT", shape))
-                todo += task.body.following[::-1]
-                todo += self._statements(task.body.nodes)[::-1]
+                todo += self._computed(task)[::-1]
+        return code
 
     def _statements(self, nodes: Sequence[Node]) -> list[_Task]:
         """The values that have to be computed before their users. All others are computed where they are used."""
@@ -271,7 +245,7 @@ class _SectionAssembler:
                 for k in reversed(range(len(node.attr.carried))):
                     tasks.append(self._store(found[k]) if k in found else Instruction("DROP"))
             elif node in self._shared and not (node.op == "loop_out" and node.args[0] in self._shared):
-                tasks += [_Computed(node), self._store(node)]
+                tasks += [*self._computed(node), self._store(node)]
         return tasks
 
     def _store(self, node: Node) -> Instruction:
@@ -293,30 +267,17 @@ class _SectionAssembler:
 
     def _loop(self, loop: Node) -> list[_Task]:
         body: LoopBody = loop.attr
-        return [*loop.args, Instruction("LOOP", LoopShape(body.level, len(body.carried))), _BodyTask(body)]
+        return [*loop.args, Instruction("LOOP", LoopShape(body.level, len(body.carried))), body]
 
     def _instruction(self, node: Node) -> Instruction:
-        found = _OPERATIONS.get(node.op)
-        if found is not None:
-            return found
-        match node.op, node.attr:
-            case "const", value:
-                return Instruction("PUSH", value)
-            case "u32", value:
-                return Instruction("PUSH_BITS", value)
-            case ("scalar" | "line"), Scalar(source, key) | Line(source, key):
+        if node.op in _OPERATIONS:
+            return _OPERATIONS[node.op]
+        if node.op in _STRUCTURAL:
+            return Instruction(_STRUCTURAL[node.op], node.attr)
+        match node.attr:
+            case Scalar(source, key) | Line(source, key):
                 return Instruction(_GIVEN[source], key)
-            case "loop_index", level:
-                return Instruction("LOAD_INDEX", level)
-            case "loop_value", value:
-                return Instruction("LOAD_CARRIED", value)
-            case "state", place:
-                return Instruction("LOAD_STATE", place)
-            case "sample", place:
-                return Instruction("SAMPLE_STATE", place)
-            case "picture", place:
-                return Instruction("SAMPLE_PICTURE", place)
-            case "strand", StrandRef(instance, output):
+            case StrandRef(instance, output):
                 return Instruction("LOAD_STRAND", StrandCall(instance, output, len(node.args)))
         raise TypeError(f"no instruction computes {node.op}")
 
@@ -374,8 +335,8 @@ _WHEN = {
 def stack_depth(bytecode: Bytecode, code: Iterable[Instruction]) -> int:
     """The greatest number of values on the stack."""
     depth = most = 0
-    for op, operand in code:
-        pops, pushes = OPCODES[op].effect(operand, bytecode.locals)
+    for instruction in code:
+        pops, pushes = effect(instruction, bytecode.locals)
         depth += len(pushes) - len(pops)
         most = max(most, depth)
     return most

@@ -6,21 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import TypeAlias, TypedDict
+from typing import Literal, TypeAlias
 
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Allocation, Kernel, Unit, content_hash
 from weft.codegen.values import Node, Note, Scalar, Section, SectionBuilder, Store
 from weft.contexts import COMPUTE, ContextSpec, ContextTable
-from weft.errors import Span
 from weft.graph.budget import Budget
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.ir.expr import (
-    Expr, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, Pool, SlotPlane, StateSlot, StrandRef,
-    topological
+    Expr, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, Pool, SlotPlane, StrandRef, Update, topological
 )
 from weft.ir.lower import lower
 from weft.ir.passes import run_passes
-from weft.ir.rates import PassContext, Rate, long_loops, rates
+from weft.ir.rates import PassContext, Rate, RateAnalysis, long_loops
 from weft.ops.spec import ValueType
 
 # Placement: in which section each expression is computed, and inside or before which loop.
@@ -67,14 +65,6 @@ class Place:
 _Use: TypeAlias = tuple[Region, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
-    """An expression that a section has to compute."""
-
-    node: Expr
-    rate: Rate
-
-
 class Placement:
     """The place of each expression below the roots.
 
@@ -83,16 +73,17 @@ class Placement:
     """
 
     def __init__(
-        self, roots: Iterable[Root], nodes: Sequence[Expr], rate: Mapping[Expr, Rate], hoist: bool
+        self, roots: Iterable[tuple[Expr, Rate]], nodes: Sequence[Expr], rate: Mapping[Expr, Rate], hoist: bool
     ) -> None:
-        """`nodes` are all expressions below the roots, and perhaps others, operands first."""
+        """The roots are what each section has to compute; `nodes` are all expressions below them, and perhaps others,
+        operands first."""
         self.sections = {r: Region(r) for r in Rate}
         self._crossing: dict[Rate, dict[Place, None]] = {r: {} for r in Rate}
         self._hoist = hoist
         self._values: dict[Expr, list[Place]] = {}
         self._uses: defaultdict[Expr, list[_Use]] = defaultdict(list)
-        for root in roots:
-            self._use((root.node,), self.sections[root.rate])
+        for root, section in roots:
+            self._use((root,), self.sections[section])
         for node in reversed(nodes):
             uses = self._uses.pop(node, None)
             if uses is None:
@@ -227,46 +218,6 @@ def _common(regions: list[Region]) -> Region:
     return common
 
 
-# Names of values, from the patch, for listings; and the lines that they come from.
-
-# Longer names are cut: they only have to be recognised in a listing.
-_LENGTH = 24
-
-
-class Namer:
-    """Names expressions as the patch does, by the `pool`; without one, by their numbers."""
-
-    def __init__(self, pool: Pool | None) -> None:
-        self.names: dict[Expr | tuple[Expr, int], str] = {}
-        """The names of expressions; a loop has one for each result."""
-        self._has_text = pool is not None
-        for node, name in pool.named() if pool is not None else ():
-            if node.op == "loop_out" and isinstance(node.attr, int):
-                self.names[node.args[0], node.attr] = name
-            elif node.op not in LEAVES:
-                self.names[node] = name
-
-    def title(self, place: Place, out: int) -> str:
-        """The name of a local for an expression, or for result `out` of a loop: its name in the patch, or its text, or
-        its number."""
-        node = place.node
-        name = self.names.get(node if place.body is None else (node, out))
-        if name is None:
-            text = " ".join(node.span.text.split()) if node.span is not None and self._has_text else f"t{node.index}"
-            name = text if len(text) <= _LENGTH else text[: _LENGTH - 1] + "…"
-            if len(place.outs) > 1:
-                name += f".{out}"
-        return name
-
-
-def note_of(name: str, span: Span | None) -> Note:
-    """The note on a value that the patch names, and computes at this place."""
-    if span is None:
-        return Note(name, "", 0, "")
-    line, _ = span.source.position(span.start)
-    return Note(name, span.source.name, line, span.source.line(line).strip())
-
-
 # Kernels: each expression becomes a value of the section where it is computed.
 
 
@@ -285,29 +236,16 @@ def compile_kernel(
 
     Raises MalformedError if state that is one number would have to change within a tick.
     """
-    ticks_by_element = spec.ticks == "element"
-    slots = {slot.key: slot for slot in lowered.slots}
-    rate = rates(lowered.swept, spec, slots) if rate is None else rate
-    coords = {name: _coordinate_rate(spec, name) for name in _coordinates(lowered.nodes)}
-    program = _KernelBuilder(slots, coords, points=False, namer=Namer(pool))
-    updates: list[_SlotUpdate] = []
-    for update in lowered.updates:
-        by_element = ticks_by_element or slots[update.slot].image
-        section = Rate.ELEMENT if by_element else Rate.FRAME
+    by_element = {slot.key for slot in lowered.slots if slot.image or spec.ticks == "element"}
+    rate = RateAnalysis(spec, lowered.slots).of(lowered.nodes) if rate is None else rate
+    updates = [(Rate.ELEMENT if update.slot in by_element else Rate.FRAME, update) for update in lowered.updates]
+    for section, update in updates:
         if rate[update.value] > section:
             raise MalformedError(f"{update.slot} is one number, but its value is a {rate[update.value].title}'s")
-        updates.append(_SlotUpdate(section, SlotPlane(update.slot, update.plane), update.value))
-    outputs = [output.value for output in lowered.outputs]
-    return Kernel(
-        name=lowered.name,
-        context=lowered.context,
-        sweep="grid",
-        tick="element" if ticks_by_element else "launch",
-        sections=program.sections(outputs, updates, lowered.nodes, rate, optimise),
-        outputs=tuple(output.label for output in lowered.outputs),
-        slots=lowered.slots,
-        **program.inputs(),
-    )
+    builder = _KernelBuilder(lowered, rate, pool, points=False)
+    sections = builder.sections(lowered.nodes, [output.value for output in lowered.outputs], updates, optimise)
+    labels = tuple(output.label for output in lowered.outputs)
+    return builder.kernel(lowered.name, "element" if spec.ticks == "element" else "launch", sections, labels)
 
 
 def compile_points(
@@ -322,22 +260,11 @@ def compile_points(
     Raises KeyError if the strand is not exposed.
     """
     value = dict(lowered.exposed)[strand]
-    slots = {slot.key: slot for slot in lowered.slots}
     nodes = topological([value])
-    rate = rates([value], spec, slots, points=True) if rate is None else rate
-    coords = {**dict.fromkeys(_coordinates(nodes), Rate.ELEMENT), "x": Rate.ELEMENT, "y": Rate.ELEMENT}
-    program = _KernelBuilder(slots, coords, points=True, namer=Namer(pool))
-    sections = program.sections([value], [], nodes, rate, optimise=True)
-    return Kernel(
-        name=f"{lowered.name}: {strand}",
-        context=lowered.context,
-        sweep="points",
-        tick="launch",
-        sections=sections,
-        outputs=(str(strand),),
-        slots=tuple(slot for slot in lowered.slots if slot.key in program.used_slots),
-        **program.inputs(),
-    )
+    rate = RateAnalysis(spec, lowered.slots, points=True).of(nodes) if rate is None else rate
+    builder = _KernelBuilder(lowered, rate, pool, points=True)
+    sections = builder.sections(nodes, [value], [], optimise=True)
+    return builder.kernel(f"{lowered.name}: {strand}", "launch", sections, (str(strand),))
 
 
 def compile_feeds(lowered: Lowered, optimise: bool = True, pool: Pool | None = None) -> Kernel:
@@ -347,83 +274,84 @@ def compile_feeds(lowered: Lowered, optimise: bool = True, pool: Pool | None = N
     return compile_kernel(alone, COMPUTE, optimise, pool)
 
 
-def _coordinate_rate(spec: ContextSpec, name: str) -> Rate:
-    sweep = spec.sweep_of(name)
-    return Rate.CONSTANT if sweep == "once" else Rate[sweep.upper()]
+# Longer names are cut: they only have to be recognised in a listing.
+_LENGTH = 24
+
+# An expression, or one result of a loop.
+_Result: TypeAlias = "Expr | tuple[Expr, int]"
 
 
-def _coordinates(nodes: Iterable[Expr]) -> set[str]:
-    return {str(node.attr) for node in nodes if node.op == "coord"}
-
-
-@dataclass(frozen=True, slots=True)
-class _SlotUpdate:
-    """The new value of a plane of a slot, in the section of a rate."""
-
-    rate: Rate
-    slot: SlotPlane
-    value: Expr
-
-
-class _KernelInputs(TypedDict):
-    coords: tuple[tuple[str, Rate], ...]
-    uniforms: tuple[str, ...]
-    strands: tuple[StrandRef, ...]
-    pictures: tuple[str, ...]
-    locals: tuple[Allocation, ...]
-
-
-@dataclass
 class _KernelBuilder:
-    """Builds the sections of one kernel, and collects what they refer to. `coords` has the rate of each coordinate."""
+    """Builds one kernel, and collects what its values refer to."""
 
-    slots: Mapping[str, StateSlot]
-    coords: Mapping[str, Rate]
-    points: bool
-    namer: Namer
-    locals: list[Allocation] = field(default_factory=list)
-    crossing: dict[tuple[Place, int], int] = field(default_factory=dict)
-    """The locals for values that sections read of one another, by place and number of the result."""
-    used_coords: set[str] = field(default_factory=set)
-    uniforms: set[str] = field(default_factory=set)
-    strands: set[StrandRef] = field(default_factory=set)
-    pictures: set[str] = field(default_factory=set)
-    used_slots: set[str] = field(default_factory=set)
+    def __init__(self, lowered: Lowered, rate: Mapping[Expr, Rate], pool: Pool | None, points: bool) -> None:
+        self._lowered = lowered
+        self.rate = rate
+        self.points = points
+        self.names: dict[_Result, str] = {}
+        """The names that the patch has for expressions."""
+        for node, name in pool.named() if pool is not None else ():
+            if node.op == "loop_out" and isinstance(node.attr, int):
+                self.names[node.args[0], node.attr] = name
+            elif node.op not in LEAVES:
+                self.names[node] = name
+        self.images = {slot.key for slot in lowered.slots if slot.image}
+        self.locals: list[Allocation] = []
+        self.crossing: dict[tuple[Place, int], int] = {}
+        """The locals for values that sections read of one another, by place and number of the result."""
+        self.coords: dict[str, Rate] = {}
+        self.uniforms: set[str] = set()
+        self.strands: set[StrandRef] = set()
+        self.pictures: set[str] = set()
+        self.slots: set[str] = set()
 
     def sections(
-        self,
-        outputs: list[Expr],
-        updates: list[_SlotUpdate],
-        nodes: Sequence[Expr],
-        rate: Mapping[Expr, Rate],
-        optimise: bool,
+        self, nodes: Sequence[Expr], outputs: list[Expr], updates: list[tuple[Rate, Update]], optimise: bool
     ) -> tuple[Section, ...]:
-        """Every section that has something to do."""
-        roots = [Root(update.value, update.rate) for update in updates]
-        roots += [Root(value, Rate.ELEMENT) for value in outputs]
-        placement = Placement(roots, nodes, rate, hoist=optimise)
+        """Every section that has something to do. `nodes` are all expressions that are needed, operands first."""
+        roots = [(update.value, rate) for rate, update in updates]
+        roots += [(value, Rate.ELEMENT) for value in outputs]
+        placement = Placement(roots, nodes, self.rate, hoist=optimise)
         made = []
         for section, region in placement.sections.items():
-            own = [update for update in updates if update.rate == section]
+            own = [update for rate, update in updates if rate == section]
             shown = outputs if section == Rate.ELEMENT else []
             crossing = placement.crossing(section)
             if section == Rate.ELEMENT or own or crossing:
                 made.append(_SectionWriter(self, placement, region).section(crossing, own, shown))
         return tuple(made)
 
-    def inputs(self) -> _KernelInputs:
-        """The fields of a kernel with what its values refer to."""
-        return {
-            "coords": tuple((name, self.coords[name]) for name in sorted(self.used_coords)),
-            "uniforms": tuple(sorted(self.uniforms)),
-            "strands": tuple(sorted(self.strands)),
-            "pictures": tuple(sorted(self.pictures)),
-            "locals": tuple(self.locals),
-        }
+    def kernel(
+        self, name: str, tick: Literal["launch", "element"], sections: tuple[Section, ...], outputs: tuple[str, ...]
+    ) -> Kernel:
+        """The kernel of these sections."""
+        lowered = self._lowered
+        return Kernel(
+            name=name,
+            context=lowered.context,
+            sweep="points" if self.points else "grid",
+            tick=tick,
+            sections=sections,
+            outputs=outputs,
+            coords=tuple(sorted(self.coords.items())),
+            uniforms=tuple(sorted(self.uniforms)),
+            strands=tuple(sorted(self.strands)),
+            pictures=tuple(sorted(self.pictures)),
+            slots=tuple(slot for slot in lowered.slots if slot.key in self.slots) if self.points else lowered.slots,
+            locals=tuple(self.locals),
+        )
 
     def allocate(self, place: Place, out: int, kind: ValueType) -> int:
-        """A new local for an expression, or for a result of a loop."""
-        self.locals.append(Allocation(self.namer.title(place, out), place.region.rate, kind))
+        """A new local for an expression, or for a result of a loop. Its name is the one in the patch, or the text, or
+        the number."""
+        node = place.node
+        name = self.names.get(node if place.body is None else (node, out))
+        if name is None:
+            text = " ".join(node.span.text.split()) if node.span is not None else f"t{node.index}"
+            name = text if len(text) <= _LENGTH else text[: _LENGTH - 1] + "…"
+            if len(place.outs) > 1:
+                name += f".{out}"
+        self.locals.append(Allocation(name, place.region.rate, kind))
         self.crossing[place, out] = len(self.locals) - 1
         return len(self.locals) - 1
 
@@ -446,11 +374,14 @@ class _SectionWriter:
         """The numbers of the values that open loops carry, by their levels."""
         self._notes: dict[Node, Note] = {}
 
-    def section(self, crossing: list[Place], updates: list[_SlotUpdate], outputs: list[Expr]) -> Section:
+    def section(self, crossing: list[Place], updates: list[Update], outputs: list[Expr]) -> Section:
         """The section that computes all these."""
         self._compute(crossing)
-        stores = [Store(update.slot, self._builder.converted(self._root(update.value), "float")) for update in updates]
-        self._program.used_slots.update(store.place.slot for store in stores)
+        stores = [
+            Store(SlotPlane(update.slot, update.plane), self._builder.converted(self._root(update.value), "float"))
+            for update in updates
+        ]
+        self._program.slots.update(update.slot for update in updates)
         shown = tuple([self._root(value) for value in outputs])
         read: dict[int, Node] = {}
         for place in crossing:
@@ -512,10 +443,17 @@ class _SectionWriter:
             made = self._made[place, out] = self._builder.result(loop, place.kept.index(out))
             self._note((place.node, out), place.node, made)
 
-    def _note(self, key: Expr | tuple[Expr, int], node: Expr, made: Node) -> None:
-        name = self._program.namer.names.get(key)
-        if name is not None:
-            self._notes[made] = note_of(name, node.span)
+    def _note(self, result: _Result, node: Expr, made: Node) -> None:
+        """Notes the name that the patch has for a value, and the line that computes it."""
+        name = self._program.names.get(result)
+        if name is None:
+            return
+        if node.span is None:
+            self._notes[made] = Note(name, "", 0, "")
+        else:
+            source = node.span.source
+            line, _ = source.position(node.span.start)
+            self._notes[made] = Note(name, source.name, line, source.line(line).strip())
 
     def _operands(self, nodes: Iterable[Expr], region: Region, missing: list[Place]) -> list[Node]:
         """The values of expressions for their users in `region`. Those that are not built yet are left out, and added
@@ -559,9 +497,9 @@ class _SectionWriter:
             case None:
                 return builder.add(op, args)
             case SlotPlane(slot, _):
-                program.used_slots.add(slot)
-                if program.points and len(args) == 1 and program.slots[slot].image:
-                    args = [*args, self._coord("x"), self._coord("y")]
+                program.slots.add(slot)
+                if program.points and len(args) == 1 and slot in program.images:
+                    args = [*args, self._coord("x", Rate.ELEMENT), self._coord("y", Rate.ELEMENT)]
                 return builder.add("sample" if len(args) > 1 else "state", args, attr)
             case PicturePlane(picture, _):
                 program.pictures.add(picture)
@@ -585,15 +523,15 @@ class _SectionWriter:
     def _given(self, node: Expr) -> Node:
         match node.op, node.attr:
             case "coord", str(name):
-                return self._coord(name)
+                return self._coord(name, self._program.rate[node])
             case "uniform", str(name):
                 self._program.uniforms.add(name)
                 return self._builder.leaf("scalar", Scalar("uniform", name, "float"))
         return self._builder.leaf(node.op, node.attr)
 
-    def _coord(self, name: str) -> Node:
-        self._program.used_coords.add(name)
-        return self._builder.coord(name, self._program.coords[name])
+    def _coord(self, name: str, rate: Rate) -> Node:
+        self._program.coords[name] = rate
+        return self._builder.coord(name, rate)
 
 
 # Units: all kernels of a subgraph.

@@ -6,7 +6,7 @@ import hashlib
 import math
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from weft.codegen.values import Line, Node, Note, Rows, Scalar, Section, numbered, read_rows
@@ -90,39 +90,27 @@ Json: TypeAlias = Any
 
 
 def to_json(kernel: Kernel) -> Json:
-    """The kernel as JSON, for `from_json`."""
-    return {
-        "name": kernel.name,
-        "context": kernel.context,
-        "sweep": kernel.sweep,
-        "tick": kernel.tick,
-        "sections": [_section_to_json(section) for section in kernel.sections],
-        "outputs": list(kernel.outputs),
-        "coords": [[name, rate.title] for name, rate in kernel.coords],
-        "uniforms": list(kernel.uniforms),
-        "strands": [list(ref) for ref in kernel.strands],
-        "pictures": list(kernel.pictures),
-        "slots": [asdict(slot) for slot in kernel.slots],
-        "locals": [[a.name, a.rate.title, a.type] for a in kernel.locals],
-    }
+    """The kernel as JSON, for `from_json`: its fields, with rates as numbers and each section as rows."""
+    sections = []
+    for section in kernel.sections:
+        rows, notes = numbered(section)
+        attrs = [number_to_json(attr) if isinstance(attr, float) else attr for attr in rows.attrs]
+        sections.append([section.rate, [*rows._replace(attrs=tuple(attrs))], notes])
+    listed = {"slots": list(map(astuple, kernel.slots)), "locals": list(map(astuple, kernel.locals))}
+    return {**{field.name: getattr(kernel, field.name) for field in fields(kernel)}, "sections": sections, **listed}
 
 
 def from_json(data: Json) -> Kernel:
     """The kernel that `to_json` wrote."""
-    return Kernel(
-        name=data["name"],
-        context=data["context"],
-        sweep=data["sweep"],
-        tick=data["tick"],
-        sections=tuple(_section_from_json(section) for section in data["sections"]),
-        outputs=tuple(data["outputs"]),
-        coords=tuple((name, _rate(title)) for name, title in data["coords"]),
-        uniforms=tuple(data["uniforms"]),
-        strands=tuple(StrandRef(*names) for names in data["strands"]),
-        pictures=tuple(data["pictures"]),
-        slots=tuple(StateSlot(**slot) for slot in data["slots"]),
-        locals=tuple(Allocation(name, _rate(title), kind) for name, title, kind in data["locals"]),
-    )
+    made = {
+        "sections": [_section_from_json(*section) for section in data["sections"]],
+        "coords": [(name, Rate(rate)) for name, rate in data["coords"]],
+        "strands": [StrandRef(*names) for names in data["strands"]],
+        "slots": [StateSlot(*slot) for slot in data["slots"]],
+        "locals": [Allocation(name, Rate(rate), kind) for name, rate, kind in data["locals"]],
+    }
+    lists = {name: tuple(value) for name, value in {**data, **made}.items() if not isinstance(value, str)}
+    return Kernel(**{**data, **lists})
 
 
 def content_hash(kernel: Kernel) -> str:
@@ -140,43 +128,19 @@ def content_hash(kernel: Kernel) -> str:
     return hashlib.sha256(repr(described).encode() + struct.pack(f"<{len(nans)}d", *nans)).hexdigest()[:16]
 
 
-def _rate(title: str) -> Rate:
-    return Rate[title.upper()]
-
-
 _ATTRIBUTES: Mapping[str, Callable[..., Any]] = {
     "scalar": Scalar, "line": lambda source, key, rate, kind: Line(source, key, Rate(rate), kind), "state": SlotPlane,
     "sample": SlotPlane, "picture": PicturePlane, "strand": StrandRef, "loop": LoopShape, "loop_value": LoopValue,
 }  # fmt: skip
 
 
-def _section_to_json(section: Section) -> Json:
-    rows, notes = numbered(section)
-    return {
-        "rate": section.rate.title,
-        "values": [
-            [op, list(args), *([_attribute_to_json(attr)] if attr is not None else ())]
-            for op, args, attr in zip(rows.ops, rows.args, rows.attrs, strict=True)
-        ],
-        "outputs": list(rows.outputs),
-        "stores": [[list(place), number] for place, number in rows.stores],
-        "locals": [list(entry) for entry in rows.locals],
-        "notes": [[number, *note] for number, note in notes],
-    }
-
-
-def _section_from_json(data: Json) -> Section:
-    ops, args, attrs = [], [], []
-    for op, operands, *attr in data["values"]:
-        ops.append(op)
-        args.append(tuple(operands))
-        attrs.append(_attribute_from_json(op, *attr) if attr else None)
-    rows = Rows(
-        tuple(ops), tuple(args), tuple(attrs), tuple(data["outputs"]),
-        tuple((SlotPlane(*place), number) for place, number in data["stores"]),
-        tuple((local, number) for local, number in data["locals"]),
+def _section_from_json(rate: int, rows: Json, notes: Json) -> Section:
+    ops, args, attrs, outputs, stores, locals_ = rows
+    read = Rows(
+        tuple(ops), tuple(map(tuple, args)), tuple(map(_attribute_from_json, ops, attrs)), tuple(outputs),
+        tuple((SlotPlane(*place), number) for place, number in stores), tuple(map(tuple, locals_)),
     )  # fmt: skip
-    return read_rows(_rate(data["rate"]), rows, [(number, Note(*note)) for number, *note in data["notes"]])
+    return read_rows(Rate(rate), read, [(number, Note(*note)) for number, note in notes])
 
 
 def number_to_json(value: float) -> Json:
@@ -193,12 +157,6 @@ def number_from_json(data: Json) -> float:
         value: float = struct.unpack(">d", bytes.fromhex(data[4:]))[0]
         return value
     return float(data)
-
-
-def _attribute_to_json(attr: Any) -> Json:
-    if isinstance(attr, float):
-        return number_to_json(attr)
-    return [int(part) if isinstance(part, Rate) else part for part in attr] if isinstance(attr, tuple) else attr
 
 
 def _attribute_from_json(op: str, data: Any) -> Any:

@@ -45,7 +45,7 @@ def settle_holds(lowered: Lowered, context: PassContext) -> Lowered:
     are kept. A trigger that varies over the picture is compared only at the pixels: anywhere else it would be compared
     with a value interpolated between pixels, and differ. A hold that is read there is one tick old; between ticks it is
     as the last tick left it."""
-    if all(node.op != "differs" for node in lowered.nodes):
+    if not lowered.slots or all(node.op != "differs" for node in lowered.nodes):
         return lowered
     pool, slots = context.pool, {slot.key: slot for slot in lowered.slots}
     rate = context.rates(lowered)
