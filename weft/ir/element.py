@@ -51,7 +51,7 @@ class Element:
     _values: dict[Expr, Value] = field(default_factory=dict)
     _results: dict[Expr, list[Value]] = field(default_factory=dict)
     """The carried values of each loop at its end."""
-    _bodies: dict[Expr, list[Expr]] = field(default_factory=dict)
+    _bodies: dict[Expr, tuple[list[Expr], list[Expr]]] = field(default_factory=dict)
     _depth: int = 0
     """The number of loops that are running."""
     _left: int = 0
@@ -115,9 +115,7 @@ class Element:
         nexts = loop.args[2 + shape.carried :]
         if loop not in self._bodies:
             self._bodies[loop] = _body(nexts, shape.level)
-        body = self._bodies[loop]
-        variables = [node for node in body if node.op in _VARIABLES]
-        others = [node for node in body if node.op not in _VARIABLES]
+        variables, others = self._bodies[loop]
         self._depth += 1
         for step in range(int(count)):
             self._left -= 1
@@ -140,9 +138,9 @@ def _folded(row: OpSpec, args: list[Value]) -> Value:
     return row.fold(*args)
 
 
-def _body(nexts: Sequence[Expr], level: int) -> list[Expr]:
-    """The expressions that each step of a loop of this level evaluates, operands first, without those of inner
-    loops."""
+def _body(nexts: Sequence[Expr], level: int) -> tuple[list[Expr], list[Expr]]:
+    """The variables of a loop of this level, and the other expressions that each step of it evaluates, operands first,
+    without those of inner loops."""
     found: set[Expr] = set()
     todo = list(nexts)
     while todo:
@@ -150,4 +148,5 @@ def _body(nexts: Sequence[Expr], level: int) -> list[Expr]:
         if node not in found and node.free >> level & 1:
             found.add(node)
             todo += node.args
-    return sorted((node for node in found if node.free.bit_length() == level + 1), key=attrgetter("index"))
+    nodes = sorted((node for node in found if node.free.bit_length() == level + 1), key=attrgetter("index"))
+    return [n for n in nodes if n.op in _VARIABLES], [n for n in nodes if n.op not in _VARIABLES]

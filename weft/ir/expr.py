@@ -38,16 +38,18 @@ wherever it stands, and two equal loops are one.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from operator import attrgetter
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from weft.errors import Span
 from weft.graph.budget import Budget
 from weft.names import StrandRef as StrandRef  # noqa: PLC0414 - the attribute of `strand`, for those who import Expr
 from weft.ops import OPS, formula
+
+V = TypeVar("V")
 
 
 class SlotPlane(NamedTuple):
@@ -208,11 +210,12 @@ def topological(roots: Iterable[Expr], known: Container[Expr] = ()) -> list[Expr
     return sorted(seen, key=attrgetter("index"))
 
 
-def users(nodes: Iterable[Expr]) -> Iterator[tuple[Expr, Expr]]:
-    """Every pair of an expression and one that has it as an operand."""
-    for node in nodes:
-        for arg in node.args:
-            yield arg, node
+def found_below(value: Expr, known: dict[Expr, V], find: Callable[[Expr], V]) -> V:
+    """What `find` gives for an expression, given that it is known for the operands; each is found once."""
+    if value not in known:
+        for node in topological([value], known):
+            known[node] = find(node)
+    return known[value]
 
 
 # --- the IR of a subgraph: expressions for its outputs, its exposed strands and its state ---
@@ -348,10 +351,7 @@ class Constants:
         numbers."""
         if value.op in _NUMBERS:
             return self._fold(value)
-        if value not in self._known:
-            for node in topological([value], self._known):
-                self._known[node] = self._fold(node)
-        return self._known[value]
+        return found_below(value, self._known, self._fold)
 
     def _fold(self, node: Expr) -> float | None:
         if node.op in _NUMBERS and isinstance(node.attr, (float, int)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
@@ -97,10 +97,10 @@ def _moving(nodes: Iterable[Expr], rate: Mapping[Expr, Rate]) -> set[Expr]:
 
 @dataclass(slots=True)
 class _Phases:
-    """One run of the pass. `moving` are the expressions
-    with a term that varies only with the frame; `remainders` are the differences that are remainders, and the
-    operations `mod` whose floors also exist; `shared` are the expressions with several users. `taken` are the floors in
-    remainders and bits: their other users have to see them change at the same places."""
+    """One run of the pass. `moving` are the expressions with a term that varies only with the frame; `remainders` are
+    the differences that are remainders, and the operations `mod` whose floors also exist; `shared` are the expressions
+    with several users. `taken` are the floors in remainders and bits: their other users have to see them change at the
+    same places."""
 
     builder: ExprBuilder
     rate: Mapping[Expr, Rate]
@@ -416,9 +416,7 @@ def turn_waves(lowered: Lowered, context: PassContext) -> Lowered:
     waves = [wave for wave in waves if rate[wave.args[0]] > Rate.FRAME]
     if not waves:
         return lowered
-    users = Counter(arg for node in lowered.nodes for arg in node.args)
-    shared = {node for node, count in users.items() if count > 1}
-    turned = _WavePass(ExprBuilder(context.pool), rate, shared, set(waves), _families(waves, rate))
+    turned = _WavePass(ExprBuilder(context.pool), rate, _shared(lowered.nodes), set(waves), _families(waves, rate))
     return rewrite(lowered, context.pool, _HALF_TURNS, turned.change, turned.new, ordered=True)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 from typing import NamedTuple
 
 from weft.contexts import ContextSpec
 from weft.graph.domain import LIVE
 from weft.graph.partition import reachable
-from weft.ir.expr import Expr, LoopShape, Lowered, Pool, SlotPlane, StateSlot, Update, topological, users
+from weft.ir.expr import Expr, LoopShape, Lowered, Pool, SlotPlane, StateSlot, Update, found_below, topological
 from weft.ops import OPS
 from weft.ops.intervals import ANYWHERE, UNIT, Interval, number
 
@@ -35,41 +35,22 @@ class Rate(IntEnum):
         return self.name.lower()
 
 
-class Varies(IntFlag):
-    """What a value varies over. A value that varies over columns and rows varies over every element."""
-
-    NOTHING = 0
-    FRAME = 1
-    COLUMN = 2
-    ROW = 4
-    ELEMENT = 8
+# What a value varies over, as bits. One that varies over columns and rows varies over every element.
+_FRAME, _COLUMN, _ROW, _ELEMENT = 1, 2, 4, 8
+_SWEEPS = {"once": 0, "frame": _FRAME, "column": _COLUMN, "row": _ROW, "element": _ELEMENT}
+_PLANE = _COLUMN | _ROW
 
 
-_SWEEPS = {
-    "once": Varies.NOTHING,
-    "frame": Varies.FRAME,
-    "column": Varies.COLUMN,
-    "row": Varies.ROW,
-    "element": Varies.ELEMENT,
-}
-_PLANE = Varies.COLUMN | Varies.ROW
-_OF_PLANE = _PLANE | Varies.ELEMENT
-
-
-def rate_of(varies: Varies) -> Rate:
+def _rate_of(varies: int) -> Rate:
     """The rate at which a value that varies over `varies` has to be computed."""
-    if varies & Varies.ELEMENT or varies & _PLANE == _PLANE:
+    if varies & _ELEMENT or varies & _PLANE == _PLANE:
         return Rate.ELEMENT
-    if varies & Varies.ROW:
-        return Rate.ROW
-    if varies & Varies.COLUMN:
-        return Rate.COLUMN
+    if varies & _PLANE:
+        return Rate.ROW if varies & _ROW else Rate.COLUMN
     return Rate.FRAME if varies else Rate.CONSTANT
 
 
-_ALL = tuple(Varies(number) for number in range(16))
-_RATES = tuple(rate_of(varies) for varies in _ALL)
-_OVER_PLANE, _OVER_FRAME = int(_PLANE), int(Varies.FRAME)
+_RATES = tuple(map(_rate_of, range(16)))
 
 # These change with each frame, whatever their operands are.
 _FRAME_OPS = frozenset({"uniform", "picture", "strand"})
@@ -81,7 +62,7 @@ def planar_slots(updates: Iterable[Update], spec: ContextSpec) -> set[str]:
     swept = {
         node
         for node in topological(update.value for update in listed)
-        if node.op == "coord" and isinstance(node.attr, str) and _SWEEPS[spec.sweep_of(node.attr)] & _OF_PLANE
+        if node.op == "coord" and isinstance(node.attr, str) and _SWEEPS[spec.sweep_of(node.attr)] & (_PLANE | _ELEMENT)
     }
     # A read at another place varies with that place, whatever the slot keeps.
     return slots_over(swept, listed, lambda read: len(read.args) == 1)
@@ -94,9 +75,9 @@ def slots_over(
     listed = list(updates)
     nodes = topological(update.value for update in listed)
     leads_to: dict[Expr | str, list[Expr | str]] = {}
-    for arg, node in users(nodes):
-        leads_to.setdefault(arg, []).append(node)
     for node in nodes:
+        for arg in node.args:
+            leads_to.setdefault(arg, []).append(node)
         if isinstance(node.attr, SlotPlane) and through(node):
             leads_to.setdefault(node.attr.slot, []).append(node)
     for update in listed:
@@ -110,7 +91,7 @@ class RateAnalysis:
 
     def __init__(self, spec: ContextSpec, slots: Iterable[StateSlot], points: bool = False) -> None:
         self._spec = spec
-        self._number_state = int(Varies.FRAME if points else _SWEEPS[spec.ticks])
+        self._number_state = _FRAME if points else _SWEEPS[spec.ticks]
         self._images = {slot.key for slot in slots if slot.image}
         self._points = points
         self._varies: dict[Expr, int] = {}
@@ -118,7 +99,6 @@ class RateAnalysis:
 
     def of(self, nodes: Iterable[Expr]) -> Mapping[Expr, Rate]:
         """The rates of some expressions, which come operands first, and of those found before."""
-        # The sets are plain numbers: flags take five times as long, and this is done for every expression.
         varies, found = self._varies, self._rates
         for node in nodes:
             if node in varies:
@@ -136,12 +116,11 @@ class RateAnalysis:
         """What an expression varies over besides its operands."""
         match node.attr:
             case str(name) if node.op == "coord":
-                return int(Varies.ELEMENT if self._points else _SWEEPS[self._spec.sweep_of(name)])
+                return _ELEMENT if self._points else _SWEEPS[self._spec.sweep_of(name)]
             case SlotPlane(slot, _):
-                over_plane = slot in self._images and len(node.args) == 1
-                return self._number_state | (_OVER_PLANE if over_plane else 0)
+                return self._number_state | (_PLANE if slot in self._images and len(node.args) == 1 else 0)
             case _:
-                return _OVER_FRAME if node.op in _FRAME_OPS else 0
+                return _FRAME if node.op in _FRAME_OPS else 0
 
 
 def rates(
@@ -295,14 +274,13 @@ class Finiteness:
 
     def of(self, value: Expr) -> bool:
         """Whether an expression is certainly finite."""
-        if value not in self._known:
-            for node in topological([value], self._known):
-                self._known[node] = self._is_finite(node)
-        return self._known[value]
+        return found_below(value, self._known, self._is_finite)
 
     def _is_finite(self, node: Expr) -> bool:
-        if node.op in ("const", "coord", "uniform", "u32"):
-            return math.isfinite(_number(node)) if node.op == "const" else not (node.op == "coord" and self.anywhere)
+        if node.op in ("const", "u32"):
+            return node.op == "u32" or math.isfinite(_number(node))
+        if node.op in ("coord", "uniform"):
+            return node.op == "uniform" or not self.anywhere
         row = OPS.get(node.op)
         if row is None:
             return False
@@ -311,13 +289,10 @@ class Finiteness:
         if not all(self._known[arg] for arg in node.args):
             return False
         if node.op in ("div", "mod"):
-            return _divides(node.args[1])
+            # A finite divisor that is never 0: a number, or a size of the picture.
+            by = node.args[1]
+            return _number(by) != 0 if by.op == "const" else by.op == "uniform" and by.attr in LIVE
         return row.keeps_finite or (node.op == "sqrt" and _is_square(node.args[0]))
-
-
-def _divides(node: Expr) -> bool:
-    """Whether a finite divisor is never 0: a number, or a size of the picture."""
-    return _number(node) != 0 if node.op == "const" else node.op == "uniform" and node.attr in LIVE
 
 
 def _is_square(node: Expr) -> bool:
