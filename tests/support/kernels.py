@@ -164,7 +164,7 @@ class _Reader:
     def _load_local(self, number: int) -> None:
         local = self._allocations[number]
         stored = self._stored.get(number)
-        self._stack.append(self._builder.local(number, local.rate, local.type) if stored is None else stored)
+        self._stack.append(self._builder.given("local", number, local.rate, local.type) if stored is None else stored)
 
     def _store_state(self, place: Any) -> None:
         (value,) = self._pop(1)
@@ -189,7 +189,7 @@ def _pushed(make: Callable[[_Reader, Any], Node]) -> Callable[[_Reader, Any], No
 
 
 _OTHERS: dict[str, Callable[[_Reader, Any], None]] = {
-    "LOAD_COORD": _pushed(lambda reader, name: reader._builder.coord(name, reader._coords[name])),
+    "LOAD_COORD": _pushed(lambda reader, name: reader._builder.given("coord", name, reader._coords[name])),
     "LOAD_UNIFORM": _pushed(lambda reader, name: reader._builder.leaf("scalar", Scalar("uniform", name, "float"))),
     "LOAD_INDEX": _pushed(lambda reader, level: reader._builder.index(level)),
     "LOAD_CARRIED": _pushed(lambda reader, value: reader._builder.carried(*value)),

@@ -10,9 +10,10 @@ from weft.contexts import is_smoothed
 from weft.ir.expr import (
     Expr, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, SlotPlane, StateSlot, StrandRef
 )
-from weft.ir.rates import COORDINATES
 from weft.ops import OPS
 from weft.ops.spec import ValueType
+
+COORDINATES = ("x", "y", "abstime", "channel", "since")
 
 # The attribute of each structural operation, and the numbers of operands that it may have (None: any).
 _STRUCTURE: Mapping[str, tuple[type, tuple[int, ...] | None]] = {

@@ -486,7 +486,7 @@ class _SectionWriter:
         key = place if place.body is None else (place, out)
         number = self._program.crossing[place, out]
         kind = self._program.locals[number].type
-        made = self._made[key] = self._builder.local(number, place.region.rate, kind)
+        made = self._made[key] = self._builder.given("local", number, place.region.rate, kind)
         return made
 
     def _operation(self, node: Expr, args: list[Node]) -> Node:
@@ -510,28 +510,25 @@ class _SectionWriter:
         return builder.add(op, args, attr)
 
     def _leaf(self, node: Expr) -> Node:
+        builder = self._builder
         match node.op, node.attr:
             case "loop_index", int(level):
-                return self._builder.index(level)
+                return builder.index(level)
             case "loop_value", LoopValue(level, k):
-                return self._builder.carried(level, self._carried[level].index(k))
-        made = self._leaves.get(node)
-        if made is None:
-            made = self._leaves[node] = self._given(node)
-        return made
-
-    def _given(self, node: Expr) -> Node:
-        match node.op, node.attr:
+                return builder.carried(level, self._carried[level].index(k))
             case "coord", str(name):
-                return self._coord(name, self._program.rate[node])
+                made = self._coord(name, self._program.rate[node])
             case "uniform", str(name):
                 self._program.uniforms.add(name)
-                return self._builder.leaf("scalar", Scalar("uniform", name, "float"))
-        return self._builder.leaf(node.op, node.attr)
+                made = builder.leaf("scalar", Scalar("uniform", name, "float"))
+            case _:
+                made = builder.leaf(node.op, node.attr)
+        self._leaves[node] = made
+        return made
 
     def _coord(self, name: str, rate: Rate) -> Node:
         self._program.coords[name] = rate
-        return self._builder.coord(name, rate)
+        return self._builder.given("coord", name, rate)
 
 
 # Units: all kernels of a subgraph.

@@ -256,16 +256,11 @@ class SectionBuilder:
             found = self._leaves[key] = Node(op, (), kind_of(op, attr), attr)
         return found
 
-    def coord(self, name: str, rate: Rate) -> Node:
+    def given(self, source: Literal["coord", "local"], key: str | int, rate: Rate, kind: ValueType = "float") -> Node:
+        """A coordinate, or a local of a rarer section."""
         if rate in _UNIFORM:
-            return self.leaf("scalar", Scalar("coord", name, "float"))
-        return self.leaf("line", Line("coord", name, rate, "float"))
-
-    def local(self, number: int, rate: Rate, kind: ValueType) -> Node:
-        """A local of a rarer section."""
-        if rate in _UNIFORM:
-            return self.leaf("scalar", Scalar("local", number, kind))
-        return self.leaf("line", Line("local", number, rate, kind))
+            return self.leaf("scalar", Scalar(source, key, kind))
+        return self.leaf("line", Line(source, key, rate, kind))
 
     def converted(self, node: Node, kind: ValueType) -> Node:
         """The value, converted to a type."""
@@ -345,8 +340,8 @@ def numbered(section: Section) -> tuple[Rows, tuple[tuple[int, Note], ...]]:
     writer = _RowWriter()
     writer.write(section.nodes)
     outputs = writer.numbers_of(section.outputs)
-    stores = tuple([(store.place, writer.number(store.value)) for store in section.stores])
-    locals_ = tuple([(local, writer.number(node)) for local, node in section.locals.items()])
+    stores = tuple([(store.place, *writer.numbers_of((store.value,))) for store in section.stores])
+    locals_ = tuple([(local, *writer.numbers_of((node,))) for local, node in section.locals.items()])
     notes = tuple([(writer.numbers[node], note) for node, note in section.notes.items()])
     rows = Rows(tuple(writer.ops), tuple(writer.args), tuple(writer.attrs), outputs, stores, locals_)
     return rows, notes
@@ -360,43 +355,32 @@ class _RowWriter:
         self.attrs: list[Any] = []
 
     def write(self, nodes: Iterable[Node]) -> None:
-        numbers, ops, all_args, attrs = self.numbers, self.ops, self.args, self.attrs
         for node in nodes:
-            args = tuple([numbers[arg] if arg in numbers else self._row(arg) for arg in node.args])
-            if node.op == "loop":
-                self._write_loop(node, args)
+            args = self.numbers_of(node.args)
+            if node.op != "loop":
+                self._row(node, args, node.attr)
                 continue
-            numbers[node] = len(ops)
-            ops.append(node.op)
-            all_args.append(args)
-            attrs.append(node.attr)
-
-    def number(self, node: Node) -> int:
-        """The number of a value; a new leaf gets a row."""
-        return self.numbers[node] if node in self.numbers else self._row(node)
+            body: LoopBody = node.attr
+            self._row(node, args, LoopShape(body.level, len(body.carried)))
+            for given in (*body.carried, *([body.index] if body.index is not None else ())):
+                self._row(given, (), given.attr)
+            self.write(body.nodes)
+            following = self.numbers_of(body.following)
+            self.ops.append("next")
+            self.args.append(following)
+            self.attrs.append(None)
 
     def numbers_of(self, nodes: Iterable[Node]) -> tuple[int, ...]:
         """The numbers of values; new leaves get rows."""
         numbers = self.numbers
-        return tuple([numbers[node] if node in numbers else self._row(node) for node in nodes])
+        return tuple([numbers[node] if node in numbers else self._row(node, (), node.attr) for node in nodes])
 
-    def _row(self, node: Node, args: tuple[int, ...] = (), attr: Any = None) -> int:
+    def _row(self, node: Node, args: tuple[int, ...], attr: Any) -> int:
         number = self.numbers[node] = len(self.ops)
         self.ops.append(node.op)
         self.args.append(args)
-        self.attrs.append(node.attr if attr is None else attr)
+        self.attrs.append(attr)
         return number
-
-    def _write_loop(self, node: Node, args: tuple[int, ...]) -> None:
-        body: LoopBody = node.attr
-        self._row(node, args, LoopShape(body.level, len(body.carried)))
-        for given in (*body.carried, *([body.index] if body.index is not None else ())):
-            self._row(given)
-        self.write(body.nodes)
-        following = self.numbers_of(body.following)
-        self.ops.append("next")
-        self.args.append(following)
-        self.attrs.append(None)
 
 
 def read_rows(rate: Rate, rows: Rows, notes: Iterable[tuple[int, Note]] = ()) -> Section:

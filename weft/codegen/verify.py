@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,9 +40,8 @@ def verify(kernel: Kernel) -> None:
 
 
 def check_updates(kernel: Kernel, updated: list[SlotPlane]) -> None:
-    wanted = {SlotPlane(slot.key, plane) for slot in kernel.slots for plane in range(slot.planes)}
-    if kernel.sweep == "points":
-        wanted = set()
+    slots = kernel.slots if kernel.sweep == "grid" else ()
+    wanted = {SlotPlane(slot.key, plane) for slot in slots for plane in range(slot.planes)}
     if len(updated) != len(set(updated)) or set(updated) != wanted:
         raise MalformedError(f"{kernel.name}: updates {sorted(updated)} instead of {sorted(wanted)}")
 
@@ -135,26 +134,23 @@ class _ValueCheck:
         self._require(isinstance(node.attr, attribute), node, f"its attribute is no {attribute.__name__}")
         self._require(count is None or len(node.args) == count, node, f"takes {count} operands")
         self._check_kinds(node, [arg.kind for arg in node.args], ["float"] * len(node.args))
-        checks: Mapping[str, Callable[[], None]] = {
-            "state": lambda: self._check_read(node),
-            "sample": lambda: self._check_read(node),
-            "picture": lambda: self._check_picture(node),
-            "strand": lambda: self._require(node.attr in self.kernel.strands, node, "is no strand of the kernel"),
-            "loop": lambda: self._check_loop(node, node.attr, level),
-            "loop_out": lambda: self._check_result(node),
-        }
-        checks[node.op]()
+        match node.op:
+            case "state" | "sample":
+                self._check_read(node)
+            case "picture":
+                path, plane = node.attr
+                is_known = path in self.kernel.pictures and 0 <= plane < 4
+                self._require(is_known, node, "is no plane of its pictures")
+            case "strand":
+                self._require(node.attr in self.kernel.strands, node, "is no strand of the kernel")
+            case "loop":
+                self._check_loop(node, node.attr, level)
+            case "loop_out":
+                loop: Any = node.args[0]
+                inside = loop.op == "loop" and 0 <= node.attr < len(loop.attr.carried)
+                self._require(inside, node, "reads what no loop carries")
         for arg in node.args:
             self._require(arg.op != "loop" or node.op == "loop_out", node, "a loop is read by `loop_out` only")
-
-    def _check_picture(self, node: Node) -> None:
-        path, plane = node.attr
-        self._require(path in self.kernel.pictures and 0 <= plane < 4, node, "is no plane of its pictures")
-
-    def _check_result(self, node: Node) -> None:
-        loop: Any = node.args[0]
-        inside = loop.op == "loop" and 0 <= node.attr < len(loop.attr.carried)
-        self._require(inside, node, "reads what no loop carries")
 
     def _check_loop(self, node: Node, body: LoopBody, level: int) -> None:
         self._require(body.level > level, node, "its level is not the deepest")

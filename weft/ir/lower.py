@@ -170,7 +170,7 @@ class ExprDomain:
         self.own = Coordinates(nowhere, nowhere, nowhere, nowhere)
 
     def const(self, value: float, span: Span | None = None) -> Expr:
-        return self.pool.make("const", (), float(value), span)
+        return self.pool.const(value, span)
 
     def op(self, name: str, *args: Expr, span: Span | None = None) -> Expr:
         known = len(self.pool)
@@ -268,22 +268,18 @@ class FeedCollector:
 
     def _fed(self, node: Expr, args: tuple[Expr, ...], ref: StrandRef) -> Expr:
         in_stream = any(self._rate[arg] > Rate.FRAME for arg in node.args)
-        if in_stream or any((part.op, part.attr) == ("coord", "channel") for part in topological(node.args)):
-            return self._seen(node, args, ref)
-        # The place where it is read does not depend on the stream, so the operands can stay as they were.
-        label = self._labels.setdefault(node, f"{self._name}:{ref}/{len(self._labels)}")
-        return self._coordinate(label, node)
+        if not in_stream and all((part.op, part.attr) != ("coord", "channel") for part in topological(node.args)):
+            # The place where it is read does not depend on the stream, so the operands can stay as they were.
+            label = self._labels.setdefault(node, f"{self._name}:{ref}/{len(self._labels)}")
+            return self._coordinate(label, node)
+        # It is read at another place for every sample, or channel.
+        if len(args) == 1:
+            words = f"a map of the time cannot reach into {ref}, which knows only its own time"
+            raise error("map-reaches-state", words, node.span, "delay(…) and cache(…) read earlier ticks")
+        return self._pool.make("picture", args, PicturePlane(view_of(ref), 0), node.span)
 
     def _coordinate(self, name: str, node: Expr) -> Expr:
         return self._pool.make("coord", (), name, node.span)
-
-    def _seen(self, node: Expr, args: tuple[Expr, ...], ref: StrandRef) -> Expr:
-        """A strand that is read at another place for every sample, or channel."""
-        span = node.span
-        if len(args) == 1:
-            words = f"a map of the time cannot reach into {ref}, which knows only its own time"
-            raise error("map-reaches-state", words, span, "delay(…) and cache(…) read earlier ticks")
-        return self._pool.make("picture", args, PicturePlane(view_of(ref), 0), span)
 
 
 def _own_time(node: Expr) -> bool:

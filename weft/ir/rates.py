@@ -17,9 +17,6 @@ from weft.ops.intervals import ANYWHERE, UNIT, Interval, number
 
 # --- how often each expression changes, and so how often it has to be computed ---
 
-COORDINATES = ("x", "y", "abstime", "channel", "since")
-
-
 class Rate(IntEnum):
     """The sections of a kernel, from the rarest to the most frequent. `column` is once a column of the picture (it
     varies with x), `row` once a row."""
