@@ -340,8 +340,8 @@ def numbered(section: Section) -> tuple[Rows, tuple[tuple[int, Note], ...]]:
     writer = _RowWriter()
     writer.write(section.nodes)
     outputs = writer.numbers_of(section.outputs)
-    stores = tuple([(store.place, *writer.numbers_of((store.value,))) for store in section.stores])
-    locals_ = tuple([(local, *writer.numbers_of((node,))) for local, node in section.locals.items()])
+    stores = tuple([(store.place, writer.numbers_of((store.value,))[0]) for store in section.stores])
+    locals_ = tuple([(local, writer.numbers_of((node,))[0]) for local, node in section.locals.items()])
     notes = tuple([(writer.numbers[node], note) for node, note in section.notes.items()])
     rows = Rows(tuple(writer.ops), tuple(writer.args), tuple(writer.attrs), outputs, stores, locals_)
     return rows, notes
