@@ -3,8 +3,8 @@
 import pytest
 
 from tests.syntax.trees import errors, expression
-from weft.ops import OPS
-from weft.syntax.scanner import BINARY, COMPARISON_LEVEL, PREFIX
+from weft.ops import BINARY, OPS, UNARY
+from weft.syntax.scanner import COMPARISON_LEVEL
 
 
 @pytest.mark.parametrize(
@@ -87,13 +87,12 @@ def test_every_binary_operator_of_the_table_parses(symbol: str) -> None:
 
 def test_levels_and_grouping_come_from_the_table() -> None:
     rows = [row for row in OPS.values() if row.kind == "operator"]
-    assert {symbol for row in rows for symbol in row.symbols} == {*BINARY, *PREFIX}
-    for left in BINARY.values():
-        for right in BINARY.values():
+    assert {symbol for row in rows for symbol in row.symbols} == {*BINARY, *UNARY}
+    for first, left in BINARY.items():
+        for second, right in BINARY.items():
             if left.level == right.level == COMPARISON_LEVEL:
                 continue
             left_first = left.level > right.level or (left.level == right.level and not left.right)
-            first, second = left.symbol, right.symbol
             grouped = f"({second} ({first} a b) c)" if left_first else f"({first} a ({second} b c))"
             assert expression(f"a {first} b {second} c") == grouped
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from weft.errors import Diagnostic, Span, did_you_mean
@@ -287,19 +286,17 @@ def _unclosed_angle(failure: ParseFailure) -> Diagnostic | None:
 
 
 # What cannot stand where it does, wherever that is.
-_MISPLACED: Final[Mapping[str, tuple[str, str, str | None]]] = MappingProxyType(
-    {
-        ",": ("stray-comma", "only one value is allowed here", BUNDLE_FORM),
-        ":": ("misplaced-colon", "`:` is not allowed here", "labels are used in calls, such as clamp(x, lo: 0)"),
-        BINDS: ("misplaced-binding", "`::` is not allowed here", None),
-        "~": ("misplaced-map", "`~` is used only in a remap, once for each map", f"as in {REMAP_FORM}"),
-        "{": ("misplaced-block", "only spindles and loops have a block", None),
-        "T": ("stray-word", "`then` has no `if` before it", CHOICE_FORM),
-        "E": ("stray-word", "`else` has no `if … then` before it", CHOICE_FORM),
-        "i": ("stray-word", "`in` is used only in loops", "as in for i in (0 to 7) { … }"),
-        "t": ("stray-word", "`to` is used only in loops", "as in for i in (0 to 7) { … }"),
-    }
-)
+_MISPLACED: Final[Mapping[str, tuple[str, str, str | None]]] = {
+    ",": ("stray-comma", "only one value is allowed here", BUNDLE_FORM),
+    ":": ("misplaced-colon", "`:` is not allowed here", "labels are used in calls, such as clamp(x, lo: 0)"),
+    BINDS: ("misplaced-binding", "`::` is not allowed here", None),
+    "~": ("misplaced-map", "`~` is used only in a remap, once for each map", f"as in {REMAP_FORM}"),
+    "{": ("misplaced-block", "only spindles and loops have a block", None),
+    "T": ("stray-word", "`then` has no `if` before it", CHOICE_FORM),
+    "E": ("stray-word", "`else` has no `if … then` before it", CHOICE_FORM),
+    "i": ("stray-word", "`in` is used only in loops", "as in for i in (0 to 7) { … }"),
+    "t": ("stray-word", "`to` is used only in loops", "as in for i in (0 to 7) { … }"),
+}
 
 
 def _misplaced(failure: ParseFailure) -> Diagnostic | None:
@@ -340,24 +337,20 @@ _TAKES_NAME: Final = ("name", "names", "results")
 
 
 # What each rule stands for, and the code of the error that it is missing.
-_SPINDLE_PARTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {
-        "name": ("a name", "missing-name"),
-        "open": ("the list of parameters", "missing-parameters"),
-        "binds": ("`::`", "missing-binds"),
-        "results": ("the list of outputs", "missing-outputs"),
-        "begin": ("`{`", "missing-block"),
-    }
-)
-_LOOP_PARTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {
-        "name": ("the name of the loop's variable", "missing-name"),
-        "in": ("`in`", "missing-in"),
-        "open": ("`(`", "missing-parentheses"),
-        "to": ("`to`", "missing-to"),
-        "begin": ("`{`", "missing-block"),
-    }
-)
+_SPINDLE_PARTS: Final[Mapping[str, tuple[str, str]]] = {
+    "name": ("a name", "missing-name"),
+    "open": ("the list of parameters", "missing-parameters"),
+    "binds": ("`::`", "missing-binds"),
+    "results": ("the list of outputs", "missing-outputs"),
+    "begin": ("`{`", "missing-block"),
+}
+_LOOP_PARTS: Final[Mapping[str, tuple[str, str]]] = {
+    "name": ("the name of the loop's variable", "missing-name"),
+    "in": ("`in`", "missing-in"),
+    "open": ("`(`", "missing-parentheses"),
+    "to": ("`to`", "missing-to"),
+    "begin": ("`{`", "missing-block"),
+}
 
 
 def _keyword_in_head(failure: ParseFailure) -> Diagnostic | None:

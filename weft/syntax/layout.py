@@ -45,7 +45,7 @@ def _stray_openings(tokens: Tokens, report: Report) -> set[int]:
     kinds = tokens.kinds
     heads = {head.end() - 1 for head in _HEAD.finditer(kinds)}
     found: set[int] = set()
-    for index in (brace.start() for brace in re.finditer(r"\{", kinds)):
+    for index in (index for index, kind in enumerate(kinds) if kind == "{"):
         before = kinds[index - 1] if index else ""
         if index in heads or before in _BEFORE_BLOCK or _LIKE_HEAD.match(kinds, max(0, index - 2), index):
             continue
@@ -95,12 +95,6 @@ _NEVER_INSIDE: Final = ";{}" + BINDS + END
 _NOT_IN_SPINDLE: Final = re.compile(r"n<n(?:,n)*[>g]=|M<n[>g]=")
 
 
-def match_brackets(tokens: Tokens, statements: Collection[str], report: Report) -> Tokens | None:
-    """The tokens with their brackets matched; None, with an error reported, if they nest too deep. A bracket without
-    a partner is reported at the place where the partner is missing."""
-    return _Matcher(tokens, statements, report).run()
-
-
 @dataclass
 class _OpenBracket:
     """An opening bracket that waits for its closing one. The whole text counts as one, at -1."""
@@ -115,7 +109,8 @@ class _OpenBracket:
 
 
 class _Matcher:
-    """One run over the tokens of one text, from left to right."""
+    """Matches brackets in one run over the tokens of one text, from left to right. A bracket without a partner is
+    reported at the place where the partner is missing."""
 
     def __init__(self, tokens: Tokens, statements: Collection[str], report: Report) -> None:
         self._tokens = tokens
@@ -131,6 +126,7 @@ class _Matcher:
         self._braces_missing = tokens.kinds.count("{") - tokens.kinds.count("}")
 
     def run(self) -> Tokens | None:
+        """The tokens with their brackets matched; None, with an error reported, if they nest too deep."""
         for event in _EVENT.finditer(self._tokens.kinds):
             index, kind = event.start(), event[0]
             if kind in _NEVER_INSIDE:
@@ -274,7 +270,7 @@ def arrange(scanned: Tokens, statements: Collection[str], report: Report) -> Tok
     boundaries = layout.boundaries()
     inserted = {**boundaries, **layout.missing_braces(boundaries, report)}
     tokens = without_stray_braces(_with_inserted(scanned, inserted), report)
-    return match_brackets(tokens, statements, report)
+    return _Matcher(tokens, statements, report).run()
 
 
 class _LineLayout:

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from types import MappingProxyType
 from typing import Final
 
 from parsimonious.exceptions import ParseError
@@ -22,11 +21,12 @@ from parsimonious.nodes import Node
 
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Report, Source
+from weft.ops import BINARY
 from weft.syntax.ast import BodyStatement, For, OutputStatement, Program, SpindleDefinition, Statement
 from weft.syntax.diagnose import ParseFailure, diagnose
 from weft.syntax.layout import arrange
 from weft.syntax.pragmas import read_pragma
-from weft.syntax.scanner import BINARY, CALL, END, GLUED, NAME, OPERAND_ENDS, PRAGMA, PRAGMA_END, Tokens, scan
+from weft.syntax.scanner import CALL, END, GLUED, NAME, OPERAND_ENDS, PRAGMA, PRAGMA_END, Tokens, scan
 from weft.syntax.statements import StatementBuilder
 
 # The grammar, as a PEG over the string of token kinds (see `scanner`): one character a token.
@@ -133,21 +133,13 @@ def spelling(symbol: str) -> str:
     return symbol if symbol in "-<" else "o"
 
 
-def _pattern(spellings: Iterable[str]) -> str:
-    longest_first = sorted(spellings, key=lambda s: (-len(s), s))
-    return "(?:" + "|".join(map(re.escape, longest_first)) + ")"
-
-
-def _run(operator: str) -> str:
+def _expression(rules: str, operators: Iterable[str], suffix: str = "", chain: str = "chain") -> str:
+    """Rules with the patterns of one reading of an expression."""
     operand = r"[-N]*(?:0|s|(?:M@n|n(?:@n)?)(?![@(\[]))"
-    return f"{operand}(?:{operator}{operand})*"
-
-
-def _expression(suffix: str, operators: Iterable[str], chain: str) -> str:
-    """The rules of one reading of an expression."""
-    operator = _pattern(operators)
-    parts = {"x": suffix, "operator": operator, "run": _run(operator), "chain": chain}
-    return re.sub(r"\{(\w+)\}", lambda part: parts[part[1]], _EXPRESSION)
+    longest_first = sorted(operators, key=lambda s: (-len(s), s))
+    operator = "(?:" + "|".join(map(re.escape, longest_first)) + ")"
+    parts = {"x": suffix, "operator": operator, "run": f"{operand}(?:{operator}{operand})*", "chain": chain}
+    return re.sub(r"\{(x|operator|run|chain)\}", lambda part: parts[part[1]], rules)
 
 
 @cache
@@ -156,11 +148,12 @@ def grammar() -> Grammar:
     full = {spelling(symbol) for symbol in BINARY}
     loose = full - {"<", ">"}
     strict = {s for s in loose if s[0] != "g"}
-    rules = [_STATEMENTS, _OPERANDS.replace("{run}", _run(_pattern(full)))]
-    rules.append(_expression("", full, "chain"))
-    rules.append(_expression("_loose", loose, "inner_chain"))
-    rules.append(_expression("_strict", strict, "inner_chain"))
-    return Grammar("\n".join([*rules, _TOKENS]))
+    readings = (
+        _expression(_OPERANDS + _EXPRESSION, full),
+        _expression(_EXPRESSION, loose, "_loose", "inner_chain"),
+        _expression(_EXPRESSION, strict, "_strict", "inner_chain"),
+    )
+    return Grammar("\n".join([_STATEMENTS, *readings, _TOKENS]))
 
 
 # --- the forms of the language besides calls and operators, for `weft help` ---
@@ -226,7 +219,7 @@ _ROWS = (
              "spindle disc(radius) :: v {\n  out v = hypot(me@x - 0.5, me@y - 0.5) < radius\n}\ndisplay(disc(0.2))"),
 )  # fmt: skip
 
-FORMS: Mapping[str, FormSpec] = MappingProxyType({row.name: row for row in _ROWS})
+FORMS: Mapping[str, FormSpec] = {row.name: row for row in _ROWS}
 
 
 # --- from text to items, and from items to a program ---

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 from weft.errors import Report, Span, did_you_mean
@@ -117,36 +116,34 @@ class PragmaSpec:
 
 _STILL: Final = "it keeps its start value while a patch plays; change it in the text"
 
-PRAGMAS: Final[Mapping[str, PragmaSpec]] = MappingProxyType(
-    {
-        "include": PragmaSpec(
-            "s", '#include "lib.weft"', "reads another file, relative to this one, as if it stood here; once",
-            '#include "lib.weft"', _Parts.include),
-        "use": PragmaSpec(
-            r"n(?:\.n)*", "#use std.noise", "makes the spindles of a library that ships with weft known",
-            "#use std.noise", _Parts.use),
-        "slider": PragmaSpec(
-            "n<n[>g]=-?0,-?0,-?0s?", '#slider name<v> = low, high, start "label"',
-            "a parameter between two numbers, read as name@v or name",
-            '#slider speed<v> = 0, 2, 0.5 "speed"\ndisplay(fract(me@x + me@time * speed))', _Parts.slider, _STILL),
-        "toggle": PragmaSpec(
-            "n<n[>g]=-?0s?", '#toggle name<v> = 0 "label"', "a parameter that is 0 or 1, read as name@v or name",
-            '#toggle invert<v> = 0 "invert"\ndisplay(if invert then 1 - me@x else me@x)', _Parts.toggle, _STILL),
-        "xy": PragmaSpec(
-            "n<n,n[>g]=-?0,-?0s?", '#xy name<x, y> = 0.5, 0.5 "label"', "two parameters, 0…1: a place in a square",
-            '#xy spot<x, y> = 0.5, 0.5 "spot"\ndisplay(distance(me@x, me@y, spot@x, spot@y))', _Parts.xy, _STILL),
-        "color": PragmaSpec(
-            "n<n,n,n[>g]=ss?", '#color name<r, g, b> = "#ff8800" "label"', "three parameters, 0…1: a colour",
-            '#color tint<r, g, b> = "#ff8800" "tint"\nshown<r, g, b> = tint * me@x\ndisplay(shown)',
-            _Parts.color, _STILL),
-        "fade": PragmaSpec(
-            "-?0", "#fade 0.5", "seconds in which a save fades in, picture and sound together",
-            "#fade 0.5", _Parts.fade),
-        "quantize": PragmaSpec(
-            "-?0", "#quantize 1", "a save takes effect on the next multiple of this number of beats",
-            "#quantize 4", _Parts.quantize),
-    }
-)  # fmt: skip
+PRAGMAS: Final[Mapping[str, PragmaSpec]] = {
+    "include": PragmaSpec(
+        "s", '#include "lib.weft"', "reads another file, relative to this one, as if it stood here; once",
+        '#include "lib.weft"', _Parts.include),
+    "use": PragmaSpec(
+        r"n(?:\.n)*", "#use std.noise", "makes the spindles of a library that ships with weft known",
+        "#use std.noise", _Parts.use),
+    "slider": PragmaSpec(
+        "n<n[>g]=-?0,-?0,-?0s?", '#slider name<v> = low, high, start "label"',
+        "a parameter between two numbers, read as name@v or name",
+        '#slider speed<v> = 0, 2, 0.5 "speed"\ndisplay(fract(me@x + me@time * speed))', _Parts.slider, _STILL),
+    "toggle": PragmaSpec(
+        "n<n[>g]=-?0s?", '#toggle name<v> = 0 "label"', "a parameter that is 0 or 1, read as name@v or name",
+        '#toggle invert<v> = 0 "invert"\ndisplay(if invert then 1 - me@x else me@x)', _Parts.toggle, _STILL),
+    "xy": PragmaSpec(
+        "n<n,n[>g]=-?0,-?0s?", '#xy name<x, y> = 0.5, 0.5 "label"', "two parameters, 0…1: a place in a square",
+        '#xy spot<x, y> = 0.5, 0.5 "spot"\ndisplay(distance(me@x, me@y, spot@x, spot@y))', _Parts.xy, _STILL),
+    "color": PragmaSpec(
+        "n<n,n,n[>g]=ss?", '#color name<r, g, b> = "#ff8800" "label"', "three parameters, 0…1: a colour",
+        '#color tint<r, g, b> = "#ff8800" "tint"\nshown<r, g, b> = tint * me@x\ndisplay(shown)',
+        _Parts.color, _STILL),
+    "fade": PragmaSpec(
+        "-?0", "#fade 0.5", "seconds in which a save fades in, picture and sound together",
+        "#fade 0.5", _Parts.fade),
+    "quantize": PragmaSpec(
+        "-?0", "#quantize 1", "a save takes effect on the next multiple of this number of beats",
+        "#quantize 4", _Parts.quantize),
+}  # fmt: skip
 """The pragmas, by the word after `#`."""
 
 

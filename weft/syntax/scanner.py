@@ -14,14 +14,13 @@ import re
 import stat
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
 from weft.errors import LONGEST_QUOTE, Report, Source, Span
-from weft.ops import OPS
-from weft.ops.spec import OpSpec
+from weft.ops import BINARY
 
 # Hints that several messages share: how constructs are written.
 BUNDLE_FORM: Final = "several values go in a bundle: <a, b>"
@@ -105,17 +104,15 @@ def decode(data: bytes) -> str:
 # Everything that people mistake for the straight double quote.
 QUOTES: Final = "'`´“”„‟«»‘’‚‛"
 
-_MEANT: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        **dict.fromkeys("−–—‐‑", "-"),
-        **dict.fromkeys("×⋅·∙•∗✕", "*"),
-        **dict.fromkeys("÷∕⁄", "/"),
-        **dict.fromkeys("⟨‹〈", "<"),
-        **dict.fromkeys("⟩›〉", ">"),
-        "≤": "<=", "≥": ">=", "≠": "!=", "∧": "and", "∨": "or", "¬": "not", "ˆ": "^", "∼": "~", "˜": "~",
-        "π": "pi", "τ": "tau", "²": "^2", "³": "^3",
-    }
-)  # fmt: skip
+_MEANT: Final[Mapping[str, str]] = {
+    **dict.fromkeys("−–—‐‑", "-"),
+    **dict.fromkeys("×⋅·∙•∗✕", "*"),
+    **dict.fromkeys("÷∕⁄", "/"),
+    **dict.fromkeys("⟨‹〈", "<"),
+    **dict.fromkeys("⟩›〉", ">"),
+    "≤": "<=", "≥": ">=", "≠": "!=", "∧": "and", "∨": "or", "¬": "not", "ˆ": "^", "∼": "~", "˜": "~",
+    "π": "pi", "τ": "tau", "²": "^2", "³": "^3",
+}  # fmt: skip
 
 
 def lookalike_of(text: str) -> str | None:
@@ -140,36 +137,11 @@ def describe_character(character: str) -> str:
     return f"`{character}`" if character.isascii() else f"`{character}` ({number})"
 
 
-# --- operators: symbols, precedence and grouping, read from the table in `weft.ops` ---
+# --- operators; their precedence and grouping are in the table of `weft.ops` ---
 
 # Two levels have rules of their own: `if` is not in the table of operators, and comparisons do not chain.
 IF_LEVEL = 1
 COMPARISON_LEVEL = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """How an operator binds: a larger level binds tighter; `right` groups from the right."""
-
-    symbol: str
-    level: int
-    right: bool
-
-
-def _operators(rows: Iterable[OpSpec], operands: int) -> Mapping[str, Operator]:
-    return MappingProxyType(
-        {
-            symbol: Operator(symbol, row.level, row.right)
-            for row in rows
-            if row.kind == "operator" and len(row.params) == operands
-            for symbol in row.symbols
-        }
-    )
-
-
-BINARY = _operators(OPS.values(), operands=2)
-PREFIX = _operators(OPS.values(), operands=1)
-
 
 # --- tokens ---
 
@@ -262,14 +234,12 @@ FOREIGN: Final[Mapping[str, str]] = MappingProxyType(
 
 # `-` and `<` are also a sign and a bracket, so they stand for themselves; what begins with `>` is cut into single
 # characters, because a > that closes a list or a bundle is a token of its own whatever follows it.
-_SYMBOLS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        **{symbol: OPERATOR for symbol in BINARY if not symbol[0].isalpha() and symbol[0] != ">"},
-        **{symbol: symbol for symbol in "-<()[]{},;:=@~."},
-        **dict.fromkeys(("+=", "-=", "*=", "/="), BECOMES),
-        "::": BINDS,
-    }
-)
+_SYMBOLS: Final[Mapping[str, str]] = {
+    **{symbol: OPERATOR for symbol in BINARY if not symbol[0].isalpha() and symbol[0] != ">"},
+    **{symbol: symbol for symbol in "-<()[]{},;:=@~."},
+    **dict.fromkeys(("+=", "-=", "*=", "/="), BECOMES),
+    "::": BINDS,
+}
 # A : also makes a name of the keyword before it.
 _PLAIN: Final = {symbol: kind for symbol, kind in _SYMBOLS.items() if symbol != ":"}
 _COMMENT_END: Final = "*/"
@@ -306,13 +276,11 @@ _NUMBER = re.compile(_DIGITS)
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPES: Final = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
 _COLOUR = re.compile(r"#(?:[0-9a-fA-F]{3}){1,2}")
-_UNKNOWN: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {
-        "?": ("there is no `?` in weft", CHOICE_FORM),
-        "\\": ("a backslash is used only in strings", "statements continue on the next line by themselves"),
-        "'": ("this quote is not closed", 'a string is written in straight double quotes: "hello"'),
-    }
-)
+_UNKNOWN: Final[Mapping[str, tuple[str, str]]] = {
+    "?": ("there is no `?` in weft", CHOICE_FORM),
+    "\\": ("a backslash is used only in strings", "statements continue on the next line by themselves"),
+    "'": ("this quote is not closed", 'a string is written in straight double quotes: "hello"'),
+}
 _NOT_TEXT = re.compile("[\0-\x08\x0e-\x1f\x7f\ufffd\ud800-\udfff]")
 
 

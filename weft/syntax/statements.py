@@ -9,13 +9,14 @@ from typing import Final, Literal, NamedTuple
 from parsimonious.nodes import Node
 
 from weft.errors import Report, Span
+from weft.ops import BINARY, UNARY
 from weft.syntax.ast import (
     Access, Argument, Assignment, Binary, Binding, Bundle, Call, CallBinding, Expression, For, Ident, If, Index, Map,
     Name, Number, OutputStatement, Remap, Setting, SpindleDefinition, Text, Unary, literal_number
 )
 from weft.syntax.scanner import (
-    BINARY, COMPARISON_LEVEL, GLUED, IF_LEVEL, LONGEST_HINT, NUMBER, PREFIX, REMAP_FORM, STATEMENT_FORM, TEXT, USE_FORM,
-    Tokens, shorten, text_value
+    COMPARISON_LEVEL, GLUED, IF_LEVEL, LONGEST_HINT, NUMBER, REMAP_FORM, STATEMENT_FORM, TEXT, USE_FORM, Tokens,
+    shorten, text_value
 )
 
 # --- operator precedence ---
@@ -55,7 +56,7 @@ class OperandRow:
 
     def sign(self, symbol: str, span: Span) -> None:
         """A `-` or `not` before an operand. `-` may follow any operator (`2^-3`)."""
-        level = PREFIX[symbol].level
+        level = UNARY[symbol].level
         if level < COMPARISON_LEVEL and self._pending and self._pending[-1].level > level:
             message = f"`{symbol}` cannot follow `{self._pending[-1].symbol}`, which binds tighter"
             self._report.error("not-needs-parentheses", message, span, f"put it in parentheses: ({symbol} …)")
