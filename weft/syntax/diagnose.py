@@ -110,9 +110,10 @@ class ParseFailure:
         return brackets[-1:] == ["<"]
 
     def error(
-        self, code: str, message: str, place: Span, hint: str | None = None, *related: tuple[Span, str]
+        self, code: str, message: str, hint: str | None = None, place: Span | None = None, *related: tuple[Span, str]
     ) -> Diagnostic:
-        return Diagnostic("error", code, message, place, hint, related)
+        """An error at `place`, by default at the token that does not fit."""
+        return Diagnostic("error", code, message, place or self.place, hint, related)
 
     def missing(self, what: str, code: str, hint: str | None = None) -> Diagnostic:
         """Something that has to follow the last token that fits, or stand between it and the next."""
@@ -121,20 +122,20 @@ class ParseFailure:
             first -= 2
         if self.is_cut_off:
             message = f"{what} is missing after {self._quoted(first, self.at)}"
-            return self.error(code, message, self.tokens.after(self.at - 1), hint)
+            return self.error(code, message, hint, self.tokens.after(self.at - 1))
         if kinds[last + 1] == "@" and kinds[last + 2] == NAME:
             last += 2
         message = f"{what} is missing between {self._quoted(first, self.at)} and {self._quoted(self.at, last + 1)}"
-        return self.error(code, message, self.tokens.span(first, last), hint)
+        return self.error(code, message, hint, self.tokens.span(first, last))
 
     def reserved_word(self) -> Diagnostic:
         """A keyword where a name has to stand."""
         message = f"`{self.text}` is a word of the language and cannot be a name"
-        return self.error("keyword-as-name", message, self.place, f"choose another name, such as {self.text}_")
+        return self.error("keyword-as-name", message, f"choose another name, such as {self.text}_")
 
     def unclosed_angle(self) -> Diagnostic:
         related = (self.tokens.span(self.frames[-1].index), "this `<` is still open")
-        return self.error("unclosed-bracket", "`>` is missing here", self.tokens.after(self.at - 1), None, related)
+        return self.error("unclosed-bracket", "`>` is missing here", None, self.tokens.after(self.at - 1), related)
 
     def _quoted(self, first: int, stop: int) -> str:
         """A few tokens as a message shows them."""
@@ -185,7 +186,7 @@ def _pragma(failure: ParseFailure) -> Diagnostic | None:
     """A pragma between brackets."""
     if failure.found != PRAGMA or not failure.frames:
         return None
-    return failure.error("misplaced-pragma", "a pragma cannot be inside a statement", failure.place)
+    return failure.error("misplaced-pragma", "a pragma cannot be inside a statement")
 
 
 def _missing_expression(failure: ParseFailure) -> Diagnostic | None:
@@ -195,11 +196,11 @@ def _missing_expression(failure: ParseFailure) -> Diagnostic | None:
     if failure.found in "itSFLO":
         return failure.reserved_word()
     if failure.found == "M":
-        return failure.error("bare-me", "`me` needs a coordinate", failure.place, "such as me@x or me@time")
+        return failure.error("bare-me", "`me` needs a coordinate", "such as me@x or me@time")
     if failure.text == "<<" or (failure.found == "<" and failure.is_in_bundle):
-        return failure.error("nested-bundle", "a bundle cannot contain a bundle", failure.place)
+        return failure.error("nested-bundle", "a bundle cannot contain a bundle")
     if failure.found == "[":
-        return failure.error("misplaced-bracket", "an expression cannot start with `[`", failure.place, BUNDLE_FORM)
+        return failure.error("misplaced-bracket", "an expression cannot start with `[`", BUNDLE_FORM)
     hint = None
     if failure.text == "+":
         hint = "a number has no sign +; leave it out"
@@ -217,7 +218,7 @@ def _missing_then_or_else(failure: ParseFailure) -> Diagnostic | None:
         return None
     if failure.found == NAME:
         hint = did_you_mean(failure.text, [word])
-        return failure.error(f"missing-{word}", f"`{word}` is missing here", failure.place, hint) if hint else None
+        return failure.error(f"missing-{word}", f"`{word}` is missing here", hint) if hint else None
     ends_here = failure.is_cut_off or failure.found in (*OPENING, ",", ":", "{", "T", "E", ">", GLUED)
     return failure.missing(f"`{word}`", f"missing-{word}", CHOICE_FORM) if ends_here else None
 
@@ -231,7 +232,7 @@ def _bare_angle(failure: ParseFailure) -> Diagnostic | None:
     else:
         return None
     hint = f"write {symbol}{symbol}, or put the comparison in parentheses"
-    return failure.error("bare-angle", f"in a bundle, `{symbol}` does not compare", place, hint)
+    return failure.error("bare-angle", f"in a bundle, `{symbol}` does not compare", hint, place)
 
 
 def _more_of_bundle_follows(failure: ParseFailure) -> bool:
@@ -268,14 +269,13 @@ def _equals(failure: ParseFailure) -> Diagnostic | None:
     if failure.found not in ("=", BECOMES):
         return None
     if failure.tokens.fresh[failure.at] and not failure.inside:
-        return failure.error("missing-name", f"a name is missing before `{failure.text}`", failure.place)
+        return failure.error("missing-name", f"a name is missing before `{failure.text}`")
     kinds, name = failure.tokens.kinds, failure.at - 1
     if failure.inside == "(" and failure.before == NAME and kinds[name - 1] in ("(", ","):
-        hint = f"write {failure.text_before}: …"
-        return failure.error("label-equals", "a label takes a colon", failure.place, hint)
+        return failure.error("label-equals", "a label takes a colon", f"write {failure.text_before}: …")
     message = f"`{failure.text}` cannot be used in an expression"
     compare = "to compare, write ==" if failure.found == "=" else None
-    return failure.error("misplaced-equals", message, failure.place, compare)
+    return failure.error("misplaced-equals", message, compare)
 
 
 def _unclosed_angle(failure: ParseFailure) -> Diagnostic | None:
@@ -301,27 +301,27 @@ _MISPLACED: Final[Mapping[str, tuple[str, str, str | None]]] = {
 
 def _misplaced(failure: ParseFailure) -> Diagnostic | None:
     """`a<r, g> = 1, 2`, `f(x):a<v>`, `f(3: x)`, `a = f(x)::b<v>`, `a.b`, `a@3`, `a = b ~ c`, `a = b else c`"""
-    kinds, place = failure.tokens.kinds, failure.place
+    kinds = failure.tokens.kinds
     precedes_name = kinds[failure.at + 1] == NAME
     match failure.found:
         case "," if failure.inside == "[":
-            return failure.error("stray-comma", "an index is one value", place)
+            return failure.error("stray-comma", "an index is one value")
         case ":" if failure.inside == "(":
-            return failure.error("bad-label", "a label is a single name", place, "such as clamp(x, lo: 0)")
+            return failure.error("bad-label", "a label is a single name", "such as clamp(x, lo: 0)")
         case ":" if failure.before == ")" and precedes_name:
-            return failure.error("single-colon", "a call is bound with `::`", place)
+            return failure.error("single-colon", "a call is bound with `::`")
         case "d" if "=" in kinds[failure.start : failure.at]:
             hint = "a call is bound by `=` or by `::`, not by both"
-            return failure.error("misplaced-binding", "this has a name already: `=` gave it one", place, hint)
+            return failure.error("misplaced-binding", "this has a name already: `=` gave it one", hint)
         case "." if failure.before == NAME and precedes_name:
             hint = f"write {failure.text_before}@{failure.tokens.text(failure.at + 1)}"
-            return failure.error("dot", "an output is picked with `@`, not with a dot", place, hint)
+            return failure.error("dot", "an output is picked with `@`, not with a dot", hint)
         case "@" if not precedes_name:
-            return failure.error("missing-name", "`@` takes the name of an output", place)
+            return failure.error("missing-name", "`@` takes the name of an output")
     if failure.found not in _MISPLACED:
         return None
     code, message, form = _MISPLACED[failure.found]
-    return failure.error(code, message, place, form)
+    return failure.error(code, message, form)
 
 
 # --- mistakes at the start of a statement: names, output lists, settings, spindles and loops ---
@@ -370,18 +370,17 @@ def _bad_start(failure: ParseFailure) -> Diagnostic | None:
     if failure.at != failure.start:
         return None
     if failure.found == "=":
-        return failure.error("missing-name", "a name is missing before `=`", failure.place)
+        return failure.error("missing-name", "a name is missing before `=`")
     message = f"a statement cannot start with `{failure.text}`"
     hint = "it chooses a value: a = if c then x else y" if failure.found == "I" else STATEMENT_FORM
-    return failure.error("bad-start", message, failure.place, hint)
+    return failure.error("bad-start", message, hint)
 
 
 def _double_equals(failure: ParseFailure) -> Diagnostic | None:
     """`a == 3`, `a<v> == 3`"""
     if failure.text not in ("==", "===") or not _is_head(failure):
         return None
-    message = f"`{failure.text}` compares; a single `=` gives a name its value"
-    return failure.error("double-equals", message, failure.place)
+    return failure.error("double-equals", f"`{failure.text}` compares; a single `=` gives a name its value")
 
 
 def _is_head(failure: ParseFailure) -> bool:
@@ -397,7 +396,7 @@ def _continued_line(failure: ParseFailure) -> Diagnostic | None:
     if failure.needs_operand:
         return None
     message = f"a line that starts with `{failure.text}` continues the line above"
-    return failure.error("continued-line", message, failure.place, STATEMENT_FORM)
+    return failure.error("continued-line", message, STATEMENT_FORM)
 
 
 def _name_alone(failure: ParseFailure) -> Diagnostic | None:
@@ -407,18 +406,17 @@ def _name_alone(failure: ParseFailure) -> Diagnostic | None:
     name, place = failure.text_before, failure.tokens.span(failure.start)
     if name in failure.statements:
         hint = f"write {name}(…)"
-        return failure.error("missing-parentheses", f"`{name}` takes its arguments in parentheses", place, hint)
+        return failure.error("missing-parentheses", f"`{name}` takes its arguments in parentheses", hint, place)
     if failure.found == ":":
-        return failure.error("single-colon", "a name gets its value with `=`", failure.place, f"write {name} = …")
+        return failure.error("single-colon", "a name gets its value with `=`", f"write {name} = …")
     if failure.found == BINDS:
         message = "`::` binds a call or a remap; a name gets its value with `=`"
-        return failure.error("misplaced-binding", message, failure.place, f"as in a<v> = {name}")
+        return failure.error("misplaced-binding", message, f"as in a<v> = {name}")
     if failure.found == "." and failure.tokens.kinds[failure.at + 1] == NAME:
         output = shorten(failure.tokens.text(failure.at + 1))
-        hint = f"write {name}<{output}> = …"
-        return failure.error("dot", "an output is bound in angle brackets", failure.place, hint)
+        return failure.error("dot", "an output is bound in angle brackets", f"write {name}<{output}> = …")
     if failure.is_cut_off or failure.starts_operand or failure.is_word:
-        return failure.error("not-a-statement", f"`{name}` alone is not a statement", place, _hint_for_word(name))
+        return failure.error("not-a-statement", f"`{name}` alone is not a statement", _hint_for_word(name), place)
     return None if failure.found == "<" else _unused(failure)
 
 
@@ -435,16 +433,16 @@ def _output_list(failure: ParseFailure) -> Diagnostic | None:
     head = failure.tokens.kinds[failure.start : failure.at]
     if _COUNT_HEAD.match(head) and failure.found != "(":
         place = failure.tokens.span(failure.start + 2)
-        return failure.error("bad-output", "an output has a name, not a number", place, "such as a<v> = …")
+        return failure.error("bad-output", "an output has a name, not a number", "such as a<v> = …", place)
     if failure.inside != "list":
         return None
     if head.startswith("M") and (failure.before == "<" or failure.found == ","):
-        return failure.error("bad-setting", "a setting has one name", failure.place, SETTING_FORM)
+        return failure.error("bad-setting", "a setting has one name", SETTING_FORM)
     if failure.found == ",":
         return _after_comma(failure, _output_list)
     if failure.before in ("<", ","):
         if failure.found == NUMBER:
-            return failure.error("bad-output", "an output has a name, not a number", failure.place, "such as a<v> = …")
+            return failure.error("bad-output", "an output has a name, not a number", "such as a<v> = …")
         return failure.missing("a name", "missing-name")
     if failure.found == NAME and not failure.is_cut_off:
         return failure.missing("a comma", "missing-comma")
@@ -476,7 +474,7 @@ def _missing_name(failure: ParseFailure) -> Diagnostic | None:
     if failure.before == NAME and failure.tokens.kinds[failure.at - 2] == BINDS:
         name = failure.text_before
         place = failure.tokens.after(failure.at - 1)
-        return failure.error("missing-outputs", f"the outputs of `{name}` are missing", place, f"such as ::{name}<v>")
+        return failure.error("missing-outputs", f"the outputs of `{name}` are missing", f"such as ::{name}<v>", place)
     return None
 
 
@@ -488,15 +486,15 @@ def _unsettable(failure: ParseFailure) -> Diagnostic | None:
     if "=" in kinds[start : failure.at] or failure.at == start + 1:
         return None
     if failure.tokens.fresh[failure.at]:
-        return failure.error("missing-name", f"a name is missing before `{failure.text}`", failure.place)
+        return failure.error("missing-name", f"a name is missing before `{failure.text}`")
     place = failure.tokens.span(start, failure.at - 1)
     name = shorten(failure.tokens.text(start))
     if kinds[start + 1 : failure.at] == "@n":
         hint = f"write {name}<{failure.text_before}> = …"
-        return failure.error("cannot-set", "an output is bound in angle brackets", place, hint)
+        return failure.error("cannot-set", "an output is bound in angle brackets", hint, place)
     if failure.before == "]":
-        return failure.error("cannot-set", "an element cannot be set", place, "bind the whole bundle: a = <1, 2, 3>")
-    return failure.error("cannot-set", "a call cannot be set", place, SPINDLE_FORM)
+        return failure.error("cannot-set", "an element cannot be set", "bind the whole bundle: a = <1, 2, 3>", place)
+    return failure.error("cannot-set", "a call cannot be set", SPINDLE_FORM, place)
 
 
 def _unused(failure: ParseFailure) -> Diagnostic | None:
@@ -507,7 +505,7 @@ def _unused(failure: ParseFailure) -> Diagnostic | None:
     if failure.found not in ("-", "<", OPERATOR, ">", GLUED):
         return None
     place = failure.tokens.span(start, failure.at - 1)
-    return failure.error("not-a-statement", "this value is not used", place, USE_FORM)
+    return failure.error("not-a-statement", "this value is not used", USE_FORM, place)
 
 
 def _setting(failure: ParseFailure) -> Diagnostic | None:
@@ -518,12 +516,12 @@ def _setting(failure: ParseFailure) -> Diagnostic | None:
     if kinds.startswith("@n=", failure.at):
         place = failure.tokens.span(start, start + 2)
         message = f"`{shorten(place.text)}` cannot be set: other coordinates are put in by a remap"
-        return failure.error("cannot-set", message, place, f"{SETTING_FORM}; a remap: {REMAP_FORM}")
+        return failure.error("cannot-set", message, f"{SETTING_FORM}; a remap: {REMAP_FORM}", place)
     if failure.found == "@":
         place = failure.tokens.span(start, failure.at + 1)
-        return failure.error("not-a-statement", "this value is not used", place, USE_FORM)
+        return failure.error("not-a-statement", "this value is not used", USE_FORM, place)
     message = "`me` is the environment and takes no value itself"
-    return failure.error("bad-setting", message, failure.tokens.span(start), SETTING_FORM)
+    return failure.error("bad-setting", message, SETTING_FORM, failure.tokens.span(start))
 
 
 def _spindle(failure: ParseFailure) -> Diagnostic | None:
@@ -533,8 +531,7 @@ def _spindle(failure: ParseFailure) -> Diagnostic | None:
     if failure.inside == "(":
         return _parameters(failure)
     if failure.expected == "binds" and failure.found in (":", "-", "o"):
-        message = "the outputs of a spindle follow `::`"
-        return failure.error("missing-binds", message, failure.place, SPINDLE_FORM)
+        return failure.error("missing-binds", "the outputs of a spindle follow `::`", SPINDLE_FORM)
     if failure.expected == "binds" and failure.found != "<":
         return failure.missing("the list of outputs", "missing-outputs", SPINDLE_FORM)
     part = _SPINDLE_PARTS.get(failure.expected)
@@ -545,12 +542,12 @@ def _parameters(failure: ParseFailure) -> Diagnostic | None:
     if failure.found == "," and failure.before == NAME:
         return _after_comma(failure, _parameters)
     if failure.before == NAME and failure.found in ("=", ":"):
-        return failure.error("bad-parameter", "a parameter has no default", failure.place, SPINDLE_FORM)
+        return failure.error("bad-parameter", "a parameter has no default", SPINDLE_FORM)
     if failure.before == NAME and failure.found == NAME:
         return failure.missing("a comma", "missing-comma")
     if failure.found == ")":
         return failure.missing("a parameter", "missing-parameter")
-    return failure.error("bad-parameter", "a parameter is a name", failure.place, SPINDLE_FORM)
+    return failure.error("bad-parameter", "a parameter is a name", SPINDLE_FORM)
 
 
 def _loop(failure: ParseFailure) -> Diagnostic | None:
@@ -558,7 +555,7 @@ def _loop(failure: ParseFailure) -> Diagnostic | None:
     if failure.tokens.kinds[failure.start] != "F" or failure.needs_operand:
         return None
     if failure.expected == "to" and failure.found == ",":
-        return failure.error("missing-to", "the bounds of a loop are separated by `to`", failure.place, LOOP_FORM)
+        return failure.error("missing-to", "the bounds of a loop are separated by `to`", LOOP_FORM)
     part = _LOOP_PARTS.get(failure.expected)
     return failure.missing(*part, LOOP_FORM) if part else None
 
@@ -581,5 +578,5 @@ def diagnose(failure: ParseFailure) -> Diagnostic:
             return found
     if failure.is_at_end:
         message = f"this statement breaks off after `{failure.text_before}`"
-        return failure.error("incomplete-statement", message, failure.tokens.span(failure.at - 1))
-    return failure.error("misplaced-token", f"`{failure.text}` cannot follow `{failure.text_before}`", failure.place)
+        return failure.error("incomplete-statement", message, None, failure.tokens.span(failure.at - 1))
+    return failure.error("misplaced-token", f"`{failure.text}` cannot follow `{failure.text_before}`")

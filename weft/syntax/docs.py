@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from weft.errors import Report, Source
 from weft.syntax.ast import SpindleDefinition
@@ -58,7 +57,7 @@ def doc_of(spindle: SpindleDefinition) -> SpindleDoc:
         parameters=tuple(ident.name for ident in spindle.parameters),
         outputs=tuple(ident.name for ident in spindle.outputs),
         summary=" ".join(summary),
-        parameter_texts=MappingProxyType(parameters),
+        parameter_texts=parameters,
         returns=" ".join(returns),
         examples=tuple(examples),
     )

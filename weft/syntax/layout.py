@@ -49,23 +49,20 @@ def _stray_openings(tokens: Tokens, report: Report) -> set[int]:
         before = kinds[index - 1] if index else ""
         if index in heads or before in _BEFORE_BLOCK or _LIKE_HEAD.match(kinds, max(0, index - 2), index):
             continue
-        if index - 1 not in found:
-            _report_opening(tokens, index, before, report)
+        place = tokens.span(index)
+        if index - 1 in found:
+            pass  # reported
+        elif before in _BEFORE_STATEMENT:
+            report.error("bad-start", "a statement cannot start with `{`", place, STATEMENT_FORM)
+        elif before in OPERAND_ENDS:
+            report.error("misplaced-block", "only spindles and loops have a block", place)
+        else:
+            report.error("misplaced-bracket", "an expression cannot start with `{`", place, BUNDLE_FORM)
         found.add(index)
         inside = _INSIDE.match(kinds, index + 1)
         if inside and not any(tokens.fresh[index + 1 : inside.end()]):
             found.add(inside.end() - 1)
     return found
-
-
-def _report_opening(tokens: Tokens, index: int, before: str, report: Report) -> None:
-    place = tokens.span(index)
-    if before in _BEFORE_STATEMENT:
-        report.error("bad-start", "a statement cannot start with `{`", place, STATEMENT_FORM)
-    elif before in OPERAND_ENDS:
-        report.error("misplaced-block", "only spindles and loops have a block", place)
-    else:
-        report.error("misplaced-bracket", "an expression cannot start with `{`", place, BUNDLE_FORM)
 
 
 def _stray_closings(tokens: Tokens, known: set[int], report: Report) -> set[int]:

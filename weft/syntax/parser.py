@@ -413,8 +413,7 @@ class _Parser:
                 self._report.error("misplaced-pragma", "a pragma is not allowed in a spindle", tokens.span(0))
         if isinstance(found, OutputStatement) and found.name in self._names:
             hint = "give the spindle an output, and use that in the patch"
-            message = f"`{found.name}` is not allowed in a spindle"
-            self._report.error("misplaced-output", message, found.head, hint)
+            self._report.error("misplaced-output", f"`{found.name}` is not allowed in a spindle", found.head, hint)
         elif isinstance(found, OutputStatement):
             hint = f"give it a name: a = {found.name}(…)"
             self._report.error("not-a-statement", "this value is not used", found.span, hint)

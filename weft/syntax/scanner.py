@@ -16,7 +16,6 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final
 
 from weft.errors import LONGEST_QUOTE, Report, Source, Span
@@ -228,9 +227,9 @@ class Tokens:
 # --- the scanner: one pass over the text ---
 
 # Operators of other languages, and how they are written here.
-FOREIGN: Final[Mapping[str, str]] = MappingProxyType(
-    {"&&": "and", "||": "or", "&": "and", "|": "or", "!": "not", "**": "^", "!==": "!=", "=>": ">="}
-)
+FOREIGN: Final[Mapping[str, str]] = {
+    "&&": "and", "||": "or", "&": "and", "|": "or", "!": "not", "**": "^", "!==": "!=", "=>": ">="
+}  # fmt: skip
 
 # `-` and `<` are also a sign and a bracket, so they stand for themselves; what begins with `>` is cut into single
 # characters, because a > that closes a list or a bundle is a token of its own whatever follows it.

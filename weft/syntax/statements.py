@@ -306,8 +306,7 @@ class _ExpressionBuilder:
             label, (target, place), mapped = argument
             if mapped is None:
                 message = "this has no `~`, but another argument of the same list has one"
-                hint = "write all as maps (me@x ~ …), or none"
-                self._report.error("mixed-maps", message, argument.span, hint)
+                self._report.error("mixed-maps", message, argument.span, "write all as maps (me@x ~ …), or none")
             elif label:
                 self._report.error("labelled-map", "a map takes no label", label.span)
             elif isinstance(target, Access) and isinstance(target.base, Name):
@@ -352,8 +351,7 @@ class StatementBuilder(_ExpressionBuilder):
         _, name, outputs, becomes, value, _ = node.children
         op = self._tokens.text(becomes.start)
         if self._tokens.kinds[0] == "O":
-            place = self._tokens.span(0)
-            self._report.error("misplaced-out", "`out` is used only in a spindle", place, "leave it out")
+            self._report.error("misplaced-out", "`out` is used only in a spindle", self._tokens.span(0), "leave it out")
             return None
         if op != "=":
             message = f"`{op}` works only in a spindle; out here a name has one value"
@@ -386,8 +384,7 @@ class StatementBuilder(_ExpressionBuilder):
         place = self._tokens.span(value.start, value.end - 1)
         number = literal_number(self._row(value).value)
         if number is None:
-            message = "a setting takes a plain number"
-            self._report.error("setting-not-a-number", message, place, "such as me<bpm> = 120")
+            self._report.error("setting-not-a-number", "a setting takes a plain number", place, "such as me<bpm> = 120")
             return None
         return Setting(self._ident(2), number, place, self._span(node))
 
@@ -449,13 +446,11 @@ class StatementBuilder(_ExpressionBuilder):
     def _count(self, first: int, place: Span, postfixes: Node) -> int | None:
         """The 3 of `f<3>(x)::name<a, b, c>`."""
         if [postfix.children[0].expr_name for postfix in postfixes.children] != ["arguments"]:
-            message = "a multi-call takes one list of arguments and nothing after it"
-            self._report.error("bad-multi-call", message, place)
+            self._report.error("bad-multi-call", "a multi-call takes one list of arguments and nothing after it", place)
             return None
         value = float(self._tokens.text(first)) if self._tokens.kinds[first] == NUMBER else 0.0
         if not (value.is_integer() and 1 <= value <= MAX_COUNT):
-            message = f"the count of a multi-call is a whole number from 1 to {MAX_COUNT}"
-            self._report.error("bad-count", message, place)
+            self._report.error("bad-count", f"the count of a multi-call is a whole number from 1 to {MAX_COUNT}", place)
             return None
         return int(value)
 
