@@ -10,8 +10,9 @@ import pytest
 from weft.codegen import glsl
 from weft.codegen.clike.body import ExpressionText, applied, assignment, literal
 from weft.codegen.clike.language import Identifiers, identifier, remark
-from weft.codegen.clike.prelude import PRELUDE, called_in, real_text, single
+from weft.codegen.clike.prelude import PRELUDE, called_in, real_text
 from weft.codegen.clike.shader import LaunchExtent, Shader, UnsuitableError
+from weft.codegen.native.target import single
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build

@@ -29,7 +29,7 @@ from weft.backends.vector.executor import VectorExecutable
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.bytecode import StrandCall
 from weft.codegen.native.series import emit_series, suits_series
-from weft.codegen.native.target import ISAS, TIERS
+from weft.codegen.native.target import DOUBLE, ISAS, TIERS
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.ir.rates import Rate
@@ -364,6 +364,6 @@ def test_who_calls_others_goes_to_the_vector_machine():
 def test_it_assembles_for_every_family(isa, tier):
     for text in (*PROGRAMS.values(), *(looping(*loop) for loop in LOOPS.values())):
         made = kernel_of(text)
-        lanes = tier.doubles(isa, len(made.section(Rate.ELEMENT)))
+        lanes = tier.lanes(isa, len(made.section(Rate.ELEMENT)), DOUBLE)
         module = emit_series(made, isa, lanes, tier.number == 1)
         assert llvm.machine_code(module.text, llvm.plainest(isa), tier.level)

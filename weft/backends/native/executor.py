@@ -28,7 +28,7 @@ from weft.codegen.kernel import Kernel
 from weft.codegen.native.layout import Word
 from weft.codegen.native.module import FRAME, Module, emit, is_improvable, suits
 from weft.codegen.native.series import emit_series, suits_series
-from weft.codegen.native.target import TIERS
+from weft.codegen.native.target import DOUBLE, SINGLE, TIERS
 from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS
 from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate
@@ -213,7 +213,7 @@ class NativeExecutor:
         if packed:
             channels(len(kernel.outputs))
         try:
-            return self.series(kernel, tier) if is_series else self.code(kernel, packed, tier)
+            return self.code(kernel, packed, tier)
         except RefusedError as failure:
             return Refused(str(failure), self._vector.translate(kernel, packed, tier))
 
@@ -221,37 +221,27 @@ class NativeExecutor:
         """Notes that a kernel runs on the vector machine because it could not be compiled."""
         self.refusals.add(Refusal(kernel.name, self.name, self._vector.name, reason))
 
-    def series(self, kernel: Kernel, tier: int = 1) -> NativeCode:
-        """The code of a kernel that `suits_series`. Raises RefusedError."""
-        return self._compiled(self._series_module(kernel, tier), tier)
-
-    def _series_module(self, kernel: Kernel, tier: int) -> Module:
-        isa = self.processor.isa
-        lanes = self._lanes or TIERS[tier].doubles(isa, len(kernel.section(Rate.ELEMENT)))
-        with making("machine code"):
-            return emit_series(kernel, isa, lanes, tier == 1)
-
     def code(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> NativeCode:
-        """Code for pictures at least as wide as a vector, or for any width if `narrow`. Raises RefusedError."""
-        return self._compiled(self._module(kernel, packed, tier, narrow), tier)
+        """The code of a kernel that suits machine code: for sounds, or for pictures at least as wide as a vector, or of
+        any width if `narrow`. Raises RefusedError."""
+        module = self._module(kernel, packed, tier, narrow)
+        return NativeCode(module.layout, machine_code(module.text, self.processor, TIERS[tier].level), tier)
 
     def _module(self, kernel: Kernel, packed: bool, tier: int, narrow: bool = False) -> Module:
-        isa = self.processor.isa
-        lanes = self._lanes or TIERS[tier].lanes(isa, len(kernel.section(Rate.ELEMENT)))
-        # The first tier has to compile quickly: its prologue is left to the interpreter.
+        isa, is_series = self.processor.isa, suits_series(kernel)
+        values, floats = len(kernel.section(Rate.ELEMENT)), DOUBLE if is_series else SINGLE
+        lanes = 1 if narrow else self._lanes or TIERS[tier].lanes(isa, values, floats)
         with making("machine code"):
-            return emit(kernel, packed, isa, 1 if narrow else lanes, tier > 1)
-
-    def _compiled(self, module: Module, tier: int) -> NativeCode:
-        return NativeCode(module.layout, machine_code(module.text, self.processor, TIERS[tier].level), tier)
+            if is_series:
+                return emit_series(kernel, isa, lanes, tier == 1)
+            # The first tier has to compile quickly: its prologue is left to the interpreter.
+            return emit(kernel, packed, isa, lanes, tier > 1)
 
     def listing(self, kernel: Kernel, packed: bool, tier: int = max(TIERS)) -> Listing:
         """The text from which a kernel is compiled."""
         text = f"; {kernel.name}: runs on the vector machine\n"
         try:
-            if suits_series(kernel):
-                text = f"; {kernel.name}\n{self._series_module(kernel, tier).text}"
-            elif suits(kernel):
+            if suits_series(kernel) or suits(kernel):
                 text = f"; {kernel.name}\n{self._module(kernel, packed, tier).text}"
         except RefusedError as failure:
             self.refuse(kernel, str(failure))
@@ -276,7 +266,7 @@ class NativeExecutor:
     def _first_series(self, kernel: Kernel) -> NativeCode:
         """First-tier code, for a kernel that is about to be played. Raises RefusedError."""
         try:
-            return self.series(kernel)
+            return self.code(kernel, False, 1)
         except RefusedError as failure:
             self.refuse(kernel, str(failure))
             raise

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from weft.codegen.clike.prelude import PRELUDE, called_in, real_text, single
+from weft.codegen.clike.prelude import PRELUDE, called_in, real_text
 from weft.codegen.clike.shader import Bound, BufferSpec, Kind, Shader, Source, Uniform
 from weft.codegen.kernel import Kernel
+from weft.codegen.native.target import single
 from weft.ir.expr import SlotPlane, StateSlot
 from weft.ir.rates import Rate
 from weft.ops.spec import OpSpec

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 
+from weft.codegen.native.target import single
 from weft.ops.lanes import ARCTANGENT, COSINE, LOGARITHM, POWER_OF_2, POWER_OF_E, SINE
 
 # Numbers as text, which reads back as exactly the same singles.
-
-
-def single(value: float) -> float:
-    """A number, rounded to single precision."""
-    try:
-        rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-    return rounded
 
 
 def real_text(value: float) -> str:

@@ -8,8 +8,9 @@ samples: each of its steps runs over the whole chunk, so that what is the same a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field, replace
+from operator import add, mul, sub, truediv
 from typing import Literal, NamedTuple, TypeAlias
 
 from weft.codegen.kernel import Kernel
@@ -40,35 +41,29 @@ class _Linear(NamedTuple):
 # How deep sums and products are examined.
 _DEPTH = 32
 
+_FOLDS = {"add": add, "sub": sub, "mul": mul, "div": truediv}
 
-class Waves:
+
+class Waves(Rewriter):
     """Replaces sines and cosines by waves, and copies the values that use them."""
 
     def __init__(self, graph: Graph) -> None:
+        super().__init__()
         self._varying = set(graph.varying)
-        self._rewriter = Rewriter()
         self._reader = _LinearReader(self._varying)
-
-    def of(self, node: Node) -> Node:
-        """The replacement of a value, or the value itself."""
-        return self._rewriter.of(node)
-
-    def all_of(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        return self._rewriter.all_of(nodes)
 
     def rewritten(self, node: Node, may_change: bool) -> list[Node]:
         """A value, as a wave if it may change and can be one, and before it the new values that the wave needs."""
-        (made,) = self._rewriter.copied([node])
+        (made,) = self.copied([node])
         if node not in self._varying:
             return [made]
         self._varying.add(made)
         if node.op not in _ROWS or not may_change:
             return [made]
         found = self._reader.read(made.args[0])
-        nodes = self._reader.taken()
+        nodes, self._reader.made = self._reader.made, []
         if found is not None and found.slope != 0.0:
-            made = Node("wave", (_node(found.slope), _node(found.offset)), "float", node.op)
-            self._rewriter.new[node] = made
+            made = self.new[node] = Node("wave", (_node(found.slope), _node(found.offset)), "float", node.op)
             self._varying.add(made)
         return [*nodes, made]
 
@@ -80,24 +75,18 @@ class Waves:
         self._reader = outside
         following = self.all_of(body.following)
         used = needed(following)
-        kept = tuple([node for node in nodes if node in used])
-        changed = LoopBody(body.level, body.nested, body.outermost, kept, following, body.carried, body.index)
-        made = self._rewriter.new[loop] = Node("loop", self.all_of(loop.args), loop.kind, changed)
+        changed = replace(body, nodes=tuple(node for node in nodes if node in used), following=following)
+        made = self.new[loop] = Node("loop", self.all_of(loop.args), loop.kind, changed)
         return made
 
 
-@dataclass(slots=True)
 class _LinearReader:
-    """Reads values as linear in the time."""
+    """Reads values as linear in the time. `made` are the nodes that were made for them."""
 
-    _varying: Set[Node]
-    _linear: dict[Node, _Linear | None] = field(default_factory=dict)
-    _made: list[Node] = field(default_factory=list)
-
-    def taken(self) -> list[Node]:
-        """The nodes that were made since the last call."""
-        made, self._made = self._made, []
-        return made
+    def __init__(self, varying: Set[Node]) -> None:
+        self.made: list[Node] = []
+        self._varying = varying
+        self._linear: dict[Node, _Linear | None] = {}
 
     def read(self, node: Node, depth: int = _DEPTH) -> _Linear | None:
         if node not in self._linear:
@@ -109,47 +98,35 @@ class _LinearReader:
             return _Linear(1.0, 0.0)
         if node not in self._varying:
             return _Linear(0.0, node.attr if node.op == "const" else node)
-        if node.op not in ("add", "sub", "neg", "mul", "div"):
+        if node.op not in _FOLDS and node.op != "neg":
             return None
-        parts = [self.read(arg, depth - 1) for arg in node.args]
-        match node.op, parts:
-            case (("add" | "sub"), [_Linear() as a, _Linear() as b]):
-                return _Linear(self._of(node.op, a.slope, b.slope), self._of(node.op, a.offset, b.offset))
+        match node.op, [self.read(arg, depth - 1) for arg in node.args]:
+            case (("add" | "sub") as op, [_Linear() as a, _Linear() as b]):
+                return _Linear(self._of(op, a.slope, b.slope), self._of(op, a.offset, b.offset))
             case "neg", [_Linear() as a]:
-                return _Linear(self._of("mul", a.slope, -1.0), self._of("mul", a.offset, -1.0))
-            case "mul", [_Linear() as a, _Linear(0.0, factor)]:
-                return _Linear(self._of("mul", a.slope, factor), self._of("mul", a.offset, factor))
-            case "mul", [_Linear(0.0, factor), _Linear() as b]:
-                return _Linear(self._of("mul", b.slope, factor), self._of("mul", b.offset, factor))
+                return self._scaled("mul", a, -1.0)
+            case ("mul", [_Linear() as a, _Linear(0.0, factor)]) | ("mul", [_Linear(0.0, factor), _Linear() as a]):
+                return self._scaled("mul", a, factor)
             case "div", [_Linear() as a, _Linear(0.0, divisor)]:
-                return _Linear(self._of("div", a.slope, divisor), self._of("div", a.offset, divisor))
+                return self._scaled("div", a, divisor)
         return None
+
+    def _scaled(self, op: str, linear: _Linear, factor: _Part) -> _Linear:
+        return _Linear(self._of(op, linear.slope, factor), self._of(op, linear.offset, factor))
 
     def _of(self, op: str, a: _Part, b: _Part) -> _Part:
         """A sum, difference, product or quotient of two numbers that are the same at every sample."""
         match op, a, b:
-            case (("add" | "sub"), _, 0.0):
-                return a
-            case "add", 0.0, _:
-                return b
-            case (("mul" | "div"), 0.0, _):
+            case (("mul" | "div"), 0.0, _) | ("mul", _, 0.0):
                 return 0.0
-            case "mul", _, 0.0:
-                return 0.0
-            case (("mul" | "div"), _, 1.0):
+            case (("add" | "sub"), _, 0.0) | (("mul" | "div"), _, 1.0):
                 return a
-            case "mul", 1.0, _:
+            case ("add", 0.0, _) | ("mul", 1.0, _):
                 return b
-            case "add", float(), float():
-                return a + b
-            case "sub", float(), float():
-                return a - b
-            case "mul", float(), float():
-                return a * b
-            case "div", float(), float() if b:
-                return a / b
+            case _, float(), float() if op != "div" or b:
+                return float(_FOLDS[op](a, b))
         made = Node(op, (_node(a), _node(b)), "float")
-        self._made.append(made)
+        self.made.append(made)
         return made
 
 
@@ -189,7 +166,7 @@ def loop_partitions(graph: Graph, stored: Sequence[Node]) -> list[LoopPartition]
     used = needed([*graph.outputs, *stored])
     nodes = [node for node in graph.nodes if node in used]
     stateful = _stateful(nodes)
-    serial = needed([node for node in nodes if _is_state(node)], stateful)
+    serial = needed([node for node in nodes if any(states([node]))], stateful)
     serial |= needed([node for node in stored if node in stateful], stateful)
     # The results of a loop belong where it runs, whatever reads them.
     serial |= {node for node in nodes if node.op == "loop_out" and node.args[0] in serial}
@@ -230,21 +207,14 @@ def _is_interchanged(graph: Graph, node: Node) -> bool:
 
 def states(nodes: Iterable[Node]) -> Iterator[SlotPlane]:
     """The state that these values read, including the bodies of loops."""
-    for node in nodes:
-        for each in (node, *(with_bodies(node.attr.nodes) if node.op == "loop" else ())):
-            if each.op == "state":
-                yield each.attr
-
-
-def _is_state(node: Node) -> bool:
-    return any(True for _ in states([node]))
+    return (node.attr for node in with_bodies(nodes) if node.op == "state")
 
 
 def _stateful(nodes: Sequence[Node]) -> set[Node]:
     """The nodes that depend on state."""
     found: set[Node] = set()
     for node in nodes:
-        if _is_state(node) or not found.isdisjoint(operands(node)):
+        if any(states([node])) or not found.isdisjoint(operands(node)):
             found.add(node)
     return found
 
@@ -283,14 +253,16 @@ def _connected(parts: list[LoopPartition], graph: Graph, stored: Sequence[Node])
         if part is None or part.way == "interchanged":
             part = _writer_of(parts, part)
         part.outputs.append(at)
-    wanted: dict[int, list[Node]] = {id(part): [] for part in parts}
+    steady = {node for node in graph.nodes if node not in home}
     for part in parts:
-        roots = [*part.nodes, *(graph.outputs[at] for at in part.outputs), *(stored if part is serial else ())]
-        part.prologue, part.reads = _inputs(part, roots, home, graph.nodes)
-        for node in part.reads:
-            wanted[id(home[node])].append(node)
+        used = [*part.nodes, *(graph.outputs[at] for at in part.outputs), *(stored if part is serial else ())]
+        used += [each for node in part.nodes for each in operands(node)]
+        part.reads = list(dict.fromkeys(node for node in used if node in home and home[node] is not part))
+        # What the partition needs that is the same at every sample.
+        prologue = needed([node for node in used if node in steady], steady)
+        part.prologue = [node for node in graph.nodes if node in prologue]
     for part in parts:
-        part.writes = list(dict.fromkeys(wanted[id(part)]))
+        part.writes = list(dict.fromkeys(node for other in parts for node in other.reads if home[node] is part))
     return [part for part in parts if part.nodes or part.outputs or (part is serial and stored)]
 
 
@@ -302,15 +274,3 @@ def _writer_of(parts: list[LoopPartition], after: LoopPartition | None) -> LoopP
             return part
     parts.append(LoopPartition("vectors", []))
     return parts[-1]
-
-
-def _inputs(
-    part: LoopPartition, roots: Iterable[Node], home: Mapping[Node, LoopPartition], nodes: Sequence[Node]
-) -> tuple[list[Node], list[Node]]:
-    """The prologue of a partition, which computes the values it needs that are the same at every sample, and the values
-    that it reads of other partitions."""
-    used = [*roots, *(each for node in part.nodes for each in operands(node))]
-    reads = [node for node in used if node in home and home[node] is not part]
-    steady = {node for node in nodes if node not in home}
-    prologue = needed([node for node in used if node in steady], steady)
-    return [node for node in nodes if node in prologue], list(dict.fromkeys(reads))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,13 +42,11 @@ class Precision:
 
     def rounded(self, value: float) -> float:
         """The nearest number; infinite beyond the range."""
-        return value if self.bytes == _DOUBLE_BYTES else _single(value)
+        return value if self.digits == DOUBLE.digits else single(value)
 
-
-_DOUBLE_BYTES = 8
 
 SINGLE = Precision("float", "f32", 4, 24)
-DOUBLE = Precision("double", "f64", _DOUBLE_BYTES, 53)
+DOUBLE = Precision("double", "f64", 8, 53)
 
 
 class LlvmValue(NamedTuple):
@@ -58,11 +57,12 @@ class LlvmValue(NamedTuple):
     number: float | None = None
 
 
-def _single(value: float) -> float:
+def single(value: float) -> float:
+    """A number, rounded to single precision."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
+        return math.copysign(math.inf, value)
 
 
 def bits_text(value: int) -> str:
@@ -72,9 +72,6 @@ def bits_text(value: int) -> str:
 
 
 # Families of processors.
-
-_LANE_BITS = 32
-_DOUBLE_BITS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +99,9 @@ class Isa:
         return next((name for *fits, name in self.gathers if fits == [size, lanes]), None)
 
     @property
-    def lanes(self) -> int:
-        """How many singles a register holds."""
-        return self.bits // _LANE_BITS
-
-    @property
     def doubles(self) -> int:
         """How many doubles a register holds."""
-        return self.bits // _DOUBLE_BITS
+        return self.bits // (8 * DOUBLE.bytes)
 
 
 _INTEL = "x86_64-unknown-linux-gnu"
@@ -140,13 +132,9 @@ class Tier:
     registers: int
     level: int
 
-    def lanes(self, isa: Isa, values: int) -> int:
-        """The width of vectors of singles, for a kernel with this many values per element."""
-        return isa.lanes * (self.registers_short if values <= _SHORT else self.registers)
-
-    def doubles(self, isa: Isa, values: int) -> int:
-        """The width of vectors of doubles."""
-        return isa.doubles * (self.registers_short if values <= _SHORT else self.registers)
+    def lanes(self, isa: Isa, values: int, floats: Precision = SINGLE) -> int:
+        """The width of vectors, for a kernel with this many values per element."""
+        return isa.bits // (8 * floats.bytes) * (self.registers_short if values <= _SHORT else self.registers)
 
 
 # In a kernel of at most this many values, few are live at once, so that there are several registers for each.
