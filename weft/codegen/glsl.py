@@ -6,7 +6,7 @@ Rows of textures are rows of the picture, from top to bottom.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -190,7 +190,7 @@ class Glsl(Language):
         written = [image_to_write(image.name) for image in parts.images.values()] if to_images else []
         images = [f"layout(r32f) uniform writeonly image2DArray {name};" for name in written]
         top = [f"#version {430 if self.modern else 330} core"]
-        return document(self, parts, top, [*self._given(parts), [*images, *head]], main, images=to_images)
+        return document(self, parts, top, [*self._given(parts), [*images, *head]], main, to_images=to_images)
 
     def _tiles(self, parts: ProgramParts, tile: int) -> Shader:
         written = [image_to_write(image.name) for image in parts.images.values()]
@@ -216,8 +216,7 @@ class Glsl(Language):
         lines = [*map(CodeLine, (*start, *_stopped(parts))), *parts.body, *map(CodeLine, ends)]
         top = ["#version 430 core", f"layout(local_size_x = {tile}, local_size_y = {tile}) in;"]
         main = block("void main()", lines)
-        made = document(self, parts, top, [*self._given(parts), heads], main, images=bool(parts.stores))
-        return replace(made, tile=tile)
+        return document(self, parts, top, [*self._given(parts), heads], main, to_images=bool(parts.stores), tile=tile)
 
     def _image_store(self, parts: ProgramParts, at: int) -> str:
         place, value = parts.stores[at]

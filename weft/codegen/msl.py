@@ -162,7 +162,8 @@ class Msl(Language):
         main = [CodeLine(f"kernel void {names.entry}("), *(CodeLine(text, 1) for text in _parameters(given, parts))]
         main += block(")", body)
         frame = structure(self, parts, f"struct {names.frame}", "};")
-        return document(self, parts, _TOP, [frame], main, entry=names.entry, buffers=[buffer for buffer, _ in given])
+        buffers = tuple(buffer for buffer, _ in given)
+        return document(self, parts, _TOP, [frame], main, entry=names.entry, buffers=buffers)
 
     def _ends(self, parts: ProgramParts) -> list[str]:
         """The statements that write the results of an element."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from math import inf, nan, pi
 from types import MappingProxyType
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from weft.codegen.clike.shader import Bound, Past, Shader, image_to_write
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.codegen.native.graph import interval
 from weft.codegen.native.layout import Head
-from weft.codegen.values import Line, LoopBody, Node, Note, Scalar, Section
+from weft.codegen.values import Line, LoopBody, Node, Scalar, Section
 from weft.graph.elaborate import short
 from weft.ir.expr import StateSlot
 from weft.ops import OPS
@@ -130,10 +131,10 @@ def write_sample(w: ShaderWriter, node: Node) -> ExpressionText:
 def write_picture(w: ShaderWriter, node: Node) -> ExpressionText:
     """A channel of a picture, sampled. The channels at one place share one sample."""
     path, channel = node.attr
-    bound = _bound(w, w.parts.pictures, path, _file_name(path))
-    key = (path, *node.args)
-    text = w.language.picture(w.parts, bound, *(w.real(arg) for arg in node.args))
-    name = w.shared(key, w.language.four, f"{bound.name}_colour", text)
+    file_name = path.replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
+    bound = _bound(w, w.parts.pictures, path, identifier(file_name or path))
+    text = w.language.picture(w.parts, bound, *map(w.real, node.args))
+    name = w.shared((path, *node.args), w.language.four, f"{bound.name}_colour", text)
     return ExpressionText(f"{name}.{'rgba'[channel]}")
 
 
@@ -144,6 +145,11 @@ def write_external_read(w: ShaderWriter, node: Node) -> ExpressionText:
     return ExpressionText(w.language.external_read(w.parts, bound, read.over))
 
 
+_READS: Mapping[str, Callable[[ShaderWriter, Node], ExpressionText]] = MappingProxyType({
+    "state": write_state, "sample": write_sample, "picture": write_picture, "external_read": write_external_read,
+})  # fmt: skip
+
+
 def image_of(w: ShaderWriter, slot: StateSlot) -> Bound:
     """The images of a slot."""
     return w.parts.images.setdefault(slot.key, Bound(w.rings[slot.key], slot.key))
@@ -152,14 +158,14 @@ def image_of(w: ShaderWriter, slot: StateSlot) -> Bound:
 def name_rings(names: Identifiers, kernel: Kernel, ring: str) -> dict[str, str]:
     """Names for the images of slots, by their keys. The targets that write to them get names made of these, so these
     names are taken before any other. `ring` is their suffix."""
-    return {slot.key: _ring_name(names, slot, ring) for slot in kernel.slots if slot.image}
-
-
-def _ring_name(names: Identifiers, slot: StateSlot, ring: str) -> str:
-    name = names.unique(f"{slot_name(slot.key)}_{ring}", lambda name: written_names(name, slot.planes))
-    for written in written_names(name, slot.planes):
-        names.take(written)
-    return name
+    made = {}
+    for slot in kernel.slots:
+        if slot.image:
+            name = names.unique(f"{slot_name(slot.key)}_{ring}", partial(written_names, planes=slot.planes))
+            for written in written_names(name, slot.planes):
+                names.take(written)
+            made[slot.key] = name
+    return made
 
 
 def written_names(ring: str, planes: int) -> list[str]:
@@ -181,10 +187,6 @@ def slot_name(key: str) -> str:
     """The short name of a slot: `visual/trail@r/prev/0` is `trail_r`."""
     parts = key.split("/")
     return identifier(parts[1].removesuffix("@val").removesuffix("@v") if len(parts) > 1 else key)
-
-
-def _file_name(path: str) -> str:
-    return identifier(path.replace("\\", "/").rpartition("/")[2].rpartition(".")[0] or path)
 
 
 def _ticks(k: float, slot: StateSlot, least: int = 1) -> int:
@@ -227,33 +229,22 @@ def _read(w: ShaderWriter, node: Node) -> list[Node]:
     return [found for arg in node.args for found in _read(w, arg)]
 
 
-def _steps(loop: Node) -> int | None:
-    """The number of steps of a loop, if it is known."""
+def _steps(loop: Node) -> float:
+    """The number of steps of a loop; infinite if it is not known."""
     first, last = loop.args[:2]
-    if first.op != "const" or last.op != "const":
-        return None
-    length = last.attr - first.attr
-    return max(0, int(length) + 1 if length >= 0 else 0) if abs(length) < LOOP_STEPS else None
+    length = last.attr - first.attr if first.op == last.op == "const" else inf
+    return max(0, int(length) + 1 if length >= 0 else 0) if abs(length) < LOOP_STEPS else inf
 
 
-def _is_bounded(loop: Node) -> bool:
-    """Whether a nest of loops is known to stay within its limits."""
-    most = _most_steps(loop)
-    return most is not None and most <= NEST_STEPS
-
-
-def _most_steps(loop: Node) -> int | None:
-    """The most steps of a loop together with the loops within it, if that is known."""
-    count = _steps(loop)
-    inner = [_most_steps(node) for node in loop.attr.nodes if node.op == "loop"]
-    if count is None or any(most is None for most in inner):
-        return None
-    return count * (1 + sum(most for most in inner if most is not None))
+def _most_steps(loop: Node) -> float:
+    """The most steps of a loop together with the loops within it; infinite, or NaN, if that is not known."""
+    return _steps(loop) * (1 + sum(_most_steps(node) for node in loop.attr.nodes if node.op == "loop"))
 
 
 def _counts_exactly(loop: Node) -> bool:
-    first, last = loop.args[:2]
-    return bool(first.attr.is_integer()) and max(abs(first.attr), abs(last.attr)) < _MOST_EXACT
+    """Whether a variable counts the steps of a loop exactly."""
+    first, last = (arg.attr for arg in loop.args[:2])
+    return _steps(loop) < inf and bool(first.is_integer()) and max(abs(first), abs(last)) < _MOST_EXACT
 
 
 # Statements.
@@ -301,20 +292,16 @@ class ShaderWriter:
             if node.op == "loop":
                 self._write_loop(node)
             elif node in self.plan.in_place:
-                self._advance(node, self.plan.in_place[node])
+                # The new value of a carried value goes to the same variable.
+                name = self._variables[self.plan.in_place[node]]
+                self.cite(node)
+                self.line(f"{assignment(name, self.made(node))};", node)
+                self._variables[node] = name
             elif node in self.plan.kept:
-                self.declare(node, self.name_of(node), self.made(node).text)
-
-    def declare(self, node: Node, name: str, text: str) -> None:
-        self.cite(node)
-        self.line(f"{TYPES[node.kind]} {name} = {text};", node)
-        self._variables[node] = name
-
-    def _advance(self, node: Node, carried: Node) -> None:
-        """Assigns the new value of a carried value to its variable."""
-        self.cite(node)
-        self.line(f"{assignment(self._variables[carried], self.made(node))};", node)
-        self._variables[node] = self._variables[carried]
+                name, text = self.name_of(node), self.made(node).text
+                self.cite(node)
+                self.line(f"{TYPES[node.kind]} {name} = {text};", node)
+                self._variables[node] = name
 
     def cite(self, node: Node) -> None:
         """Writes the line of the patch that a value comes from as a comment, unless it has been cited already."""
@@ -336,15 +323,15 @@ class ShaderWriter:
         body = loop.attr
         self.cite(loop)
         self._declare_carried(loop)
-        count = _steps(loop)
-        limited = not _is_bounded(loop) if body.outermost else self._budget is not None
+        # A nest may have to be stopped unless its steps are known.
+        limited = not _most_steps(loop) <= NEST_STEPS if body.outermost else self._budget is not None
         if body.outermost and body.nested and limited:
             self._budget = self.names.new("steps")
             self.line(f"int {self._budget} = 0;", loop)
         index = self.names.new(_INDICES[min(body.level, len(_INDICES) - 1)])
         if body.index is not None:
-            self.keep(body.index, index)
-        if count is not None and not limited and _counts_exactly(loop):
+            self._variables[body.index] = index
+        if not limited and _counts_exactly(loop):
             first, last = (self.language.real(arg.attr) for arg in loop.args[:2])
             one = self.language.real(1.0)
             self.line(f"for (float {index} = {first}; {index} <= {last}; {index} += {one}) {{", loop)
@@ -394,12 +381,12 @@ class ShaderWriter:
         for k, (carried, start) in enumerate(zip(body.carried, loop.args[2:], strict=True)):
             lender = self.plan.lent.get((loop, k))
             if lender is not None:
-                self.keep(carried, self.value(lender).text)
+                self._variables[carried] = self.value(lender).text
                 continue
-            note = self.owner(carried)
+            note = self.plan.owners.get(carried)
             name = self.names.new(note.name if note is not None else "carried")
             self.line(f"float {name} = {self.real(start)};", loop)
-            self.keep(carried, name)
+            self._variables[carried] = name
 
     def _write_step(self, loop: Node) -> None:
         """Writes a step: its values, and the new carried values."""
@@ -408,7 +395,7 @@ class ShaderWriter:
         following = [
             (carried, node)
             for carried, node in zip(body.carried, body.following, strict=True)
-            if self.plan.in_place.get(node) is not carried and not self._is_lent(carried, node) and node is not carried
+            if node is not carried and carried not in (self.plan.in_place.get(node), self._lender(node))
         ]
         moved = self._set_aside(body, following)
         for carried, node in following:
@@ -416,9 +403,9 @@ class ShaderWriter:
             self.cite(node)
             self.line(f"{moved.get(carried) or assignment(name, self.value(node))};", node)
 
-    def _is_lent(self, carried: Node, node: Node) -> bool:
-        """Whether a loop within this one has already assigned the new value to the variable."""
-        return node.op == "loop_out" and self.plan.lent.get((node.args[0], node.attr)) is carried
+    def _lender(self, node: Node) -> Node | None:
+        """The carried value whose variable a loop within this one has already given its new value."""
+        return self.plan.lent.get((node.args[0], node.attr)) if node.op == "loop_out" else None
 
     def _set_aside(self, body: LoopBody, following: list[tuple[Node, Node]]) -> dict[Node, str]:
         """Computes new values that use variables assigned before them into temporaries. Returns their assignments."""
@@ -437,21 +424,12 @@ class ShaderWriter:
     def name_of(self, node: Node) -> str:
         """A new name for a value."""
         note = self.program.notes.get(node)
-        return self.names.new(note.name if note is not None else self._part_name(node))
-
-    def _part_name(self, node: Node) -> str:
-        owner = self.plan.owners.get(node)
-        hint = _HINTS.get(node.op, node.op)
+        if note is not None:
+            return self.names.new(note.name)
+        owner, hint = self.plan.owners.get(node), _HINTS.get(node.op, node.op)
         if node.op == "min" and any(arg.op == "max" for arg in node.args):
             hint = "clamped"
-        return f"{owner.name}_{hint}" if owner is not None else hint
-
-    def keep(self, node: Node, name: str) -> None:
-        """Gives a value a name."""
-        self._variables[node] = name
-
-    def owner(self, node: Node) -> Note | None:
-        return self.plan.owners.get(node)
+        return self.names.new(f"{owner.name}_{hint}" if owner is not None else hint)
 
     # Expressions.
 
@@ -477,18 +455,12 @@ class ShaderWriter:
             case "scalar":
                 return self._scalar(node)
             case "line":
-                return ExpressionText(self._coordinate(node.attr.key))
+                if node.attr.key not in self.parts.coords:
+                    self.parts.coords.append(node.attr.key)
+                return ExpressionText(f"me_{node.attr.key}")
             case "loop_out":
                 return self.value(node.args[0].attr.carried[node.attr])
-            case "state":
-                return write_state(self, node)
-            case "sample":
-                return write_sample(self, node)
-            case "picture":
-                return write_picture(self, node)
-            case "external_read":
-                return write_external_read(self, node)
-        raise TypeError(f"nothing is written for {node.op}")
+        return _READS[node.op](self, node)
 
     def _row(self, node: Node) -> ExpressionText:
         args = [self.value(arg) for arg in node.args]
@@ -569,12 +541,6 @@ class ShaderWriter:
             case Line("coord", "x" | "y") if self.parts.kernel.sweep == "grid":
                 return UNIT
         return ANYWHERE
-
-    def _coordinate(self, key: str | int) -> str:
-        name = str(key)
-        if name not in self.parts.coords:
-            self.parts.coords.append(name)
-        return f"me_{name}"
 
     def shared(self, key: object, kind: str, name: str, text: str) -> str:
         """The name of something that several values share; declared when it is first used."""

@@ -7,10 +7,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from weft.codegen.clike.prelude import PRELUDE, called_in, real_text
-from weft.codegen.clike.shader import Bound, BufferSpec, Kind, Shader, Source, Uniform
+from weft.codegen.clike.shader import Bound, Kind, Shader, Source, Uniform
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import single
 from weft.ir.expr import SlotPlane, StateSlot
@@ -243,18 +243,11 @@ def structure(language: Language, parts: ProgramParts, head: str, end: str) -> l
 
 
 def document(
-    language: Language,
-    parts: ProgramParts,
-    top: Sequence[str],
-    given: Sequence[Sequence[str]],
-    main: Sequence[CodeLine],
-    images: bool = False,
-    workgroup: int | None = None,
-    entry: str = "main",
-    buffers: Sequence[BufferSpec] = (),
-) -> Shader:
-    """The program: its first lines, the declarations of its inputs (in groups), the functions, and the entry. With
-    `images`, slots are written as images instead of targets."""
+    language: Language, parts: ProgramParts, top: Sequence[str], given: Iterable[Sequence[str]],
+    main: Iterable[CodeLine], **facts: Any,
+) -> Shader:  # fmt: skip
+    """The program: its first lines, the declarations of its inputs (in groups), the functions, and the entry. `facts`
+    are more fields of the shader."""
     kernel = parts.kernel
     shown = ", ".join(kernel.outputs) or "state alone"
     title = f"// {remark(f'{kernel.name} → {shown}')}"
@@ -283,13 +276,10 @@ def document(
         outputs=kernel.outputs,
         packed=parts.packed,
         stores=tuple(place for place, _ in parts.stores),
-        to_images=images,
         stops=parts.stops,
-        workgroup=workgroup,
-        entry=entry,
-        buffers=tuple(buffers),
         calls=tuple(calls),
         functions=(first_function, after_functions),
+        **facts,
     )
 
 

@@ -121,9 +121,9 @@ class Shader:
     outputs: tuple[str, ...]
     packed: bool
     stores: tuple[SlotPlane, ...]
-    to_images: bool
-    """Whether stores go to the images of their slots (`NAME_next`) instead of targets."""
     stops: bool
+    to_images: bool = False
+    """Whether stores go to the images of their slots (`NAME_next`) instead of targets."""
     workgroup: int | None = None
     """The points of a workgroup; None for fragment shaders."""
     tile: int | None = None
