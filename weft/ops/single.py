@@ -34,7 +34,7 @@ _EXPONENT_BITS = 0xFF80_0000
 _BITS_OF_TWO_THIRDS = 0x3F2A_AAAB
 
 
-def _split(value: float, *digits: int) -> tuple[float, ...]:
+def split(value: float, *digits: int) -> tuple[float, ...]:
     """Numbers with these counts of binary digits, each smaller than the one before, that add up to the value."""
     parts = []
     for count in digits:
@@ -45,10 +45,10 @@ def _split(value: float, *digits: int) -> tuple[float, ...]:
 
 
 # Products with whole numbers of up to 13 digits are exact in all parts but the last, fused or not.
-_PI_FUSED = _split(math.pi, 24, 24)
-_PI_UNFUSED = _split(math.pi, 11, 11, 24)
+_PI_FUSED = split(math.pi, 24, 24)
+_PI_UNFUSED = split(math.pi, 11, 11, 24)
 
-_LN_2_PARTS = _split(_LN_2, 15, 24)  # for whole numbers of up to 9 digits
+_LN_2_PARTS = split(_LN_2, 15, 24)  # for whole numbers of up to 9 digits
 
 
 def sine(lanes: Lanes[V], x: V) -> V:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeAlias
 
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.kernel import Kernel
@@ -154,14 +154,8 @@ _WORTH_A_NAME = 3
 LEAVES = frozenset({"const", "u32", "scalar", "line", "loop_index", "loop_value", "loop_out"})
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class _End:
-    """The user of a value that is needed at the end of a body, or of the program."""
-
-    body: LoopBody | None
-
-
-_User: TypeAlias = Node | _End
+    """The user of a value that is needed at the end of a step of a loop, or of the program."""
 
 
 @dataclass
@@ -182,17 +176,15 @@ class VariablePlan:
 
 def plan(program: Section, has_fract: bool) -> VariablePlan:
     """The plan of a program, in a language that may have a function for x − floor(x)."""
-    made = VariablePlan(owners=_owners(program))
-    places = _UseTable(program)
+    planner = _Planner(program)
     if has_fract:
-        places.join_fractions()
-    sizes: dict[Node, int] = {}
+        planner.join_fractions()
     for node in with_bodies(program.nodes):
-        _decide(node, program, places, made, sizes)
+        planner.decide(node)
     for node in with_bodies(program.nodes):
         if node.op == "loop":
-            _reuse(node, places, made)
-    return made
+            planner.reuse(node)
+    return planner.made
 
 
 def _owners(program: Section) -> dict[Node, Note]:
@@ -216,108 +208,97 @@ def _owners(program: Section) -> dict[Node, Note]:
     return owners
 
 
-class _UseTable:
-    """The place of each node, and its users."""
+class _Planner:
+    """Plans one program, from the place of each node and its users."""
 
     def __init__(self, program: Section) -> None:
-        self.users: defaultdict[Node, list[_User]] = defaultdict(list)
-        self.home: dict[Node, LoopBody | None] = {}
-        self.number: dict[Node, int] = {}
-        self.loop_of: dict[int, Node] = {}
-        """The loop that a body belongs to, by the body's identity."""
-        self._walk(program.nodes, None)
-        for root in program.roots:
-            self.users[root].append(_End(None))
+        self.made = VariablePlan(owners=_owners(program))
+        self._notes = program.notes
+        self._sizes: dict[Node, int] = {}
+        self._users: defaultdict[Node, list[Node | _End]] = defaultdict(list)
+        self._home: dict[Node | _End, Node | None] = {}
+        """The loop that a user is part of."""
+        self._number: dict[Node, int] = {}
+        self._walk(program.nodes, program.roots, None)
 
-    def _walk(self, nodes: Sequence[Node], body: LoopBody | None) -> None:
+    def _walk(self, nodes: Iterable[Node], roots: Iterable[Node], loop: Node | None) -> None:
         for node in nodes:
-            self.home[node] = body
-            self.number[node] = len(self.number)
+            self._home[node] = loop
+            self._number[node] = len(self._number)
             for arg in node.args:
-                self.users[arg].append(node)
+                self._users[arg].append(node)
             if node.op == "loop":
-                self.loop_of[id(node.attr)] = node
-                self._walk(node.attr.nodes, node.attr)
-                for following in node.attr.following:
-                    self.users[following].append(_End(node.attr))
+                self._walk(node.attr.nodes, node.attr.following, node)
+        for root in roots:
+            end = _End()
+            self._home[end] = loop
+            self._users[root].append(end)
 
     def join_fractions(self) -> None:
         """Lets x − floor(x) count as one use of x."""
-        for node in list(self.home):
+        for node in self._number:
             whole = node.args[1] if node.op == "sub" else node
-            if whole.op == "floor" and self.users[whole] == [node] and whole.args[0] is node.args[0]:
-                self.users[node.args[0]].remove(whole)
+            if whole.op == "floor" and self._users[whole] == [node] and whole.args[0] is node.args[0]:
+                self._users[node.args[0]].remove(whole)
 
-    def body_of(self, user: _User) -> LoopBody | None:
-        return user.body if isinstance(user, _End) else self.home[user]
+    def decide(self, node: Node) -> None:
+        """Decides whether a node is kept, after its operands."""
+        if node.op in LEAVES or node.op == "loop":
+            return
+        kept, sizes = self.made.kept, self._sizes
 
-    def lifted(self, user: _User, body: LoopBody) -> _User:
-        """The statement of a body that a user is part of."""
-        while self.body_of(user) is not body:
-            around = self.body_of(user)
+        def size_of(arg: Node) -> int:
+            return 1 if arg in kept else sizes.get(arg, 1)
+
+        size = max(1, sum(map(size_of, node.args)))
+        while size > _LARGEST and size_of(largest := max(node.args, key=size_of)) > 2:
+            kept.add(largest)
+            size = sum(map(size_of, node.args))
+        sizes[node] = size
+        if node.op == "neg" and node.args[0].op in LEAVES:
+            return
+        users = self._users[node]
+        enters_loop = any(self._home[user] is not self._home[node] for user in users)
+        named = node in self._notes and size >= _WORTH_A_NAME
+        if len(users) > 1 or enters_loop or named:
+            kept.add(node)
+
+    def reuse(self, loop: Node) -> None:
+        """Finds the values that can take the variables of a loop's carried values."""
+        body: LoopBody = loop.attr
+        for carried, following in zip(body.carried, body.following, strict=True):
+            if body.following.count(following) > 1 or self._home.get(following) is not loop:
+                continue
+            if following.op == "loop_out":
+                inner, number = following.args[0], following.attr
+                if self._is_lent(carried, inner, number) and self._last_read(carried, loop) <= self._number[inner]:
+                    self.made.lent[inner, number] = carried
+            elif following in self.made.kept and self._last_read(carried, loop) <= self._number[following]:
+                self.made.in_place[following] = carried
+
+    def _is_lent(self, carried: Node, inner: Node, number: int) -> bool:
+        """Whether an inner loop starts from a carried value of the loop around it, and reads it nowhere else."""
+        if inner.args[2:][number] is not carried or inner.args.count(carried) > 1:
+            return False
+        loop = self._home[inner]
+        return not any(user is not inner and self._lifted(user, loop) is inner for user in self._users[carried])
+
+    def _lifted(self, user: Node | _End, loop: Node | None) -> Node | _End:
+        """The statement of a loop that a user is part of."""
+        while (around := self._home[user]) is not loop:
             assert around is not None
-            user = self.loop_of[id(around)]
+            user = around
         return user
 
-
-def _decide(node: Node, program: Section, places: _UseTable, made: VariablePlan, sizes: dict[Node, int]) -> None:
-    """Decides whether a node is kept, after its operands."""
-    if node.op in LEAVES or node.op == "loop":
-        return
-
-    def size_of(arg: Node) -> int:
-        return 1 if arg in made.kept else sizes.get(arg, 1)
-
-    size = max(1, sum(map(size_of, node.args)))
-    while size > _LARGEST and size_of(largest := max(node.args, key=size_of)) > 2:
-        made.kept.add(largest)
-        size = sum(map(size_of, node.args))
-    sizes[node] = size
-    users = places.users[node]
-    if node.op == "neg" and node.args[0].op in LEAVES:
-        return
-    enters_loop = any(places.body_of(user) is not places.home[node] for user in users)
-    named = node in program.notes and size >= _WORTH_A_NAME
-    if len(users) > 1 or enters_loop or named:
-        made.kept.add(node)
-
-
-def _reuse(loop: Node, places: _UseTable, made: VariablePlan) -> None:
-    """Finds the values that can take the variables of a loop's carried values."""
-    body: LoopBody = loop.attr
-    for carried, following in zip(body.carried, body.following, strict=True):
-        if body.following.count(following) > 1 or places.home.get(following) is not body:
-            continue
-        if following.op == "loop_out":
-            inner, number = following.args[0], following.attr
-            if _is_lent(carried, inner, number, places) and _last_read(carried, body, places, made) <= (
-                places.number[inner]
-            ):
-                made.lent[inner, number] = carried
-        elif following in made.kept and _last_read(carried, body, places, made) <= places.number[following]:
-            made.in_place[following] = carried
-
-
-def _is_lent(carried: Node, inner: Node, number: int, places: _UseTable) -> bool:
-    """Whether an inner loop starts from a carried value of the loop around it, and reads it nowhere else."""
-    starts = inner.args[2:]
-    alone = starts[number] is carried and inner.args.count(carried) == 1
-    body = places.home[inner]
-    assert body is not None
-    return alone and not any(
-        user is not inner and places.lifted(user, body) is inner for user in places.users[carried]
-    )
-
-
-def _last_read(carried: Node, body: LoopBody, places: _UseTable, made: VariablePlan) -> float:
-    """The number of the last statement of a body that reads a carried value."""
-    last = -1.0
-    todo = list(places.users[carried])
-    while todo:
-        user = todo.pop()
-        if isinstance(user, Node) and user not in made.kept and user.op != "loop":
-            todo += places.users[user]  # it is written where it is used
-            continue
-        user = places.lifted(user, body)
-        last = max(last, float("inf") if isinstance(user, _End) else places.number[user])
-    return last
+    def _last_read(self, carried: Node, loop: Node) -> float:
+        """The number of the last statement of a loop that reads a carried value."""
+        last = -1.0
+        todo = list(self._users[carried])
+        while todo:
+            user = todo.pop()
+            if isinstance(user, Node) and user not in self.made.kept and user.op != "loop":
+                todo += self._users[user]  # it is written where it is used
+                continue
+            user = self._lifted(user, loop)
+            last = max(last, self._number[user] if isinstance(user, Node) else math.inf)
+        return last

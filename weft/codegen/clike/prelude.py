@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from weft.codegen.native.target import single
 from weft.ops.lanes import ARCTANGENT, COSINE, LOGARITHM, POWER_OF_2, POWER_OF_E, SINE
+from weft.ops.single import split
 
 # Numbers as text, which reads back as exactly the same singles.
 
@@ -47,18 +48,8 @@ def _polynomial(x: str, coefficients: tuple[float, ...]) -> str:
     return text
 
 
-def _split(value: float, *digits: int) -> tuple[str, ...]:
-    """Numbers with these counts of binary digits that add up to the value."""
-    parts = []
-    for count in digits:
-        mantissa, exponent = math.frexp(value)
-        parts.append(math.ldexp(round(math.ldexp(mantissa, count)), exponent - count))
-        value -= parts[-1]
-    return tuple(map(real_text, parts))
-
-
-_PI_1, _PI_2, _PI_3 = _split(math.pi, 11, 11, 24)
-_LN_2_1, _LN_2_2 = _split(math.log(2), 15, 24)
+_PI_1, _PI_2, _PI_3 = map(real_text, split(math.pi, 11, 11, 24))
+_LN_2_1, _LN_2_2 = map(real_text, split(math.log(2), 15, 24))
 _PI, _PER_PI = real_text(math.pi), real_text(1 / math.pi)
 _LN_2, _PER_LN_2 = real_text(math.log(2)), real_text(1 / math.log(2))
 _BELOW_1 = real_text(1 - 2.0**-24)
