@@ -12,12 +12,8 @@ from weft.ir.expr import LoopValue, MalformedError, PicturePlane, SlotPlane, Str
 from weft.ir.rates import Rate
 
 VISIBLE: Mapping[Rate, frozenset[Rate]] = {
-    Rate.CONSTANT: frozenset({Rate.CONSTANT}),
-    Rate.FRAME: frozenset({Rate.CONSTANT, Rate.FRAME}),
-    Rate.COLUMN: frozenset({Rate.CONSTANT, Rate.FRAME, Rate.COLUMN}),
-    Rate.ROW: frozenset({Rate.CONSTANT, Rate.FRAME, Rate.ROW}),
-    Rate.ELEMENT: frozenset(Rate),
-}
+    rate: frozenset(r for r in Rate if r in (Rate.CONSTANT, Rate.FRAME, rate) and r <= rate) for rate in Rate
+} | {Rate.ELEMENT: frozenset(Rate)}
 """The sections whose locals and coordinates a section may read."""
 
 # The number of operands of each structural operation (None: any), and the type of its attribute.

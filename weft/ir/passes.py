@@ -85,9 +85,8 @@ def collect_feeds(lowered: Lowered, context: PassContext) -> Lowered:
     if not context.spec.streams:
         return lowered
     collector = FeedCollector(lowered.name, context.pool, context.rates(lowered))
-    return replace(
-        rewrite(lowered, context.pool, ("uniform", "strand"), collector.replaced), feeds=collector.feeds
-    )
+    changed = rewrite(lowered, context.pool, ("uniform", "strand"), collector.replaced)
+    return replace(changed, feeds=collector.feeds)
 
 
 def expand(lowered: Lowered, context: PassContext) -> Lowered:

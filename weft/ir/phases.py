@@ -273,17 +273,18 @@ class _Phases:
         return total
 
     def _split(self, root: Expr) -> Split:
-        todo = [root]
+        splits, todo = self._splits, [root]
         while todo:
             node = todo[-1]
-            missing = [] if node in self._splits else [a for a in self._summands(node) if a not in self._splits]
+            summands = self._summands(node) if node not in splits else ()
+            missing = [arg for arg in summands if arg not in splits]
             if missing:
                 todo += missing
                 continue
             todo.pop()
-            if node not in self._splits:
-                self._splits[node] = self._split_sum(node)
-        return self._splits[root]
+            if node not in splits:
+                splits[node] = self._split_sum(node, [splits[arg] for arg in summands])
+        return splits[root]
 
     def _summands(self, node: Expr) -> tuple[Expr, ...]:
         """The operands that have to be split to split an expression; none if it stays as it is, such as a column's
@@ -298,9 +299,8 @@ class _Phases:
         factor = self._factor(node)
         return () if factor is None else tuple([arg for arg in node.args if arg is not factor])
 
-    def _split_sum(self, node: Expr) -> Split:
-        """The split of an expression whose summands are split."""
-        summands = [self._splits[arg] for arg in self._summands(node)]
+    def _split_sum(self, node: Expr, summands: list[Split]) -> Split:
+        """The split of an expression, given those of its summands."""
         if node.op == "floor":
             cell = self._cell(node)
             return self._leaf(node) if cell is None else self._leaf(node, cell.whole, cell.turns)
