@@ -116,16 +116,20 @@ def from_json(data: Json) -> Kernel:
 def content_hash(kernel: Kernel) -> str:
     """16 hexadecimal digits, equal for kernels that compute the same. The names of the kernel and of its values do not
     matter."""
-    sections = [(int(section.rate), numbered(section)[0]) for section in kernel.sections]
-    described = (
+    head = (
         kernel.context, kernel.sweep, kernel.tick, kernel.outputs, kernel.uniforms, kernel.strands, kernel.pictures,
         kernel.slots, [(name, int(rate)) for name, rate in kernel.coords],
-        [(int(local.rate), local.type) for local in kernel.locals], sections,
+        [(int(local.rate), local.type) for local in kernel.locals],
     )  # fmt: skip
-    # The text of a number has all its bits, except for those of NaNs.
-    attrs = [attr for _, rows in sections for attr in rows.attrs]
-    nans = [attr for attr in attrs if isinstance(attr, float) and math.isnan(attr)]
-    return hashlib.sha256(repr(described).encode() + struct.pack(f"<{len(nans)}d", *nans)).hexdigest()[:16]
+    digest = hashlib.sha256(repr(head).encode())
+    for section in kernel.sections:
+        rows, _ = numbered(section)
+        # Numbers are compared by their bits. The rows show which of them they belong to.
+        numbers = [attr for attr in rows.attrs if isinstance(attr, float)]
+        words = rows._replace(attrs=tuple([None if isinstance(attr, float) else attr for attr in rows.attrs]))
+        digest.update(f"\n{int(section.rate)} {tuple(words)!r}".encode())
+        digest.update(struct.pack(f"<{len(numbers)}d", *numbers))
+    return digest.hexdigest()[:16]
 
 
 _ATTRIBUTES: Mapping[str, Callable[..., Any]] = {
