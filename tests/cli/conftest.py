@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.forks import forks
+from tests.support.forks import FORKED, forks, started
 from tests.support.gl import no_graphics
 from weft.backends.gl.backend import GlVisual
 from weft.cli import COMMANDS
@@ -40,16 +39,6 @@ display(trail@v, h@v, from_outside@v)
 audio(tone@v)
 compute(count@v)
 """
-
-
-# Commands that a fork may run: those that neither play nor measure.
-FORKED = ("check", "compile", "eval", "graph", "help", "render")
-
-
-def started(args, folder, environment):
-    """Runs a command line by a new process."""
-    command = [sys.executable, "-m", "weft", *args]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 class Weft:

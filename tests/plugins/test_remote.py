@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.support.forks import commands_beside
 from weft.backends.base import DeviceLostError, Env
 from weft.backends.registry import load_registry
 from weft.backends.select import Choice, choose
@@ -81,39 +82,44 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def weft(folder: Path, address: str | None, *args: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "WEFT_REMOTE": address or ""}
-    environment.pop("WEFT_BACKEND", None)
-    done = subprocess.run(
-        [sys.executable, "-m", "weft", *args], check=False, cwd=folder, env=environment, capture_output=True,
-        text=True, timeout=60,
-    )  # fmt: skip
-    assert "Traceback" not in done.stderr
-    return done
+Weft = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_devices_name_the_server(folder: Path, address: str) -> None:
+@pytest.fixture(scope="module")
+def weft() -> Iterator[Weft]:
+    """Runs a command line in a folder, with a server at an address."""
+    with commands_beside(PACKAGE) as run:
+
+        def weft(folder: Path, address: str | None, *args: str) -> subprocess.CompletedProcess[str]:
+            done = run(folder, *args, WEFT_REMOTE=address or "")
+            assert "Traceback" not in done.stderr
+            return done
+
+        yield weft
+
+
+def test_devices_name_the_server(weft: Weft, folder: Path, address: str) -> None:
     listed = weft(folder, address, "devices").stdout
     assert "remote · visual" in listed
     assert f"at {address} · weft" in listed
 
 
 @pytest.mark.parametrize("wanted", [None, "http://nowhere.invalid:1", "ftp://localhost"])
-def test_without_a_server_there_is_a_reason(folder: Path, wanted: str | None) -> None:
+def test_without_a_server_there_is_a_reason(weft: Weft, folder: Path, wanted: str | None) -> None:
     listed = weft(folder, wanted, "devices").stdout.splitlines()
     (line,) = (line for line in listed if f"0: {wanted or 'no server'} " in line)
     assert "not available: " in line
     assert "WEFT_REMOTE" in line or "weft_remote.server" in line
 
 
-def test_a_server_that_is_gone_is_an_error_in_words(folder: Path, lost_address: str) -> None:
+def test_a_server_that_is_gone_is_an_error_in_words(weft: Weft, folder: Path, lost_address: str) -> None:
     assert "not available: no server answers" in weft(folder, lost_address, "devices").stdout
     done = weft(folder, lost_address, "render", "patch.weft", "--backend", "visual=remote", "-o", "a.png")
     assert done.returncode == 3
     assert "remote" in done.stderr
 
 
-def test_a_picture_is_the_same_as_here(folder: Path, address: str) -> None:
+def test_a_picture_is_the_same_as_here(weft: Weft, folder: Path, address: str) -> None:
     for name in ("remote", "vector"):
         done = weft(folder, address, "render", "patch.weft", "--backend", f"visual={name}", "--to", "0.1",
                     "-o", f"{name}-%04d.png")  # fmt: skip
@@ -135,7 +141,7 @@ def test_a_picture_is_the_same_as_here(folder: Path, address: str) -> None:
         ("wide@v", "--grid", "3x2"),
     ],
 )
-def test_strands_are_the_same_as_here(folder: Path, address: str, asked: tuple[str, ...]) -> None:
+def test_strands_are_the_same_as_here(weft: Weft, folder: Path, address: str, asked: tuple[str, ...]) -> None:
     found = {}
     for name in ("remote", "vector"):
         done = weft(folder, address, "eval", "patch.weft", *asked, "--backend", name, "--json")
@@ -147,13 +153,13 @@ def test_strands_are_the_same_as_here(folder: Path, address: str, asked: tuple[s
     assert found["remote"] == found["vector"]
 
 
-def test_sound_is_not_for_the_server(folder: Path, address: str) -> None:
+def test_sound_is_not_for_the_server(weft: Weft, folder: Path, address: str) -> None:
     done = weft(folder, address, "eval", "patch.weft", "steps@n", "--samples", "4", "--backend", "remote")
     assert done.returncode != 0
     assert "remote draws pictures" in done.stderr
 
 
-def test_a_patch_plays(folder: Path, address: str) -> None:
+def test_a_patch_plays(weft: Weft, folder: Path, address: str) -> None:
     done = weft(folder, address, "run", "patch.weft", "--headless", "--frames", "5", "--backend", "visual=remote")
     assert done.returncode == 0, done.stderr
     assert "visual remote" in done.stderr

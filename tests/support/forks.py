@@ -7,10 +7,12 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
+
+from weft.cli import COMMANDS
 
 # For each request, a fork runs `weft` with these arguments; from outside it looks like a new process. It leaves the
 # loop and ends like any process, with everything that Python does at the end.
@@ -41,6 +43,9 @@ if request:
     sys.exit(main())
 """
 
+# Commands that a fork may run: those that neither play nor measure.
+FORKED = ("check", "compile", "devices", "eval", "graph", "help", "render")
+
 # Variables that Python itself reads, only when it starts.
 _OF_PYTHON = ("PYTHON", "LC_", "LANG", "LD_")
 
@@ -51,9 +56,9 @@ _PATIENCE = 60.0
 class Forks:
     """Runs command lines by forks of a process that has imported their modules."""
 
-    def __init__(self, requests: socket.socket) -> None:
+    def __init__(self, requests: socket.socket, environment: Mapping[str, str]) -> None:
         self._requests = requests
-        self._of_python = _of_python(os.environ)
+        self._of_python = _of_python(environment)
 
     def suit(self, environment: Mapping[str, str]) -> bool:
         """Whether a fork is equivalent to a new process with this environment."""
@@ -73,17 +78,44 @@ class Forks:
 
 
 @contextmanager
-def forks(modules: Sequence[str]) -> Iterator[Forks]:
-    """Forks of a process that has imported these modules."""
+def forks(modules: Sequence[str], environment: Mapping[str, str] = os.environ) -> Iterator[Forks]:
+    """Forks of a process that has imported these modules, in an environment."""
     ours, theirs = socket.socketpair()
     ours.settimeout(_PATIENCE)
     command = [sys.executable, "-c", _SERVER, str(theirs.fileno()), *modules]
-    with ours, subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL) as server:
+    with ours, subprocess.Popen(
+        command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=environment
+    ) as server:
         theirs.close()
         try:
-            yield Forks(ours)
+            yield Forks(ours, environment)
         finally:
             server.kill()
+
+
+def started(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command line by a new process."""
+    command = [sys.executable, "-m", "weft", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@contextmanager
+def commands_beside(package: Path) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """Runs command lines in a folder with this package, by forks where they suit; variables are those of `weft`."""
+    beside = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")])}
+    beside.pop("WEFT_BACKEND", None)
+    if sys.platform != "linux":  # frameworks of macOS do not outlive a fork
+        yield lambda folder, *arguments, **more: started(arguments, folder, {**beside, **more})
+        return
+    with forks([COMMANDS[name].module for name in FORKED], beside) as found:
+
+        def run(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+            by = found.run if arguments[0] in FORKED else started
+            return by(arguments, folder, {**beside, **more})
+
+        yield run
 
 
 def _of_python(environment: Mapping[str, str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import accumulate
 
 import numpy as np
@@ -101,6 +102,7 @@ def looping(step: str, bounds: str) -> str:
     """
 
 
+@cache
 def kernel_of(text: str) -> Kernel:
     (unit,) = build(Source("test.weft", text), ContextTable()).units
     assert suits_series(unit.kernel)

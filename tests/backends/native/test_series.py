@@ -18,6 +18,7 @@ from tests.support.kernels import compiled, kernel
 from tests.support.series import (  # fmt: skip
     LOOPS, LOOPS_OF_SEVERAL, PROGRAMS, RATE, SIZES, assert_same, kernel_of, launch, looping, played
 )
+from tests.support.together import all_but
 from tests.support.tolerances import SERIES, WAVES
 from weft.backends.launch import Even, Launch, StreamCoords
 from weft.backends.memory import StateMemory
@@ -359,8 +360,10 @@ def test_who_calls_others_goes_to_the_vector_machine():
     assert isinstance(NativeExecutor().load(made), VectorExecutable)
 
 
-@pytest.mark.parametrize("isa", ISAS.values(), ids=list(ISAS))
-@pytest.mark.parametrize("tier", TIERS.values(), ids=[f"tier {number}" for number in TIERS])
+FAMILIES = {f"tier {number}-{name}": (isa, tier) for number, tier in TIERS.items() for name, isa in ISAS.items()}
+
+
+@pytest.mark.parametrize(("isa", "tier"), all_but(len(ISAS) + 1, FAMILIES.values()), ids=FAMILIES)
 def test_it_assembles_for_every_family(isa, tier):
     for text in (*PROGRAMS.values(), *(looping(*loop) for loop in LOOPS.values())):
         made = kernel_of(text)
