@@ -137,27 +137,16 @@ def flags() -> tuple[str, ...]:
 def write_library(folder: Path) -> None:
     """Puts what kernels include and link into a folder."""
     (folder / "metal_stdlib").write_text(header())
-    _compile([*PLAIN, "-c"], PRECISE, folder / "precise.o")
+    _run([clang(), *PLAIN, "-c", "-o", str(folder / "precise.o"), "-"], PRECISE)
 
 
 def built(flags: Sequence[str], text: str, to: Path, folder: Path) -> None:
     """Compiles a text into a file, with what `write_library` has put into a folder. Raises error, in the form that
     metalcompute has."""
-    _compile(flags, text, to, "-I", str(folder), "-x", "none", str(folder / "precise.o"))
+    _run([clang(), *flags, "-I", str(folder), "-o", str(to), "-", "-x", "none", str(folder / "precise.o")], text)
 
 
-_COMPILED: dict[tuple[str, ...], bytes] = {}
-"""What came of flags and a text: devices are made anew for each test, and each library compiles the same kernels."""
-
-
-def _compile(flags: Sequence[str], text: str, to: Path, *folder: str) -> None:
-    key = (*flags, text)
-    if key in _COMPILED:
-        to.write_bytes(_COMPILED[key])
-        to.chmod(0o755)
-        return
-    command = [clang(), *flags, "-o", str(to), "-", *folder]
+def _run(command: Sequence[str], text: str) -> None:
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode:
         raise error(done.stderr)
-    _COMPILED[key] = to.read_bytes()
