@@ -351,9 +351,7 @@ class KernelRunner(ABC):
         valid until the tick after the next begins; the same object as in the last tick means that nothing has changed.
         Raises DeviceLostError if the device fails."""
 
-    def try_out(
-        self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False
-    ) -> Values | None:
+    def try_out(self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False) -> Values | None:
         """Runs one tick without any effect outside `compiled`, to see whether it fails. Gives what `execute_subgraph`
         would, or (`raw`) the plain outputs [outputs, height, width]; None if the backend has no trials."""
         return None
@@ -364,9 +362,7 @@ class KernelRunner(ABC):
     ) -> npt.NDArray[Any]:
         """An exposed strand at coordinates (numbers or arrays that broadcast together), one call for all of them."""
 
-    def get_values_at(
-        self, reads: Sequence[Reading], env: Env, coordinator: Coordinator
-    ) -> list[npt.NDArray[Any]]:
+    def get_values_at(self, reads: Sequence[Reading], env: Env, coordinator: Coordinator) -> list[npt.NDArray[Any]]:
         """Several strands, each at its own coordinates. Waits for the device once."""
         return [self.get_value_at(read.ref, read.compiled, read.coords, env, coordinator) for read in reads]
 

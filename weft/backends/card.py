@@ -209,9 +209,7 @@ class CardBackend(Backend):
         (values,) = self.get_values_at([Reading(ref, compiled, coords)], env, coordinator)
         return values
 
-    def get_values_at(
-        self, reads: Sequence[Reading], env: Env, coordinator: Coordinator
-    ) -> list[npt.NDArray[Any]]:
+    def get_values_at(self, reads: Sequence[Reading], env: Env, coordinator: Coordinator) -> list[npt.NDArray[Any]]:
         fetches = []
         for ref, compiled, coords in reads:
             launch, shape = at_points(compiled.unit.points[ref], coords, env, coordinator)

@@ -244,9 +244,7 @@ class CardAudio(CardBackend):
         launch = tick(compiled.unit.kernel, env, coordinator, (1, block.samples), {})
         return self.guarded(lambda: compiled.play(block, launch))
 
-    def try_out(
-        self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False
-    ) -> npt.NDArray[Any]:
+    def try_out(self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False) -> npt.NDArray[Any]:
         return self.execute_subgraph(compiled, env, coordinator)
 
     def get_handle(self, ref: StrandRef, compiled: Compiled) -> Handle:

@@ -190,9 +190,7 @@ class CpuBackend(Backend):
             del self._kept[next(iter(self._kept))]
         return found
 
-    def try_out(
-        self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False
-    ) -> npt.NDArray[Any]:
+    def try_out(self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False) -> npt.NDArray[Any]:
         launch = self.launch(compiled, env, coordinator)
         if raw and isinstance(compiled, CpuCompiled):
             # For a few small frames, compiling another form of machine code would take longer.
@@ -294,9 +292,7 @@ class CpuAudio(CpuBackend):
             rows.append(compiled.run(memory, own)[:, 0, :])
         return np.stack(rows)
 
-    def try_out(
-        self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False
-    ) -> npt.NDArray[Any]:
+    def try_out(self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False) -> npt.NDArray[Any]:
         return self.execute_subgraph(compiled, env, coordinator)
 
     def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:

@@ -239,9 +239,7 @@ class _Chooser:
         self._probed: dict[type[Backend], list[DeviceInfo]] = {}
         self._known: KnownCosts | None = None
 
-    def choose(
-        self, context: str, wanted: Mapping[str, list[str]], fallback: Mapping[str, list[str]]
-    ) -> Choice | None:
+    def choose(self, context: str, wanted: Mapping[str, list[str]], fallback: Mapping[str, list[str]]) -> Choice | None:
         lines: tuple[str, ...] = ()
         found = self._from_option(context, wanted)
         if found is None:

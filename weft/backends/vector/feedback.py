@@ -152,9 +152,7 @@ def _function(row: OpSpec) -> Callable[..., Any]:
     return function
 
 
-def _loop(
-    body: LoopBody, args: Sequence[Node], masked: Set[LoopBody], reads: Callable[[Node], Call] | None
-) -> Call:
+def _loop(body: LoopBody, args: Sequence[Node], masked: Set[LoopBody], reads: Callable[[Node], Call] | None) -> Call:
     """A loop with the same steps for all elements; its value is the list of carried values at the end."""
     first, last, *starts = args
     calls = Calls(body.nodes, masked, reads)
