@@ -12,7 +12,7 @@ from tests.support.cards import HARDWARE, card, registry_with
 from weft.backends.base import Backend
 from weft.backends.placement import COSTS, operations, stays_on_cpu
 from weft.backends.registry import load_registry
-from weft.backends.select import choose, costs_file, passed, write_costs
+from weft.backends.select import choose, costs_file, warnings_of, write_costs
 from weft.codegen.kernel import Unit
 from weft.errors import Source
 from weft.ir.rates import Rate
@@ -108,7 +108,7 @@ def test_all_processes_go_by_the_same_figures(figures: Path) -> None:
     choice = choose(registry_with(card("metal_visual", [HARDWARE])), ["visual"])["visual"]
     figures.unlink()
     assert choice.costs.wait == 0.5
-    assert choice.__reduce__()[1][-1] == choice.costs
+    assert choice.__reduce__()[1][0]["costs"] == choice.costs
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 1}', '{"a": {}}', "\xff", json.dumps({"a": {
@@ -120,9 +120,9 @@ def test_a_broken_file_is_ignored_with_one_line(figures: Path, text: str) -> Non
     registry = registry_with(card("metal_visual", [HARDWARE]))
     choices = choose(registry, ["visual", "compute"])
     assert choices["visual"].costs == COSTS
-    (line,) = passed(choices)
+    (line,) = warnings_of(choices)
     assert line.startswith(f"{figures} is ignored because it cannot be read (")
     # Where there is no card, nobody looks.
-    assert passed(choose(registry_with(), ["visual"])) == []
+    assert warnings_of(choose(registry_with(), ["visual"])) == []
     write_costs("metal_visual", HARDWARE, replace(COSTS, launch=1.0))
     assert choose(registry, ["visual"])["visual"].costs.launch == 1.0

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.cards import BROKEN, HARDWARE, SOFTWARE, card, registry_with
 from weft.backends.registry import Registry, load_registry
-from weft.backends.select import CHAINS, Choice, chain_of, choose, passed
+from weft.backends.select import CHAINS, Choice, chain_of, choose, warnings_of
 from weft.errors import WeftError
 
 
@@ -55,7 +55,7 @@ def test_what_is_not_wanted_is_not_looked_for() -> None:
 
 def behind(registry: Registry, asked: str | None = None, environment: str | None = None) -> list[str]:
     """What takes the place of the choice, one after another."""
-    return [choice.shown for choice in visual(registry, asked, environment).rest]
+    return [choice.shown for choice in visual(registry, asked, environment).fallbacks]
 
 
 TWO = [HARDWARE, replace(HARDWARE, index=1), replace(BROKEN, index=2)]
@@ -80,12 +80,12 @@ def test_behind_what_was_asked_for_stands_what_else_was_asked_for_and_then_the_c
     assert behind(registry, None, "gl:1,other_visual:1,cpu") == ["other_visual:1", *cpu]
     assert behind(registry, "visual=gl:0", "vector") == ["vector", "native"]
     found = visual(registry, "visual=other_visual:0,visual=gl:1")
-    assert [choice.asked for choice in found.rest] == [True, False, False, False]
+    assert [choice.requested for choice in found.fallbacks] == [True, False, False, False]
 
 
 def test_behind_the_only_device_for_a_context_stands_another_one_of_its_kind() -> None:
     found = choose(registry_with(card("lamps", TWO, context="lamps")), ["lamps"])["lamps"]
-    assert [choice.shown for choice in (found, *found.rest)] == ["lamps", "lamps:1"]
+    assert [choice.shown for choice in (found, *found.fallbacks)] == ["lamps", "lamps:1"]
 
 
 def test_what_a_package_brings_is_taken_only_where_it_is_alone_or_named() -> None:
@@ -94,7 +94,7 @@ def test_what_a_package_brings_is_taken_only_where_it_is_alone_or_named() -> Non
     assert visual(registry_with(other), "other_visual").shown == "other_visual"
     lamps = card("lamps", [HARDWARE], context="lamps")
     found = choose(registry_with(lamps), ["lamps"])["lamps"]
-    assert (found.shown, found.rest, found.asked) == ("lamps", (), False)
+    assert (found.shown, found.fallbacks, found.requested) == ("lamps", (), False)
 
 
 # By name.
@@ -106,7 +106,7 @@ def test_a_family_stands_for_its_backend_of_each_context() -> None:
     assert {name: choice.shown for name, choice in found.items()} == {
         "visual": "gl_visual", "audio": "native", "compute": "gl_compute",
     }  # fmt: skip
-    assert [found[name].asked for name in found] == [True, False, True]
+    assert [found[name].requested for name in found] == [True, False, True]
 
 
 def test_a_name_that_was_asked_for_and_cannot_be_had_is_an_error() -> None:
@@ -137,13 +137,13 @@ def test_the_environment_is_a_chain_of_which_the_first_is_taken_that_can() -> No
     registry = registry_with(card("gl_visual", [BROKEN]), card("gl_compute", [BROKEN], context="compute"))
     found = choose(registry, ["visual", "audio", "compute"], None, "metal,gl,vector")
     assert {choice.shown for choice in found.values()} == {"vector"}
-    assert passed(found) == [
+    assert warnings_of(found) == [
         "WEFT_BACKEND: metal is not available: this version has no such backend yet",
         "WEFT_BACKEND: gl is not available: it smells of smoke (open a window)",
     ]
     alone = choose(registry, ["visual"], None, "gl")
     assert alone["visual"].shown == "native"
-    assert len(passed(alone)) == 1
+    assert len(warnings_of(alone)) == 1
 
 
 def test_the_option_wins_over_the_environment() -> None:

@@ -308,7 +308,7 @@ def test_a_program_made_for_one_device_is_made_anew_for_another(graphics: Graphi
 
 
 def test_the_last_picture_stands_and_all_else_goes_on() -> None:
-    loader = ProgramLoader({name: replace(choice, rest=()) for name, choice in staged().choices.items()})
+    loader = ProgramLoader({name: replace(choice, fallbacks=()) for name, choice in staged().choices.items()})
     assert counted(loader, 8) == [(min(number, 3) * 4, float(number)) for number in range(1, 9)]
     (change,) = loader.assignment.changes()
     assert (change.context, change.origin, change.target) == ("visual", "card_visual", None)
@@ -316,7 +316,7 @@ def test_the_last_picture_stands_and_all_else_goes_on() -> None:
 
 
 def test_a_text_that_comes_when_nothing_is_left_goes_without() -> None:
-    loader = ProgramLoader({name: replace(choice, rest=()) for name, choice in staged().choices.items()})
+    loader = ProgramLoader({name: replace(choice, fallbacks=()) for name, choice in staged().choices.items()})
     counted(loader, 5)
     loaded = loader.prepare(built(COUNTING), SIZE)
     assert loaded.changed == ("compute/compute",)

@@ -6,10 +6,10 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from weft.backends.base import Backend, DeviceInfo
 from weft.backends.cpu import EXECUTORS, CpuBackend, executor_problem
@@ -22,38 +22,40 @@ from weft.errors import WeftError, did_you_mean, error
 
 
 @dataclass(frozen=True, slots=True)
-class ChainLink:
-    """A backend by a name that `--backend` takes. `software` says whether its device must be software (True), must not
-    be (False), or either (None)."""
+class BackendRequest:
+    """A backend by a name that `--backend` takes, with the index of a device if one is wanted. `software` says whether
+    its device must be software (True), must not be (False), or either (None)."""
 
     name: str
+    index: int | None = None
     software: bool | None = None
 
+    @classmethod
+    def parsed(cls, text: str) -> BackendRequest:
+        """What a name such as `gl:1` requests."""
+        name, colon, number = text.partition(":")
+        return cls(name, int(number) if colon else None)
 
-CPU = (ChainLink("native"), ChainLink("vector"))
+
+CPU = (BackendRequest("native"), BackendRequest("vector"))
 """What `cpu` stands for, the fastest first. The last one needs only numpy."""
 
-CHAINS: Mapping[str, tuple[ChainLink, ...]] = {
-    "visual": (
-        ChainLink("metal", software=False), ChainLink("gl", software=False), *CPU, ChainLink("gl", software=True),
-    ),
-    "audio": CPU,
-    "compute": CPU,
+_CARDS = BackendRequest("metal", software=False), BackendRequest("gl", software=False)
+
+CHAINS: Mapping[str, tuple[BackendRequest, ...]] = {
+    "visual": (*_CARDS, *CPU, BackendRequest("gl", software=True)), "audio": CPU, "compute": CPU
 }
 
 FAMILIES = ("gl", "metal")
 """Names that stand for a different backend in each context: for pictures, `gl` is `gl_visual`."""
 
 
-def chain_of(context: str) -> tuple[ChainLink, ...]:
+def chain_of(context: str) -> tuple[BackendRequest, ...]:
     """What is preferred for a context, the best first. The contexts of packages prefer the CPU."""
     return CHAINS.get(context, CPU)
 
 
 # The costs that `weft bench` has measured on this machine, by device and driver, in a file in the user's cache folder.
-
-_NAMES = tuple(each.name for each in fields(Costs))
-
 
 def costs_file() -> Path:
     """The path of the file, which need not exist."""
@@ -109,7 +111,7 @@ def _key(backend: str, device: DeviceInfo) -> str:
 
 def _costs(given: Any) -> Costs:
     """Costs from an entry of the file. Raises ValueError, TypeError or KeyError if it is malformed."""
-    numbers = {name: float(given[name]) for name in _NAMES}
+    numbers = {each.name: float(given[each.name]) for each in fields(Costs)}
     for name, number in numbers.items():
         if not (math.isfinite(number) and number > 0):
             raise ValueError(f"{name} is {number}")
@@ -124,9 +126,10 @@ OPTION, VARIABLE = "--backend", "WEFT_BACKEND"
 @dataclass(frozen=True)
 class Choice:
     """What runs a context: a backend on a device, its `name` for `--backend`, its `executor` (empty if it has only
-    one), and the reason for the choice. `rest` has the fallbacks, the best first and the CPU last, for subgraphs that
-    the backend cannot run and for when its device fails. `costs` decide which subgraphs are worth the transfer to its
-    device. `passed` has a line for each unavailable backend that WEFT_BACKEND names first, and for unreadable costs."""
+    one), and the reason for the choice. `fallbacks`, the best first and the CPU last, are for subgraphs that the
+    backend cannot run and for when its device fails. `costs` decide which subgraphs are worth the transfer to its
+    device. `warnings` has a line for each unavailable backend that WEFT_BACKEND names first, and for unreadable
+    costs."""
 
     context: str
     name: str
@@ -134,10 +137,10 @@ class Choice:
     executor: str
     reason: str
     device: DeviceInfo
-    asked: bool = False
+    requested: bool = False
     """Whether the user named it."""
-    rest: tuple[Choice, ...] = ()
-    passed: tuple[str, ...] = ()
+    fallbacks: tuple[Choice, ...] = ()
+    warnings: tuple[str, ...] = ()
     costs: Costs = COSTS
 
     @property
@@ -155,12 +158,11 @@ class Choice:
 
     def __reduce__(self) -> tuple[Callable[..., Choice], tuple[Any, ...]]:
         # It is pickled with the name of the backend, since a package may define the class in a function.
-        fields = (self.executor, self.reason, self.device, self.asked, self.rest, self.passed, self.costs)
-        return _named, (self.context, self.name, self.backend.name, *fields)
+        return _unpickled, ({**vars(self), "backend": self.backend.name},)
 
 
-def _named(context: str, name: str, backend: str, *fields: Any) -> Choice:
-    return Choice(context, name, load_registry().backend(backend), *fields)
+def _unpickled(values: dict[str, Any]) -> Choice:
+    return Choice(**{**values, "backend": load_registry().backend(values["backend"])})
 
 
 @dataclass(frozen=True)
@@ -174,18 +176,13 @@ class _Problem:
         return f"{self.reason} ({self.remedy})" if self.remedy else self.reason
 
 
-@dataclass(frozen=True)
-class _BackendConfig:
-    """A backend with an executor, and the name of the combination."""
-
-    name: str
-    backend: type[Backend]
-    executor: str = ""
+_Request: TypeAlias = dict[str, list[str]]
+"""The names requested for each context, `*` for all."""
 
 
-def parse_request(text: str | None) -> dict[str, list[str]]:
-    """The names requested for each context, `*` for all: `visual=gl:1,compute=vector`, `gl,cpu`."""
-    request: dict[str, list[str]] = {}
+def parse_request(text: str | None) -> _Request:
+    """What `visual=gl:1,compute=vector` or `gl,cpu` requests."""
+    request: _Request = {}
     for part in (text or "").split(","):
         context, equals, name = part.strip().partition("=")
         if not part.strip():
@@ -195,16 +192,16 @@ def parse_request(text: str | None) -> dict[str, list[str]]:
 
 
 def choose(
-    registry: Registry, contexts: Iterable[str], asked: str | None = None, environment: str | None = None
+    registry: Registry, contexts: Iterable[str], option: str | None = None, environment: str | None = None
 ) -> dict[str, Choice]:
-    """A choice for every context that some backend can run; `asked` is `--backend`, `environment` is `WEFT_BACKEND`.
+    """A choice for every context that some backend can run; `option` is `--backend`, `environment` is `WEFT_BACKEND`.
     Only the devices that matter are probed. Raises WeftError for an unknown name, and for an unavailable backend in
     --backend."""
-    wanted, fallback = parse_request(asked), parse_request(environment)
-    _check_names(registry, wanted, OPTION)
-    _check_names(registry, fallback, VARIABLE)
-    chooser = _Chooser(registry)
-    found = {context: chooser.choose(context, wanted, fallback) for context in contexts}
+    requests = parse_request(option), parse_request(environment)
+    for request, origin in zip(requests, (OPTION, VARIABLE), strict=True):
+        _check_names(registry, request, origin)
+    chooser = _Chooser(registry, *requests)
+    found = {context: chooser.choose(context) for context in contexts}
     return {context: choice for context, choice in found.items() if choice is not None}
 
 
@@ -226,182 +223,153 @@ def contexts_of(registry: Registry, choices: Mapping[str, Choice]) -> ContextTab
     )
 
 
-def passed(choices: Mapping[str, Choice]) -> list[str]:
+def warnings_of(choices: Mapping[str, Choice]) -> list[str]:
     """A line for each unavailable backend that WEFT_BACKEND names, and for unreadable costs."""
-    return list(dict.fromkeys(line for choice in choices.values() for line in choice.passed))
+    return list(dict.fromkeys(line for choice in choices.values() for line in choice.warnings))
 
 
 class _Chooser:
     """Chooses for one context after another. Each backend is probed once, when it is needed."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, option: _Request, environment: _Request) -> None:
         self._registry = registry
+        self._option = option
+        self._environment = environment
         self._probed: dict[type[Backend], list[DeviceInfo]] = {}
         self._known: KnownCosts | None = None
 
-    def choose(self, context: str, wanted: Mapping[str, list[str]], fallback: Mapping[str, list[str]]) -> Choice | None:
-        lines: tuple[str, ...] = ()
-        found = self._from_option(context, wanted)
-        if found is None:
-            found, lines = self._from_environment(context, fallback)
-        found = found or self._auto(context)
+    def choose(self, context: str) -> Choice | None:
+        lines: list[str] = []
+        found = self._from_option(context) or self._from_environment(context, lines) or self._preferred(context)
         if found is None:
             return None
-        names = [*_names_for(context, wanted), *_names_for(context, fallback)]
-        rest = tuple(self._fallbacks(context, found, names))
+        fallbacks = tuple(self._fallbacks(context, found))
         if self._known is not None and self._known.problem is not None:
-            lines = (*lines, self._known.problem)
-        return replace(found, rest=rest, passed=lines)
+            lines.append(self._known.problem)
+        return replace(found, fallbacks=fallbacks, warnings=tuple(lines))
 
-    def _from_option(self, context: str, wanted: Mapping[str, list[str]]) -> Choice | None:
+    def _from_option(self, context: str) -> Choice | None:
         """What --backend names for a context; None if it names nothing. Raises WeftError if that is not available."""
-        for name in _names_for(context, wanted):
-            match self._by_name(context, name, f"asked for with {OPTION}"):
+        for name in _names_for(context, self._option):
+            match self._named(context, name):
                 case Choice() as choice:
-                    return choice
+                    return replace(choice, reason=f"asked for with {OPTION}", requested=True)
                 case _Problem(reason, remedy):
                     raise error("backend-not-available", f"{name} cannot run {context}: {reason}", hint=remedy)
-        if wanted.get(context):
-            names = ", ".join(wanted[context])
-            hint = "weft devices lists what can"
-            raise error("backend-not-available", f"{names} cannot run {context}", hint=hint)
+        if self._option.get(context):
+            words = f"{', '.join(self._option[context])} cannot run {context}"
+            raise error("backend-not-available", words, hint="weft devices lists what can")
         return None
 
-    def _from_environment(
-        self, context: str, fallback: Mapping[str, list[str]]
-    ) -> tuple[Choice | None, tuple[str, ...]]:
-        """The first available backend that WEFT_BACKEND names for a context, with a line for each one before it."""
-        lines: list[str] = []
-        for name in _names_for(context, fallback):
-            match self._by_name(context, name, f"asked for with {VARIABLE}"):
+    def _from_environment(self, context: str, lines: list[str]) -> Choice | None:
+        """The first available backend that WEFT_BACKEND names for a context. Adds a line for each one before it."""
+        for name in _names_for(context, self._environment):
+            match self._named(context, name):
                 case Choice() as choice:
-                    return choice, tuple(lines)
+                    return replace(choice, reason=f"asked for with {VARIABLE}", requested=True)
                 case _Problem() as problem:
                     lines.append(f"{VARIABLE}: {name} is not available: {problem}")
-        return None, tuple(lines)
+        return None
 
-    def _auto(self, context: str) -> Choice | None:
+    def _preferred(self, context: str) -> Choice | None:
         faster: list[str] = []
-        for link in chain_of(context):
-            found = self._of_link(context, link)
-            if isinstance(found, Choice):
-                return replace(found, reason="; ".join(["the fastest here", *faster]))
-            if found is not None:
-                faster.append(f"{link.name} is faster, but {found.reason}")
+        for request in chain_of(context):
+            match self._first(context, request):
+                case Choice() as choice:
+                    return replace(choice, reason="; ".join(["the fastest here", *faster]))
+                case _Problem(reason):
+                    faster.append(f"{request.name} is faster, but {reason}")
         for backend in self._registry.of_context(context):
             if backend.context == context and not issubclass(backend, CpuBackend):
-                only = self._on(context, _BackendConfig(backend.name, backend))
+                only = self._first(context, BackendRequest(backend.name))
                 if isinstance(only, Choice):
                     return replace(only, reason="the only one for this context")
         return None
 
-    def _of_link(self, context: str, link: ChainLink) -> Choice | _Problem | None:
-        """What a link gives for a context; None if there is nothing of the kind, which needs no message."""
-        if link.software is False and not self._may_have_hardware(context, link.name):
-            return None
-        found = [self._on(context, config, software=link.software) for config in self._configs(context, link.name)]
-        return next((each for each in found if isinstance(each, Choice)), found[0] if found else None)
-
-    def _by_name(self, context: str, name: str, reason: str) -> Choice | _Problem | None:
+    def _named(self, context: str, name: str) -> Choice | _Problem | None:
         """What a name such as `gl:1` means for a context; None if it means nothing there."""
-        base, colon, number = name.partition(":")
-        problem: _Problem | None = None
-        for config in self._configs(context, base):
-            found = self._on(context, config, index=int(number) if colon else None)
-            if isinstance(found, Choice):
-                return replace(found, reason=reason, asked=True)
-            problem = problem or found
-        if problem is None and base in FAMILIES and not _family(self._registry, base):
+        request = BackendRequest.parsed(name)
+        found = self._first(context, request)
+        if found is None and request.name in FAMILIES and not _family(self._registry, request.name):
             return _Problem("this version has no such backend yet")
+        return found
+
+    def _first(self, context: str, request: BackendRequest) -> Choice | _Problem | None:
+        """The best of what a request stands for, else the first problem; None if it stands for nothing here."""
+        problem: _Problem | None = None
+        for found in self._found(context, request):
+            if isinstance(found, Choice):
+                return found
+            problem = problem or found
         return problem
 
-    def _configs(self, context: str, name: str) -> Iterator[_BackendConfig]:
-        """The backends of a context that a name stands for, the best first."""
+    def _found(self, context: str, request: BackendRequest) -> Iterator[Choice | _Problem]:
+        """What a request stands for in a context, the best first: each backend on each of its available devices,
+        hardware before software, or the problem of a backend without one. Probes lazily."""
+        names = self._names(context, request.name)
+        if request.software is False and not any(map(self._registry.may_have_hardware, names)):
+            return
+        for name, backend, executor in self._variants(context, request.name):
+            problem = executor_problem(executor)
+            if problem is not None:
+                yield _Problem(problem)
+                continue
+            devices = self._devices(backend)
+            numbered = [device for device in devices if request.index in (None, device.index)]
+            kind = [device for device in numbered if request.software in (None, device.software)]
+            kind.sort(key=lambda device: device.software)
+            available = [device for device in kind if device.available]
+            for device in available:
+                yield Choice(context, name, backend, executor, "", device, costs=self._costs(backend, device))
+            if not numbered and request.index is not None:
+                listed = ", ".join(f"{device.index}: {device.name}" for device in devices)
+                yield _Problem(f"it has no device {request.index}", f"there is {listed}" if listed else None)
+            elif not kind:
+                yield _Problem("there is no such device")
+            elif not available:
+                yield _Problem(kind[0].reason or f"{kind[0].name} is not available", kind[0].remedy)
+
+    def _variants(self, context: str, name: str) -> Iterator[tuple[str, type[Backend], str]]:
+        """The backends of a context that a name stands for, each with its own name and its executor, the best first."""
+        executors = [request.name for request in CPU]
         here = self._registry.of_context(context)
-        executors = [link.name for link in CPU]
         runner = next((backend for backend in here if issubclass(backend, CpuBackend)), None)
         if runner is not None and (name in ("cpu", runner.name) or name in EXECUTORS):
-            yield from (_BackendConfig(each, runner, each) for each in ([name] if name in EXECUTORS else executors))
+            yield from ((each, runner, each) for each in ([name] if name in EXECUTORS else executors))
             return
         for backend in map(self._registry.backend, self._names(context, name)):
             own = executors if issubclass(backend, CpuBackend) else [""]
-            yield from (_BackendConfig(backend.name, backend, each) for each in own)
+            yield from ((backend.name, backend, each) for each in own)
 
     def _names(self, context: str, name: str) -> list[str]:
         """The own names of the backends of a context that a name stands for."""
         wanted = (name, f"{name}_{context}") if name in FAMILIES else (name,)
         return [known for known in self._registry.names_of(context) if known in wanted]
 
-    def _may_have_hardware(self, context: str, name: str) -> bool:
-        return any(map(self._registry.may_have_hardware, self._names(context, name)))
-
-    def _on(
-        self, context: str, config: _BackendConfig, index: int | None = None, software: bool | None = None
-    ) -> Choice | _Problem:
-        """A backend on a device: the one with this index, or the first available one; hardware before software."""
-        found = next(self._each(context, config, index, software), None)
-        return found or self._problem(config, index, software)
-
-    def _each(
-        self, context: str, config: _BackendConfig, index: int | None = None, software: bool | None = None
-    ) -> Iterator[Choice]:
-        """A backend on each available device, or on the one with this index; hardware before software."""
-        name, backend, executor = config.name, config.backend, config.executor
-        if executor and executor_problem(executor) is not None:
-            return
-        for device in self._devices_for(config, index, software):
-            if device.available:
-                yield Choice(context, name, backend, executor, "", device, costs=self._costs(config, device))
-
-    def _devices_for(self, config: _BackendConfig, index: int | None, software: bool | None) -> list[DeviceInfo]:
-        found = [device for device in self._devices(config.backend) if index is None or device.index == index]
-        kind = [device for device in found if software is None or device.software == software]
-        return sorted(kind, key=lambda device: device.software)
-
-    def _problem(self, config: _BackendConfig, index: int | None, software: bool | None) -> _Problem:
-        """Why a backend has no device."""
-        problem = executor_problem(config.executor) if config.executor else None
-        if problem is not None:
-            return _Problem(problem)
-        devices = self._devices(config.backend)
-        if index is not None and all(device.index != index for device in devices):
-            listed = ", ".join(f"{device.index}: {device.name}" for device in devices)
-            return _Problem(f"it has no device {index}", f"there is {listed}" if listed else None)
-        kind = self._devices_for(config, index, software)
-        if not kind:
-            return _Problem("there is no such device")
-        return _Problem(kind[0].reason or f"{kind[0].name} is not available", kind[0].remedy)
-
-    def _fallbacks(self, context: str, choice: Choice, names: Sequence[str]) -> Iterator[Choice]:
-        """The fallbacks for a choice: the other requested `names`, then the preferred chain. They end with the CPU,
-        which is always available and has no fallbacks itself."""
+    def _fallbacks(self, context: str, choice: Choice) -> Iterator[Choice]:
+        """The fallbacks for a choice: what else the user named, then the preferred chain. They end with the CPU, which
+        is always available and has no fallbacks itself."""
         if choice.is_cpu:
             return
-        own = [] if choice.asked else [ChainLink(choice.backend.name, choice.device.software)]
+        names = [*_names_for(context, self._option), *_names_for(context, self._environment)]
+        named = [BackendRequest.parsed(name) for name in names]
+        own = [] if choice.requested else [BackendRequest(choice.backend.name, software=choice.device.software)]
         known, has_cpu = {_identity(choice)}, False
-        for at, link in enumerate((*map(ChainLink, names), *own, *chain_of(context))):
-            if has_cpu and link.name not in ("cpu", *EXECUTORS):
+        for at, request in enumerate((*named, *own, *chain_of(context))):
+            if has_cpu and request.name not in ("cpu", *EXECUTORS):
                 continue
-            for found in self._all(context, link):
-                if _identity(found) not in known:
+            for found in self._found(context, request):
+                if isinstance(found, Choice) and _identity(found) not in known:
                     known.add(_identity(found))
                     has_cpu = has_cpu or found.is_cpu
-                    yield replace(found, asked=at < len(names))
+                    yield replace(found, requested=at < len(named))
 
-    def _all(self, context: str, link: ChainLink) -> Iterator[Choice]:
-        """Everything available that a link names, device by device. Probes lazily."""
-        base, colon, number = link.name.partition(":")
-        if link.software is False and not self._may_have_hardware(context, base):
-            return
-        for config in self._configs(context, base):
-            yield from self._each(context, config, int(number) if colon else None, link.software)
-
-    def _costs(self, config: _BackendConfig, device: DeviceInfo) -> Costs:
+    def _costs(self, backend: type[Backend], device: DeviceInfo) -> Costs:
         """The costs of a device. The file is read only if a device other than the CPU is chosen."""
-        if issubclass(config.backend, CpuBackend):
+        if issubclass(backend, CpuBackend):
             return COSTS
         self._known = self._known or read_costs()
-        return self._known.of(config.backend.name, device)
+        return self._known.of(backend.name, device)
 
     def _devices(self, backend: type[Backend]) -> list[DeviceInfo]:
         if backend not in self._probed:
@@ -409,7 +377,7 @@ class _Chooser:
         return self._probed[backend]
 
 
-def _names_for(context: str, request: Mapping[str, list[str]]) -> list[str]:
+def _names_for(context: str, request: _Request) -> list[str]:
     """What a request names for a context, the best first."""
     return [*request.get(context, ()), *request.get("*", ())]
 
@@ -423,7 +391,7 @@ def _family(registry: Registry, name: str) -> list[str]:
     return [known for known in registry.names if known.startswith(f"{name}_")]
 
 
-def _check_names(registry: Registry, request: Mapping[str, list[str]], origin: str) -> None:
+def _check_names(registry: Registry, request: _Request, origin: str) -> None:
     families = [name for name in FAMILIES if _family(registry, name)]
     known = ["cpu", *EXECUTORS, *families, *registry.names]
     for context, names in request.items():

@@ -13,7 +13,7 @@ import click
 from weft.backends.base import DeviceInfo
 from weft.backends.placement import Need, by_device, size_text, total
 from weft.backends.registry import Registry, load_registry
-from weft.backends.select import Choice, choose, contexts_of, passed, unavailable
+from weft.backends.select import Choice, choose, contexts_of, unavailable, warnings_of
 from weft.cli.console import output, say, show
 from weft.cli.patch import compile_file
 from weft.runtime.compiled import CompiledProgram
@@ -101,7 +101,7 @@ def command(file: str | None, as_json: bool) -> None:
     choices = choose(registry, [spec.name for spec in registry.contexts], None, os.environ.get("WEFT_BACKEND"))
     build = compile_file(file, contexts_of(registry, choices)) if file is not None else None
     show(build.warnings if build is not None else ())
-    for line in passed(choices):
+    for line in warnings_of(choices):
         say(line)
     loader = ProgramLoader(choices, missing=unavailable(registry, choices))
     compiled = build.compiled if build is not None else None

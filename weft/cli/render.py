@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 
 from weft.backends.hardware import cores
 from weft.backends.registry import Registry, load_registry
-from weft.backends.select import Choice, choose, contexts_of, passed
+from weft.backends.select import Choice, choose, contexts_of, warnings_of
 from weft.cli.console import Missing, replacing_file, say, show
 from weft.cli.patch import FILE, SIZE, NumberRange, compile_file, setting_overrides
 from weft.media import sounds
@@ -148,7 +148,7 @@ def _report_changes(offline: Offline) -> None:
 def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[str, Choice]:
     contexts = [spec.name for spec in registry.contexts]
     choices = choose(registry, contexts, backend, os.environ.get("WEFT_BACKEND"))
-    for line in passed(choices):
+    for line in warnings_of(choices):
         say(line)
     if unclamped and "visual" in choices:
         visual = raw(choices["visual"])

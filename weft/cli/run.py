@@ -17,7 +17,7 @@ import click
 
 from weft.backends.hardware import cores
 from weft.backends.registry import load_registry
-from weft.backends.select import passed
+from weft.backends.select import warnings_of
 from weft.child import Child
 from weft.cli.console import INTERRUPTED, call, exit_code_of, say, show
 from weft.cli.patch import SIZE, NumberRange, comes_with_weft, setting_overrides, shipped_patches
@@ -105,7 +105,7 @@ class _RunOptions:
         with _waiting_for("drivers, to find out what can draw and play here"):
             overrides = setting_overrides(self.size, self.fps)
             setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), overrides).decided()
-        for line in passed(setup.choices or {}):
+        for line in warnings_of(setup.choices or {}):
             say(line)
         with EventLog(self.events, warn=_ignoring_closed(say)) as events:
             session = Session(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from weft.backends import hardware
 from weft.backends.base import Backend
-from weft.backends.executor import Refusal
 from weft.backends.placement import stays_on_cpu
 from weft.backends.select import Choice
 from weft.codegen.kernel import Unit
@@ -49,19 +48,15 @@ class BackendSlot:
         self.choice = choice
         self.loss: str | None = None
         """Why it cannot be used any more; None while it can."""
+        self.made: Backend | None = None
+        """The backend, if it has been needed."""
         self._lock = threading.Lock()
-        self._backend: Backend | None = None
 
     @property
     def backend(self) -> Backend:
         with self._lock:
-            if self._backend is None:
-                self._backend = self.choice.make()
-            return self._backend
-
-    @property
-    def is_lost(self) -> bool:
-        return self.loss is not None
+            self.made = self.made or self.choice.make()
+            return self.made
 
     def translated(self, unit: Unit) -> Unit:
         """A unit with the code that this backend translates it to."""
@@ -72,21 +67,14 @@ class BackendSlot:
         which recognises its own code."""
         return unit if self.choice.is_cpu else unit.coded_for(self.choice.name)
 
-    def refusals(self) -> Sequence[Refusal]:
-        """See `Backend.refusals`."""
-        return () if self._backend is None else self._backend.refusals()
-
-    def holds(self, backend: Backend) -> bool:
-        """Whether this is the slot of a backend that has been made."""
-        return self._backend is backend
-
 
 class BackendAssignment:
     """The candidates of all contexts, in order of preference. A lost one stays lost: what failed in front of an
     audience is not tried again. May be used from any thread."""
 
     def __init__(self, choices: Mapping[str, Choice]) -> None:
-        self._candidates = {name: [BackendSlot(each) for each in (c, *c.rest)] for name, c in choices.items()}
+        self._candidates = {name: [BackendSlot(each) for each in (c, *c.fallbacks)] for name, c in choices.items()}
+        self._all = [candidate for found in self._candidates.values() for candidate in found]
         self._changes: deque[Change] = deque()
         self._reported: set[tuple[str, str]] = set()
         self._suits: dict[tuple[str, str], str | None] = {}
@@ -94,8 +82,8 @@ class BackendAssignment:
     @property
     def choices(self) -> dict[str, Choice]:
         """What runs each context now, followed by its remaining fallbacks."""
-        left = {name: [c.choice for c in found if not c.is_lost] for name, found in self._candidates.items()}
-        return {name: replace(found[0], rest=tuple(found[1:])) for name, found in left.items() if found}
+        left = {name: [candidate.choice for candidate in self.left(name)] for name in self._candidates}
+        return {name: replace(found[0], fallbacks=tuple(found[1:])) for name, found in left.items() if found}
 
     def backend(self, context: str) -> Backend | None:
         """The backend that runs a context, None if nothing can."""
@@ -103,9 +91,8 @@ class BackendAssignment:
 
     def losses(self, context: str) -> list[str]:
         """Why no device is left to run a context, device by device; empty if one is."""
-        if self.left(context):
-            return []
-        return [candidate.loss for candidate in self._candidates.get(context, ()) if candidate.loss is not None]
+        candidates = self._candidates.get(context, ())
+        return [] if self.left(context) else [each.loss for each in candidates if each.loss is not None]
 
     def backends(self, context: str) -> list[Backend]:
         """The backends that may run a context now, in order of preference."""
@@ -135,7 +122,7 @@ class BackendAssignment:
         if candidate.choice.is_cpu or self._next_after(candidate) is None:
             return None
         found = self._unsuitable(unit, candidate)
-        if found is None and not candidate.choice.asked:
+        if found is None and not candidate.choice.requested:
             found = stays_on_cpu(unit, shape, hardware.cores(), candidate.choice.costs)
         return found
 
@@ -157,40 +144,38 @@ class BackendAssignment:
         """A candidate does not run a unit, so the next one does. This is reported once."""
         following = self._next_after(candidate)
         if following is not None:
-            origin, target = candidate.choice.shown, following.choice.shown
-            self._report(Change(unit.subgraph.context, origin, target, reason, unit.subgraph.name))
+            shown = candidate.choice.shown, following.choice.shown
+            self._report(unit.subgraph.context, *shown, reason, unit.subgraph.name)
 
     def stays(self, unit: Unit, reason: str) -> None:
         """No better code could be made of a unit."""
         name = next((candidate.choice.shown for candidate in self.left(unit.subgraph.context)), "")
-        self._report(Change(unit.subgraph.context, name, name, reason, unit.subgraph.name))
+        self._report(unit.subgraph.context, name, name, reason, unit.subgraph.name)
 
-    def _report(self, change: Change) -> None:
+    def _report(self, context: str, origin: str, target: str, reason: str, subgraph: str) -> None:
         """Adds a change of a subgraph to `changes`, once."""
-        key = (change.subgraph or "", change.reason)
-        if key not in self._reported:
-            self._reported.add(key)
-            self._changes.append(change)
+        if (subgraph, reason) not in self._reported:
+            self._reported.add((subgraph, reason))
+            self._changes.append(Change(context, origin, target, reason, subgraph))
 
     def candidate_of(self, backend: Backend) -> BackendSlot | None:
         """The candidate of a backend; None if it belongs to another assignment."""
-        candidates = (candidate for found in self._candidates.values() for candidate in found)
-        return next((candidate for candidate in candidates if candidate.holds(backend)), None)
+        return next((candidate for candidate in self._all if candidate.made is backend), None)
 
     def runs(self, backend: Backend) -> bool:
         """Whether a backend is one of these, and not lost."""
         candidate = self.candidate_of(backend)
-        return candidate is not None and not candidate.is_lost
+        return candidate is not None and candidate.loss is None
 
     def is_lost(self, backend: Backend) -> bool:
         """Whether a backend cannot be used any more."""
         candidate = self.candidate_of(backend)
-        return candidate is not None and candidate.is_lost
+        return candidate is not None and candidate.loss is not None
 
     @property
     def has_lost(self) -> bool:
         """Whether anything is lost."""
-        return any(candidate.is_lost for found in self._candidates.values() for candidate in found)
+        return any(candidate.loss is not None for candidate in self._all)
 
     def lose(self, backend: Backend, reason: str) -> bool:
         """Marks a backend as lost; False if none can take its place. The CPU is never lost."""
@@ -205,7 +190,7 @@ class BackendAssignment:
 
     def _lose(self, candidate: BackendSlot, reason: str) -> bool:
         choice = candidate.choice
-        if not candidate.is_lost:
+        if candidate.loss is None:
             following = self._next_after(candidate)
             if following is None and choice.is_cpu:
                 return False
@@ -216,11 +201,9 @@ class BackendAssignment:
 
     def changes(self) -> list[Change]:
         """The changes since the last call, oldest first."""
-        for candidate in (each for found in self._candidates.values() for each in found):
-            for refusal in candidate.refusals():
-                self._report(
-                    Change(candidate.choice.context, refusal.origin, refusal.target, refusal.reason, refusal.kernel)
-                )
+        for candidate in self._all:
+            for refusal in candidate.made.refusals() if candidate.made is not None else ():
+                self._report(candidate.choice.context, refusal.origin, refusal.target, refusal.reason, refusal.kernel)
         found: list[Change] = []
         with suppress(IndexError):
             while True:
@@ -229,12 +212,11 @@ class BackendAssignment:
 
     def left(self, context: str) -> list[BackendSlot]:
         """The candidates of a context that are not lost, in order of preference."""
-        return [candidate for candidate in self._candidates.get(context, ()) if not candidate.is_lost]
+        return [candidate for candidate in self._candidates.get(context, ()) if candidate.loss is None]
 
     def _next_after(self, candidate: BackendSlot) -> BackendSlot | None:
         left = self.left(candidate.choice.context)
-        at = left.index(candidate) + 1
-        return left[at] if at < len(left) else None
+        return next(iter(left[left.index(candidate) + 1 :]), None)
 
 
 def reason_of(failure: Exception) -> str:

@@ -57,7 +57,8 @@ def raw(choice: Choice) -> Choice | None:
     if not getattr(choice.backend, "packed", False):
         return None
     unpacked = type(f"{choice.backend.__name__}Planes", (choice.backend,), {"packed": False})
-    return replace(choice, backend=unpacked, rest=tuple(each for each in map(raw, choice.rest) if each is not None))
+    fallbacks = tuple(each for each in map(raw, choice.fallbacks) if each is not None)
+    return replace(choice, backend=unpacked, fallbacks=fallbacks)
 
 
 def initial_inputs(patch: Patch) -> dict[str, float]:

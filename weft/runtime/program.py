@@ -126,7 +126,7 @@ class ProgramLoader:
     @property
     def draws(self) -> bool:
         """Whether anything may draw with the graphics of a window."""
-        return any(each.backend.draws for choice in self.choices.values() for each in (choice, *choice.rest))
+        return any(each.backend.draws for choice in self.choices.values() for each in (choice, *choice.fallbacks))
 
     def draw_in(self, graphics: Any) -> None:
         """Lets every backend that can draw with the graphics of a window. To be called before anything is prepared."""

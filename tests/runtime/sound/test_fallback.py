@@ -52,7 +52,7 @@ def frail(lasts: int, *behind: str) -> ProgramLoader:
     registry = load_registry()
     rest = [choose(registry, ["audio"], f"audio={name}")["audio"] for name in behind]
     native = choose(registry, ["audio"], "audio=vector")["audio"]
-    first = replace(native, name="frail", backend=Device, asked=True, rest=tuple(rest))
+    first = replace(native, name="frail", backend=Device, requested=True, fallbacks=tuple(rest))
     return ProgramLoader({"audio": first})
 
 
