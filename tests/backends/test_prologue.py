@@ -16,7 +16,7 @@ from weft.backends.launch import Launch, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.native import llvm
 from weft.backends.native.llvm import NativeCode
-from weft.backends.prologue import Once
+from weft.backends.prologue import LaunchPrologue
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.codegen.kernel import Kernel
@@ -50,11 +50,11 @@ def kernel_of(text: str) -> Kernel:
     return next(unit.kernel for unit in built(text).units if unit.subgraph.context == "visual")
 
 
-def both(kernel: Kernel) -> tuple[Once, Once, NativeCode]:
+def both(kernel: Kernel) -> tuple[LaunchPrologue, LaunchPrologue, NativeCode]:
     """It interpreted, and as machine code that has come from another process."""
     code = prologue.prologue_code(kernel)
     assert code is not None
-    plain, fast = Once(kernel), Once(kernel)
+    plain, fast = LaunchPrologue(kernel), LaunchPrologue(kernel)
     fast.upgrade(pickle.loads(pickle.dumps(code)))
     return plain, fast, code
 
@@ -126,10 +126,10 @@ def test_what_asks_others_or_reads_images_is_interpreted() -> None:
 def test_only_what_takes_long_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     assert prologue.prologue_code(kernel_of("display(sin(me@time) * me@x)")) is None
-    assert Once(kernel_of("display(sin(me@time) * me@x)")).tier is None
+    assert LaunchPrologue(kernel_of("display(sin(me@time) * me@x)")).tier is None
     kernel = kernel_of(f"display(({LONG}) * me@x)")
     _, fast, _ = both(kernel)
-    assert (Once(kernel).tier, fast.tier) == (1, 2)
+    assert (LaunchPrologue(kernel).tier, fast.tier) == (1, 2)
 
 
 def test_a_picture_on_a_card_is_the_same_when_its_code_has_come(graphics: Graphics) -> None:

@@ -174,7 +174,7 @@ def test_buffers_have_the_numbers_that_the_kernel_gives_them() -> None:
         **{BufferSpec(BufferUse.RING, bound.key): bound.name for bound in shader.images},
         **{BufferSpec(BufferUse.HISTORY, bound.key): bound.name for bound in shader.histories},
         **{BufferSpec(BufferUse.PICTURE, bound.key): bound.name for bound in shader.pictures},
-        **{BufferSpec(BufferUse.ASKED, bound.key): bound.name for bound in shader.asked},
+        **{BufferSpec(BufferUse.EXTERNAL_READ, bound.key): bound.name for bound in shader.external_reads},
     }  # fmt: skip
     assert [name for name, _ in declared] == [names[buffer] for buffer in shader.buffers]
     assert {buffer.use for buffer in shader.buffers} >= {BufferUse.HISTORY, BufferUse.PICTURE, BufferUse.RING}

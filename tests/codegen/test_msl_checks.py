@@ -169,7 +169,7 @@ def main_of(shader: Shader) -> str:
     sizes = {
         BufferUse.OUT: COLUMNS * ROWS * 4, BufferUse.RING: 2 * COLUMNS * ROWS * 4,
         BufferUse.PICTURE: GRAIN[0] * GRAIN[1] * 16,
-        BufferUse.ASKED: COLUMNS * 4, BufferUse.LIMIT: 4, BufferUse.FRAME: numbers.nbytes,
+        BufferUse.EXTERNAL_READ: COLUMNS * 4, BufferUse.LIMIT: 4, BufferUse.FRAME: numbers.nbytes,
     }  # fmt: skip
     taken = ", ".join(f"calloc({sizes[buffer.use]}, 1)" for buffer in shader.buffers)
     return f"""

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import NOTHING, check
-from weft.backends.gl.compiled import DrawPass, planes_of
-from weft.backends.gl.drawing import Canvas, GlMemory, PictureTextures, Points
+from weft.backends.gl.drawing import Canvas, DrawPass, GlMemory, PictureTextures, Points, planes_of
 from weft.backends.gl.graphics import Graphics, offscreen
 from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory
@@ -75,7 +74,7 @@ class GlExecutable:
         channels(len(self.kernel.outputs))
         check_picture(out, launch.shape)
         own, program = self._own(memory), self._pass(packed=True)
-        begun = program.begin(own, launch)
+        begun = program.prepare(own, launch)
         with self._graphics.drawing() as place:
             canvas = Canvas(self._graphics, program.shader, launch.shape)
             program.draw(place, begun, own, self._sources, canvas)
@@ -97,7 +96,11 @@ class GlExecutable:
         if self._points is None:
             with self._graphics.drawing():
                 self._points = Points(self._graphics, self.kernel, glsl.points(self.kernel))
-        return self._points.values(self._points.begin(memory, launch, self._sources), launch)
+        pending = self._points.begin(memory, launch, self._sources)
+        values = pending.read()
+        if pending.stopped:
+            launch.loop_stopped()
+        return values
 
     def _own(self, memory: StateMemory) -> GlMemory:
         """The memory on the graphics card that mirrors one on the processor."""

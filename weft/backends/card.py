@@ -19,7 +19,7 @@ from weft.backends.executor import Stillness
 from weft.backends.launch import Floats, Launch, Picture, Value
 from weft.backends.memory import StateMemory
 from weft.backends.native.llvm import NativeCode
-from weft.backends.prologue import Once, prologue_code
+from weft.backends.prologue import LaunchPrologue, prologue_code
 from weft.backends.reads import Fetch, at_points, nowhere, tick
 from weft.backends.shaders import Dialect, ShaderCode, problem, translated
 from weft.backends.vector.executor import VectorExecutor
@@ -86,7 +86,7 @@ class CardCompiled(ABC):
 
     @property
     @abstractmethod
-    def once(self) -> Once:
+    def prologue(self) -> LaunchPrologue:
         """The prologue of its ticks."""
 
     @property
@@ -173,11 +173,11 @@ class CardBackend(Backend):
             return None
 
     def tier(self, compiled: Compiled) -> int | None:
-        return self.own(compiled).once.tier
+        return self.own(compiled).prologue.tier
 
     def upgrade(self, compiled: Compiled, code: object) -> None:
         if isinstance(code, NativeCode):
-            self.own(compiled).once.upgrade(code)
+            self.own(compiled).prologue.upgrade(code)
 
     def code(self, unit: Unit) -> ShaderCode:
         """The programs of a unit. Raises UnsuitableError."""

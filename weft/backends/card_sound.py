@@ -3,6 +3,7 @@ constant, the card computes several blocks ahead."""
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -125,7 +126,7 @@ class CardSound:
         self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
     ) -> npt.NDArray[Any]:
         """Samples at the coordinates of the launch: [outputs, 1, samples]."""
-        found: Floats = self.sounding.begin(0, [launch]).samples()[0][:, np.newaxis]
+        found: Floats = self.sounding.begin(0, [self.code.named(launch)]).samples()[0][:, np.newaxis]
         if out is None:
             return found
         np.copyto(out, found)
@@ -170,7 +171,7 @@ class _ChunkPrefetch:
             replace(self.launch, shape=(1, count), coords=self._coords(first, count, channel), pictures=pictures)
             for channel in range(self.channels)
         ]
-        return self.sound.sounding.begin(first, launches)
+        return self.sound.sounding.begin(first, list(map(self.sound.code.named, launches)))
 
     def _coords(self, first: int, count: int, channel: int) -> dict[str, Value]:
         def own(values: Floats) -> Value:
@@ -183,8 +184,15 @@ class _ChunkPrefetch:
 
 def middle(first: int, count: int, rate: float) -> dict[str, Value]:
     """The time of `count` samples as a block: relative to the middle one, which halves the largest rounding error."""
-    at = count // 2
-    return {TIME: (first + at) / rate, SINCE: (np.arange(count) - at) / rate}
+    return {TIME: (first + count // 2) / rate, SINCE: _around_middle(count, rate)}
+
+
+@functools.lru_cache(maxsize=8)
+def _around_middle(count: int, rate: float) -> Floats:
+    """Read-only, so a card that has uploaded it knows that it stays the same."""
+    times: Floats = (np.arange(count) - count // 2) / rate
+    times.setflags(write=False)
+    return times
 
 
 class CardAudio(CardBackend):

@@ -63,7 +63,7 @@ class CpuCompiled:
     memory: StateMemory
     packed: bool
     pictures: Pictures
-    stands_in_for: Executor | None = None
+    successor: Executor | None = None
     """The executor that takes over once it has code."""
 
     def run(
@@ -87,11 +87,11 @@ class CpuCompiled:
 
     def upgrade(self, code: object) -> None:
         match self.grid, code:
-            case _, NativeCode() if self.stands_in_for is not None:
-                self.grid = self.stands_in_for.load(self.unit.kernel, {self.packed: code})
-                self.stands_in_for = None
-            case _ if self.stands_in_for is not None:
-                self.stands_in_for = None  # there is no faster code
+            case _, NativeCode() if self.successor is not None:
+                self.grid = self.successor.load(self.unit.kernel, {self.packed: code})
+                self.successor = None
+            case _ if self.successor is not None:
+                self.successor = None  # there is no faster code
             case (NativeExecutable() | SeriesExecutable()) as grid, NativeCode() as better:
                 grid.upgrade(better)
 
@@ -147,7 +147,7 @@ class CpuBackend(Backend):
             return self.compile_subgraph(unit, env, coordinator)
         # Machine code takes long to compile: numpy stands in until it is ready.
         standing_in = type(self)(VectorExecutor.name).compile_subgraph(replace(unit, code=None), env, coordinator)
-        standing_in.stands_in_for = self._executor
+        standing_in.successor = self._executor
         return standing_in
 
     def _packs(self, unit: Unit) -> bool:
@@ -169,7 +169,7 @@ class CpuBackend(Backend):
     def tier(self, compiled: Compiled) -> int | None:
         if not isinstance(compiled, CpuCompiled):
             return None
-        return 0 if compiled.stands_in_for is not None else compiled.grid.tier
+        return 0 if compiled.successor is not None else compiled.grid.tier
 
     def upgrade(self, compiled: Compiled, code: object) -> None:
         if isinstance(compiled, CpuCompiled) and isinstance(code, CpuCode):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -132,6 +132,27 @@ def _serve(jobs: _Jobs) -> None:
 def _end(jobs: _Jobs, threads: list[threading.Thread]) -> None:
     for _ in threads:
         jobs.put(None)
+
+
+# What is kept.
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+class RecentlyUsed(Generic[K, T]):
+    """The values of the last few keys that were used."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: dict[K, T] = {}
+
+    def get_or_make(self, key: K, make: Callable[[], T]) -> T:
+        """The value of a key. Making a missing one drops that of the least recently used key."""
+        value = self._values[key] = self._values.pop(key) if key in self._values else make()
+        if len(self._values) > self._most:
+            del self._values[next(iter(self._values))]
+        return value
 
 
 # Pictures, and whether the next one would equal the last.

@@ -99,7 +99,7 @@ _FOUR = 4
 _Number: TypeAlias = Callable[[Machine, int], float]
 
 
-class Once:
+class LaunchPrologue:
     """The prologue of a kernel: interpreted until there is machine code for it."""
 
     def __init__(self, kernel: Kernel) -> None:

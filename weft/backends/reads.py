@@ -16,7 +16,7 @@ import numpy.typing as npt
 from weft.backends.base import Bindable, Coordinator, Env
 from weft.backends.launch import Launch, Value, picture_coords
 from weft.backends.memory import StateMemory
-from weft.backends.prologue import Once
+from weft.backends.prologue import LaunchPrologue
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vector.feedback import Calls, Values
 from weft.backends.vm import Machine, ReferenceExecutor
@@ -187,9 +187,9 @@ class _StrandRead:
 
     def __init__(self, site: ReadSite, is_grid: bool) -> None:
         """`is_grid` says that the coordinates of elements are the same in every launch of a shape."""
-        self.key = site.asked.key
-        self._ref = site.asked.strand
-        self._over = site.asked.over
+        self.key = site.read.key
+        self._ref = site.read.strand
+        self._over = site.read.over
         self._coordinates = site.coordinates
         self._calls = Calls(site.before)
         self._is_constant = is_grid and not any(_changes(node) for node in (*site.before, *site.coordinates))
@@ -262,7 +262,7 @@ class Prefetch:
         """`refs` are the strands that are worth prefetching."""
         self._kernel = kernel
         self._refs = refs
-        self._once = Once(kernel)
+        self._prologue = LaunchPrologue(kernel)
 
     def places(self, memory: StateMemory, env: Env) -> dict[StrandRef, list[Place]]:
         """The places, each once. They come from a trial run of the prologue with 0 for every strand. So a place that
@@ -287,7 +287,7 @@ class Prefetch:
             strands={ref: reader(ref) for ref in kernel.strands},
             pictures={path: env.pictures[path] for path in kernel.pictures},
         )
-        self._once.begin(memory, launch)
+        self._prologue.begin(memory, launch)
         return {ref: list(places) for ref, places in found.items() if places}
 
 

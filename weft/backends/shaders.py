@@ -12,7 +12,7 @@ import numpy as np
 
 from weft.backends.launch import TIME, Floats, Launch, Value
 from weft.backends.memory import StateMemory
-from weft.backends.prologue import Once
+from weft.backends.prologue import LaunchPrologue
 from weft.codegen.clike.language import Identifiers
 from weft.codegen.clike.shader import Shader, UnsuitableError
 from weft.codegen.kernel import Kernel, Unit
@@ -86,6 +86,11 @@ class SoundCode:
     shader: Shader
     coords: tuple[str, ...]
 
+    def named(self, launch: Launch) -> Launch:
+        """A launch with its coordinates under the names that the program uses, too."""
+        names = zip(self.shader.coords, self.coords, strict=True)
+        return replace(launch, coords={**launch.coords, **{made: launch.coords[name] for made, name in names}})
+
 
 def sound_translated(kernel: Kernel, dialect: Dialect) -> SoundCode:
     """The code of a sound whose time is given by blocks (`ContextSpec.by_blocks`). Raises UnsuitableError with the
@@ -133,7 +138,7 @@ def _has_coarse_numbers(kernel: Kernel) -> bool:
 
 def _numbers(kernel: Kernel) -> Iterator[Floats]:
     """The locals of a kernel at each of the moments; only those that are the same for a block have values."""
-    once = Once(kernel)
+    once = LaunchPrologue(kernel)
     for moment in _MOMENTS:
         yield np.array(once.begin(StateMemory(()), one_sample(kernel, moment)).locals)
 

@@ -28,7 +28,7 @@ from weft.ir.rates import Rate
 _TOP = ("#include <metal_stdlib>", "using namespace metal;")
 
 # A comment names the content of these buffers where they are declared.
-_LABELLED = frozenset({BufferUse.RING, BufferUse.HISTORY, BufferUse.PICTURE, BufferUse.ASKED})
+_LABELLED = frozenset({BufferUse.RING, BufferUse.HISTORY, BufferUse.PICTURE, BufferUse.EXTERNAL_READ})
 
 MOST_BUFFERS = 31
 """The most buffers of a kernel."""
@@ -230,7 +230,7 @@ def _given(parts: ProgramParts, frame: str) -> list[tuple[BufferSpec, str]]:
     given += [(BufferSpec(BufferUse.HISTORY, b.key), f"const device float *{b.name}") for b in parts.histories.values()]
     given += [(BufferSpec(BufferUse.PICTURE, b.key), f"const device float4 *{b.name}") for b in parts.pictures.values()]
     reads = parts.external_reads.values()
-    given += [(BufferSpec(BufferUse.ASKED, b.key), f"const device float *{b.name}") for b in reads]
+    given += [(BufferSpec(BufferUse.EXTERNAL_READ, b.key), f"const device float *{b.name}") for b in reads]
     if parts.stops:
         given.append((BufferSpec(BufferUse.LIMIT), "device atomic_uint *met_limit"))
     return given

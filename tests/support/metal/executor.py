@@ -16,7 +16,7 @@ from weft.apple import AppleDevice
 from weft.backends.executor import NOTHING
 from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory
-from weft.backends.prologue import Once, PrologueBlock
+from weft.backends.prologue import LaunchPrologue, PrologueBlock
 from weft.backends.reads import Answers, StrandReads
 from weft.codegen import msl
 from weft.codegen.clike.shader import BufferSpec, BufferUse, Shader
@@ -73,7 +73,7 @@ class MetalExecutable:
     def __init__(self, kernel: Kernel, device: Any) -> None:
         self.kernel = kernel
         self._device = device
-        self._once = Once(kernel)
+        self._once = LaunchPrologue(kernel)
         self._strands = StrandReads(kernel)
         self._made: dict[bool, tuple[Shader, PrologueBlock, Any]] = {}
 
@@ -127,7 +127,7 @@ class MetalExecutable:
                 data = memory.ring(buffer.key).astype(np.float32)
             case BufferUse.PICTURE:
                 data = launch.pictures[buffer.key]
-            case BufferUse.ASKED:
+            case BufferUse.EXTERNAL_READ:
                 data = answers[buffer.key]
             case BufferUse.LIMIT:
                 data = np.zeros(1, np.uint32)

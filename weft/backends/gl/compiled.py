@@ -6,25 +6,22 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from weft.backends.base import PictureHandle
 from weft.backends.card import CardCompiled
 from weft.backends.card_sound import SampleChunk
-from weft.backends.executor import Stillness
+from weft.backends.executor import RecentlyUsed, Stillness
 from weft.backends.gl.drawing import (
-    Bindings, Canvas, ExposedStrand, GlMemory, LaunchInputs, PictureTextures, ShaderProgram, draw, tiles_are_faster
+    Canvas, DrawPass, ExposedStrand, GlMemory, Pending, PictureTextures, Points, ShaderProgram, planes_of,
+    tiles_are_faster
 )
 from weft.backends.gl.graphics import GL, ContextState, Graphics
-from weft.backends.gl.textures import Buffer, BufferTexture, GlPicture, Texture, check_row
-from weft.backends.launch import SINCE, Floats, Launch, Picture
-from weft.backends.prologue import Once, PrologueBlock, line
-from weft.backends.reads import Answers, Fetch, StrandReads
-from weft.backends.shaders import ShaderCode, SoundCode
-from weft.backends.vm import Machine
+from weft.backends.gl.textures import BufferTexture, GlPicture, check_row
+from weft.backends.launch import Floats, Launch, Picture
+from weft.backends.prologue import LaunchPrologue
+from weft.backends.reads import Fetch
+from weft.backends.shaders import ShaderCode, SoundCode, one_sample
 from weft.codegen import glsl
 from weft.codegen.clike.shader import Shader, UnsuitableError
 from weft.codegen.kernel import Kernel, Unit
@@ -37,57 +34,6 @@ _AHEAD = 2
 _LOOK = 30
 
 _FOREVER = 2**63 - 1
-
-
-class Begun(NamedTuple):
-    """A tick that can be drawn: its block of numbers, and the answers of other subgraphs."""
-
-    machine: Machine
-    answers: Answers
-
-
-class DrawPass:
-    """A program over a picture, with its block of numbers and its textures."""
-
-    def __init__(
-        self, graphics: Graphics, kernel: Kernel, shader: Shader, program: ShaderProgram | None = None
-    ) -> None:
-        """In a context of the graphics. Raises WeftError if the driver refuses the program."""
-        self.graphics = graphics
-        self.shader = shader
-        self.once = Once(kernel)
-        self.strands = StrandReads(kernel)
-        self.program = program or ShaderProgram(graphics, shader)
-        self.bindings = Bindings(graphics, self.program)
-        self.block = PrologueBlock(shader)
-
-    def begin(self, memory: GlMemory, launch: Launch) -> Begun:
-        """Prepares a tick: runs its prologue, and reads the strands of other subgraphs."""
-        machine = self.once.begin(memory, launch)
-        return Begun(machine, self.strands.answers(machine, self.graphics))
-
-    def draw(
-        self, place: ContextState, begun: Begun, memory: GlMemory, sources: PictureTextures, canvas: Canvas
-    ) -> None:
-        """One tick. Does not advance the memory."""
-        given = sources.given(self.shader, begun.machine.launch.pictures, begun.answers)
-        draw(place, self.bindings, self.block.packed(begun.machine, 0), memory, given, canvas)
-
-    def rehearse(
-        self, place: ContextState, shape: tuple[int, int], pictures: Mapping[str, Picture], sources: PictureTextures
-    ) -> None:
-        """Draws something small and invisible, since a driver may finish a program only at its first use."""
-        small = (_alike(shape[0]), _alike(shape[1]))
-        memory = GlMemory(self.graphics, place, self.once.kernel.slots, small)
-        given = sources.given(self.shader, pictures, self.strands.nothing())
-        canvas = Canvas(self.graphics, self.shader, small)
-        draw(place, self.bindings, self.block.empty(), memory, given, canvas)
-
-
-def _alike(side: int) -> int:
-    """A small side for a rehearsal, a power of two if the side is one: some drivers compile a separate program for
-    that."""
-    return 16 if side & (side - 1) == 0 else 12
 
 
 @dataclass
@@ -108,8 +54,8 @@ class GlCompiled(CardCompiled):
     _wide: DrawPass | None = None
 
     @property
-    def once(self) -> Once:
-        return self.grid.once
+    def prologue(self) -> LaunchPrologue:
+        return self.grid.prologue
 
     @property
     def device(self) -> object:
@@ -122,7 +68,7 @@ class GlCompiled(CardCompiled):
         return self.exposed[ref].numbers(self.memory, launch, self.sources)
 
     def draw(self, launch: Launch) -> GlPicture | None:
-        begun = self.grid.begin(self.memory, launch)
+        begun = self.grid.prepare(self.memory, launch)
         canvas = self.canvases[0]
         with self.graphics.drawing() as place:
             self._keep_up()
@@ -142,7 +88,7 @@ class GlCompiled(CardCompiled):
             GL.glClientWaitSync(fence, GL.GL_SYNC_FLUSH_COMMANDS_BIT, _FOREVER)
             GL.glDeleteSync(fence)
 
-    def planes(self, launch: Launch) -> npt.NDArray[Any]:
+    def planes(self, launch: Launch) -> Floats:
         if self._wide is None:
             with self.graphics.drawing():
                 shader = glsl.over_picture(self.unit.kernel, packed=False)
@@ -156,120 +102,46 @@ class GlCompiled(CardCompiled):
         return self.grid.shader.text
 
 
-def planes_of(wide: DrawPass, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Floats:
-    """One tick of a program that gives plain outputs [outputs, height, width]. Advances the state."""
-    begun = wide.begin(memory, launch)
-    with wide.graphics.drawing() as place:
-        canvas = Canvas(wide.graphics, wide.shader, launch.shape)
-        wide.draw(place, begun, memory, sources, canvas)
-        targets = [np.moveaxis(texture.read(), -1, 0) for texture in canvas.colours]
-        stopped = begun.machine.loop_stopped or canvas.stopped()
-    memory.advance()
-    if stopped:
-        launch.loop_stopped()
-    nothing = np.zeros((0, *launch.shape), np.float32)
-    return np.concatenate([nothing, *targets])[: len(wide.shader.outputs)]
-
-
 # Sound: a chunk is requested, and its samples are fetched when they are needed.
-
-_STORAGE = GL.GL_SHADER_STORAGE_BUFFER
 
 
 class GlSampleChunk(SampleChunk):
-    """Samples in buffers of the card."""
+    """Samples in buffers of the card, one for each channel."""
 
-    def __init__(self, graphics: Graphics, first: int, shape: tuple[int, int, int], stops: bool) -> None:
-        """In a context of the graphics. `shape` is [channels, outputs, count]."""
-        super().__init__(first, shape)
-        self._graphics = graphics
-        self._stops = stops
-        self._like = np.zeros(shape[1:], np.float32)
-        self.values = [_filled(graphics, self._like) for _ in range(shape[0])]
-        self.limit = _filled(graphics, np.zeros(1, np.uint32))
+    def __init__(self, first: int, pending: Sequence[Pending]) -> None:
+        super().__init__(first, (len(pending), *pending[0].shape))
+        self._pending = pending
 
-    def fetched(self) -> Sequence[npt.NDArray[np.float32]]:
-        with self._graphics.drawing():
-            found = [values.read(_STORAGE, self._like) for values in self.values]
-            if self._stops and self.limit.read(_STORAGE, np.zeros(1, np.uint32))[0]:
-                self.stopped = True
+    def fetched(self) -> Sequence[Floats]:
+        found = [pending.read() for pending in self._pending]
+        self.stopped = any(pending.stopped for pending in self._pending)
         return found
 
 
 class GlSounding:
-    """The program of a sound, with its buffers."""
+    """The program of a sound."""
 
     def __init__(
         self, graphics: Graphics, place: ContextState, kernel: Kernel, code: SoundCode, sources: PictureTextures
     ) -> None:
         """In a context of the graphics. Raises WeftError if the driver refuses the program."""
-        self._graphics = graphics
         self._sources = sources
-        self._code = code
-        self._once = Once(kernel)
-        self._block = PrologueBlock(code.shader)
         self._memory = GlMemory(graphics, place, (), (1, 1))
-        self._bindings = Bindings(graphics, ShaderProgram(graphics, code.shader))
-        self._coords = {name: Buffer(graphics) for name in code.coords}
-        self._since = np.zeros(0, np.float32)
-        """The time within a chunk, as it is on the card."""
-
-    def rehearse(self) -> None:
-        """Runs the program over no samples, since a driver may finish it only at its first use. In a context of the
-        graphics."""
-        nothing = GlSampleChunk(self._graphics, 0, (1, len(self._code.shader.outputs), 1), stops=False)
-        for name in self._coords:
-            self._coords[name].fill(_STORAGE, np.zeros(1, np.float32))
-        black = Texture(self._graphics, (1, 1), wide=True)
-        black.fill(np.zeros((1, 1, 4), np.float32))
-        textures = {bound.key: black for bound in self._code.shader.pictures}
-        self._bindings.bind(self._block.empty(), self._memory, LaunchInputs(textures))
-        self._compute(nothing, 0)
+        self._points = Points(graphics, kernel, code.shader)
+        self._points.rehearse(self._memory, code.named(one_sample(kernel, 0.0)))
 
     def begin(self, first: int, launches: Sequence[Launch]) -> GlSampleChunk:
         """Starts to compute a chunk, with a launch for each channel; does not wait. Raises GraphicsError."""
-        machines = [self._once.begin(self._memory, launch) for launch in launches]
-        shader, count = self._code.shader, launches[0].shape[1]
-        with self._graphics.drawing():
-            chunk = GlSampleChunk(self._graphics, first, (len(launches), len(shader.outputs), count), shader.stops)
-            given = self._sources.given(shader, launches[0].pictures, {})
-            for channel, (machine, launch) in enumerate(zip(machines, launches, strict=True)):
-                self._bindings.bind(self._block.packed(machine, 0), self._memory, given)
-                self._fill(launch, count)
-                self._compute(chunk, channel)
-            GL.glMemoryBarrier(GL.GL_BUFFER_UPDATE_BARRIER_BIT)
+        with self._points.graphics.drawing():
+            chunk = GlSampleChunk(first, [self._points.begin(self._memory, each, self._sources) for each in launches])
             GL.glFlush()
-        chunk.stopped = any(machine.loop_stopped for machine in machines)
         return chunk
-
-    def _fill(self, launch: Launch, count: int) -> None:
-        """Uploads the coordinates of the samples. The time within a chunk is uploaded only if its length has
-        changed."""
-        for name, buffer in self._coords.items():
-            values = line(launch.coords[name], count)
-            if name == SINCE and np.array_equal(values, self._since):
-                continue
-            buffer.fill(_STORAGE, values)
-            if name == SINCE:
-                self._since = values
-
-    def _compute(self, chunk: GlSampleChunk, channel: int) -> None:
-        buffers = [chunk.values[channel], *self._coords.values(), chunk.limit]
-        for at, buffer in enumerate(buffers):
-            GL.glBindBufferBase(_STORAGE, at, buffer.number)
-        GL.glDispatchCompute(-(-chunk.count // (self._code.shader.workgroup or 1)), 1, 1)
-
-
-def _filled(graphics: Graphics, data: npt.NDArray[Any]) -> Buffer:
-    buffer = Buffer(graphics)
-    buffer.fill(_STORAGE, data)
-    return buffer
 
 
 # Subgraphs are made ready in a context of their own, so that they do not hold up a frame.
 
 # The programs of this many recent units are kept, for when the user returns to an earlier text.
-_KEPT = 12
+_PROGRAMS = 12
 
 # Pictures are drawn to these by turns.
 _CANVASES = 2
@@ -283,7 +155,7 @@ class ProgramFactory:
         self.graphics = graphics
         self._tiled = tiled
         self._sources = PictureTextures(graphics)
-        self._programs: dict[str, ShaderProgram] = {}
+        self._programs: RecentlyUsed[str, ShaderProgram] = RecentlyUsed(_PROGRAMS)
 
     def compiled(
         self, unit: Unit, code: ShaderCode, shape: tuple[int, int], pictures: Mapping[str, Picture]
@@ -292,7 +164,9 @@ class ProgramFactory:
         Raises WeftError if the card cannot take it, and GraphicsError if it fails."""
         graphics = self.graphics
         with graphics.preparing() as place:
-            program = self._program(unit, code, place)
+            program = self._programs.get_or_make(
+                unit.hash, lambda: ShaderProgram(graphics, self._form(unit, code.grid, place))
+            )
             grid = DrawPass(graphics, unit.kernel, program.shader, program)
             check_row(graphics, grid.strands.most(shape))
             grid.rehearse(place, shape, pictures, self._sources)
@@ -312,17 +186,7 @@ class ProgramFactory:
         """The program of a sound, which has been rehearsed. Raises WeftError if the driver refuses it, and
         GraphicsError if the card fails."""
         with self.graphics.preparing() as place:
-            sounding = GlSounding(self.graphics, place, unit.kernel, code, self._sources)
-            sounding.rehearse()
-            return sounding
-
-    def _program(self, unit: Unit, code: ShaderCode, place: ContextState) -> ShaderProgram:
-        known = self._programs.pop(unit.hash, None)
-        program = known or ShaderProgram(self.graphics, self._form(unit, code.grid, place))
-        self._programs[unit.hash] = program
-        while len(self._programs) > _KEPT:
-            del self._programs[next(iter(self._programs))]
-        return program
+            return GlSounding(self.graphics, place, unit.kernel, code, self._sources)
 
     def _form(self, unit: Unit, drawn: Shader, place: ContextState) -> Shader:
         """The program of a unit, drawn or in tiles, whichever is faster on this card."""

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from weft.backends.card import CardPictures
+from weft.backends.executor import RecentlyUsed
 from weft.backends.gl.graphics import GL, ContextState, Graphics, plain
 from weft.backends.gl.textures import Buffer, BufferTexture, Texture, TextureArray, bind
 from weft.backends.launch import Floats, Launch, Picture, Value
 from weft.backends.memory import StateMemory, in_size
-from weft.backends.prologue import Once, PrologueBlock, line
+from weft.backends.prologue import LaunchPrologue, PrologueBlock, line
 from weft.backends.reads import Answers, Fetch, PointReads, StrandReads
 from weft.backends.shaders import refused
+from weft.backends.vm import Machine
 from weft.codegen.clike.shader import Shader
 from weft.codegen.glsl import TILE, VERTEX, resampling
 from weft.codegen.kernel import Kernel
@@ -37,41 +38,34 @@ _LINE = re.compile(r"\b0[:(](\d+)")
 
 
 class ShaderProgram:
-    """A linked shader. Its samplers have texture units: images, then histories, pictures and answers."""
+    """A linked shader. Its samplers have texture units: images, then histories, pictures and external reads."""
 
     def __init__(self, graphics: Graphics, shader: Shader) -> None:
         """In a context of the graphics. Raises WeftError with the driver's words if it refuses the text."""
-        self.graphics = graphics
         self.shader = shader
         parts: _Parts = [(GL.GL_COMPUTE_SHADER, shader.ascii)] if shader.computes else _drawing(shader.ascii)
         self.number: Any = _linked(parts, functools.partial(_refused, shader))
         weakref.finalize(self, graphics.discard, "program", self.number).atexit = False
-        sampled = (*shader.images, *shader.histories, *shader.pictures, *shader.asked)
+        sampled = (*shader.images, *shader.histories, *shader.pictures, *shader.external_reads)
         self.units = {bound.name: at for at, bound in enumerate(sampled)}
-        self._connect()
-
-    def _connect(self) -> None:
         GL.glUseProgram(self.number)
-        for name, unit in self.units.items():
-            GL.glUniform1i(GL.glGetUniformLocation(self.number, name), unit)
-        for unit, name in enumerate(self.shader.written_images):
+        for name, unit in (*self.units.items(), *((name, at) for at, name in enumerate(shader.written_images))):
             GL.glUniform1i(GL.glGetUniformLocation(self.number, name), unit)
         block = GL.glGetUniformBlockIndex(self.number, "Frame")
         if block != GL.GL_INVALID_INDEX:
-            GL.glUniformBlockBinding(self.number, block, 0)
+            GL.glUniformBlockBinding(self.number, block, _FRAME)
 
 
-def linked(fragment: str) -> Any:
-    """One of weft's own programs, which draws with this text."""
-    return _linked(_drawing(fragment.encode("ascii")), lambda words: error("driver-refused", words))
+_FRAME = 0
+"""The binding point of the block of numbers."""
 
 
-def linked_compute(text: str) -> Any:
-    """One of weft's own programs, from the text of a compute shader."""
-    return _linked([(GL.GL_COMPUTE_SHADER, text.encode("ascii"))], lambda words: error("driver-refused", words))
+def linked(parts: _Parts) -> Any:
+    """One of weft's own programs."""
+    return _linked(parts, lambda words: error("driver-refused", words))
 
 
-def _drawing(fragment: bytes) -> _Parts:
+def _drawing(fragment: bytes | str) -> _Parts:
     return [(GL.GL_VERTEX_SHADER, VERTEX), (GL.GL_FRAGMENT_SHADER, fragment)]
 
 
@@ -112,7 +106,7 @@ class Resizer:
 
     def __init__(self, graphics: Graphics) -> None:
         """In a context of the graphics."""
-        self._program: Any = linked(resampling())
+        self._program: Any = linked(_drawing(resampling().encode("ascii")))
         self._layer = GL.glGetUniformLocation(self._program, "layer")
         self._size = GL.glGetUniformLocation(self._program, "size")
 
@@ -207,57 +201,61 @@ class GlMemory(StateMemory):
                 self.layers[key].fill(int(self.cell(key, ticks_ago)) * planes, images)
 
 
-# Running a program over a picture.
-
-_FRAME = 0
-"""The binding point of the block of numbers."""
+# Programs with their inputs.
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchInputs:
-    """The outside inputs of a launch: pictures by their paths, and the answers of other subgraphs by the program's
-    keys."""
+class Begun(NamedTuple):
+    """A launch that can be made: its prologue, and the values of other subgraphs."""
 
-    pictures: Mapping[str, Texture]
-    answers: Answers = field(default_factory=dict)
+    machine: Machine
+    answers: Answers
 
 
-class Bindings:
-    """The inputs of one use of a program besides images and pictures: the block of numbers, histories, and uploaded
-    answers."""
+class GlProgram:
+    """A kernel's program with its inputs: the launch prologue, histories, and external reads."""
 
-    def __init__(self, graphics: Graphics, program: ShaderProgram) -> None:
-        """In a context of the graphics."""
-        self.program = program
+    def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader, known: ShaderProgram | None = None) -> None:
+        """In a context of the graphics. Links the shader if it is not `known`. Raises WeftError if the driver refuses
+        it."""
+        self.graphics = graphics
+        self.shader = shader
+        self.prologue = LaunchPrologue(kernel)
+        self.strands = StrandReads(kernel)
+        # A kernel over points gives values of the last finished tick; any other, those of this one.
+        self._finished = int(kernel.sweep == "points")
+        self._program = known or ShaderProgram(graphics, shader)
+        self._words = PrologueBlock(shader)
         self._block = Buffer(graphics)
-        self._histories = {bound.key: BufferTexture(graphics) for bound in program.shader.histories}
-        self._answers = {bound.key: BufferTexture(graphics) for bound in program.shader.asked}
+        self._rows = {bound.name: BufferTexture(graphics) for bound in (*shader.histories, *shader.external_reads)}
 
-    def bind(self, words: npt.NDArray[Any], memory: GlMemory, given: LaunchInputs) -> None:
-        """Makes the program current, and binds its inputs."""
-        shader, units = self.program.shader, self.program.units
-        GL.glUseProgram(self.program.number)
+    def prepare(self, memory: GlMemory, launch: Launch) -> Begun:
+        """Runs the prologue of a launch, and reads the strands of other subgraphs."""
+        machine = self.prologue.begin(memory, launch)
+        return Begun(machine, self.strands.answers(machine, self.graphics))
+
+    def bind(self, begun: Begun | None, memory: GlMemory, pictures: Mapping[str, Texture]) -> None:
+        """Makes the program current, and binds its inputs: `pictures` by their paths, and zeros without a launch."""
+        shader, units, rows = self.shader, self._program.units, dict(self._rows)
+        words = self._words.empty() if begun is None else self._words.packed(begun.machine, self._finished)
+        answers = self.strands.nothing() if begun is None else begun.answers
+        GL.glUseProgram(self._program.number)
         self._block.fill(GL.GL_UNIFORM_BUFFER, words)
         GL.glBindBufferBase(GL.GL_UNIFORM_BUFFER, _FRAME, self._block.number)
         # Filling a texture binds it to the active unit, so all are filled before any is bound for the program.
         for bound in shader.histories:
-            self._histories[bound.key].fill(memory.ring(bound.key))
-        answers = {bound.key: self._answer(bound.key, given.answers[bound.key]) for bound in shader.asked}
-        for bound in shader.histories:
-            bind(units[bound.name], GL.GL_TEXTURE_BUFFER, self._histories[bound.key].number)
+            rows[bound.name].fill(memory.ring(bound.key))
+        for bound in shader.external_reads:
+            answer = answers[bound.key]
+            if isinstance(answer, BufferTexture):
+                rows[bound.name] = answer
+            else:
+                rows[bound.name].fill(answer)
+        for name, row in rows.items():
+            bind(units[name], GL.GL_TEXTURE_BUFFER, row.number)
         for bound in shader.images:
             bind(units[bound.name], GL.GL_TEXTURE_2D_ARRAY, memory.layers[bound.key].number)
         for bound in shader.pictures:
-            bind(units[bound.name], GL.GL_TEXTURE_2D, given.pictures[bound.key].number)
-        for bound in shader.asked:
-            bind(units[bound.name], GL.GL_TEXTURE_BUFFER, answers[bound.key].number)
-
-    def _answer(self, key: str, answer: Any) -> BufferTexture:
-        """An answer on the card. An upload replaces that of the last launch."""
-        if isinstance(answer, BufferTexture):
-            return answer
-        self._answers[key].fill(answer)
-        return self._answers[key]
+            bind(units[bound.name], GL.GL_TEXTURE_2D, pictures[bound.key].number)
 
 
 class Canvas:
@@ -266,8 +264,7 @@ class Canvas:
     def __init__(self, graphics: Graphics, shader: Shader, shape: tuple[int, int]) -> None:
         """In a context of the graphics. Raises WeftError if the picture is too large."""
         self.shape = shape
-        wide = not shader.packed
-        self.colours = [Texture(graphics, shape, wide) for _ in range(shader.colour_targets)]
+        self.colours = [Texture(graphics, shape, wide=not shader.packed) for _ in range(shader.colour_targets)]
         self.limit = Texture(graphics, shape) if shader.stops else None
 
     def stopped(self) -> bool:
@@ -275,40 +272,74 @@ class Canvas:
         return self.limit is not None and bool(self.limit.read()[..., 0].any())
 
 
-def draw(
-    place: ContextState,
-    bindings: Bindings,
-    words: npt.NDArray[Any],
-    memory: GlMemory,
-    given: LaunchInputs,
-    canvas: Canvas,
-) -> None:
-    """One tick; the memory is not advanced. In the context of the place."""
-    shader = bindings.program.shader
-    if shader.tile is not None:
-        bindings.bind(words, memory, given)
-        _compute(shader, shader.tile, memory, canvas)
-        return
-    targets = _targets(shader, memory, canvas)
-    if not (targets or shader.to_images):
-        return
-    bindings.bind(words, memory, given)
-    if shader.to_images:
-        _bind_images(shader, memory)
-    draw_triangle(place, targets, canvas.shape)
-    if shader.to_images:
-        GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
-    elif shader.stores and GL.glTextureBarrier:
-        GL.glTextureBarrier()  # the next tick reads other layers of the textures that this one wrote to
+class DrawPass(GlProgram):
+    """A program over a picture."""
+
+    def draw(
+        self, place: ContextState, begun: Begun, memory: GlMemory, sources: PictureTextures, canvas: Canvas
+    ) -> None:
+        """One tick, in the context of the place. Does not advance the memory."""
+        textures = sources.textures(self.shader, begun.machine.launch.pictures)
+        self._draw(place, begun, memory, textures, canvas)
+
+    def rehearse(
+        self, place: ContextState, shape: tuple[int, int], pictures: Mapping[str, Picture], sources: PictureTextures
+    ) -> None:
+        """Draws something small and invisible, since a driver may finish a program only at its first use."""
+        small = _alike(shape[0]), _alike(shape[1])
+        memory = GlMemory(self.graphics, place, self.prologue.kernel.slots, small)
+        textures = sources.textures(self.shader, pictures)
+        self._draw(place, None, memory, textures, Canvas(self.graphics, self.shader, small))
+
+    def _draw(
+        self, place: ContextState, begun: Begun | None, memory: GlMemory, pictures: Mapping[str, Texture],
+        canvas: Canvas,
+    ) -> None:
+        shader = self.shader
+        targets = [] if shader.tile is not None else _targets(shader, memory, canvas)
+        if not (targets or shader.to_images or shader.tile is not None):
+            return
+        self.bind(begun, memory, pictures)
+        if shader.to_images or shader.tile is not None:
+            for unit, bound in enumerate(shader.images):
+                GL.glBindImageTexture(
+                    unit, memory.layers[bound.key].number, 0, True, 0, GL.GL_WRITE_ONLY, GL.GL_R32F
+                )
+        if shader.tile is not None:
+            flat = [*canvas.colours, *([canvas.limit] if canvas.limit is not None else [])]
+            for unit, texture in enumerate(flat, len(shader.images)):
+                GL.glBindImageTexture(unit, texture.number, 0, False, 0, GL.GL_WRITE_ONLY, GL.GL_RGBA8)
+            dispatch_tiles(canvas.shape, shader.tile)
+            return
+        draw_triangle(place, targets, canvas.shape)
+        if shader.to_images:
+            GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
+        elif shader.stores and GL.glTextureBarrier:
+            GL.glTextureBarrier()  # the next tick reads other layers of the textures that this one wrote to
 
 
-def _compute(shader: Shader, tile: int, memory: GlMemory, canvas: Canvas) -> None:
-    """One tick of a program that computes pixels with a compute shader."""
-    _bind_images(shader, memory)
-    flat = [*canvas.colours, *([canvas.limit] if canvas.limit is not None else [])]
-    for unit, texture in enumerate(flat, len(shader.images)):
-        GL.glBindImageTexture(unit, texture.number, 0, False, 0, GL.GL_WRITE_ONLY, GL.GL_RGBA8)
-    dispatch_tiles(canvas.shape, tile)
+def _alike(side: int) -> int:
+    """A small side, a power of two if the side is one: some drivers compile a separate program for that."""
+    return 16 if side & (side - 1) == 0 else 12
+
+
+def planes_of(wide: DrawPass, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Floats:
+    """One tick of a program that gives plain outputs [outputs, height, width]. Advances the state."""
+    begun = wide.prepare(memory, launch)
+    with wide.graphics.drawing() as place:
+        canvas = Canvas(wide.graphics, wide.shader, launch.shape)
+        wide.draw(place, begun, memory, sources, canvas)
+        targets = [np.moveaxis(texture.read(), -1, 0) for texture in canvas.colours]
+        stopped = begun.machine.loop_stopped or canvas.stopped()
+    memory.advance()
+    if stopped:
+        launch.loop_stopped()
+    nothing = np.zeros((0, *launch.shape), np.float32)
+    return np.concatenate([nothing, *targets])[: len(wide.shader.outputs)]
+
+
+_Target: TypeAlias = tuple[Any, "int | None"]
+"""A texture, and a layer of it."""
 
 
 def dispatch_tiles(shape: tuple[int, int], tile: int) -> None:
@@ -318,22 +349,17 @@ def dispatch_tiles(shape: tuple[int, int], tile: int) -> None:
     GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
 
 
-def draw_triangle(place: ContextState, targets: Sequence[tuple[Any, int | None]], shape: tuple[int, int]) -> None:
-    """Draws over all of these targets (textures and their layers) with the current program."""
-    _attach(place, targets, shape)
+def draw_triangle(place: ContextState, targets: Sequence[_Target], shape: tuple[int, int]) -> None:
+    """Draws over all of these targets with the current program."""
     height, width = shape
+    _attach(place, targets, shape)
     GL.glViewport(0, 0, width, height)
     GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
 
 
-def _bind_images(shader: Shader, memory: GlMemory) -> None:
-    for unit, bound in enumerate(shader.images):
-        GL.glBindImageTexture(unit, memory.layers[bound.key].number, 0, True, 0, GL.GL_WRITE_ONLY, GL.GL_R32F)
-
-
-def _targets(shader: Shader, memory: GlMemory, canvas: Canvas) -> list[tuple[Any, int | None]]:
+def _targets(shader: Shader, memory: GlMemory, canvas: Canvas) -> list[_Target]:
     """The textures and layers that are drawn to, in the order of the program's outputs."""
-    targets: list[tuple[Any, int | None]] = [(texture.number, None) for texture in canvas.colours]
+    targets: list[_Target] = [(texture.number, None) for texture in canvas.colours]
     if not shader.to_images:
         for key, plane in shader.stores:
             layer = int(memory.cell(key)) * memory.slots[key].planes + plane
@@ -343,7 +369,7 @@ def _targets(shader: Shader, memory: GlMemory, canvas: Canvas) -> list[tuple[Any
     return targets
 
 
-def _attach(place: ContextState, targets: Sequence[tuple[Any, int | None]], shape: tuple[int, int]) -> None:
+def _attach(place: ContextState, targets: Sequence[_Target], shape: tuple[int, int]) -> None:
     GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, place.target)
     for at in range(len(targets), len(place.attached)):
         GL.glFramebufferTexture(GL.GL_FRAMEBUFFER, GL.GL_COLOR_ATTACHMENT0 + at, 0, 0)
@@ -370,11 +396,9 @@ class PictureTextures(CardPictures[Texture]):
         super().__init__(self._texture)
         self._graphics = graphics
 
-    def given(self, shader: Shader, pictures: Mapping[str, Picture], answers: Answers) -> LaunchInputs:
-        """The inputs of a launch: the program's pictures [height, width, 4] on the card, and the answers. In a context
-        of the graphics."""
-        here = {bound.key: self.on_card(bound.key, pictures[bound.key]) for bound in shader.pictures}
-        return LaunchInputs(here, answers)
+    def textures(self, shader: Shader, pictures: Mapping[str, Picture]) -> dict[str, Texture]:
+        """A program's pictures [height, width, 4] on the card, by their paths. In a context of the graphics."""
+        return {bound.key: self.on_card(bound.key, pictures[bound.key]) for bound in shader.pictures}
 
     def _texture(self, pixels: Picture) -> Texture:
         made = Texture(self._graphics, (pixels.shape[0], pixels.shape[1]), wide=True)
@@ -424,7 +448,7 @@ def tiles_are_faster(graphics: Graphics, place: ContextState) -> bool:
     if not graphics.about.computes or graphics.about.software:
         return False
     texture = Texture(graphics, (_SIDE, _SIDE))
-    drawn, tiled = linked(_DRAWN), linked_compute(_TILED)
+    drawn, tiled = linked(_drawing(_DRAWN)), linked([(GL.GL_COMPUTE_SHADER, _TILED)])
     try:
         GL.glUseProgram(drawn)
         slow = _seconds(lambda: draw_triangle(place, [(texture.number, None)], texture.shape))
@@ -450,74 +474,65 @@ def _seconds(work: Callable[[], None]) -> float:
 
 _STORAGE = GL.GL_SHADER_STORAGE_BUFFER
 
-# How many constant rows of coordinates stay on the card; the least recently used one is dropped.
-_KEPT = 8
+# How many constant rows of coordinates stay on the card.
+_CONSTANT_ROWS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Pending:
     """Values [outputs, points] that were requested from the card."""
 
-    values: Buffer
+    graphics: Graphics
+    buffer: Buffer
     limit: Buffer
     shape: tuple[int, int]
     stops: bool
     stopped: bool
-    """Whether a loop was stopped in the prologue."""
+    """Whether a loop reached its limit; outside the prologue, known once the values have been read."""
+
+    def read(self) -> Floats:
+        """Waits for the values."""
+        with self.graphics.drawing():
+            if self.stops and self.limit.read(_STORAGE, np.zeros(1, np.uint32))[0]:
+                self.stopped = True
+            return self.buffer.read(_STORAGE, np.empty(self.shape, np.float32)).reshape(self.shape)
 
 
-class Points:
-    """One program over points."""
+class Points(GlProgram):
+    """A program over points."""
 
     def __init__(self, graphics: Graphics, kernel: Kernel, shader: Shader) -> None:
-        """In a context of the graphics. If the kernel sweeps a picture, its values are those of this tick, else those
-        of the last finished one."""
-        self._graphics = graphics
-        self._shader = shader
-        self._finished = int(kernel.sweep == "points")
-        self._once = Once(kernel)
-        self._strands = StrandReads(kernel)
-        self._block = PrologueBlock(shader)
-        self._bindings = Bindings(graphics, ShaderProgram(graphics, shader))
-        self._coordinates = [_CoordinateBuffers(graphics) for _ in shader.coords]
+        super().__init__(graphics, kernel, shader)
+        self._coordinates = {name: _CoordinateBuffers(graphics) for name in shader.coords}
 
     def begin(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Pending:
         """Requests the values without waiting."""
-        machine = self._once.begin(memory, launch)
-        answers = self._strands.answers(machine, self._graphics)
-        words = self._block.packed(machine, self._finished)
-        with self._graphics.drawing():
-            given = sources.given(self._shader, launch.pictures, answers)
-            values, limit = self._computed(words, launch, memory, given)
-        shape = len(self._shader.outputs), launch.shape[1]
-        return Pending(values, limit, shape, self._shader.stops, machine.loop_stopped)
+        begun = self.prepare(memory, launch)
+        with self.graphics.drawing():
+            return self._requested(begun, memory, launch, sources.textures(self.shader, launch.pictures))
 
-    def values(self, pending: Pending, launch: Launch) -> Floats:
-        """The values [outputs, points]; waits for them."""
-        with self._graphics.drawing():
-            stopped = pending.stops and bool(pending.limit.read(_STORAGE, np.zeros(1, np.uint32))[0])
-            values = pending.values.read(_STORAGE, np.empty(pending.shape, np.float32))
-        if stopped or pending.stopped:
-            launch.loop_stopped()
-        return values.reshape(pending.shape)
+    def rehearse(self, memory: GlMemory, launch: Launch) -> None:
+        """Computes zeros, since a driver may finish a program only at its first use. In a context of the graphics."""
+        black = Texture(self.graphics, (1, 1), wide=True)
+        black.fill(np.zeros((1, 1, 4), np.float32))
+        self._requested(None, memory, launch, {bound.key: black for bound in self.shader.pictures})
 
-    def _computed(
-        self, words: npt.NDArray[Any], launch: Launch, memory: GlMemory, given: LaunchInputs
-    ) -> tuple[Buffer, Buffer]:
-        count, outputs = launch.shape[1], len(self._shader.outputs)
-        self._bindings.bind(words, memory, given)
-        values, limit = Buffer(self._graphics), Buffer(self._graphics)
-        values.make_room(_STORAGE, outputs * count * np.dtype(np.float32).itemsize)
+    def _requested(
+        self, begun: Begun | None, memory: GlMemory, launch: Launch, pictures: Mapping[str, Texture]
+    ) -> Pending:
+        shape = len(self.shader.outputs), launch.shape[1]
+        self.bind(begun, memory, pictures)
+        values, limit = Buffer(self.graphics), Buffer(self.graphics)
+        values.make_room(_STORAGE, math.prod(shape) * np.dtype(np.float32).itemsize)
         limit.fill(_STORAGE, np.zeros(1, np.uint32))
-        places = [
-            coordinate.buffer(launch.coords[name], count)
-            for name, coordinate in zip(self._shader.coords, self._coordinates, strict=True)
-        ]
+        places = [rows.buffer(launch.coords[name], shape[1]) for name, rows in self._coordinates.items()]
         for at, buffer in enumerate([values, *places, limit]):
             GL.glBindBufferBase(_STORAGE, at, buffer.number)
-        GL.glDispatchCompute(-(-count // (self._shader.workgroup or 1)), 1, 1)
+        GL.glDispatchCompute(-(-shape[1] // (self.shader.workgroup or 1)), 1, 1)
         GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
-        return values, limit
+        return Pending(
+            self.graphics, values, limit, shape, self.shader.stops, begun is not None and begun.machine.loop_stopped
+        )
 
 
 class _CoordinateBuffers:
@@ -526,20 +541,20 @@ class _CoordinateBuffers:
     def __init__(self, graphics: Graphics) -> None:
         self._graphics = graphics
         self._changing = Buffer(graphics)
-        self._kept: dict[int, tuple[Value, Buffer]] = {}
+        self._constant: RecentlyUsed[int, tuple[Value, Buffer]] = RecentlyUsed(_CONSTANT_ROWS)
 
     def buffer(self, given: Value, count: int) -> Buffer:
         """A buffer with the coordinate of `count` points. In a context of the graphics."""
         if not (isinstance(given, np.ndarray) and given.base is None and not given.flags.writeable):
             self._changing.fill(_STORAGE, line(given, count))
             return self._changing
-        if id(given) not in self._kept:
-            made = Buffer(self._graphics)
-            made.fill(_STORAGE, line(given, count))
-            self._kept[id(given)] = given, made
-            while len(self._kept) > _KEPT:
-                del self._kept[next(iter(self._kept))]
-        return self._kept[id(given)][1]
+        _, found = self._constant.get_or_make(id(given), lambda: (given, self._filled(given, count)))
+        return found
+
+    def _filled(self, given: Value, count: int) -> Buffer:
+        made = Buffer(self._graphics)
+        made.fill(_STORAGE, line(given, count))
+        return made
 
 
 class ExposedStrand:
@@ -549,7 +564,7 @@ class ExposedStrand:
         """In a context of the graphics. Without a shader, the CPU computes the strand."""
         self._graphics = graphics
         self.points = Points(graphics, kernel, shader) if shader is not None and graphics.about.computes else None
-        self._asked = PointReads(kernel, shared=False)
+        self._reads = PointReads(kernel, shared=False)
 
     def ask(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Fetch:
         """Requests a value for each point."""
@@ -557,9 +572,17 @@ class ExposedStrand:
 
         def on_card() -> Fetch:
             assert points is not None
-            return partial(points.values, points.begin(memory, launch, sources), launch)
+            pending = points.begin(memory, launch, sources)
 
-        return self._asked.ask(launch, on_card if points is not None else None, memory)
+            def fetch() -> Floats:
+                values = pending.read()
+                if pending.stopped:
+                    launch.loop_stopped()
+                return values
+
+            return fetch
+
+        return self._reads.ask(launch, on_card if points is not None else None, memory)
 
     def numbers(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> BufferTexture:
         """A value for each point, computed by the card and left there in the form that programs read. Does not wait.
@@ -568,4 +591,4 @@ class ExposedStrand:
             raise ValueError("the CPU computes it")
         pending = self.points.begin(memory, launch, sources)
         with self._graphics.drawing():
-            return BufferTexture(self._graphics, pending.values)
+            return BufferTexture(self._graphics, pending.buffer)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory
 from weft.backends.metal.library import MetalError
 from weft.backends.metal.program import ComputeProgram, DeviceResult, MetalMemory, PictureBuffers, uploaded
-from weft.backends.prologue import Once
+from weft.backends.prologue import LaunchPrologue
 from weft.backends.reads import Fetch, PointReads
 from weft.backends.shaders import ShaderCode, SoundCode, one_sample
 from weft.codegen import msl
@@ -87,7 +86,7 @@ class MetalCompiled(CardCompiled):
     def _start(self, program: ComputeProgram, launch: Launch, out: Any) -> None:
         """Launches a tick when the previous one has finished."""
         self.memory.wait()
-        machine = program.once.begin(self.memory, launch)
+        machine = program.prologue.begin(self.memory, launch)
         if program.stopped() or machine.loop_stopped:
             launch.loop_stopped()
         self.memory.running = program.launch(machine, self.memory, launch, self._sources, out)
@@ -101,8 +100,8 @@ class MetalCompiled(CardCompiled):
         return reads.ask(launch, on_card, self.memory)
 
     @property
-    def once(self) -> Once:
-        return self.grid.once
+    def prologue(self) -> LaunchPrologue:
+        return self.grid.prologue
 
     @property
     def device(self) -> object:
@@ -140,7 +139,7 @@ class MetalCompiled(CardCompiled):
     def _result(self, program: ComputeProgram, launch: Launch) -> DeviceResult:
         """The values of a program over points, left on the device. Does not wait."""
         out = self._device.buffer(4 * max(1, len(program.shader.outputs) * launch.shape[1]))
-        machine = program.once.begin(self.memory, launch)
+        machine = program.prologue.begin(self.memory, launch)
         if machine.loop_stopped:
             launch.loop_stopped()
         return DeviceResult(out, program.launch(machine, self.memory, launch, self._sources, out))
@@ -187,15 +186,15 @@ class MetalSounding:
         self._code = code
         self._program = ComputeProgram(device, kernel, code.shader)
         self._memory = StateMemory(())
-        self.begin(0, [one_sample(kernel, 0.0)]).samples()
+        self.begin(0, [code.named(one_sample(kernel, 0.0))]).samples()
 
     def begin(self, first: int, launches: Sequence[Launch]) -> MetalSampleChunk:
         """Starts to compute a chunk, with a launch for each channel; does not wait. Raises MetalError."""
         count = launches[0].shape[1]
         values = [self._empty(count) for _ in launches]
-        machines = [self._program.once.begin(self._memory, launch) for launch in launches]
+        machines = [self._program.prologue.begin(self._memory, launch) for launch in launches]
         runs = [
-            self._program.launch(machine, self._memory, self._named(launch), self._sources, out)
+            self._program.launch(machine, self._memory, launch, self._sources, out)
             for machine, launch, out in zip(machines, launches, values, strict=True)
         ]
         chunk = MetalSampleChunk(first, self._program, values, runs, count)
@@ -209,11 +208,6 @@ class MetalSounding:
             return uploaded(self._device, np.full(size, _NOT_YET))
         except Exception as failure:
             raise MetalError(f"there is no memory for {size} samples ({failure})") from failure
-
-    def _named(self, launch: Launch) -> Launch:
-        """A launch with its coordinates under the names that the program uses."""
-        names = zip(self._code.shader.coords, self._code.coords, strict=True)
-        return replace(launch, coords={made: launch.coords[name] for made, name in names})
 
 
 def _await(found: Sequence[npt.NDArray[np.float32]]) -> None:

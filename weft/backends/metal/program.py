@@ -14,7 +14,7 @@ from weft.backends.card import CardPictures
 from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory
 from weft.backends.metal.library import MetalError
-from weft.backends.prologue import Once, PrologueBlock, line
+from weft.backends.prologue import LaunchPrologue, PrologueBlock, line
 from weft.backends.reads import StrandReads
 from weft.backends.shaders import refused
 from weft.backends.vm import Machine
@@ -92,7 +92,7 @@ class ComputeProgram:
     def __init__(self, device: Any, kernel: Kernel, shader: Shader) -> None:
         """Raises WeftError with the compiler's words if it refuses the text."""
         self.shader = shader
-        self.once = Once(kernel)
+        self.prologue = LaunchPrologue(kernel)
         self._strands = StrandReads(kernel)
         self._device = device
         self._finished = int(kernel.sweep == "points")
@@ -112,7 +112,7 @@ class ComputeProgram:
             }
             given = [
                 on_device[buffer.key]
-                if buffer.use == BufferUse.ASKED
+                if buffer.use == BufferUse.EXTERNAL_READ
                 else self._buffer(buffer, words, memory, launch, sources, out)
                 for buffer in self.shader.buffers
             ]

@@ -271,7 +271,7 @@ def document(
         images=tuple(parts.images.values()),
         histories=tuple(parts.histories.values()),
         pictures=tuple(parts.pictures.values()),
-        asked=tuple(parts.external_reads.values()),
+        external_reads=tuple(parts.external_reads.values()),
         coords=tuple(parts.coords),
         outputs=kernel.outputs,
         packed=parts.packed,

@@ -45,7 +45,7 @@ class ReadSite:
     """An external read, and the coordinates at which the strand is read. `before` are the nodes that compute these,
     operands first; they may include other external reads."""
 
-    asked: ExternalRead
+    read: ExternalRead
     coordinates: tuple[Node, ...]
     before: tuple[Node, ...]
 
@@ -100,7 +100,7 @@ def read_program(kernel: Kernel) -> tuple[Section, Section]:
     merged, used = _merged(kernel)
     strands = [node for node in merged.nodes if node.op == "strand" and node in used]
     external_reads = {
-        strand: Node("external_read", (), "float", site.asked)
+        strand: Node("external_read", (), "float", site.read)
         for strand, site in zip(strands, read_sites(merged.nodes, used), strict=True)
     }
     rewriter = Rewriter(external_reads)

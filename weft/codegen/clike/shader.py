@@ -82,7 +82,7 @@ class BufferUse(Enum):
     """The ring of a slot that is numbers: floats [cells · planes]."""
     PICTURE = "picture"
     """Pixels of four floats [height, width]."""
-    ASKED = "asked"
+    EXTERNAL_READ = "external read"
     """The prefetched values of an external read: a float for each place."""
     LIMIT = "limit"
     """One unsigned number, which is set to 1 if a loop met its limit."""
@@ -114,7 +114,7 @@ class Shader:
     histories: tuple[Bound, ...]
     """Slots that are numbers and are read a varying number of ticks back."""
     pictures: tuple[Bound, ...]
-    asked: tuple[Bound, ...]
+    external_reads: tuple[Bound, ...]
     """External reads, which are prefetched (`strands_of` the kernel says where)."""
     coords: tuple[str, ...]
     """For points: the coordinates, in the order of their buffers."""
