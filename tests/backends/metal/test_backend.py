@@ -25,7 +25,7 @@ from weft.backends.base import DeviceLostError, Env, PictureHandle
 from weft.backends.memory import StateMemory
 from weft.backends.metal import library
 from weft.backends.metal.backend import MetalAudio, MetalBackend, MetalCompute, MetalVisual
-from weft.backends.metal.program import ComputeProgram, MetalMemory
+from weft.backends.metal.compiled import ComputeProgram, MetalMemory
 from weft.backends.registry import load_registry
 from weft.backends.select import choose, contexts_of
 from weft.codegen.kernel import Unit

@@ -14,9 +14,8 @@ from weft.backends.card import CardBackend, CardCompute, CardVisual
 from weft.backends.card_sound import CardAudio, CardSound
 from weft.backends.memory import StateMemory
 from weft.backends.metal import library as metal
-from weft.backends.metal.compiled import MetalCompiled, MetalSounding
+from weft.backends.metal.compiled import MetalCompiled, MetalSounding, PictureBuffers
 from weft.backends.metal.library import MetalError
-from weft.backends.metal.program import PictureBuffers
 from weft.backends.registry import register_backend
 from weft.backends.shaders import Dialect, SoundCode
 from weft.codegen import msl

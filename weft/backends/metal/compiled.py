@@ -1,31 +1,165 @@
-"""A subgraph on the device: its kernels, its state, its pictures, and its samples."""
+"""A subgraph on the device: its kernels and their launches, its state, its pictures, and its samples."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.card import CardCompiled, CardPicture
+from weft.backends.card import CardCompiled, CardPicture, CardPictures
 from weft.backends.card_sound import SampleChunk
 from weft.backends.executor import Stillness
 from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory
 from weft.backends.metal.library import MetalError
-from weft.backends.metal.program import ComputeProgram, DeviceResult, MetalMemory, PictureBuffers, uploaded
-from weft.backends.prologue import LaunchPrologue
-from weft.backends.reads import Fetch, PointReads
-from weft.backends.shaders import ShaderCode, SoundCode, one_sample
+from weft.backends.prologue import LaunchPrologue, PrologueBlock, line
+from weft.backends.reads import Fetch, PointReads, StrandReads
+from weft.backends.shaders import ShaderCode, SoundCode, one_sample, refused
+from weft.backends.vm import Machine
 from weft.codegen import msl
+from weft.codegen.clike.shader import BufferUse, Shader
 from weft.codegen.kernel import Kernel, Unit
+from weft.ir.expr import StateSlot
 from weft.names import StrandRef
 
 # Pictures are drawn to this many buffers by turns.
 _BUFFERS = 2
+
+
+class MetalMemory(StateMemory):
+    """State with the rings of images in buffers that the device shares with the CPU. Reading one waits for the last
+    launch."""
+
+    def __init__(self, device: Any, slots: Iterable[StateSlot], shape: tuple[int, int]) -> None:
+        """Zeroed memory. Raises what the device raises if it has no room."""
+        super().__init__(slots, shape)
+        self.buffers: dict[str, Any] = {}
+        self.running: Any = None
+        """The last launch, until it is waited for."""
+        for slot in self.slots.values():
+            if slot.image:
+                wanted = (slot.depth + 1, slot.planes, *shape)
+                self.buffers[slot.key] = device.buffer(4 * int(np.prod(wanted)))
+                ring = np.frombuffer(self.buffers[slot.key], np.float32).reshape(wanted)
+                ring[...] = 0.0
+                self._rings[slot.key] = ring
+
+    def _is_here(self, slot: StateSlot) -> bool:
+        return not slot.image
+
+    def ring(self, key: str) -> Floats:
+        self.wait()
+        return super().ring(key)
+
+    def wait(self) -> None:
+        """Waits until the last launch has finished."""
+        self.running = None
+
+    def _adopt_slot(self, key: str, old: StateMemory, copy: bool) -> None:
+        self.wait()
+        shares = isinstance(old, MetalMemory)
+        super()._adopt_slot(key, old, copy or (key in self.buffers and not shares))
+        if isinstance(old, MetalMemory) and key in self.buffers and self._rings[key] is old._rings[key]:
+            self.buffers[key] = old.buffers[key]
+
+
+# A kernel on the device, and its launches.
+
+# Finds the line in the compiler's errors: "program_source:12:3: error: …".
+_LINE = re.compile(r":(\d+):\d+: (?:fatal )?error: (.*)")
+
+
+class PictureBuffers(CardPictures[Any]):
+    """The pictures that kernels sample, in buffers of a device."""
+
+    def __init__(self, device: Any) -> None:
+        super().__init__(lambda picture: uploaded(device, picture))
+
+
+@dataclass
+class DeviceResult:
+    """Values left on the device: their buffer, and the launch that fills it. Releasing the launch waits for them."""
+
+    buffer: Any
+    run: Any
+
+
+class ComputeProgram:
+    """A compiled kernel, with its buffers of inputs."""
+
+    def __init__(self, device: Any, kernel: Kernel, shader: Shader) -> None:
+        """Raises WeftError with the compiler's words if it refuses the text."""
+        self.shader = shader
+        self.prologue = LaunchPrologue(kernel)
+        self._strands = StrandReads(kernel)
+        self._device = device
+        self._finished = int(kernel.sweep == "points")
+        self._block = PrologueBlock(shader)
+        self._limit = device.buffer(4)
+        try:
+            self._function = device.kernel(shader.text).function(shader.entry)
+        except Exception as failure:  # the type of the error belongs to the library, which need not be there
+            found = _LINE.search(str(failure))
+            words, at = (found[2], int(found[1])) if found else (str(failure), 0)
+            raise refused(shader, "Metal", words, at, "--dump-msl") from failure
+
+    def launch(self, machine: Machine, memory: StateMemory, launch: Launch, sources: PictureBuffers, out: Any) -> Any:
+        """One launch, for which `machine` has run the prologue. Reads strands of other subgraphs. Releasing the result
+        waits for the end of the launch. Does not advance the memory. Raises MetalError."""
+        words = self._block.packed(machine, self._finished)
+        answers = self._strands.answers(machine, self._device)
+        device = self._device
+
+        def buffer_of(use: BufferUse, key: str) -> Any:
+            match use:
+                case BufferUse.FRAME:
+                    return uploaded(device, words)
+                case BufferUse.OUT:
+                    return out
+                case BufferUse.COORDINATE:
+                    return uploaded(device, line(launch.coords[key], launch.shape[1]))
+                case BufferUse.RING if isinstance(memory, MetalMemory):
+                    return memory.buffers[key]
+                case BufferUse.RING | BufferUse.HISTORY:
+                    with np.errstate(all="ignore"):
+                        return uploaded(device, memory.ring(key).astype(np.float32))
+                case BufferUse.PICTURE:
+                    return sources.on_card(key, launch.pictures[key])
+                case BufferUse.EXTERNAL_READ:
+                    answer = answers[key]
+                    return answer.buffer if isinstance(answer, DeviceResult) else uploaded(device, answer)
+                case BufferUse.LIMIT:
+                    return self._limit
+
+        try:
+            given = [buffer_of(*buffer) for buffer in self.shader.buffers]
+            # The answers on the device are kept until this launch has finished.
+            return self._function(launch.shape[0] * launch.shape[1], *given), answers
+        except Exception as failure:
+            raise MetalError(f"a launch fails ({failure})") from failure
+
+    def stopped(self) -> bool:
+        """Whether a loop of a finished launch has reached its limit since the last call."""
+        if not self.shader.stops:
+            return False
+        limit = np.frombuffer(self._limit, np.uint32)
+        found = bool(limit[0])
+        limit[0] = 0
+        return found
+
+
+def uploaded(device: Any, data: npt.NDArray[Any]) -> Any:
+    """A new buffer with the bytes of an array."""
+    return device.buffer(np.ascontiguousarray(data).reshape(-1).view(np.uint8))
+
+
+# Pictures and numbers.
 
 
 class MetalPicture(CardPicture):
@@ -57,7 +191,7 @@ class MetalCompiled(CardCompiled):
         self._device = device
         self._sources = sources
         self._wide: ComputeProgram | None = None if code.grid.packed else self.grid
-        self._asked: dict[StrandRef, tuple[PointReads, ComputeProgram | None]] = {}
+        self._exposed: dict[StrandRef, tuple[PointReads, ComputeProgram | None]] = {}
         self.stillness = Stillness(unit.kernel)
         self.drawn = None
         try:
@@ -117,18 +251,18 @@ class MetalCompiled(CardCompiled):
         return self._result(program, launch)
 
     def _reading(self, ref: StrandRef) -> tuple[PointReads, ComputeProgram | None]:
-        if ref not in self._asked:
+        if ref not in self._exposed:
             kernel, shader = self.unit.points[ref], self.code.points.get(ref)
             program = ComputeProgram(self._device, kernel, shader) if shader is not None else None
-            self._asked[ref] = PointReads(kernel, shared=True), program
-        return self._asked[ref]
+            self._exposed[ref] = PointReads(kernel, shared=True), program
+        return self._exposed[ref]
 
     def _points(self, program: ComputeProgram, launch: Launch) -> Fetch:
         """Requests the values [outputs, points] of a program over points."""
         left = self._result(program, launch)
 
         def fetch() -> Floats:
-            left.wait()
+            left.run = None  # waits for it
             if program.stopped():
                 launch.loop_stopped()
             shape = len(program.shader.outputs), launch.shape[1]
@@ -159,18 +293,21 @@ _LOOK = 0.0002
 class MetalSampleChunk(SampleChunk):
     """Samples in memory shared with the device."""
 
-    def __init__(self, first: int, program: ComputeProgram, values: Sequence[Any], runs: list[Any], count: int) -> None:
-        """`values` are the buffers of each channel, `runs` the launches that fill them."""
+    def __init__(self, first: int, program: ComputeProgram, values: Sequence[Any], count: int) -> None:
+        """`values` are the buffers of each channel."""
         super().__init__(first, (len(values), len(program.shader.outputs), count))
+        self.runs: list[Any] = []
+        """The launches that fill the buffers."""
         self._program = program
         self._values = values
-        self._runs = runs
 
     def fetched(self) -> Sequence[npt.NDArray[np.float32]]:
         size = self.shape[1] * self.count
         found = [np.frombuffer(values, np.float32, size) for values in self._values]
-        _await(found)
-        self._runs.clear()  # waits for the rest of them
+        last = time.monotonic() + _PATIENCE
+        while any((values.view(np.uint32) == _NOT_YET).any() for values in found) and time.monotonic() < last:
+            time.sleep(_LOOK)
+        self.runs.clear()  # waits for the rest of them
         self.stopped = self._program.stopped() or self.stopped
         return found
 
@@ -192,13 +329,11 @@ class MetalSounding:
         """Starts to compute a chunk, with a launch for each channel; does not wait. Raises MetalError."""
         count = launches[0].shape[1]
         values = [self._empty(count) for _ in launches]
-        machines = [self._program.prologue.begin(self._memory, launch) for launch in launches]
-        runs = [
-            self._program.launch(machine, self._memory, launch, self._sources, out)
-            for machine, launch, out in zip(machines, launches, values, strict=True)
-        ]
-        chunk = MetalSampleChunk(first, self._program, values, runs, count)
-        chunk.stopped = any(machine.loop_stopped for machine in machines)
+        chunk = MetalSampleChunk(first, self._program, values, count)
+        for launch, out in zip(launches, values, strict=True):
+            machine = self._program.prologue.begin(self._memory, launch)
+            chunk.runs.append(self._program.launch(machine, self._memory, launch, self._sources, out))
+            chunk.stopped |= machine.loop_stopped
         return chunk
 
     def _empty(self, count: int) -> Any:
@@ -208,10 +343,3 @@ class MetalSounding:
             return uploaded(self._device, np.full(size, _NOT_YET))
         except Exception as failure:
             raise MetalError(f"there is no memory for {size} samples ({failure})") from failure
-
-
-def _await(found: Sequence[npt.NDArray[np.float32]]) -> None:
-    """Waits until all samples are computed, or until that takes too long."""
-    last = time.monotonic() + _PATIENCE
-    while any((values.view(np.uint32) == _NOT_YET).any() for values in found) and time.monotonic() < last:
-        time.sleep(_LOOK)
