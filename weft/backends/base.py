@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import Refusal
-from weft.backends.launch import SINCE, TIME, Even, Floats, Getter, Launch, Picture, StreamCoords, Value
+from weft.backends.launch import SINCE, TIME, Array, Even, Floats, Getter, Launch, Picture, StreamCoords, Value
 from weft.backends.memory import StateMemory
 from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import ContextSpec, is_smoothed
@@ -81,13 +81,6 @@ class Handle(ABC):
         wait. Raises DeviceLostError if the device fails."""
 
 
-class NoHandle(Handle):
-    """A strand whose values cannot be bound, only read."""
-
-    def values_at(self, coords: Mapping[str, Value], env: Env, coordinator: Coordinator) -> Any:
-        raise TypeError("there is nothing to bind")
-
-
 @dataclass(frozen=True, slots=True)
 class Bindable:
     """A getter of a strand's values. Programs on the same device can bind them instead."""
@@ -119,11 +112,11 @@ class PictureHandle(ABC):
         """The pixels [height, width, RGBA], row 0 on top, which do not change later. Raises DeviceLostError."""
 
 
-Values: TypeAlias = "npt.NDArray[Any] | PictureHandle"
+Values: TypeAlias = "Array | PictureHandle"
 """What a context makes of the outputs of a subgraph."""
 
 
-def as_array(values: Values) -> npt.NDArray[Any]:
+def as_array(values: Values) -> Array:
     """The values as an array. May wait for the device."""
     return values.read() if isinstance(values, PictureHandle) else values
 
@@ -205,13 +198,11 @@ class Compiled(Protocol):
         """The state of its slots."""
         ...
 
-    def run(
-        self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
-    ) -> npt.NDArray[Any]:
+    def run(self, memory: StateMemory, launch: Launch, sync: bool = True, out: Array | None = None) -> Array:
         """One tick: computes the outputs and advances the state. Gives `out`, or an array of its own choice."""
         ...
 
-    def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
+    def value_at(self, ref: StrandRef, launch: Launch) -> Array:
         """An exposed strand at the points of a launch, as it was in the last finished tick."""
         ...
 
@@ -359,16 +350,16 @@ class KernelRunner(ABC):
     @abstractmethod
     def get_value_at(
         self, ref: StrandRef, compiled: Compiled, coords: Mapping[str, Value], env: Env, coordinator: Coordinator
-    ) -> npt.NDArray[Any]:
+    ) -> Array:
         """An exposed strand at coordinates (numbers or arrays that broadcast together), one call for all of them."""
 
-    def get_values_at(self, reads: Sequence[Reading], env: Env, coordinator: Coordinator) -> list[npt.NDArray[Any]]:
+    def get_values_at(self, reads: Sequence[Reading], env: Env, coordinator: Coordinator) -> list[Array]:
         """Several strands, each at its own coordinates. Waits for the device once."""
         return [self.get_value_at(read.ref, read.compiled, read.coords, env, coordinator) for read in reads]
 
-    def get_handle(self, ref: StrandRef, compiled: Compiled) -> Handle:
-        """What programs on the same device can bind to read a strand without a copy."""
-        return NoHandle()
+    def get_handle(self, ref: StrandRef, compiled: Compiled) -> Handle | None:
+        """What programs on the same device can bind to read a strand without a copy; None if it can only be read."""
+        return None
 
     def sync(self, scope: Scope = "device") -> None:
         """Waits until all launches within the scope are finished. A CPU has finished when a call returns."""
@@ -403,11 +394,11 @@ class DeviceMemory:
     def free(self, memory: Any) -> None:
         """Frees what `alloc` gave. Dropping the last reference does the same."""
 
-    def upload(self, data: npt.NDArray[Any], memory: Any) -> None:
+    def upload(self, data: Array, memory: Any) -> None:
         """Copies to the device."""
         np.copyto(memory, data)
 
-    def download(self, memory: Any) -> npt.NDArray[Any]:
+    def download(self, memory: Any) -> Array:
         """Copies from the device; waits until the array has been written."""
         return np.array(memory)
 

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import (
-    Backend, Compiled, Coordinator, DeviceLostError, Env, Handle, NoHandle, PictureHandle, Reading, Values
+    Backend, Compiled, Coordinator, DeviceLostError, Env, Handle, PictureHandle, Reading, Values
 )
 from weft.backends.cpu import CpuCompute, CpuVisual
 from weft.backends.executor import Stillness
-from weft.backends.launch import Floats, Launch, Picture, Value
+from weft.backends.launch import Array, Floats, Launch, Picture, Value
 from weft.backends.memory import StateMemory
 from weft.backends.native.llvm import NativeCode
 from weft.backends.prologue import LaunchPrologue, prologue_code
@@ -103,7 +103,7 @@ class CardCompiled(ABC):
         """Requests a strand at the points of a launch, as it was in the last finished tick, and gives what fetches the
         values. Does not wait if the card computes them."""
 
-    def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
+    def value_at(self, ref: StrandRef, launch: Launch) -> Array:
         """The values of a strand at the points of a launch, as it was in the last finished tick."""
         return self.ask(ref, launch)()
 
@@ -127,13 +127,11 @@ class CardCompiled(ABC):
         self.stillness.drew(launch)
         return self.drawn
 
-    def run(
-        self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
-    ) -> npt.NDArray[Any]:
+    def run(self, memory: StateMemory, launch: Launch, sync: bool = True, out: Array | None = None) -> Array:
         if memory is not self.memory:
             raise ValueError("a subgraph on the graphics card runs on its own memory")
         shown = self.picture(launch) if self.code.grid.packed else None
-        found: npt.NDArray[Any] = self.planes(launch) if shown is None else shown.read()
+        found: Array = self.planes(launch) if shown is None else shown.read()
         if out is None:
             return found
         np.copyto(out, found)
@@ -205,11 +203,11 @@ class CardBackend(Backend):
 
     def get_value_at(
         self, ref: StrandRef, compiled: Compiled, coords: Mapping[str, Value], env: Env, coordinator: Coordinator
-    ) -> npt.NDArray[Any]:
+    ) -> Array:
         (values,) = self.get_values_at([Reading(ref, compiled, coords)], env, coordinator)
         return values
 
-    def get_values_at(self, reads: Sequence[Reading], env: Env, coordinator: Coordinator) -> list[npt.NDArray[Any]]:
+    def get_values_at(self, reads: Sequence[Reading], env: Env, coordinator: Coordinator) -> list[Array]:
         fetches = []
         for ref, compiled, coords in reads:
             launch, shape = at_points(compiled.unit.points[ref], coords, env, coordinator)
@@ -217,9 +215,9 @@ class CardBackend(Backend):
         # Waiting for the last request first: the others are finished by then.
         return [self.guarded(fetch).reshape(shape) for fetch, shape in fetches[::-1]][::-1]
 
-    def get_handle(self, ref: StrandRef, compiled: Compiled) -> Handle:
+    def get_handle(self, ref: StrandRef, compiled: Compiled) -> Handle | None:
         own = self.own(compiled)
-        return CardHandle(self, ref, own) if own.can_bind(ref) else NoHandle()
+        return CardHandle(self, ref, own) if own.can_bind(ref) else None
 
     @abstractmethod
     def own(self, compiled: Compiled) -> CardCompiled:

@@ -7,15 +7,15 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, Env, Handle, NoHandle, SampleBlock
+from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, Env, SampleBlock
 from weft.backends.card import CardBackend
 from weft.backends.cpu import CpuAudio, block_of
-from weft.backends.launch import SINCE, TIME, Floats, Launch, Value
+from weft.backends.launch import SINCE, TIME, Array, Floats, Launch, Value
 from weft.backends.memory import StateMemory
 from weft.backends.reads import tick
 from weft.backends.shaders import SoundCode, sound_problem, sound_translated
@@ -122,9 +122,7 @@ class CardSound:
             launch.loop_stopped()
         return samples
 
-    def run(
-        self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
-    ) -> npt.NDArray[Any]:
+    def run(self, memory: StateMemory, launch: Launch, sync: bool = True, out: Array | None = None) -> Array:
         """Samples at the coordinates of the launch: [outputs, 1, samples]."""
         found: Floats = self.sounding.begin(0, [self.code.named(launch)]).samples()[0][:, np.newaxis]
         if out is None:
@@ -132,7 +130,7 @@ class CardSound:
         np.copyto(out, found)
         return out
 
-    def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
+    def value_at(self, ref: StrandRef, launch: Launch) -> Array:
         """Raises KeyError: readers of a sound get the samples that were played."""
         raise KeyError(ref)
 
@@ -245,18 +243,18 @@ class CardAudio(CardBackend):
         if isinstance(compiled, CardSound):
             compiled.unit = replace(compiled.unit, code=code)
 
-    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
+    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Array:
         if not isinstance(compiled, CardSound):
             raise TypeError(f"{compiled.unit.subgraph.name} runs on another backend")
         block = block_of(env)
         launch = tick(compiled.unit.kernel, env, coordinator, (1, block.samples), {})
         return self.guarded(lambda: compiled.play(block, launch))
 
-    def try_out(self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False) -> npt.NDArray[Any]:
+    def try_out(self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False) -> Array:
         return self.execute_subgraph(compiled, env, coordinator)
 
-    def get_handle(self, ref: StrandRef, compiled: Compiled) -> Handle:
-        return NoHandle()
+    def get_handle(self, ref: StrandRef, compiled: Compiled) -> None:
+        return None
 
     def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
         return Backend.adopt(self, compiled, old, copy)

@@ -7,15 +7,14 @@ import platform
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from weft.backends import hardware
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, SampleBlock
-from weft.backends.executor import Executable, Executor, Pictures, Refusal, Refused
-from weft.backends.launch import Launch, Value, picture_coords
+from weft.backends.executor import Executable, Executor, Pictures, RecentlyUsed, Refusal, Refused
+from weft.backends.launch import Array, Launch, Value, picture_coords
 from weft.backends.memory import StateMemory
 from weft.backends.native.executor import NativeExecutable, NativeExecutor
 from weft.backends.native.llvm import NativeCode, problem
@@ -66,24 +65,16 @@ class CpuCompiled:
     successor: Executor | None = None
     """The executor that takes over once it has code."""
 
-    def run(
-        self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
-    ) -> npt.NDArray[Any]:
+    def run(self, memory: StateMemory, launch: Launch, sync: bool = True, out: Array | None = None) -> Array:
         if not self.packed:
             return self.grid.planes(memory, launch)
         if out is not None:
             self.grid.rgba8(memory, launch, out)
             return out
-        shown = self.pictures.still(launch)
-        if shown is None:
-            shown = self.pictures.place(launch)
-            self.grid.rgba8(memory, launch, shown)
-            self.pictures.drew(launch, shown)
-        return shown
+        return self.pictures.drawn(launch, lambda picture: self.grid.rgba8(memory, launch, picture))
 
-    def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
-        values: npt.NDArray[Any] = self.points[ref].planes(self.memory, launch)[0, 0]
-        return values
+    def value_at(self, ref: StrandRef, launch: Launch) -> Array:
+        return np.asarray(self.points[ref].planes(self.memory, launch)[0, 0])
 
     def upgrade(self, code: object) -> None:
         match self.grid, code:
@@ -108,20 +99,18 @@ class CpuBackend(Backend):
 
     def __init__(self, executor: str = "vector") -> None:
         self._executor: Executor = EXECUTORS[executor]()
-        self._kept: dict[str, tuple[Executable, Mapping[StrandRef, Executable]]] = {}
+        # The last few units stay loaded: returning to an earlier text, or resizing the picture, loads nothing again.
+        self._loaded: RecentlyUsed[str, tuple[Executable, dict[StrandRef, Executable]]] = RecentlyUsed(_KEPT)
 
     @classmethod
     def probe(cls) -> list[DeviceInfo]:
-        info = DeviceInfo(
-            index=0,
-            name=platform.processor() or platform.machine(),
-            memory_total=hardware.memory_total(),
-            memory_free=hardware.memory_free(),
-            platform=platform.system(),
-            simd=hardware.simd(),
-            cores=hardware.cores(),
-        )
-        return [info]
+        total, free = hardware.memory_total(), hardware.memory_free()
+        return [
+            DeviceInfo(
+                0, platform.processor() or platform.machine(), memory_total=total, memory_free=free,
+                platform=platform.system(), simd=hardware.simd(), cores=hardware.cores(),
+            )
+        ]  # fmt: skip
 
     @classmethod
     def on(cls, device: DeviceInfo, executor: str = "") -> Backend:
@@ -139,7 +128,7 @@ class CpuBackend(Backend):
         # The reference machine stores state in the precision in which it computes.
         precision = self._executor.widest if self._executor.name == "vm" else np.float32
         memory = StateMemory(unit.kernel.slots, self.shape(env), precision)
-        grid, points = self._loaded(unit)
+        grid, points = self._loaded.get_or_make(unit.hash, lambda: self._load(unit))
         return CpuCompiled(unit, grid, points, memory, self._packs(unit), Pictures(unit.kernel))
 
     def compile_at_once(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
@@ -175,22 +164,13 @@ class CpuBackend(Backend):
         if isinstance(compiled, CpuCompiled) and isinstance(code, CpuCode):
             compiled.upgrade(code.grid)
 
-    def _loaded(self, unit: Unit) -> tuple[Executable, Mapping[StrandRef, Executable]]:
-        """The kernels of a unit, ready to run. The last few units stay loaded: returning to an earlier text, or
-        resizing the picture, loads nothing again."""
-        found = self._kept.pop(unit.hash, None)
-        if found is None:
-            code = unit.code if isinstance(unit.code, CpuCode) else CpuCode()
-            grid = self._executor.load(unit.kernel, {self._packs(unit): code.grid})
-            found = grid, {
-                ref: self._executor.load(kernel, {False: code.points.get(ref)}) for ref, kernel in unit.points.items()
-            }
-        self._kept[unit.hash] = found
-        while len(self._kept) > _KEPT:
-            del self._kept[next(iter(self._kept))]
-        return found
+    def _load(self, unit: Unit) -> tuple[Executable, dict[StrandRef, Executable]]:
+        """The kernels of a unit, ready to run: over its sweep, and over points."""
+        load, code = self._executor.load, unit.code if isinstance(unit.code, CpuCode) else CpuCode()
+        points = {ref: load(kernel, {False: code.points.get(ref)}) for ref, kernel in unit.points.items()}
+        return load(unit.kernel, {self._packs(unit): code.grid}), points
 
-    def try_out(self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False) -> npt.NDArray[Any]:
+    def try_out(self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False) -> Array:
         launch = self.launch(compiled, env, coordinator)
         if raw and isinstance(compiled, CpuCompiled):
             # For a few small frames, compiling another form of machine code would take longer.
@@ -200,7 +180,7 @@ class CpuBackend(Backend):
         out = np.empty((*launch.shape, 4), np.uint8) if self._packs(compiled.unit) else None
         return compiled.run(compiled.memory, launch, out=out)
 
-    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
+    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Array:
         return compiled.run(compiled.memory, self.launch(compiled, env, coordinator))
 
     def launch(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Launch:
@@ -214,12 +194,9 @@ class CpuBackend(Backend):
 
     def get_value_at(
         self, ref: StrandRef, compiled: Compiled, coords: Mapping[str, Value], env: Env, coordinator: Coordinator
-    ) -> npt.NDArray[Any]:
+    ) -> Array:
         launch, shape = at_points(compiled.unit.points[ref], coords, env, coordinator)
         return compiled.value_at(ref, launch).reshape(shape)
-
-
-# Pictures on the CPU.
 
 
 @register_backend
@@ -240,9 +217,6 @@ class CpuVisual(CpuBackend):
             # Each frame has the same arrays, which shows that nothing has changed.
             self._shape, self._centres = shape, picture_coords(shape[1], shape[0])
         return {**self._centres, "abstime": env.abstime}
-
-
-# Numbers on the CPU, once a tick.
 
 
 @register_backend
@@ -284,7 +258,7 @@ class CpuAudio(CpuBackend):
         more = tuple(StateMemory(unit.kernel.slots, made.memory.shape) for _ in range(others))
         return SoundCompiled(**vars(made), memories=(made.memory, *more))
 
-    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
+    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Array:
         launch, block = self.launch(compiled, env, coordinator), block_of(env)
         rows = []
         for channel, memory in enumerate(_memories(compiled)):
@@ -292,7 +266,7 @@ class CpuAudio(CpuBackend):
             rows.append(compiled.run(memory, own)[:, 0, :])
         return np.stack(rows)
 
-    def try_out(self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False) -> npt.NDArray[Any]:
+    def try_out(self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False) -> Array:
         return self.execute_subgraph(compiled, env, coordinator)
 
     def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:

@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
@@ -22,7 +22,6 @@ from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory
 from weft.backends.sampling import channels, check_picture, pack
 from weft.codegen.kernel import Kernel
-from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
 
 # Threads that share the tiles of a launch.
@@ -73,7 +72,12 @@ class BandPool:
             for number in range(workers):
                 work(number)
             return
-        self._keep_off()
+        # The system likes to wake a thread on the core where it last ran. On the core of this thread, it would wait
+        # until this one had done all the work, though another core is idle.
+        core = hardware.current_core()
+        if core is not None and self._kept_off != (core, len(self._threads)):
+            self._kept_off = core, len(self._threads)
+            hardware.keep_off(core, [thread.native_id for thread in self._threads if thread.native_id is not None])
         others = [_Outcome() for _ in range(workers - 1)]
         for number, outcome in enumerate(others, 1):
             self._jobs.put(partial(self._report, work, number, outcome))
@@ -105,22 +109,13 @@ class BandPool:
             self._here.working = False
             outcome.arrive(raised)
 
-    def _keep_off(self) -> None:
-        """Keeps the threads off the core of this one. The system likes to wake a thread on the core where it last ran;
-        on this core, it would wait until this thread had done all the work, though another core is idle."""
-        core = hardware.current_core()
-        if core is not None and self._kept_off != (core, len(self._threads)):
-            self._kept_off = core, len(self._threads)
-            hardware.keep_off(core, [thread.native_id for thread in self._threads if thread.native_id is not None])
-
     def _start(self, count: int) -> None:
-        while len(self._threads) < count:
-            thread = threading.Thread(target=_serve, args=(self._jobs,), name="weft-band", daemon=True)
-            try:
+        # If the system grants no more threads, the existing ones share the work.
+        with suppress(RuntimeError):
+            while len(self._threads) < count:
+                thread = threading.Thread(target=_serve, args=(self._jobs,), name="weft-band", daemon=True)
                 thread.start()
-            except RuntimeError:
-                return  # the system grants no more; the existing threads share the work
-            self._threads.append(thread)
+                self._threads.append(thread)
 
 
 def _serve(jobs: _Jobs) -> None:
@@ -171,8 +166,10 @@ class Stillness:
 
     def lasts(self, launch: Launch) -> bool:
         """Whether this launch would draw the same as the last one that drew."""
-        given = self._given
-        return given is not None and all(map(_is_same, given, self._inputs(launch)))
+        def is_same(a: object, b: object) -> bool:
+            return a is b or (not isinstance(a, np.ndarray) and a == b)
+
+        return self._given is not None and all(map(is_same, self._given, self._inputs(launch)))
 
     def drew(self, launch: Launch) -> None:
         """Records that a launch has drawn."""
@@ -190,33 +187,24 @@ class Stillness:
 
 class Pictures:
     """The pictures that a kernel draws, in two arrays by turns, since allocating an array for each is slow. A picture
-    is valid until the picture after the next is begun. A picture in which nothing changes is drawn once.
-    """
+    is valid until the picture after the next is begun. A picture in which nothing changes is drawn once."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._stillness = Stillness(kernel)
         self._drawn: Pixels | None = None
         self._other: Pixels | None = None
 
-    def still(self, launch: Launch) -> Pixels | None:
-        """The last picture, if this launch would draw the same."""
-        return self._drawn if self._stillness.lasts(launch) else None
-
-    def place(self, launch: Launch) -> Pixels:
-        """An array for the next picture, [height, width, 4]."""
+    def drawn(self, launch: Launch, draw: Callable[[Pixels], None]) -> Pixels:
+        """The picture of a launch, [height, width, 4]; `draw` fills one that differs from the last."""
+        if self._drawn is not None and self._stillness.lasts(launch):
+            return self._drawn
         shape = (*launch.shape, 4)
         if self._other is None or self._other.shape != shape:
             self._other = np.empty(shape, np.uint8)
-        return self._other
-
-    def drew(self, launch: Launch, picture: Pixels) -> None:
-        """The picture is finished."""
-        self._drawn, self._other = picture, self._drawn
+        draw(self._other)
+        self._drawn, self._other = self._other, self._drawn
         self._stillness.drew(launch)
-
-
-def _is_same(a: object, b: object) -> bool:
-    return a is b or (not isinstance(a, np.ndarray) and a == b)
+        return self._drawn
 
 
 # The interface of executors.
@@ -348,35 +336,23 @@ def check(kernel: Kernel, memory: StateMemory, launch: Launch) -> None:
     missing += [name for name in kernel.uniforms if name not in launch.uniforms]
     missing += [str(ref) for ref in kernel.strands if ref not in launch.strands]
     missing += [path for path in kernel.pictures if path not in launch.pictures]
-    missing += [slot.key for slot in kernel.slots if not _remembers(memory, slot)]
+    for slot in kernel.slots:
+        ring = memory.slots.get(slot.key)
+        if ring is None or (ring.depth, ring.planes, ring.image) != (slot.depth, slot.planes, slot.image):
+            missing.append(slot.key)
     missing += [path for path in kernel.pictures if path in launch.pictures and not launch.pictures[path].size]
     if missing:
         raise ValueError(f"{kernel.name}: the launch lacks {', '.join(missing)}")
-    _check_shape(kernel, memory, launch)
-    for name, rate in kernel.coords:
-        _check_coordinate(kernel, launch, name, rate)
-
-
-def _remembers(memory: StateMemory, slot: StateSlot) -> bool:
-    """Whether the memory has a ring of this slot's form."""
-    found = memory.slots.get(slot.key)
-    return found is not None and (found.depth, found.planes, found.image) == (slot.depth, slot.planes, slot.image)
-
-
-def _check_shape(kernel: Kernel, memory: StateMemory, launch: Launch) -> None:
     height, width = launch.shape
     if height < 1 or width < 1:
         raise ValueError(f"{kernel.name}: a launch of {width}×{height} elements")
     images = any(slot.image for slot in kernel.slots)
     if images and kernel.sweep == "grid" and memory.shape != launch.shape:
         raise ValueError(f"{kernel.name}: a launch of {launch.shape} elements on state of {memory.shape}")
-
-
-def _check_coordinate(kernel: Kernel, launch: Launch, name: str, rate: Rate) -> None:
-    height, width = launch.shape
-    wanted = {Rate.COLUMN: (width,), Rate.ROW: (height,), Rate.ELEMENT: (width,)}.get(rate, ())
-    given = np.shape(launch.coords[name])
-    if given not in (wanted, ()):
-        raise ValueError(f"{kernel.name}: the coordinate {name} has the shape {given}, not {wanted}")
-    if rate == Rate.ELEMENT and height != 1:
-        raise ValueError(f"{kernel.name}: {name} changes at every element of more than one row")
+    shapes = {Rate.COLUMN: (width,), Rate.ROW: (height,), Rate.ELEMENT: (width,)}
+    for name, rate in kernel.coords:
+        wanted, given = shapes.get(rate, ()), np.shape(launch.coords[name])
+        if given not in (wanted, ()):
+            raise ValueError(f"{kernel.name}: the coordinate {name} has the shape {given}, not {wanted}")
+        if rate == Rate.ELEMENT and height != 1:
+            raise ValueError(f"{kernel.name}: {name} changes at every element of more than one row")

@@ -25,12 +25,8 @@ from weft.contexts import ContextSpec
 from weft.errors import Diagnostic, WeftError, error
 
 if TYPE_CHECKING:
-    from typing import Any
-
-    import numpy.typing as npt
-
     from weft.backends.base import Backend, Compiled, Coordinator, DeviceInfo, Env
-    from weft.backends.launch import Launch
+    from weft.backends.launch import Array, Launch
     from weft.backends.memory import StateMemory
 
 RATE = 1000
@@ -83,7 +79,7 @@ class TickBatch:
 
     ticks: range
     names: tuple[str, ...]
-    values: npt.NDArray[Any]
+    values: Array
     abstime: float
 
 
@@ -306,7 +302,7 @@ def backend() -> type[Backend]:
             launch = super().launch(compiled, replace(env, dt=1 / RATE), coordinator)
             return replace(launch, shape=(1, len(ticks)), coords={**launch.coords, "abstime": np.array(ticks) / RATE})
 
-        def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
+        def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Array:
             ticks, outputs = self._ticks(compiled, env), compiled.unit.kernel.outputs
             if not ticks:
                 return np.zeros((0, len(outputs)))

@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from weft.ir.expr import StrandRef
 
+Array: TypeAlias = npt.NDArray[Any]
+
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 TIME = "abstime"
@@ -68,10 +70,6 @@ class StreamCoords(Mapping[str, Value]):
         return self._even.times(self._count)
 
 
-def _ignore() -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Launch:
     """One execution over `shape` elements (height, width); points and samples are a picture of one row.
@@ -89,7 +87,7 @@ class Launch:
     """How many threads may share the work; a small launch uses one."""
     even: Even | None = None
     """The coordinate `abstime` in short, if its values are evenly spaced; saves reading the array."""
-    loop_stopped: Callable[[], None] = _ignore
+    loop_stopped: Callable[[], None] = lambda: None
     """Called once at the end, from the calling thread, if a loop reached its limit of steps."""
 
 

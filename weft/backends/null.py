@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env
-from weft.backends.launch import Launch, Value
+from weft.backends.launch import Array, Launch, Value
 from weft.backends.memory import StateMemory
 from weft.backends.registry import register_backend
 from weft.codegen.kernel import Unit
@@ -24,12 +22,10 @@ class NullCompiled:
     unit: Unit
     memory: StateMemory = field(default_factory=lambda: StateMemory(()))
 
-    def run(
-        self, memory: StateMemory, launch: Launch, sync: bool = True, out: npt.NDArray[Any] | None = None
-    ) -> npt.NDArray[Any]:
+    def run(self, memory: StateMemory, launch: Launch, sync: bool = True, out: Array | None = None) -> Array:
         return np.zeros((len(self.unit.kernel.outputs), *launch.shape), np.float32) if out is None else out
 
-    def value_at(self, ref: StrandRef, launch: Launch) -> npt.NDArray[Any]:
+    def value_at(self, ref: StrandRef, launch: Launch) -> Array:
         return np.zeros(launch.shape[1])
 
     def dump(self) -> str:
@@ -53,12 +49,12 @@ class Null(Backend):
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> NullCompiled:
         return NullCompiled(unit)
 
-    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> npt.NDArray[Any]:
+    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Array:
         if compiled.unit.subgraph.context == "visual":
             return np.zeros((env.height, env.width, 4), np.uint8)
         return compiled.run(compiled.memory, Launch((1, 1), {}))
 
     def get_value_at(
         self, ref: StrandRef, compiled: Compiled, coords: Mapping[str, Value], env: Env, coordinator: Coordinator
-    ) -> npt.NDArray[Any]:
+    ) -> Array:
         return np.zeros(np.broadcast_shapes(*(np.shape(v) for v in coords.values())))

@@ -4,7 +4,6 @@ interpreted at first and as machine code once that has been compiled, and packs 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -90,7 +89,6 @@ class PrologueMachine:
 
 # The prologue of a program on a card, and its block of numbers.
 
-_ONCE = (Rate.CONSTANT, Rate.FRAME)
 _TYPES = {"float": np.float32, "int": np.int32, "u32": np.uint32, "bool": np.uint32}
 
 # Drivers may require a block's size to be a multiple of four numbers.
@@ -104,7 +102,7 @@ class LaunchPrologue:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self._interpreter = Interpreter(replace(kernel, sections=tuple(s for s in kernel.sections if s.rate in _ONCE)))
+        self._interpreter = Interpreter.of_prologue(kernel)
         self._machine: PrologueMachine | None = None
 
     @property

@@ -4,7 +4,7 @@ defines the results that all other backends have to match."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,7 +17,7 @@ from weft.backends.memory import StateMemory, ticks_back
 from weft.backends.sampling import channels, sample
 from weft.codegen.bytecode import Instruction, StrandCall, assemble, row_of
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
-from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane
+from weft.ir.expr import LoopShape, PicturePlane, SlotPlane
 from weft.ir.rates import Rate
 from weft.ops.spec import OpSpec
 
@@ -84,6 +84,11 @@ Alteration: TypeAlias = Callable[[Rate, Instruction, Step], Step]
 class Interpreter:
     """The sections of a kernel, ready to run. `alter` is called once for each instruction."""
 
+    @classmethod
+    def of_prologue(cls, kernel: Kernel) -> Interpreter:
+        """Of the launch prologue alone: numbers, which it computes faster than numpy."""
+        return cls(replace(kernel, sections=tuple(each for each in kernel.sections if each.rate <= Rate.FRAME)))
+
     def __init__(self, kernel: Kernel, trace: Trace | None = None, alter: Alteration | None = None) -> None:
         self.kernel = kernel
         self._bytecode = assemble(kernel)
@@ -120,42 +125,26 @@ class Interpreter:
     def run(self, rate: Rate, machine: Machine) -> None:
         """Runs a section, and leaves its results on the stack."""
         steps = self._steps.get(rate, ())
-        if self._trace is not None:
-            self._run_traced(rate, machine, steps)
-            return
-        if rate in self._straight:
+        if rate in self._straight and self._trace is None:
             for step in steps:
                 step(machine)
             return
         at, end = 0, len(steps)
         while at < end:
             target = steps[at](machine)
-            at = at + 1 if target is None else target
-
-    def _run_traced(self, rate: Rate, machine: Machine, steps: Sequence[Step]) -> None:
-        assert self._trace is not None
-        code = self._bytecode.code(rate)
-        at = 0
-        while at < len(steps):
-            target = steps[at](machine)
-            element = (machine.row, machine.column)
-            self._trace(TraceEvent(rate, at, code[at], element, tuple(machine.stack)))
+            if self._trace is not None:
+                element, code = (machine.row, machine.column), self._bytecode.code(rate)
+                self._trace(TraceEvent(rate, at, code[at], element, tuple(machine.stack)))
             at = at + 1 if target is None else target
 
 
 def _resolve(kernel: Kernel, code: Sequence[Instruction]) -> tuple[Step, ...]:
     """A section as steps, with all lookups done that are the same in every launch."""
-    steps: list[Step] = []
     loops = _Loops(code)
-    for at, instruction in enumerate(code):
-        row = row_of(*instruction)
-        if row is not None:
-            steps.append(_row(row))
-        elif instruction.op in _LOOP_STEPS:
-            steps.append(_LOOP_STEPS[instruction.op](loops, at, instruction.operand))
-        else:
-            steps.append(_STEPS[instruction.op](kernel, instruction.operand))
-    return tuple(steps)
+    return tuple(
+        _row(row) if (row := row_of(*each)) is not None else _step(kernel, loops, at, *each)
+        for at, each in enumerate(code)
+    )
 
 
 class _Loops:
@@ -167,7 +156,7 @@ class _Loops:
         """For each position that reads or ends a loop: the depth of the enclosing loop of each level."""
         open_loops: list[tuple[int, int]] = []
         for at, (op, operand) in enumerate(code):
-            if op in _LOOP_STEPS:
+            if op in ("LOOP", "NEXT", "LOAD_INDEX", "LOAD_CARRIED"):
                 self.around[at] = {level: depth for depth, (level, _) in enumerate(open_loops)}
             if op == "LOOP" and isinstance(operand, LoopShape):
                 open_loops.append((operand.level, at))
@@ -208,49 +197,59 @@ def _pop(stack: list[float], count: int) -> list[float]:
     return values
 
 
-def _push(kernel: Kernel, value: float) -> Step:
-    return lambda machine: machine.stack.append(value)
+def _step(kernel: Kernel, loops: _Loops, at: int, op: str, operand: Any) -> Step:
+    """The step of an instruction besides the rows of the table."""
+    match op:
+        case "PUSH" | "PUSH_BITS":
+            return lambda machine: machine.stack.append(operand)
+        case "LOAD_COORD":
+            return lambda machine: machine.stack.append(machine.coords[operand])
+        case "LOAD_UNIFORM":
+            return lambda machine: machine.stack.append(float(machine.launch.uniforms[operand]))
+        case "LOAD_LOCAL":
+            return lambda machine: machine.stack.append(machine.locals[operand])
+        case "STORE_LOCAL":
+            return partial(_store_local, operand)
+        case "DROP":
+            return _drop
+        case "RETURN":
+            return lambda machine: None
+        case "LOAD_STATE":
+            return _load_state(kernel, operand)
+        case "SAMPLE_STATE":
+            return _sample_state(kernel, operand)
+        case "STORE_STATE":
+            return _store_state(kernel, operand)
+        case "SAMPLE_PICTURE":
+            return _sample_picture(operand)
+        case "LOAD_STRAND":
+            return _load_strand(operand)
+        case "LOOP":
+            return _begin_loop(operand, loops.partner[at] + 1, not loops.around[at])
+        case "NEXT":
+            return _end_step(operand, loops.partner[at] + 1)
+        case "LOAD_INDEX":
+            depth = loops.around[at][operand]
+            return lambda machine: machine.stack.append(machine.loops[depth].index)
+        case "LOAD_CARRIED":
+            depth, k = loops.around[at][operand.level], operand.k
+            return lambda machine: machine.stack.append(machine.loops[depth].values[k])
+    raise LookupError(f"nothing executes {op}")
 
 
-def _load_coord(kernel: Kernel, name: str) -> Step:
-    return lambda machine: machine.stack.append(machine.coords[name])
+def _store_local(number: int, machine: Machine) -> None:
+    machine.locals[number] = machine.stack.pop()
 
 
-def _load_uniform(kernel: Kernel, name: str) -> Step:
-    return lambda machine: machine.stack.append(float(machine.launch.uniforms[name]))
-
-
-def _load_local(kernel: Kernel, number: int) -> Step:
-    return lambda machine: machine.stack.append(machine.locals[number])
-
-
-def _store_local(kernel: Kernel, number: int) -> Step:
-    def step(machine: Machine) -> None:
-        machine.locals[number] = machine.stack.pop()
-
-    return step
-
-
-def _drop(kernel: Kernel, operand: None) -> Step:
-    def step(machine: Machine) -> None:
-        machine.stack.pop()
-
-    return step
-
-
-def _return(kernel: Kernel, operand: None) -> Step:
-    return lambda machine: None
+def _drop(machine: Machine) -> None:
+    machine.stack.pop()
 
 
 def _cell(kernel: Kernel, key: str) -> Callable[[Machine, float], Any]:
     """A function that finds the planes of a slot as they were k ticks ago, as seen by this kernel."""
     depth = kernel.slot(key).depth
     finished = 1 if kernel.sweep == "points" else 0
-
-    def find(machine: Machine, k: float) -> Any:
-        return machine.memory.planes(key, ticks_back(k, depth, 1 - finished) + finished)
-
-    return find
+    return lambda machine, k: machine.memory.planes(key, ticks_back(k, depth, 1 - finished) + finished)
 
 
 def _load_state(kernel: Kernel, place: SlotPlane) -> Step:
@@ -279,53 +278,28 @@ def _store_state(kernel: Kernel, place: SlotPlane) -> Step:
 
     def step(machine: Machine) -> None:
         cell = machine.memory.ring(key)[machine.memory.cell(key)]
-        where = (plane, machine.row, machine.column) if image else (plane,)
-        cell[where] = machine.stack.pop()
+        cell[(plane, machine.row, machine.column) if image else (plane,)] = machine.stack.pop()
 
     return step
 
 
-def _sample_picture(kernel: Kernel, place: PicturePlane) -> Step:
-    path, plane = place
-
+def _sample_picture(place: PicturePlane) -> Step:
     def step(machine: Machine) -> None:
         x, y = _pop(machine.stack, 2)
-        machine.stack.append(sample(machine.launch.pictures[path][:, :, plane], x, y))
+        machine.stack.append(sample(machine.launch.pictures[place.picture][:, :, place.plane], x, y))
 
     return step
 
 
-def _load_strand(kernel: Kernel, strand: StrandCall) -> Step:
-    ref, count = strand.ref, strand.coordinates
-
+def _load_strand(strand: StrandCall) -> Step:
     def step(machine: Machine) -> None:
-        value = machine.launch.strands[ref](*_pop(machine.stack, count))
+        value = machine.launch.strands[strand.ref](*_pop(machine.stack, strand.coordinates))
         machine.stack.append(float(np.asarray(value).reshape(())))
 
     return step
 
 
-_STEPS: Mapping[str, Callable[[Kernel, Any], Step]] = {
-    "PUSH": _push,
-    "PUSH_BITS": _push,
-    "LOAD_COORD": _load_coord,
-    "LOAD_UNIFORM": _load_uniform,
-    "LOAD_LOCAL": _load_local,
-    "STORE_LOCAL": _store_local,
-    "DROP": _drop,
-    "LOAD_STATE": _load_state,
-    "SAMPLE_STATE": _sample_state,
-    "STORE_STATE": _store_state,
-    "SAMPLE_PICTURE": _sample_picture,
-    "LOAD_STRAND": _load_strand,
-    "RETURN": _return,
-}
-
-
-def _begin_loop(loops: _Loops, at: int, shape: LoopShape) -> Step:
-    end = loops.partner[at] + 1
-    outermost = not loops.around[at]
-
+def _begin_loop(shape: LoopShape, end: int, outermost: bool) -> Step:
     def step(machine: Machine) -> int | None:
         first, last, *values = _pop(machine.stack, 2 + shape.carried)
         if outermost:
@@ -340,9 +314,7 @@ def _begin_loop(loops: _Loops, at: int, shape: LoopShape) -> Step:
     return step
 
 
-def _end_step(loops: _Loops, at: int, shape: LoopShape) -> Step:
-    body = loops.partner[at] + 1
-
+def _end_step(shape: LoopShape, body: int) -> Step:
     def step(machine: Machine) -> int | None:
         loop = machine.loops[-1]
         loop.values = _pop(machine.stack, shape.carried)
@@ -354,24 +326,6 @@ def _end_step(loops: _Loops, at: int, shape: LoopShape) -> Step:
         return None
 
     return step
-
-
-def _load_index(loops: _Loops, at: int, level: int) -> Step:
-    depth = loops.around[at][level]
-    return lambda machine: machine.stack.append(machine.loops[depth].index)
-
-
-def _load_carried(loops: _Loops, at: int, value: LoopValue) -> Step:
-    depth, k = loops.around[at][value.level], value.k
-    return lambda machine: machine.stack.append(machine.loops[depth].values[k])
-
-
-_LOOP_STEPS: Mapping[str, Callable[[_Loops, int, Any], Step]] = {
-    "LOOP": _begin_loop,
-    "NEXT": _end_step,
-    "LOAD_INDEX": _load_index,
-    "LOAD_CARRIED": _load_carried,
-}
 
 
 # The executor.
@@ -404,7 +358,7 @@ class ReferenceExecutable:
         self.kernel = kernel
         self._interpreter = Interpreter(kernel, trace)
         self._coords = {r: [name for name, rate in kernel.coords if rate == r] for r in Rate}
-        self._locals = {r: [n for n, local in enumerate(kernel.locals) if local.rate == r] for r in Rate}
+        self._columns = [at for at, local in enumerate(kernel.locals) if local.rate == Rate.COLUMN]
 
     def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         check(self.kernel, memory, launch)
@@ -424,12 +378,18 @@ class ReferenceExecutable:
         """Runs the sections over all columns, rows and elements."""
         height, width = machine.launch.shape
         out = np.empty((len(self.kernel.outputs), height, width))
-        by_column = [self._line(machine, Rate.COLUMN, at) for at in range(width)]
-        columns = self._locals[Rate.COLUMN]
+        columns = self._columns
+        by_column: list[list[float]] = []
+        for column in range(width):
+            self._set_coords(machine, Rate.COLUMN, column)
+            self._interpreter.run(Rate.COLUMN, machine)
+            by_column.append([machine.locals[number] for number in columns])
         for row in range(height):
-            self._line(machine, Rate.ROW, row)
+            self._set_coords(machine, Rate.ROW, row)
+            self._interpreter.run(Rate.ROW, machine)
             for column in range(width):
-                self._restore(machine, columns, by_column[column])
+                for number, value in zip(columns, by_column[column], strict=True):
+                    machine.locals[number] = value
                 self._set_coords(machine, Rate.COLUMN, column)
                 self._set_coords(machine, Rate.ELEMENT, column)
                 machine.row, machine.column = row, column
@@ -439,16 +399,6 @@ class ReferenceExecutable:
                 if self.kernel.tick == "element" and self.kernel.sweep == "grid":
                     machine.memory.advance()
         return out
-
-    def _line(self, machine: Machine, rate: Rate, at: int) -> list[float]:
-        """Runs the column or row section for one of them; gives the locals of that section."""
-        self._set_coords(machine, rate, at)
-        self._interpreter.run(rate, machine)
-        return [machine.locals[number] for number in self._locals[rate]]
-
-    def _restore(self, machine: Machine, numbers: list[int], values: list[float]) -> None:
-        for number, value in zip(numbers, values, strict=True):
-            machine.locals[number] = value
 
     def _set_coords(self, machine: Machine, rate: Rate, at: int) -> None:
         for name in self._coords[rate]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.base import Backend, Bindable, Compiled, Env, NoHandle, Reading, Values, as_array
+from weft.backends.base import Backend, Bindable, Compiled, Env, Reading, Values, as_array
 from weft.backends.launch import VIEW, Floats, Getter, Value
 from weft.backends.reads import Place, Prefetch, prefetch_of, rows
 from weft.codegen.kernel import Unit
@@ -99,7 +99,7 @@ class ProgramRunner:
             return backend.get_value_at(ref, compiled, dict(zip(over, coords, strict=True)), self._now(ref), self)
 
         handle = backend.get_handle(ref, compiled)
-        if isinstance(handle, NoHandle):
+        if handle is None:
             return get
 
         def bind(*coords: Value) -> Any:

@@ -393,16 +393,14 @@ def test_a_picture_in_which_nothing_moves_is_drawn_once():
     def launch(mouse, time):
         return Launch(shape, {**coords, "abstime": time}, {"mouse@x": mouse})
 
-    first = pictures.place(launch(0.5, 0))
-    assert pictures.still(launch(0.5, 0)) is None
-    pictures.drew(launch(0.5, 0), first)
-    assert pictures.still(launch(0.5, 1)) is first
-    assert pictures.still(launch(0.6, 1)) is None
-    second = pictures.place(launch(0.6, 1))
+    begun = []
+    first = pictures.drawn(launch(0.5, 0), begun.append)
+    assert pictures.drawn(launch(0.5, 1), begun.append) is first
+    second = pictures.drawn(launch(0.6, 1), begun.append)
     assert second is not first
-    pictures.drew(launch(0.6, 1), second)
-    assert pictures.still(launch(0.6, 2)) is second
-    assert pictures.place(launch(0.7, 3)) is first
+    assert pictures.drawn(launch(0.6, 2), begun.append) is second
+    assert pictures.drawn(launch(0.7, 3), begun.append) is first
+    assert list(map(id, begun)) == [id(first), id(second), id(first)]
 
 
 @pytest.mark.parametrize("text", ["me@x * me@time", "prev(me@x)", "me@x * mouse@x"])

@@ -302,9 +302,7 @@ class DrawPass(GlProgram):
         self.bind(begun, memory, pictures)
         if shader.to_images or shader.tile is not None:
             for unit, bound in enumerate(shader.images):
-                GL.glBindImageTexture(
-                    unit, memory.layers[bound.key].number, 0, True, 0, GL.GL_WRITE_ONLY, GL.GL_R32F
-                )
+                GL.glBindImageTexture(unit, memory.layers[bound.key].number, 0, True, 0, GL.GL_WRITE_ONLY, GL.GL_R32F)
         if shader.tile is not None:
             flat = [*canvas.colours, *([canvas.limit] if canvas.limit is not None else [])]
             for unit, texture in enumerate(flat, len(shader.images)):

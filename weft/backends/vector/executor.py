@@ -8,14 +8,14 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import (
-    NOTHING, BandPool, Executable, Refusal, Refusals, Refused, RefusedError, check, making, pack_planes
+    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, making, pack_planes
 )
 from weft.backends.launch import Floats, Launch
 from weft.backends.memory import StateMemory
@@ -407,8 +407,7 @@ class VectorSeries:
     def __init__(self, kernel: Kernel, series: Series) -> None:
         self.kernel = kernel
         self._series = series
-        once = tuple(section for section in kernel.sections if section.rate in (Rate.CONSTANT, Rate.FRAME))
-        self._interpreter = Interpreter(replace(kernel, sections=once))
+        self._interpreter = Interpreter.of_prologue(kernel)
         self._lines = [name for name, rate in kernel.coords if rate == Rate.ELEMENT]
         self._lock = threading.Lock()
 
@@ -450,9 +449,6 @@ class VectorSeries:
 
 # How many sizes of launch a kernel keeps buffers for.
 _SIZES = 4
-
-# The sections of the launch prologue: numbers, which the interpreter computes faster than numpy.
-_ONCE = (Rate.CONSTANT, Rate.FRAME)
 
 
 class VectorExecutor:
@@ -527,12 +523,11 @@ class VectorExecutable:
         self._real = real
         self._tile_elements = tile_elements
         self._pool = pool
-        once = tuple(section for section in kernel.sections if section.rate in _ONCE)
-        self._interpreter = Interpreter(replace(kernel, sections=once))
+        self._interpreter = Interpreter.of_prologue(kernel)
         self._code = {packed: code for packed, code in codes.items() if isinstance(code, Code)}
         self._refused: set[bool] = set()
         """The forms of output (packed or not) that are left to the reference machine."""
-        self._buffers: dict[tuple[bool, tuple[int, int]], TileBuffers] = {}
+        self._buffers: RecentlyUsed[tuple[bool, tuple[int, int]], TileBuffers] = RecentlyUsed(_SIZES)
         self._lock = threading.Lock()
 
     def planes(self, memory: StateMemory, launch: Launch) -> Floats:
@@ -578,7 +573,10 @@ class VectorExecutable:
     def _run(self, task: Task, packed: bool) -> None:
         with self._lock, np.errstate(all="ignore"):
             machine = self._interpreter.begin(task.memory, task.launch)
-            buffers = self._buffers_for(task, packed)
+            buffers = self._buffers.get_or_make(
+                (packed, task.launch.shape),
+                lambda: TileBuffers(self._code[packed], task, self._real, self._tile_elements),
+            )
             buffers.prepare(machine, task)
             buffers.run_tiles(task, self._pool)
         if self.kernel.sweep == "grid":
@@ -587,17 +585,6 @@ class VectorExecutable:
         if machine.loop_stopped or task.loop_stopped:
             task.launch.loop_stopped()
         task.release()
-
-    def _buffers_for(self, task: Task, packed: bool) -> TileBuffers:
-        """The buffers for a size of launch. Those of the last few sizes are kept."""
-        key = (packed, task.launch.shape)
-        buffers = self._buffers.pop(key, None)
-        if buffers is None:
-            buffers = TileBuffers(self._code[packed], task, self._real, self._tile_elements)
-        self._buffers[key] = buffers
-        while len(self._buffers) > _SIZES:
-            del self._buffers[next(iter(self._buffers))]
-        return buffers
 
 
 def _translate(kernel: Kernel, packed: bool) -> Code:
