@@ -18,7 +18,7 @@ from weft.backends.launch import Launch
 from weft.backends.memory import StateMemory
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.vector.executor import VectorExecutor, VectorSeries, series_of
-from weft.backends.vector.feedback import INLINE, OneByOneError, SerialRecurrence, write_recurrence
+from weft.backends.vector.feedback import INLINE, OneByOneError, RecurrenceWriter, SerialRecurrence
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
 from weft.codegen.bytecode import StrandCall
 from weft.codegen.kernel import Kernel
@@ -231,14 +231,14 @@ def constant(value, kind):
 def computed(row, operands, rows=()):
     node = Node(row.name, tuple(operands), row.gives)
     varying = {node, *(each for each in operands if each.op == "line")}
-    turn = write_recurrence(kernel([("RETURN",)]), [node], {}, [node], varying)
+    turn = RecurrenceWriter(kernel([("RETURN",)]), [node], {}, [node], varying).recurrence()
     (found,), _ = turn.function(len(rows[0]) if rows else 1, [], rows, [], [], [])
     return found
 
 
 def test_loops_are_not_written():
     with pytest.raises(OneByOneError):
-        write_recurrence(kernel([("RETURN",)]), [node := Node("loop", (), "float")], {}, [node])
+        RecurrenceWriter(kernel([("RETURN",)]), [node := Node("loop", (), "float")], {}, [node]).recurrence()
 
 
 def test_a_function_finds_nothing_but_what_it_needs():

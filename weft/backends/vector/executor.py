@@ -7,9 +7,10 @@ import functools
 import itertools
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,16 +18,15 @@ import numpy.typing as npt
 from weft.backends.executor import (
     NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, making, pack_planes
 )
-from weft.backends.launch import Floats, Launch
+from weft.backends.launch import Array, Floats, Launch
 from weft.backends.memory import StateMemory
 from weft.backends.sampling import OPAQUE, channels, check_picture, level
 from weft.backends.vector.feedback import (
-    Calls, FeedbackPart, OneByOneError, PastBlock, Reads, SerialRecurrence, Values, parts_of, store, write_recurrence
+    Calls, FeedbackPart, OneByOneError, PastBlock, RecurrenceWriter, SerialRecurrence, Values, parts_of, reads_of, store
 )
 from weft.backends.vector.program import (
-    HERE, Array, ArrayValue, Bound, ConstantArray, Extent, Filled, Kept, LineArray, LineArrays, Operand, Register,
-    Registers, ScalarArray, Scalars, Task, Tile, VectorProgram, copy_bits_from_real, joined, run, store_pixels,
-    store_plane
+    HERE, ArrayValue, Bound, ConstantArray, Extent, Filled, Kept, LineArray, LineArrays, Operand, Register, Registers,
+    ScalarArray, Scalars, Task, Tile, VectorProgram, copy_bits_from_real, joined, run, store_pixels, store_plane
 )
 from weft.backends.vector.translate import Emitter, translate
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable
@@ -52,14 +52,6 @@ PIXEL_BASE = ScalarArray("pixels", "base", "u32")
 def pixel_line(extent: Extent) -> LineArray:
     """The part of the pixels that changes by column, or by row."""
     return LineArray("pixels", extent.name, "u32", extent)
-
-
-def return_planes(program: Emitter, values: Sequence[ArrayValue]) -> None:
-    """Ends a program with plain outputs."""
-    for number, each in enumerate(values):
-        value = program.as_type(each, "float")
-        program.emit(store_plane, HERE, number, value)
-        program.release(value)
 
 
 @dataclass(slots=True)
@@ -164,8 +156,6 @@ _WORTH_A_THREAD = 500_000
 # Column and row sections are computed in double precision, which costs next to nothing.
 _DOUBLE = np.dtype(np.float64)
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, slots=True)
 class Code:
@@ -188,10 +178,14 @@ class TileBuffers:
         self.shape = task.launch.shape
         self.code = code
         self.real = real
-        self.parts = _parts(self.shape, tile_elements or _tile_elements(code.element, real))
-        self.scalars = Scalars([*code.element.scalars, *_of(ScalarArray, code.pixels.sources), PIXEL_BASE], real)
+        smallest, largest = _TILE_ELEMENTS
+        fitting = _TILE_BYTES // max(1, code.element.bytes_per_element(real.itemsize))
+        self.parts = _parts(self.shape, tile_elements or max(smallest, min(largest, fitting)))
+        packed = code.pixels.sources
+        scalars = [each for each in packed if isinstance(each, ScalarArray)]
+        self.scalars = Scalars([*code.element.scalars, *scalars, PIXEL_BASE], real)
         self.lines = LineArrays(code.element.lines, self.shape, real)
-        before = set(_of(LineArray, code.pixels.sources)) - set(code.element.lines)
+        before = {each for each in packed if isinstance(each, LineArray)} - set(code.element.lines)
         self._lines_before = LineArrays(before, self.shape, real)
         self._wide_scalars = Scalars([*code.column.scalars, *code.row.scalars], _DOUBLE)
         self._wide_lines = LineArrays([*code.column.lines, *code.row.lines], self.shape, _DOUBLE)
@@ -213,7 +207,9 @@ class TileBuffers:
         for scalars in (self.scalars, self._wide_scalars):
             scalars.fill(_value_of(machine, number))
         for lines in (self.lines, self._lines_before, self._wide_lines):
-            _fill_coordinates(lines, task.launch)
+            for line, array in lines.arrays.items():
+                if line.source == "coord":
+                    array.reshape(-1)[:] = task.launch.coords[str(line.key)]
         self._whole.task = task
         run(self._steps_before)
         self.code.pixels.fill(number, self.lines.arrays | self._lines_before.arrays)
@@ -287,12 +283,6 @@ class _Worker:
         return lines, self._registers.bind(shape, known)
 
 
-def _tile_elements(program: VectorProgram, real: np.dtype[Any]) -> int:
-    """How many elements a tile should have for the registers of a program."""
-    smallest, largest = _TILE_ELEMENTS
-    return max(smallest, min(largest, _TILE_BYTES // max(1, program.bytes_per_element(real.itemsize))))
-
-
 def _parts(shape: tuple[int, int], elements: int) -> list[_Part]:
     """Cuts a picture into tiles of about `elements` elements, of whole rows if they are short enough. The first tile is
     the largest."""
@@ -314,10 +304,6 @@ def _shape(part: _Part) -> tuple[int, int]:
     return rows.stop - rows.start, columns.stop - columns.start
 
 
-def _of(kind: type[T], listed: Iterable[object]) -> list[T]:
-    return [each for each in listed if isinstance(each, kind)]
-
-
 def _value_of(machine: Machine, pixels: int = 0) -> Callable[[ScalarArray], float]:
     """A function that gives the values of scalars in a launch."""
 
@@ -332,12 +318,6 @@ def _value_of(machine: Machine, pixels: int = 0) -> Callable[[ScalarArray], floa
         return pixels
 
     return value_of
-
-
-def _fill_coordinates(lines: LineArrays, launch: Launch) -> None:
-    for line, array in lines.arrays.items():
-        if line.source == "coord":
-            array.reshape(-1)[:] = launch.coords[str(line.key)]
 
 
 # Sounds with state, block by block: numpy computes rows of samples at once, and generated Python functions compute
@@ -367,16 +347,16 @@ def series_of(kernel: Kernel) -> Series | None:
         return None
     graph = graph_of(kernel, kernel.section(Rate.ELEMENT))
     stored = {each.place: each.value for each in graph.stores}
-    try:
-        if not stored.keys() >= set(states(graph.nodes)):
-            raise OneByOneError("a slot that nothing is stored in")
-        return _series(kernel, graph, stored)
-    except OneByOneError:
+    if not stored.keys() >= set(states(graph.nodes)):
         return None
+    with suppress(OneByOneError):
+        return _series(kernel, graph, stored)
+    return None
 
 
 def _series(kernel: Kernel, graph: Graph, stored: dict[SlotPlane, Node]) -> Series:
-    reads = Reads(kernel, stored)
+    """Raises OneByOneError."""
+    reads = reads_of(kernel, stored)
     parts = parts_of(kernel, graph, _BLOCK)
     in_turn = {place for part in parts if part.in_turn for place in states(part.nodes)}
     in_rows = {place for part in parts if not part.in_turn for place in states(part.nodes)}
@@ -388,7 +368,8 @@ def _series(kernel: Kernel, graph: Graph, stored: dict[SlotPlane, Node]) -> Seri
             return Calls(part.nodes, graph.masked, reads)
         used = roots | {each for other in parts if other is not part for node in other.nodes for each in operands(node)}
         own = {place: stored[place] for place in states(part.nodes)}
-        return write_recurrence(kernel, part.nodes, own, [node for node in part.nodes if node in used], graph.varying)
+        leaves = [node for node in part.nodes if node in used]
+        return RecurrenceWriter(kernel, part.nodes, own, leaves, graph.varying).recurrence()
 
     return Series(
         Calls([node for node in graph.nodes if not graph.changes(node)], graph.masked),
@@ -480,7 +461,13 @@ class VectorExecutor:
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
         if _one_by_one(kernel):
-            return self._series(kernel)
+            series: Series | None = None
+            try:
+                with making("rows"):
+                    series = series_of(kernel)
+            except RefusedError as failure:
+                self.refuse(kernel, str(failure))
+            return VectorSeries(kernel, series) if series else ReferenceExecutable(kernel)
         refused = next((code for code in codes.values() if isinstance(code, Refused)), None)
         if refused is not None:
             self.refuse(kernel, refused.reason)
@@ -488,15 +475,6 @@ class VectorExecutor:
         # Kernels with a tick for each element may count them over hours.
         real = np.dtype(np.float64) if kernel.tick == "element" else self._real
         return VectorExecutable(kernel, self, codes, real, self._tile_elements, self._pool)
-
-    def _series(self, kernel: Kernel) -> Executable:
-        try:
-            with making("rows"):
-                series = series_of(kernel)
-        except RefusedError as failure:
-            self.refuse(kernel, str(failure))
-            series = None
-        return VectorSeries(kernel, series) if series else ReferenceExecutable(kernel)
 
 
 def _one_by_one(kernel: Kernel) -> bool:
@@ -510,13 +488,8 @@ class VectorExecutable:
     tier = None
 
     def __init__(
-        self,
-        kernel: Kernel,
-        executor: VectorExecutor,
-        codes: Mapping[bool, object],
-        real: np.dtype[Any],
-        tile_elements: int | None,
-        pool: BandPool,
+        self, kernel: Kernel, executor: VectorExecutor, codes: Mapping[bool, object], real: np.dtype[Any],
+        tile_elements: int | None, pool: BandPool,
     ) -> None:
         self.kernel = kernel
         self._executor = executor
@@ -589,22 +562,21 @@ class VectorExecutable:
 
 def _translate(kernel: Kernel, packed: bool) -> Code:
     """The code of a kernel. Raises RefusedError."""
-    with making("numpy code"):
-        return _code(kernel, packed)
-
-
-def _code(kernel: Kernel, packed: bool) -> Code:
     plan = PixelPlan()
 
     def finish(program: Emitter, values: list[ArrayValue]) -> None:
         nonlocal plan
         if packed:
             plan = return_pixels(program, values)
-        else:
-            return_planes(program, values)
+            return
+        for number, each in enumerate(values):
+            value = program.as_type(each, "float")
+            program.emit(store_plane, HERE, number, value)
+            program.release(value)
 
-    element = translate(kernel, Rate.ELEMENT, finish=finish)
-    wanted = {line.key for line in (*element.lines, *plan.sources) if line.source == "local"}
-    kept = frozenset(number for number in wanted if isinstance(number, int))
-    column, row = (translate(kernel, rate, kept) for rate in (Rate.COLUMN, Rate.ROW))
-    return Code(element, column, row, plan)
+    with making("numpy code"):
+        element = translate(kernel, Rate.ELEMENT, finish=finish)
+        wanted = {line.key for line in (*element.lines, *plan.sources) if line.source == "local"}
+        kept = frozenset(number for number in wanted if isinstance(number, int))
+        column, row = (translate(kernel, rate, kept) for rate in (Rate.COLUMN, Rate.ROW))
+        return Code(element, column, row, plan)

@@ -8,14 +8,13 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from weft.backends.launch import Floats, Launch
+from weft.backends.launch import Array, Floats, Launch
 from weft.backends.memory import StateMemory, ticks_back
 from weft.backends.sampling import Located, gather, locate, sample
 from weft.backends.vm import Machine, RunningLoop
@@ -32,8 +31,6 @@ from weft.ops.spec import OpSpec, ValueType
 
 TYPES: Mapping[ValueType, type[np.generic]] = {"float": np.float64, "bool": np.bool_, "u32": np.uint32}
 """The numpy types of values."""
-
-Array: TypeAlias = npt.NDArray[Any]
 
 
 class OneByOneError(Exception):
@@ -83,54 +80,50 @@ def _as(number: float, kind: ValueType) -> Any:
 Call: TypeAlias = Callable[[Values], Any]
 """Computes a node from the values before it."""
 
+Reads: TypeAlias = Callable[[Node], Call]
+"""Gives the call that computes a read of state."""
+
 
 class Calls:
     """Nodes in topological order, ready to be computed repeatedly."""
 
-    def __init__(
-        self,
-        nodes: Iterable[Node],
-        masked: Set[LoopBody] = frozenset(),
-        reads: Callable[[Node], Call] | None = None,
-    ) -> None:
+    def __init__(self, nodes: Iterable[Node], masked: Set[LoopBody] = frozenset(), reads: Reads | None = None) -> None:
         """`reads` gives the calls that read state. Raises OneByOneError for a read of state without it, and for the
         `masked` loops, which elements leave at different steps."""
-        self._calls = [(node, _call(node, masked, reads)) for node in nodes]
+        self._masked = masked
+        self._reads = reads
+        self._calls = [(node, self._call(node)) for node in nodes]
 
     def run(self, values: Values) -> None:
         """Adds the values of the nodes to `values`. The caller has to make numpy ignore floating-point errors."""
         for node, call in self._calls:
             values[node] = call(values)
 
-
-def _call(node: Node, masked: Set[LoopBody], reads: Callable[[Node], Call] | None) -> Call:
-    args, attr = node.args, node.attr
-    match node.op:
-        case "state" if reads is not None:
-            return reads(node)
-        case "picture":
-            return lambda values: _sampled(values.machine.launch, attr, *(values[arg] for arg in args))
-        case "strand":
-            return lambda values: np.asarray(
-                values.machine.launch.strands[attr](*(values[arg] for arg in args)), np.float64
-            )
-        case "loop" if attr not in masked:
-            return _loop(attr, args, masked, reads)
-        case "loop_out":
-            return lambda values: values[args[0]][attr]
-    row = OPS.get(node.op)
-    if row is None:
-        raise OneByOneError(node.op)
-    return _call_of_row(_function(row), args)
-
-
-def _call_of_row(function: Callable[..., Any], args: Sequence[Node]) -> Call:
-    match args:
-        case [x]:
-            return lambda values: function(values[x])
-        case [a, b]:
-            return lambda values: function(values[a], values[b])
-    return lambda values: function(*[values[arg] for arg in args])
+    def _call(self, node: Node) -> Call:
+        args, attr = node.args, node.attr
+        match node.op:
+            case "state" if self._reads is not None:
+                return self._reads(node)
+            case "picture":
+                return lambda values: _sampled(values.machine.launch, attr, *(values[arg] for arg in args))
+            case "strand":
+                return lambda values: np.asarray(
+                    values.machine.launch.strands[attr](*(values[arg] for arg in args)), np.float64
+                )
+            case "loop" if attr not in self._masked:
+                return _loop(attr, args, Calls(attr.nodes, self._masked, self._reads))
+            case "loop_out":
+                return lambda values: values[args[0]][attr]
+        row = OPS.get(node.op)
+        if row is None:
+            raise OneByOneError(node.op)
+        function = _function(row)
+        match args:
+            case [x]:
+                return lambda values: function(values[x])
+            case [a, b]:
+                return lambda values: function(values[a], values[b])
+        return lambda values: function(*[values[arg] for arg in args])
 
 
 def _function(row: OpSpec) -> Callable[..., Any]:
@@ -152,10 +145,9 @@ def _function(row: OpSpec) -> Callable[..., Any]:
     return function
 
 
-def _loop(body: LoopBody, args: Sequence[Node], masked: Set[LoopBody], reads: Callable[[Node], Call] | None) -> Call:
+def _loop(body: LoopBody, args: Sequence[Node], calls: Calls) -> Call:
     """A loop with the same steps for all elements; its value is the list of carried values at the end."""
     first, last, *starts = args
-    calls = Calls(body.nodes, masked, reads)
 
     def run(values: Values) -> list[Any]:
         machine = values.machine
@@ -222,16 +214,12 @@ class PastBlock(Values):
         return np.broadcast_to(self[node], (self.count,))
 
 
-class Reads:
-    """Computes rows of state from the state before the block, and from the rows of stored values."""
+def reads_of(kernel: Kernel, stored: Mapping[SlotPlane, Node]) -> Reads:
+    """Rows of state, from the state before the block and from the rows of `stored` values."""
 
-    def __init__(self, kernel: Kernel, stored: Mapping[SlotPlane, Node]) -> None:
-        self._kernel = kernel
-        self._stored = stored
-
-    def __call__(self, state: Node) -> Call:
+    def call(state: Node) -> Call:
         (ticks,), place = state.args, state.attr
-        depth, source = self._kernel.slot(place.slot).depth, self._stored[place]
+        depth, source = kernel.slot(place.slot).depth, stored[place]
 
         def read(values: Values) -> Floats:
             assert isinstance(values, PastBlock)
@@ -245,6 +233,8 @@ class Reads:
             return np.asarray(np.where(at < 0, past, row[np.maximum(at, 0)]))
 
         return read
+
+    return call
 
 
 def _shifted(values: PastBlock, place: SlotPlane, source: Node, back: int) -> Floats:
@@ -291,7 +281,8 @@ def parts_of(kernel: Kernel, graph: Graph, block: int) -> list[FeedbackPart]:
 
     def remembered(node: Node) -> Iterator[Node]:
         """The values that are stored within the block and read by a node."""
-        if not _is_far(kernel, node, block):
+        is_number = node.op == "state" and node.args[0].op == "const"
+        if not (is_number and ticks_back(node.args[0].attr, kernel.slot(node.attr.slot).depth) >= block):
             yield from (stored[place] for place in states([node]))
 
     needs = {node: [each for each in (*operands(node), *remembered(node)) if each in places] for node in places}
@@ -299,25 +290,15 @@ def parts_of(kernel: Kernel, graph: Graph, block: int) -> list[FeedbackPart]:
     parts: list[list[Node]] = []
     roots = [node for node in (*graph.outputs, *stored.values()) if node in places]
     for component in components(roots, needs):
+        is_loop = len(component) > 1 or component[0] in needs[component[0]]
         rank = max((ranks[each] for node in component for each in needs[node] if each in ranks), default=0)
-        rank += rank % 2 != _is_loop(component, needs)
+        rank += rank % 2 != is_loop
         ranks.update(dict.fromkeys(component, rank))
         parts += [[] for _ in range(rank + 1 - len(parts))]
         parts[rank] += component
     for in_turn in parts[1::2]:
         in_turn.sort(key=places.__getitem__)
     return [FeedbackPart(bool(rank % 2), tuple(nodes)) for rank, nodes in enumerate(parts) if nodes]
-
-
-def _is_far(kernel: Kernel, node: Node, block: int) -> bool:
-    """Whether a value is always from before the block."""
-    if node.op != "state" or node.args[0].op != "const":
-        return False
-    return ticks_back(node.args[0].attr, kernel.slot(node.attr.slot).depth) >= block
-
-
-def _is_loop(component: list[Node], needs: Mapping[Node, list[Node]]) -> bool:
-    return len(component) > 1 or component[0] in needs[component[0]]
 
 
 # Writes loops of feedback as Python functions.
@@ -372,12 +353,14 @@ class SerialRecurrence:
     def run(self, values: PastBlock) -> None:
         """Computes a block: adds to its values and writes to memory, without advancing it."""
         memory, count = values.machine.memory, values.count
+        rings = {key: memory.ring(key) for key in self.rings}
         leaves, registers = self.function(
             count,
             [values[node].item() for node in self.steady],
             [values.row(node).tolist() for node in self.rows],
-            [_register(memory, place) for place in self.registers],
-            [_ring(memory, key) for key in self.rings],
+            # The ring of a register has two values, since readers between ticks see one more back.
+            [tuple(float(memory.planes(slot, ago)[plane]) for ago in (1, 2)) for slot, plane in self.registers],
+            [(ring.reshape(-1).data, int(memory.cell(key)) * ring.shape[1]) for key, ring in rings.items()],
             [values.machine.launch.pictures[path][:, :, channel] for path, channel in self.pictures],
         )
         for place, numbers in zip(self.registers, registers, strict=True):
@@ -387,111 +370,72 @@ class SerialRecurrence:
             values[node] = np.array(row, TYPES[node.kind])
 
 
-def _register(memory: StateMemory, place: SlotPlane) -> tuple[float, float]:
-    """A number one tick ago and two ticks ago: the ring has both, since readers between ticks see one more back."""
-    ring = memory.ring(place.slot)
-    one, two = (float(ring[memory.cell(place.slot, ago), place.plane]) for ago in (1, 2))
-    return one, two
+@dataclass
+class RecurrenceWriter:
+    """Writes the function that computes `nodes`, which are in topological order, and stores some of them. Other parts
+    read the `leaves` among them; `varying` are the values that differ from sample to sample."""
 
-
-def _ring(memory: StateMemory, key: str) -> tuple[memoryview, int]:
-    """All numbers of a ring, to be read and written in place, and the position of the cell that is written next."""
-    ring = memory.ring(key)
-    return ring.reshape(-1).data, int(memory.cell(key)) * ring.shape[1]
-
-
-def write_recurrence(
-    kernel: Kernel,
-    nodes: Sequence[Node],
-    stored: Mapping[SlotPlane, Node],
-    leaves: Sequence[Node],
-    varying: Set[Node] = frozenset(),
-) -> SerialRecurrence:
-    """The function that computes these nodes, which are in topological order, and stores some of them. Other parts read
-    the `leaves` among them; `varying` are the values that differ from sample to sample. Raises OneByOneError if a node
-    is a loop."""
-    return _PythonWriter(kernel, nodes, stored, leaves, varying).recurrence()
-
-
-class _PythonWriter:
-    def __init__(
-        self,
-        kernel: Kernel,
-        nodes: Sequence[Node],
-        stored: Mapping[SlotPlane, Node],
-        leaves: Sequence[Node],
-        varying: Set[Node],
-    ) -> None:
-        self._kernel = kernel
-        self._varying = varying
-        self._own = set(nodes)
-        self._stored = stored
-        self._leaves = tuple(leaves)
-        self._moved = {node for place, node in self._stored.items() if self._is_register(place)}
-        """The values that registers take."""
-        self._nodes = self._needed(nodes)
-        self._texts: dict[Node, str] = {}
-        self._compound: set[Node] = set()
-        """Values whose text needs parentheses within other text."""
-        self._names = 0
-        self._called: dict[str, Callable[..., Any]] = {}
-        self._head: list[str] = []
-        self._body: list[str] = []
-        self._registers: dict[SlotPlane, str] = {}
-        self._rings: dict[str, str] = {}
-        self._pictures: dict[PicturePlane, str] = {}
+    kernel: Kernel
+    nodes: Sequence[Node]
+    stored: Mapping[SlotPlane, Node]
+    leaves: Sequence[Node]
+    varying: Set[Node] = frozenset()
+    _texts: dict[Node, str] = field(default_factory=dict)
+    _compound: set[Node] = field(default_factory=set)
+    """Values whose text needs parentheses within other text."""
+    _names: int = 0
+    _called: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    _head: list[str] = field(default_factory=list)
+    _body: list[str] = field(default_factory=list)
+    _registers: dict[SlotPlane, str] = field(default_factory=dict)
+    _rings: dict[str, str] = field(default_factory=dict)
+    _pictures: dict[PicturePlane, str] = field(default_factory=dict)
 
     def recurrence(self) -> SerialRecurrence:
-        self._name_slots()
-        given = self._given_values()
-        rows = [node for node in given if node in self._varying]
-        steady = [node for node in given if node not in self._varying]
+        """Raises OneByOneError if a node is a loop."""
+        own = set(self.nodes)
+        nodes = self._needed(own)
+        self._name_sources(nodes)
+        used = [*(arg for node in nodes for arg in self._operands(node)), *self.stored.values()]
+        given = [node for node in dict.fromkeys(used) if node not in own and node.op not in ("const", "u32")]
+        rows = [node for node in given if node in self.varying]
+        steady = [node for node in given if node not in self.varying]
         self._texts = {node: self._name(_stem(node)) for node in given}
-        self._name_pictures()
         self._head += [f"{self._texts[node]} = steady[{at}]" for at, node in enumerate(steady)]
-        self._write_nodes()
-        self._write_leaves()
+        self._write_nodes(nodes)
+        self._head += [f"row_{at} = []" for at in range(len(self.leaves))]
+        self._body += [f"row_{at}.append({self._text(node)})" for at, node in enumerate(self.leaves)]
         self._write_stores()
         text = self._function([self._texts[node] for node in rows])
+        names: dict[str, Any] = {**_GIVEN, **self._called}
+        exec(compile(text, f"<{self.kernel.name} in turn>", "exec"), names)
         return SerialRecurrence(
-            text, self._compiled(text), tuple(steady), tuple(rows), tuple(self._registers), tuple(self._rings),
-            tuple(self._pictures), self._leaves,
+            text, names["turn"], tuple(steady), tuple(rows), tuple(self._registers), tuple(self._rings),
+            tuple(self._pictures), tuple(self.leaves),
         )  # fmt: skip
-
-    # Analysis.
-
-    def _is_register(self, place: SlotPlane) -> bool:
-        return self._kernel.slot(place.slot).depth == 1
 
     def _operands(self, node: Node) -> tuple[Node, ...]:
         """The operands in the text of a value."""
-        if node.op == "state" and (self._is_register(node.attr) or node.args[0].op == "const"):
+        if node.op == "state" and (self.kernel.slot(node.attr.slot).depth == 1 or node.args[0].op == "const"):
             return ()
         return node.args
 
-    def _needed(self, nodes: Sequence[Node]) -> list[Node]:
-        """The needed ones among these nodes, in topological order."""
-        found = {node for node in (*self._stored.values(), *self._leaves) if node in self._own}
-        for node in reversed(nodes):
+    def _needed(self, own: Set[Node]) -> list[Node]:
+        """The needed ones among the nodes, in topological order."""
+        found = {node for node in (*self.stored.values(), *self.leaves) if node in own}
+        for node in reversed(self.nodes):
             if node in found:
                 found.update(self._operands(node))
-        return [node for node in nodes if node in found]
-
-    def _given_values(self) -> list[Node]:
-        """The inputs, without constants."""
-        used = [*(arg for node in self._nodes for arg in self._operands(node)), *self._stored.values()]
-        return [node for node in dict.fromkeys(used) if node not in self._own and node.op not in ("const", "u32")]
-
-    # Names.
+        return [node for node in self.nodes if node in found]
 
     def _name(self, stem: str) -> str:
         self._names += 1
         return f"{re.sub(r'[^A-Za-z0-9]', '_', stem)}_{self._names}"
 
-    def _name_slots(self) -> None:
-        places = dict.fromkeys([*(node.attr for node in self._nodes if node.op == "state"), *self._stored])
-        for place in places:
-            slot = self._kernel.slot(place.slot)
+    def _name_sources(self, nodes: Sequence[Node]) -> None:
+        """Names the slots and the pictures that the function is given."""
+        for place in dict.fromkeys([*(node.attr for node in nodes if node.op == "state"), *self.stored]):
+            slot = self.kernel.slot(place.slot)
             if slot.depth == 1:
                 name = self._registers[place] = self._name(slot.kind)
                 self._head += [
@@ -501,41 +445,32 @@ class _PythonWriter:
             elif slot.key not in self._rings:
                 name = self._rings[slot.key] = self._name(slot.kind)
                 self._head += [f"# {slot.key!r}", f"{name}, {name}_at = rings[{len(self._rings) - 1}]"]
+        for place in dict.fromkeys(node.attr for node in nodes if node.op == "picture"):
+            name = self._pictures[place] = self._name("picture")
+            self._head += [f"# {place.picture!r}", f"{name} = pictures[{len(self._pictures) - 1}]"]
 
-    def _name_pictures(self) -> None:
-        for node in self._nodes:
-            if node.op == "picture" and node.attr not in self._pictures:
-                name = self._pictures[node.attr] = self._name("picture")
-                self._head += [f"# {node.attr.picture!r}", f"{name} = pictures[{len(self._pictures) - 1}]"]
-
-    # Text.
-
-    def _write_nodes(self) -> None:
+    def _write_nodes(self, nodes: Sequence[Node]) -> None:
         """Writes a line for each value that is used more than once or is long. Other values are written where they are
         used."""
-        forms = {node: self._form(node) for node in self._nodes}
-        uses = self._uses(forms)
+        forms = {node: self._form(node) for node in nodes}
+        # The next value of a register has a line of its own, since registers are updated one after another.
+        moved = {node for place, node in self.stored.items() if place in self._registers}
+        uses = Counter([*self.stored.values(), *self.leaves, *moved])
+        for node, form in forms.items():
+            for at, arg in enumerate(self._operands(node)):
+                uses[arg] += form.count(f"{{{at}}}")
         for node, form in forms.items():
             write = self._within if node.op in INLINE else self._text
             text = form.format(*map(write, self._operands(node)))
             is_short = uses[node] == 1 and len(text) <= _LONGEST
             is_name = node.op == "state" and node.attr in self._registers
-            if is_short or (is_name and node not in self._moved):
+            if is_short or (is_name and node not in moved):
                 self._texts[node] = text
                 if node.op in INLINE:
                     self._compound.add(node)
             else:
                 self._texts[node] = self._name(node.op)
                 self._body.append(f"{self._texts[node]} = {text}")
-
-    def _uses(self, forms: Mapping[Node, str]) -> Counter[Node]:
-        """How often the text of each value would be written."""
-        # The next value of a register has a line of its own, since registers are updated one after another.
-        uses = Counter([*self._stored.values(), *self._leaves, *self._moved])
-        for node, form in forms.items():
-            for at, arg in enumerate(self._operands(node)):
-                uses[arg] += form.count(f"{{{at}}}")
-        return uses
 
     def _form(self, node: Node) -> str:
         """The template of a value's text, with `{0}`, `{1}`, … for its operands."""
@@ -558,13 +493,11 @@ class _PythonWriter:
         """A number of a slot some ticks ago. In a ring, a negative position counts from its end."""
         if place in self._registers:
             return self._registers[place]
-        slot, name = self._kernel.slot(place.slot), self._rings[place.slot]
+        slot, name = self.kernel.slot(place.slot), self._rings[place.slot]
         if ticks.op == "const":
             return f"{name}[{name}_at - {ticks_back(ticks.attr, slot.depth) * slot.planes - place.plane}]"
         back = f"ticks_back({{0}}, {slot.depth})"
-        return f"{name}[{name}_at - {back}]" if slot.planes == 1 else (
-            f"{name}[{name}_at - {back} * {slot.planes} + {place.plane}]"
-        )  # fmt: skip
+        return f"{name}[{name}_at - {back}{f' * {slot.planes} + {place.plane}' * (slot.planes > 1)}]"
 
     def _text(self, node: Node) -> str:
         return _literal(node.attr) if node.op in ("const", "u32") else self._texts[node]
@@ -573,44 +506,31 @@ class _PythonWriter:
         """The text of a value as an operand of operators."""
         return f"({self._text(node)})" if node in self._compound else self._text(node)
 
-    def _write_leaves(self) -> None:
-        for at, node in enumerate(self._leaves):
-            self._head.append(f"row_{at} = []")
-            self._body.append(f"row_{at}.append({self._text(node)})")
-
     def _write_stores(self) -> None:
         """Writes the stores to slots, and the step to the next tick."""
-        for place, node in self._stored.items():
+        for place, node in self.stored.items():
             if place.slot in self._rings:
                 name = self._rings[place.slot]
                 self._body.append(f"{name}[{name}_at{f' + {place.plane}' * (place.plane > 0)}] = {self._text(node)}")
         for key, name in self._rings.items():
-            slot = self._kernel.slot(key)
+            slot = self.kernel.slot(key)
             last = slot.depth * slot.planes
             self._body.append(f"{name}_at = {name}_at + {slot.planes} if {name}_at < {last} else 0")
         for place, name in self._registers.items():
             self._body.append(f"{name}_before = {name}")
-            if place in self._stored:
-                self._body.append(f"{name} = {self._text(self._stored[place])}")
+            if place in self.stored:
+                self._body.append(f"{name} = {self._text(self.stored[place])}")
 
     def _function(self, rows: Sequence[str]) -> str:
         samples = f"{_listed('()', rows)} in zip(*rows)" if rows else "_ in range(count)"
-        leaves = _listed("[]", [f"row_{at}" for at in range(len(self._leaves))])
+        leaves = _listed("[]", [f"row_{at}" for at in range(len(self.leaves))])
         registers = _listed("[]", [f"({name}, {name}_before)" for name in self._registers.values()])
         return "\n".join([
             "def turn(count, steady, rows, registers, rings, pictures):",
-            *_indented(self._head, 1),
-            f"    for {samples}:",
-            *_indented(self._body or ["pass"], 2),
-            f"    return {leaves}, {registers}",
-            "",
+            textwrap.indent("\n".join([*self._head, f"for {samples}:"]), "    "),
+            textwrap.indent("\n".join(self._body or ["pass"]), "        "),
+            f"    return {leaves}, {registers}\n",
         ])  # fmt: skip
-
-    def _compiled(self, text: str) -> Callable[..., Any]:
-        names: dict[str, Any] = {**_GIVEN, **self._called}
-        exec(compile(text, f"<{self._kernel.name} in turn>", "exec"), names)
-        function: Callable[..., Any] = names["turn"]
-        return function
 
 
 def _stem(node: Node) -> str:
@@ -631,7 +551,3 @@ def _listed(brackets: str, texts: Sequence[str]) -> str:
     """Texts in brackets, separated by commas, on as many lines as they need."""
     listed = ", ".join(texts) + "," * (brackets == "()" and len(texts) == 1)
     return textwrap.fill(f"{brackets[0]}{listed}{brackets[1]}", _WIDTH, subsequent_indent=" " * 8)
-
-
-def _indented(lines: Iterable[str], depth: int) -> list[str]:
-    return [f"{'    ' * depth}{line}" for line in lines]

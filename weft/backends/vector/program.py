@@ -13,13 +13,11 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.launch import Floats, Launch
+from weft.backends.launch import Array, Floats, Launch
 from weft.backends.memory import StateMemory, ticks_back
 from weft.backends.sampling import Located, gather, locate
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.ir.expr import PicturePlane, SlotPlane, StateSlot, StrandRef
-
-Array: TypeAlias = npt.NDArray[Any]
 
 # The contents of an array: the types of values, or indices into memory.
 Kind: TypeAlias = Literal["float", "bool", "u32", "index"]
@@ -176,9 +174,7 @@ def dtype_of(kind: Kind, real: np.dtype[Any]) -> np.dtype[Any]:
 
 
 _DTYPES: Mapping[Kind, np.dtype[Any]] = {
-    "bool": np.dtype(np.bool_),
-    "u32": np.dtype(np.uint32),
-    "index": np.dtype(np.intp),
+    "bool": np.dtype(np.bool_), "u32": np.dtype(np.uint32), "index": np.dtype(np.intp)
 }
 
 

@@ -16,7 +16,7 @@ from weft.backends.vector.program import (
 )
 from weft.codegen.kernel import Kernel
 from weft.codegen.values import LEAVES as GIVEN, LoopBody, Node, Section, operands
-from weft.ir.expr import PicturePlane, SlotPlane
+from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.spec import OpSpec, ValueType
@@ -29,7 +29,8 @@ class Emitter:
     references have been released."""
 
     def __init__(self) -> None:
-        self._blocks: list[list[Step]] = [[]]
+        self.blocks: list[list[Step]] = [[]]
+        """The steps of the program, and of the loops that have begun."""
         self._table: list[Operand] = []
         self._noted: list[Operand] = []
         """The objects in `_places`, kept alive so that their ids stay unique."""
@@ -42,11 +43,11 @@ class Emitter:
 
     def program(self) -> VectorProgram:
         """The program emitted so far."""
-        return VectorProgram(tuple(self._blocks[0]), tuple(self._table), self._allocated)
+        return VectorProgram(tuple(self.blocks[0]), tuple(self._table), self._allocated)
 
     def emit(self, *call: Operand) -> None:
         """Appends a call: a function and its operands."""
-        self._blocks[-1].append(self._step(call))
+        self.blocks[-1].append(self._step(call))
 
     def _step(self, entries: tuple[Operand, ...]) -> Step:
         """The indices of entries in the table; adds missing ones."""
@@ -105,47 +106,17 @@ class Emitter:
         if type(value) is Register:
             self._holders[value] += 1
 
-    def open_block(self) -> None:
-        """Begins the body of a loop, to which later calls are appended."""
-        self._blocks.append([])
-
-    def close_block(self) -> LoopSteps:
-        """Ends the body of a loop; gives it as an operand."""
-        return LoopSteps(tuple(self._blocks.pop()))
-
 
 # Translating the values of a section.
 
 # The extent of the values of a section; those of rarer sections are narrower.
 EXTENTS: Mapping[Rate, Extent] = {
-    Rate.CONSTANT: Extent.ONE,
-    Rate.FRAME: Extent.ONE,
-    Rate.COLUMN: Extent.COLUMNS,
-    Rate.ROW: Extent.ROWS,
-    Rate.ELEMENT: Extent.ALL,
-}
+    Rate.CONSTANT: Extent.ONE, Rate.FRAME: Extent.ONE,
+    Rate.COLUMN: Extent.COLUMNS, Rate.ROW: Extent.ROWS, Rate.ELEMENT: Extent.ALL,
+}  # fmt: skip
 
 
-class _Form(NamedTuple):
-    """The vector form of a row of the table of operators and builtins."""
-
-    takes: tuple[ValueType, ...]
-    gives: ValueType
-    function: Callable[..., object]
-    ufunc: bool
-    temps: int
-
-
-def _form(row: OpSpec) -> _Form:
-    takes = tuple(row.type_of_operand(at) for at in range(len(row.params)))
-    if isinstance(row.vector, str):
-        return _Form(takes, row.gives, getattr(np, row.vector), True, 0)
-    if row.vector is None:
-        raise TypeError(f"{row.name} has no vector form")
-    return _Form(takes, row.gives, row.vector, False, row.temps)
-
-
-_FORMS: Mapping[str, _Form] = {row.name: _form(row) for row in OPS.values() if row.expand is None}
+_ROWS: Mapping[str, OpSpec] = {row.name: row for row in OPS.values() if row.expand is None}
 
 
 @dataclass(slots=True)
@@ -249,37 +220,35 @@ class Translator(Emitter):
 
     def _read(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
-            form = _FORMS.get(node.op)
-            if form is not None:
-                self._values[node] = self._row(node, form)
-            else:
-                self._structure(node)
+            if node.op == "loop":
+                self._loop(node)
+            elif node.op != "loop_out":  # the end of the loop has computed that
+                self._values[node] = self._computed(node)
             self._put_away(node)
             if node.op != "loop" and node not in self._uses.used:
                 self.release(self._values[node])
 
-    def _structure(self, node: Node) -> None:
+    def _computed(self, node: Node) -> Register:
+        """A register with the value of a node, and a reference to it."""
         match node.op:
-            case "loop":
-                self._loop(node)
-                return
-            case "loop_out":
-                # The end of the loop has computed it.
-                return
             case "state":
-                made = self._load_state(node)
+                out = self._load_state(node)
             case "sample":
-                slot = self.kernel.slot(node.attr.slot)
                 k, x, y = node.args
-                made = self._sample(sample_state, (slot, node.attr.plane, self._value(k)), [x, y, k], node)
+                source = self.kernel.slot(node.attr.slot), node.attr.plane, self._value(k)
+                out = self._sample(sample_state, source, [x, y, k])
             case "picture":
-                place: PicturePlane = node.attr
-                made = self._sample(sample_picture, place, node.args, node)
+                out = self._sample(sample_picture, node.attr, node.args)
             case "strand":
-                made = self._load_strand(node)
+                args = [self._value(arg) for arg in node.args]
+                out = self.allocate("float", _extent_of(args))
+                self.emit(load_strand, HERE, node.attr, out, *args)
+            case op if op in _ROWS:
+                return self.held(self._row(node, _ROWS[op]))
             case _:
                 raise TypeError(f"nothing computes {node.op}")
-        self._values[node] = made
+        self._forget(node)
+        return self.held(out)
 
     # Values.
 
@@ -299,12 +268,6 @@ class Translator(Emitter):
             return ScalarArray(source, key, node.kind)
         return LineArray(source, key, node.kind, extent)
 
-    def _held(self, node: Node) -> ArrayValue:
-        """A value, with a reference added."""
-        value = self._value(node)
-        self.hold(value)
-        return value
-
     def _forget(self, user: object) -> None:
         """Releases the values whose last use is `user`."""
         self.release(*[self._values[node] for node in self._uses.last.get(user, ())])
@@ -318,62 +281,54 @@ class Translator(Emitter):
 
     # Computation.
 
-    def _row(self, node: Node, form: _Form) -> Register:
+    def _row(self, node: Node, row: OpSpec) -> Register:
         args = [self._value(arg) for arg in node.args]
         extents = [arg.extent for arg in args]
         extent = Extent.ALL if Extent.ALL in extents else joined(extents)
-        if form.ufunc:
+        if isinstance(row.vector, str):
             # A ufunc may overwrite its operands: fewer registers, which stay in the cache.
             self._forget(node)
-            out = self.allocate(form.gives, extent)
-            if extent not in extents and form.takes[0] == form.gives:
+            out = self.allocate(row.gives, extent)
+            if extent not in extents and row.type_of_operand(0) == row.gives:
                 # Columns combined with rows: broadcasting the columns first is faster than numpy's broadcasting of
                 # both.
                 columns = extents.index(Extent.COLUMNS)
                 self.emit(np.copyto, out, args[columns])
                 args[columns] = out
-            self.emit(form.function, *args, out)
+            self.emit(getattr(np, row.vector), *args, out)
         else:
-            out = self.allocate(form.gives, extent)
-            temps = [self.allocate("float", extent) for _ in range(form.temps)]
-            self.emit(form.function, NUMPY, out, *args, *temps)
+            out = self.allocate(row.gives, extent)
+            temps = [self.allocate("float", extent) for _ in range(row.temps)]
+            self.emit(row.vector, NUMPY, out, *args, *temps)
             self.free(*temps)
             self._forget(node)
-        return self.held(out)
+        return out
 
     def _load_state(self, node: Node) -> Register:
         k = self._value(node.args[0])
         slot = self.kernel.slot(node.attr.slot)
         out = self.allocate("float", Extent.ALL if slot.image else k.extent)
         self.emit(load_state, HERE, slot, node.attr.plane, k, out)
-        self._forget(node)
-        return self.held(out)
+        return out
 
-    def _sample(self, function: Callable[..., None], source: Operand, args: Sequence[Node], node: Node) -> Register:
+    def _sample(self, function: Callable[..., None], source: Operand, args: Sequence[Node]) -> Register:
         """Samples at x and y, and possibly a number of ticks ago."""
+
+        def scratch_of(*kinds: Kind, extent: Extent) -> tuple[Register, ...]:
+            return tuple(self.allocate(kind, extent) for kind in kinds)
+
         places = [self._value(arg) for arg in args]
         x, y, *_ = places
         out = self.allocate("float", _extent_of(places))
         scratch = (
-            self._allocate_all("index", "index", "float", "float", extent=x.extent),
-            self._allocate_all("index", "index", "float", "float", extent=_extent_of(places[1:])),
-            self._allocate_all("index", "float", "float", extent=out.extent),
+            scratch_of("index", "index", "float", "float", extent=x.extent),
+            scratch_of("index", "index", "float", "float", extent=_extent_of(places[1:])),
+            scratch_of("index", "float", "float", extent=out.extent),
         )
         self.emit(function, HERE, source, (x, y), out, scratch)
         for registers in scratch:
             self.free(*registers)
-        self._forget(node)
-        return self.held(out)
-
-    def _allocate_all(self, *kinds: Kind, extent: Extent) -> tuple[Register, ...]:
-        return tuple(self.allocate(kind, extent) for kind in kinds)
-
-    def _load_strand(self, node: Node) -> Register:
-        args = [self._value(arg) for arg in node.args]
-        out = self.allocate("float", _extent_of(args))
-        self.emit(load_strand, HERE, node.attr, out, *args)
-        self._forget(node)
-        return self.held(out)
+        return out
 
     # Loops.
 
@@ -402,15 +357,17 @@ class Translator(Emitter):
             self._values[body.index] = index
         loop = _LoopRegisters(plan, carried, masks, spent)
         self._loops.append(loop)
-        self.open_block()
+        self.blocks.append([])
         self._read(body.nodes)
-        following = [self._held(each) for each in body.following]
+        following = [self._value(each) for each in body.following]
+        for value in following:
+            self.hold(value)
         self._forget(body)
         self._loops.pop()
         for k, value in enumerate(following):
             plan.carried[k] = self._widened(plan.carried[k], plan.bounds, value.extent)
         self._carry(loop, following)
-        steps_of_body = self.close_block()
+        steps_of_body = LoopSteps(tuple(self.blocks.pop()))
         bounds = (first, last, index)
         if masks is None:
             self.emit(run_loop, HERE, Nest(body.nested, not self._loops), bounds, steps_of_body)
@@ -422,12 +379,8 @@ class Translator(Emitter):
             if spent is not None and not self._loops:
                 self.free(spent)
         self.release(index)
-        self._leave(node, carried)
-
-    def _leave(self, loop: Node, carried: Sequence[Register]) -> None:
-        """Gives the final carried values of a loop to their users."""
-        self._forget(loop)
-        results = self._uses.results.get(loop, {})
+        self._forget(node)
+        results = self._uses.results.get(node, {})
         for k, register in enumerate(carried):
             if k in results:
                 self._values[results[k]] = register
@@ -462,15 +415,9 @@ class Translator(Emitter):
             self.release(value)
 
 
-def _nothing(program: Emitter, values: list[ArrayValue]) -> None:
-    pass
-
-
 def translate(
-    kernel: Kernel,
-    rate: Rate,
-    kept: frozenset[int] = frozenset(),
-    finish: Callable[[Emitter, list[ArrayValue]], None] = _nothing,
+    kernel: Kernel, rate: Rate, kept: frozenset[int] = frozenset(),
+    finish: Callable[[Emitter, list[ArrayValue]], None] = lambda program, values: None,
 ) -> VectorProgram:
     """The program of a section. It leaves the locals in `kept` for the element section; `finish` ends it with the
     values that it returns. Translation is repeated until the plans of its loops are stable."""
