@@ -60,8 +60,7 @@ class Capabilities:
 
 
 class DeviceLostError(WeftError):
-    """A device that ran a context has failed for good; its work can continue on another one. `reason` says what
-    happened."""
+    """A device that ran a context has failed for good, for a `reason`; its work can continue on another one."""
 
     def __init__(self, context: str, reason: str) -> None:
         super().__init__(Diagnostic("error", "device-lost", f"{context} cannot go on: {reason}"))

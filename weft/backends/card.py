@@ -21,7 +21,7 @@ from weft.backends.memory import StateMemory
 from weft.backends.native.llvm import NativeCode
 from weft.backends.prologue import LaunchPrologue, prologue_code
 from weft.backends.reads import Fetch, at_points, nowhere, tick
-from weft.backends.shaders import Dialect, ShaderCode, problem, translated
+from weft.backends.shaders import Dialect, ShaderCode, problem_of, translated
 from weft.backends.vector.executor import VectorExecutor
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.kernel import Unit
@@ -160,7 +160,7 @@ class CardBackend(Backend):
         return 1, 1
 
     def unsuitable(self, unit: Unit) -> str | None:
-        return problem(unit, self.packed, self.dialect)
+        return problem_of(lambda: translated(unit, self.packed, self.dialect))
 
     def translate(self, unit: Unit, tier: int = 1) -> object:
         if tier > 1:
@@ -189,17 +189,12 @@ class CardBackend(Backend):
             raise error("unsuitable", words, hint="--backend native computes it on the CPU")
 
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Values:
-        own, launch = self._tick(compiled, env, coordinator)
-        if not (self.packed or not own.unit.kernel.outputs):
-            return self.guarded(lambda: own.planes(launch))
-        shown = self.guarded(lambda: own.picture(launch))
-        return shown if shown is not None else np.zeros((0, *launch.shape), np.float32)
+        return self._run(self.own(compiled), env, coordinator, self.packed or not compiled.unit.kernel.outputs)
 
     def try_out(self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False) -> Values:
-        if not raw:
-            return self.execute_subgraph(compiled, env, coordinator)
-        own, launch = self._tick(compiled, env, coordinator)
-        return self.guarded(lambda: own.planes(launch))
+        if raw:
+            return self._run(self.own(compiled), env, coordinator, draws=False)
+        return self.execute_subgraph(compiled, env, coordinator)
 
     def get_value_at(
         self, ref: StrandRef, compiled: Compiled, coords: Mapping[str, Value], env: Env, coordinator: Coordinator
@@ -230,9 +225,12 @@ class CardBackend(Backend):
         except self.failure as failure:
             raise DeviceLostError(self.context, str(failure)) from failure
 
-    def _tick(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> tuple[CardCompiled, Launch]:
-        own = self.own(compiled)
-        return own, tick(own.unit.kernel, env, coordinator, self.shape(env), nowhere(env))
+    def _run(self, own: CardCompiled, env: Env, coordinator: Coordinator, draws: bool) -> Values:
+        launch = tick(own.unit.kernel, env, coordinator, self.shape(env), nowhere(env))
+        if not draws:
+            return self.guarded(lambda: own.planes(launch))
+        shown = self.guarded(lambda: own.picture(launch))
+        return shown if shown is not None else np.zeros((0, *launch.shape), np.float32)
 
 
 class CardHandle(Handle):

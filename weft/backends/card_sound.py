@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -18,7 +18,7 @@ from weft.backends.cpu import CpuAudio, block_of
 from weft.backends.launch import SINCE, TIME, Array, Floats, Launch, Value
 from weft.backends.memory import StateMemory
 from weft.backends.reads import tick
-from weft.backends.shaders import SoundCode, sound_problem, sound_translated
+from weft.backends.shaders import SoundCode, problem_of, sound_translated
 from weft.backends.vector.executor import VectorExecutor
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.kernel import Unit
@@ -94,17 +94,14 @@ class CardSound:
             return self._samples_of(prefetch.chunk(block.first, block.samples), launch)
         if known != self._known:
             self._known, self._chunks = known, ()
-        pieces = list(self._pieces(block, launch, prefetch.chunk))
-        return np.concatenate([np.zeros((channels, len(kernel.outputs), 0)), *pieces], axis=2)
-
-    def _pieces(self, block: SampleBlock, launch: Launch, begin: Callable[[int, int], SampleChunk]) -> Iterator[Floats]:
+        pieces: list[Floats] = [np.zeros((channels, len(kernel.outputs), 0))]
         at, end = block.first, block.first + block.samples
         while at < end:
-            self._reach(at, block.samples, begin)
+            self._reach(at, block.samples, prefetch.chunk)
             chunk = self._chunks[0]
-            piece = self._samples_of(chunk, launch)[:, :, at - chunk.first : end - chunk.first]
-            yield piece
-            at += piece.shape[2]
+            pieces.append(self._samples_of(chunk, launch)[:, :, at - chunk.first : end - chunk.first])
+            at += pieces[-1].shape[2]
+        return np.concatenate(pieces, axis=2)
 
     def _reach(self, at: int, samples: int, begin: Callable[[int, int], SampleChunk]) -> None:
         """Makes the chunk with sample `at` the first one, and starts the next one if necessary."""
@@ -218,7 +215,7 @@ class CardAudio(CardBackend):
         return CpuAudio(VectorExecutor.name)
 
     def unsuitable(self, unit: Unit) -> str | None:
-        return sound_problem(unit.kernel, self.dialect)
+        return problem_of(lambda: sound_translated(unit.kernel, self.dialect))
 
     def translate(self, unit: Unit, tier: int = 1) -> SoundCode | None:
         if tier > 1:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import floor
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from weft.contexts import ContextSpec
 from weft.errors import Diagnostic, WeftError, error
@@ -83,29 +83,17 @@ class TickBatch:
     abstime: float
 
 
-class Outlet(Protocol):
-    """Where values go. An outlet opens its file or socket when it sends the first values."""
+class Outlet:
+    """Where values go; this one sends nothing. An outlet opens its file or socket when it sends the first values."""
 
-    @property
-    def name(self) -> str:
-        """Its name in messages."""
-        ...
+    name = f"values are computed, but not sent; {_FORMS}"
+    """Its name in messages."""
 
     def send(self, batch: TickBatch) -> None:
         """Sends the ticks of a frame. Raises OSError."""
-        ...
 
 
-class Nowhere:
-    """Sends nothing."""
-
-    name = f"values are computed, but not sent; {_FORMS}"
-
-    def send(self, batch: TickBatch) -> None:
-        pass
-
-
-class LineFile:
+class LineFile(Outlet):
     """A file with a line for each tick: its time in seconds, and `name=value` for each of its values."""
 
     def __init__(self, path: Path) -> None:
@@ -115,14 +103,14 @@ class LineFile:
         self._is_torn = False
 
     def send(self, batch: TickBatch) -> None:
-        lines = [
-            f"{tick / RATE:.3f} " + " ".join(f"{n}={v:.9g}" for n, v in zip(batch.names, values, strict=True))
-            for tick, values in zip(batch.ticks, batch.values.tolist(), strict=True)
-        ]
         if self._is_torn:
             return
+        lines = [
+            f"{tick / RATE:.3f} " + " ".join(f"{n}={v:.9g}" for n, v in zip(batch.names, values, strict=True)) + "\n"
+            for tick, values in zip(batch.ticks, batch.values.tolist(), strict=True)
+        ]
         try:
-            self._write("".join(f"{line}\n" for line in lines).encode())
+            self._write("".join(lines).encode())
         except OSError:
             # The file may end with half a line, and anything written after that would be misread.
             self._is_torn = True
@@ -136,7 +124,7 @@ class LineFile:
             data = data[os.write(self._descriptor, data) :]
 
 
-class Osc:
+class Osc(Outlet):
     """OSC over UDP: for each frame a bundle, which contains a bundle for each tick. Its time tag says when the tick was
     due. Values go to `/haptic/NAME` in single precision. Ticks that do not fit into a datagram are sent in several."""
 
@@ -218,7 +206,7 @@ def find_outlet(wanted: str) -> Outlet:
     kind, _, where = wanted.partition(":")
     match kind:
         case "" if not wanted:
-            return Nowhere()
+            return Outlet()
         case "osc":
             return _find_osc(where)
         case "file" if where:

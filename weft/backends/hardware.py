@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,22 +47,15 @@ except ImportError:  # only Unix has it
     resource = None  # type: ignore[assignment]
 
 
-def _found_sched_getcpu() -> Callable[[], int] | None:
-    if not sys.platform.startswith("linux"):
-        return None
-    # CDLL would release Python's lock, which takes longer than the call.
-    found: Callable[[], int] | None = getattr(ctypes.PyDLL(None), "sched_getcpu", None)
-    return found
-
-
-_sched_getcpu = _found_sched_getcpu()
+# CDLL would release Python's lock, which takes longer than the call.
+_sched_getcpu: Callable[[], int] | None = (
+    getattr(ctypes.PyDLL(None), "sched_getcpu", None) if sys.platform.startswith("linux") else None
+)
 
 
 def cores() -> int:
     """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def current_core() -> int | None:
@@ -91,14 +83,8 @@ def memory_total() -> int:
 
 def memory_free() -> int:
     """Bytes of memory that are available without swapping; the total if that is unknown."""
-    available = 0
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                available = int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    free = available or memory_total()
+    found = [line.split()[1] for line in _lines(Path("/proc/meminfo")) if line.startswith("MemAvailable:")]
+    free = int(found[0]) * 1024 if found else memory_total()
     return min(free, *(max(0, limit.bytes - limit.used) for limit in memory_limits()), free)
 
 
@@ -115,21 +101,12 @@ def memory_limits(process: Path = Path("/proc/self")) -> list[Limit]:
     return [*_limits_of_groups(process), *_limits_of_process(process)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """The names of a control group's files with its limit and its use of memory. `reclaimable` is the line of
-    `memory.stat` about memory that can be reclaimed at any time."""
-
-    limits: tuple[str, ...]
-    used: str
-    reclaimable: str
-
-
 _GROUP_FILES = {
-    "cgroup2": _Files(("memory.max", "memory.high"), "memory.current", "inactive_file"),
-    "cgroup": _Files(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file"),
+    "cgroup2": (("memory.max", "memory.high"), "memory.current", "inactive_file"),
+    "cgroup": (("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file"),
 }
-"""By the name of the file system: of version 2 and 1."""
+"""By the name of the file system (of version 2 and 1): the names of a control group's files with its limits and its use
+of memory, and the line of `memory.stat` about memory that can be reclaimed at any time."""
 
 
 def _limits_of_groups(process: Path) -> Iterator[Limit]:
@@ -138,13 +115,14 @@ def _limits_of_groups(process: Path) -> Iterator[Limit]:
         inside = os.path.relpath(_path_of_group(process, kind), root)
         # If the group is outside the mounted tree, a container shows its own group at the top.
         parts = [] if inside.startswith("..") else [part for part in inside.split("/") if part != "."]
-        files = _GROUP_FILES[kind]
+        limits_in, used_in, reclaimable = _GROUP_FILES[kind]
         for depth in range(len(parts), -1, -1):
             folder = Path(mounted, *parts[:depth])
-            limits = [limit for name in files.limits if (limit := _number(folder / name)) is not None]
-            used = _number(folder / files.used) or 0
+            limits = [limit for name in limits_in if (limit := _number(folder / name)) is not None]
             if limits:
-                yield Limit(min(limits), max(0, used - _in_stat(folder / "memory.stat", files.reclaimable)))
+                stat = dict(line.split(maxsplit=1) for line in _lines(folder / "memory.stat"))
+                used = (_number(folder / used_in) or 0) - int(stat.get(reclaimable, 0))
+                yield Limit(min(limits), max(0, used))
 
 
 def _mounted_groups(process: Path) -> Iterator[tuple[str, str, str]]:
@@ -165,10 +143,6 @@ def _path_of_group(process: Path, kind: str) -> str:
     return "/"
 
 
-def _in_stat(path: Path, name: str) -> int:
-    return next((int(line.split()[1]) for line in _lines(path) if line.startswith(f"{name} ")), 0)
-
-
 def _limits_of_process(process: Path) -> Iterator[Limit]:
     """The limits of its address space and its data (`ulimit -v`, `ulimit -d`), if their use is known."""
     if resource is None:
@@ -182,15 +156,9 @@ def _limits_of_process(process: Path) -> Iterator[Limit]:
 
 def simd() -> str:
     """The widest vector instructions, by name; the processor's architecture if they are unknown."""
-    try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return platform.machine()
-    words = set(flags.split())
-    for flag, name in (("avx512f", "AVX-512"), ("avx2", "AVX2"), ("sse2", "SSE2"), ("asimd", "NEON")):
-        if flag in words:
-            return name
-    return platform.machine()
+    flags = {flag for line in _lines(Path("/proc/cpuinfo")) for flag in line.split()}
+    named = (("avx512f", "AVX-512"), ("avx2", "AVX2"), ("sse2", "SSE2"), ("asimd", "NEON"))
+    return next((name for flag, name in named if flag in flags), platform.machine())
 
 
 def may_have_card() -> bool:

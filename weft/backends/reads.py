@@ -7,7 +7,8 @@ device is waited for once."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +23,7 @@ from weft.backends.vector.feedback import Calls, Values
 from weft.backends.vm import Machine, ReferenceExecutor
 from weft.codegen.clike.plan import ReadSite, strands_of
 from weft.codegen.kernel import Kernel
-from weft.codegen.values import Line, Node
+from weft.codegen.values import Line
 from weft.ir.rates import Rate
 from weft.names import StrandRef
 from weft.ops.spec import ValueType
@@ -51,22 +52,16 @@ def at_points(
     """A launch over points at coordinates that broadcast together, and the broadcast shape."""
     given = {**nowhere(env), **coords}
     shape = np.broadcast_shapes(*map(np.shape, given.values()))
-    launch = Launch(
-        shape=(1, max(1, math.prod(shape))),
-        coords={name: _row(value, shape) for name, value in given.items()},
-        uniforms={name: env.uniform(name) for name in kernel.uniforms},
-        strands={other: coordinator.lookup(other) for other in kernel.strands},
-        pictures={path: env.pictures[path] for path in kernel.pictures},
-    )
-    return launch, shape
 
+    def row(value: Value) -> Value:
+        if not np.ndim(value):
+            return float(value)
+        numbers = np.asarray(value, np.float64)
+        return numbers if numbers.shape == shape and numbers.ndim == 1 else np.broadcast_to(numbers, shape).flatten()
 
-def _row(value: Value, shape: tuple[int, ...]) -> Value:
-    """A coordinate of a list of points: a number, or an array with a number for each point."""
-    if not np.ndim(value):
-        return float(value)
-    given = np.asarray(value, np.float64)
-    return given if given.shape == shape and given.ndim == 1 else np.broadcast_to(given, shape).flatten()
+    rows = {name: row(value) for name, value in given.items()}
+    launch = tick(kernel, env, coordinator, (1, max(1, math.prod(shape))), rows)
+    return replace(launch, threads=1, loop_stopped=lambda: None), shape
 
 
 def nowhere(env: Env) -> dict[str, Value]:
@@ -134,13 +129,9 @@ class LineReads:
         with np.errstate(all="ignore"):
             self._calls.run(values)
             for node, array in self._lines:
-                array.view(_STORED[node.kind])[:] = _padded(values[node], len(array))
-
-
-def _padded(values: Any, length: int) -> npt.NDArray[Any]:
-    """A number for each element, padded with the last one."""
-    found = np.atleast_1d(values)
-    return found[np.minimum(np.arange(length), len(found) - 1)]
+                found = np.atleast_1d(values[node])
+                # The last number is repeated up to a whole vector.
+                array.view(_STORED[node.kind])[:] = found[np.minimum(np.arange(len(array)), len(found) - 1)]
 
 
 # Strands of other subgraphs that a program on a card reads at computed places. They are evaluated before its launch,
@@ -192,7 +183,8 @@ class _StrandRead:
         self._over = site.read.over
         self._coordinates = site.coordinates
         self._calls = Calls(site.before)
-        self._is_constant = is_grid and not any(_changes(node) for node in (*site.before, *site.coordinates))
+        used = (*site.before, *site.coordinates, *(arg for node in site.before for arg in node.args))
+        self._is_constant = is_grid and _CHANGING.isdisjoint(node.op for node in used)
         self._places: tuple[tuple[int, int], list[Value]] | None = None
         """Constant places, for launches of this shape."""
 
@@ -211,7 +203,9 @@ class _StrandRead:
         if self._places is not None and self._places[0] == launch.shape:
             return self._places[1]
         self._calls.run(values)
-        found = [self._broadcast(values[node], launch) for node in self._coordinates]
+        shape = self.places(launch.shape)
+        computed = [values[node] for node in self._coordinates]
+        found = [np.broadcast_to(each, shape).flatten() if np.ndim(each) else float(each) for each in computed]
         if self._is_constant:
             for rows in found:
                 if isinstance(rows, np.ndarray):
@@ -219,21 +213,12 @@ class _StrandRead:
             self._places = launch.shape, found
         return found
 
-    def _broadcast(self, coordinate: Any, launch: Launch) -> Value:
-        if not np.ndim(coordinate):
-            return float(coordinate)
-        return np.broadcast_to(coordinate, self.places(launch.shape)).flatten()
-
     def places(self, shape: tuple[int, int]) -> tuple[int, int]:
         """How many places a launch of this shape has: rows and columns of them."""
         if Rate.ELEMENT in self._over:
             return shape
         height, width = shape
         return height if Rate.ROW in self._over else 1, width if Rate.COLUMN in self._over else 1
-
-
-def _changes(node: Node) -> bool:
-    return node.op in _CHANGING or any(arg.op in _CHANGING for arg in node.args)
 
 
 def _lines(kernel: Kernel, launch: Launch) -> dict[str, npt.NDArray[Any]]:
@@ -294,20 +279,13 @@ class Prefetch:
 def prefetch_of(kernel: Kernel, on_devices: Collection[StrandRef]) -> Prefetch | None:
     """The prefetch of the strands on devices that a kernel reads. None if it reads at most one place, which a prefetch
     would not speed up, or if finding the places would need a wait of its own."""
-    reads = list(_reads(kernel, on_devices))
-    samples = any(node.op == "sample" for node in kernel.section(Rate.FRAME).walk())
-    if kernel.tick != "launch" or samples or not (len(reads) > 1 or any(in_loop for _, in_loop in reads)):
-        return None
-    return Prefetch(kernel, frozenset(ref for ref, _ in reads))
-
-
-def _reads(kernel: Kernel, refs: Collection[StrandRef]) -> Iterator[tuple[StrandRef, bool]]:
-    """The strands among `refs` that are read once a tick, and whether the read is in a loop."""
     section = kernel.section(Rate.FRAME)
     outside = set(section.nodes)
-    for node in section.walk():
-        if node.op == "strand" and node.attr in refs:
-            yield node.attr, node not in outside
+    reads = [node for node in section.walk() if node.op == "strand" and node.attr in on_devices]
+    samples = any(node.op == "sample" for node in section.walk())
+    if kernel.tick != "launch" or samples or not (len(reads) > 1 or any(node not in outside for node in reads)):
+        return None
+    return Prefetch(kernel, frozenset(node.attr for node in reads))
 
 
 def rows(places: list[Place], over: tuple[str, ...]) -> Mapping[str, Value]:

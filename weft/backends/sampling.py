@@ -20,9 +20,9 @@ def sample(plane: Floats, x: float, y: float) -> float:
     column, across = _locate(x, width)
     row, down = _locate(y, height)
     right, below = min(column + 1, width - 1), min(row + 1, height - 1)
-    upper = _between(float(plane[row, column]), float(plane[row, right]), across)
-    lower = _between(float(plane[below, column]), float(plane[below, right]), across)
-    return _between(upper, lower, down)
+    a, b, c, d = (float(plane[place]) for place in ((row, column), (row, right), (below, column), (below, right)))
+    upper, lower = a + (b - a) * across, c + (d - c) * across
+    return upper + (lower - upper) * down
 
 
 def _locate(coordinate: float, size: int) -> tuple[int, float]:
@@ -32,10 +32,6 @@ def _locate(coordinate: float, size: int) -> tuple[int, float]:
         return 0, 0.0
     position = min(position, size - 1.0)
     return int(position), position - int(position)
-
-
-def _between(a: float, b: float, t: float) -> float:
-    return a + (b - a) * t
 
 
 # Arrays of one shape that `locate` fills for many coordinates along an axis: the index in memory of the pixel at or
@@ -61,10 +57,7 @@ def locate(coordinate: npt.ArrayLike, size: int, stride: int, offset: npt.ArrayL
 
 
 def gather(
-    pixels: npt.NDArray[Any],
-    columns: Located,
-    rows: Located,
-    out: Floats,
+    pixels: npt.NDArray[Any], columns: Located, rows: Located, out: Floats,
     scratch: tuple[npt.NDArray[np.intp], Floats, Floats],
 ) -> None:
     """Interpolates between four neighbours in flat memory, for each element of `out`. The shapes of `columns` and
@@ -97,18 +90,17 @@ def resample(plane: Floats, shape: tuple[int, int]) -> Floats:
     height, width = shape
     x = (np.arange(width, dtype=plane.dtype)[None, :] + 0.5) / width
     y = (np.arange(height, dtype=plane.dtype)[:, None] + 0.5) / height
-    columns = _located(x, plane.shape[1], 1)
-    rows = _located(y, plane.shape[0], plane.shape[1])
+    columns, rows = located_arrays(x.shape, plane.dtype), located_arrays(y.shape, plane.dtype)
+    locate(x, plane.shape[1], 1, 0, columns)
+    locate(y, plane.shape[0], plane.shape[1], 0, rows)
     out, below, other = (np.empty(shape, plane.dtype) for _ in range(3))
     gather(plane.reshape(-1), columns, rows, out, (np.empty(shape, np.intp), below, other))
     return out
 
 
-def _located(coordinate: Floats, size: int, stride: int) -> Located:
-    near, far = (np.empty(coordinate.shape, np.intp) for _ in range(2))
-    across, scratch = (np.empty_like(coordinate) for _ in range(2))
-    locate(coordinate, size, stride, 0, (near, far, across, scratch))
-    return near, far, across, scratch
+def located_arrays(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> Located:
+    """Arrays for `locate` to fill."""
+    return np.empty(shape, np.intp), np.empty(shape, np.intp), np.empty(shape, dtype), np.empty(shape, dtype)
 
 
 # Packing into pixels of four bytes, red first: NaN becomes 0, all else is clamped to 0…1, halves round up.

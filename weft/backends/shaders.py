@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weft.backends.launch import TIME, Floats, Launch, Value
+from weft.backends.launch import TIME, Launch, Value
 from weft.backends.memory import StateMemory
 from weft.backends.prologue import LaunchPrologue
 from weft.codegen.clike.language import Identifiers
@@ -58,10 +58,10 @@ def refused(shader: Shader, library: str, words: str, line: int, dump: str) -> W
     return error("driver-refused", f"{library} refuses the program{where}: {first}", hint=hint)
 
 
-def problem(unit: Unit, packed: bool, dialect: Dialect) -> str | None:
-    """Why a unit has no programs; None if it has some."""
+def problem_of(translate: Callable[[], object]) -> str | None:
+    """Why there is no program; None if there is one."""
     try:
-        translated(unit, packed, dialect)
+        translate()
     except UnsuitableError as failure:
         return str(failure)
     return None
@@ -101,19 +101,12 @@ def sound_translated(kernel: Kernel, dialect: Dialect) -> SoundCode:
         raise UnsuitableError("it uses the time itself at every sample, which single precision puts out of tune")
     if _has_coarse_numbers(kernel):
         raise UnsuitableError("it uses a number that grows with the time, which single precision puts out of tune")
-    names = _identifiers(kernel)
+    identifiers = Identifiers()
+    # In a program, `mouse@x` is `mouse_x`.
+    names = {name: identifiers.new(name) for name, _ in kernel.coords}
     shader = dialect.over_points(replace(_renamed(kernel, names), sweep="points", tick="launch"))
     known = {made: name for name, made in names.items()}
     return SoundCode(shader, tuple(known[made] for made in shader.coords))
-
-
-def sound_problem(kernel: Kernel, dialect: Dialect) -> str | None:
-    """Why a sound has no code; None if it has."""
-    try:
-        sound_translated(kernel, dialect)
-    except UnsuitableError as failure:
-        return str(failure)
-    return None
 
 
 def _given(kernel: Kernel) -> Iterator[Scalar | Line]:
@@ -130,17 +123,12 @@ def _has_coarse_numbers(kernel: Kernel) -> bool:
     tested = [at for at in used if kernel.locals[at].rate == Rate.FRAME and kernel.locals[at].type == "float"]
     if not tested:
         return False
-    numbers = np.array([at_moment[tested] for at_moment in _numbers(kernel)])
+    prologue = LaunchPrologue(kernel)
+    machines = [prologue.begin(StateMemory(()), one_sample(kernel, moment)) for moment in _MOMENTS]
+    numbers = np.array([machine.locals for machine in machines])[:, tested]
     with np.errstate(all="ignore"):
         changes = (numbers != numbers[0]).any(axis=0)
         return bool((np.abs(numbers) > _FINE)[:, changes].any())
-
-
-def _numbers(kernel: Kernel) -> Iterator[Floats]:
-    """The locals of a kernel at each of the moments; only those that are the same for a block have values."""
-    once = LaunchPrologue(kernel)
-    for moment in _MOMENTS:
-        yield np.array(once.begin(StateMemory(()), one_sample(kernel, moment)).locals)
 
 
 def one_sample(kernel: Kernel, moment: float) -> Launch:
@@ -150,33 +138,20 @@ def one_sample(kernel: Kernel, moment: float) -> Launch:
         shape=(1, 1),
         coords={**coords, TIME: moment},
         uniforms=dict.fromkeys(kernel.uniforms, 1.0),
-        strands=dict.fromkeys(kernel.strands, _nothing),
+        strands=dict.fromkeys(kernel.strands, lambda *at: 0.0),
         pictures={path: np.zeros((1, 1, 4), np.float32) for path in kernel.pictures},
     )
 
 
-def _nothing(*at: Value) -> float:
-    return 0.0
-
-
-def _identifiers(kernel: Kernel) -> dict[str, str]:
-    """The names that a program uses for the coordinates: `mouse_x` for `mouse@x`."""
-    names = Identifiers()
-    return {name: names.new(name) for name, _ in kernel.coords}
-
-
 def _renamed(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
     """The kernel with other names for its coordinates."""
-    sections = tuple(
-        Rewriter({leaf: _with_name(leaf, names) for leaf in section.leaves()}).section(section)
-        for section in kernel.sections
-    )
-    coords = tuple((names[name], rate) for name, rate in kernel.coords)
-    return replace(kernel, sections=sections, coords=coords)
 
+    def renamed(leaf: Node) -> Node:
+        match leaf.attr:
+            case Scalar("coord", str(name)) | Line("coord", str(name)):
+                return Node(leaf.op, (), leaf.kind, leaf.attr._replace(key=names[name]))
+        return leaf
 
-def _with_name(leaf: Node, names: Mapping[str, str]) -> Node:
-    match leaf.attr:
-        case Scalar("coord", str(name)) | Line("coord", str(name)):
-            return Node(leaf.op, (), leaf.kind, leaf.attr._replace(key=names[name]))
-    return leaf
+    rewriters = [(section, Rewriter({leaf: renamed(leaf) for leaf in section.leaves()})) for section in kernel.sections]
+    sections = tuple(rewriter.section(section) for section, rewriter in rewriters)
+    return replace(kernel, sections=sections, coords=tuple((names[name], rate) for name, rate in kernel.coords))

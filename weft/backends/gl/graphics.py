@@ -27,11 +27,10 @@ OpenGL.USE_ACCELERATE = False
 _CHOICE = "PYOPENGL_PLATFORM"
 
 
-def _session_needs_egl() -> bool:
-    choice = os.environ.get(_CHOICE)
-    if choice is not None:
-        return choice == "egl"
-    return bool(os.environ.get("WAYLAND_DISPLAY")) or os.environ.get("XDG_SESSION_TYPE") == "wayland"
+_IS_WAYLAND = bool(os.environ.get("WAYLAND_DISPLAY")) or os.environ.get("XDG_SESSION_TYPE") == "wayland"
+
+NEEDS_EGL = os.environ[_CHOICE] == "egl" if _CHOICE in os.environ else _IS_WAYLAND
+"""Whether windows must be opened with EGL."""
 
 
 def _has_egl() -> bool:
@@ -41,9 +40,6 @@ def _has_egl() -> bool:
         return False
     return True
 
-
-NEEDS_EGL = _session_needs_egl()
-"""Whether windows must be opened with EGL."""
 
 # Through EGL, PyOpenGL finds the functions of any context, including GLX; through GLX, only those of GLX. It reads the
 # variable when it is imported, and no other library should see it.
@@ -173,12 +169,17 @@ class _Entrance:
             self._depth += 1
             try:
                 if self.place is None:
-                    self.place = _prepared()
+                    GL.glBindVertexArray(GL.glGenVertexArrays(1))  # a core context draws nothing without one
+                    GL.glDisable(GL.GL_DITHER)
+                    GL.glPixelStorei(GL.GL_PACK_ALIGNMENT, 1)
+                    self.place = ContextState(GL.glGenFramebuffers(1), GL.glGenFramebuffers(1))
                 yield self.place
             finally:
                 self._depth -= 1
                 if not self._depth:
-                    self._tidy()
+                    # The state that other code expects which draws in the context, such as that of a window.
+                    GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, 0)
+                    GL.glActiveTexture(GL.GL_TEXTURE0)
                     self.context.leave()
 
     def close(self) -> None:
@@ -187,18 +188,6 @@ class _Entrance:
         self._closed = True
         if has_left:
             self._lock.release()
-
-    def _tidy(self) -> None:
-        """Restores the state that other code expects which draws in the context, such as that of a window."""
-        GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, 0)
-        GL.glActiveTexture(GL.GL_TEXTURE0)
-
-
-def _prepared() -> ContextState:
-    GL.glBindVertexArray(GL.glGenVertexArrays(1))  # a core context draws nothing without one
-    GL.glDisable(GL.GL_DITHER)
-    GL.glPixelStorei(GL.GL_PACK_ALIGNMENT, 1)
-    return ContextState(GL.glGenFramebuffers(1), GL.glGenFramebuffers(1))
 
 
 class Graphics:

@@ -17,6 +17,7 @@ from weft.backends.base import DeviceLostError, MemoryPool
 from weft.backends.card import CardPicture
 from weft.backends.gl.contexts import GraphicsError
 from weft.backends.gl.graphics import GL, ContextState, Graphics
+from weft.backends.launch import Array
 from weft.errors import error
 
 Shape = tuple[int, int]
@@ -31,30 +32,30 @@ class Texture:
         self.graphics = graphics
         self.shape = shape
         self.wide = wide
+        self._kind = GL.GL_FLOAT if wide else GL.GL_UNSIGNED_BYTE
+        self._dtype = np.dtype(np.float32 if wide else np.uint8)
         check_side(graphics, shape)
         self.number: Any = _new(graphics, self)
         GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
-        form, kind = (GL.GL_RGBA32F, GL.GL_FLOAT) if wide else (GL.GL_RGBA8, GL.GL_UNSIGNED_BYTE)
-        GL.glTexImage2D(GL.GL_TEXTURE_2D, 0, form, shape[1], shape[0], 0, GL.GL_RGBA, kind, None)
+        form = GL.GL_RGBA32F if wide else GL.GL_RGBA8
+        GL.glTexImage2D(GL.GL_TEXTURE_2D, 0, form, shape[1], shape[0], 0, GL.GL_RGBA, self._kind, None)
         _settle(GL.GL_TEXTURE_2D)
 
     @property
     def nbytes(self) -> int:
         return math.prod(self.shape) * (16 if self.wide else 4)
 
-    def fill(self, pixels: npt.NDArray[Any]) -> None:
+    def fill(self, pixels: Array) -> None:
         """Uploads pixels [height, width, 4] of the texture's type."""
-        kind, dtype = (GL.GL_FLOAT, np.float32) if self.wide else (GL.GL_UNSIGNED_BYTE, np.uint8)
-        given = np.ascontiguousarray(pixels, dtype)
+        given, (height, width) = np.ascontiguousarray(pixels, self._dtype), self.shape
         GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
-        GL.glTexSubImage2D(GL.GL_TEXTURE_2D, 0, 0, 0, self.shape[1], self.shape[0], GL.GL_RGBA, kind, given)
+        GL.glTexSubImage2D(GL.GL_TEXTURE_2D, 0, 0, 0, width, height, GL.GL_RGBA, self._kind, given)
 
-    def read(self, out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+    def read(self, out: Array | None = None) -> Array:
         """The pixels [height, width, 4]; waits until they have been drawn."""
-        kind, dtype = (GL.GL_FLOAT, np.float32) if self.wide else (GL.GL_UNSIGNED_BYTE, np.uint8)
-        found = np.empty((*self.shape, 4), dtype) if out is None else out
+        found: Array = np.empty((*self.shape, 4), self._dtype) if out is None else out
         GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
-        GL.glGetTexImage(GL.GL_TEXTURE_2D, 0, GL.GL_RGBA, kind, found)
+        GL.glGetTexImage(GL.GL_TEXTURE_2D, 0, GL.GL_RGBA, self._kind, found)
         return found
 
 
@@ -82,7 +83,7 @@ class TextureArray:
             GL.glDrawBuffers(1, [GL.GL_COLOR_ATTACHMENT0])
             GL.glClearBufferfv(GL.GL_COLOR, 0, (GL.GLfloat * 4)())
 
-    def fill(self, first: int, images: npt.NDArray[Any]) -> None:
+    def fill(self, first: int, images: Array) -> None:
         """Uploads one or several images [height, width], from a layer on."""
         given = np.ascontiguousarray(images, np.float32)
         count = 1 if given.ndim == 2 else len(given)
@@ -115,7 +116,7 @@ class BufferTexture:
         if filled is not None:
             self._attach()
 
-    def fill(self, numbers: npt.NDArray[Any]) -> None:
+    def fill(self, numbers: Array) -> None:
         self._buffer.fill(GL.GL_TEXTURE_BUFFER, np.ascontiguousarray(numbers, np.float32))
         self._attach()
 
@@ -133,7 +134,7 @@ class Buffer:
         """Frees the buffer early."""
         self.free.atexit = False
 
-    def fill(self, kind: Any, data: npt.NDArray[Any]) -> None:
+    def fill(self, kind: Any, data: Array) -> None:
         """Uploads an array. Earlier commands still read the old contents."""
         GL.glBindBuffer(kind, self.number)
         GL.glBufferData(kind, data.nbytes, data, GL.GL_STREAM_DRAW)
@@ -143,7 +144,7 @@ class Buffer:
         GL.glBindBuffer(kind, self.number)
         GL.glBufferData(kind, count, None, GL.GL_DYNAMIC_COPY)
 
-    def read(self, kind: Any, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def read(self, kind: Any, like: Array) -> Array:
         """The contents as an array like this one; waits until they have been written."""
         GL.glBindBuffer(kind, self.number)
         return np.frombuffer(bytes(GL.glGetBufferSubData(kind, 0, like.nbytes)), like.dtype)
@@ -180,10 +181,10 @@ def _new(graphics: Graphics, owner: object) -> Any:
 def _settle(kind: Any) -> None:
     """Sets up the bound texture: a single size, clamped at the edges."""
     GL.glTexParameteri(kind, GL.GL_TEXTURE_MAX_LEVEL, 0)
-    GL.glTexParameteri(kind, GL.GL_TEXTURE_MIN_FILTER, GL.GL_NEAREST)
-    GL.glTexParameteri(kind, GL.GL_TEXTURE_MAG_FILTER, GL.GL_NEAREST)
-    GL.glTexParameteri(kind, GL.GL_TEXTURE_WRAP_S, GL.GL_CLAMP_TO_EDGE)
-    GL.glTexParameteri(kind, GL.GL_TEXTURE_WRAP_T, GL.GL_CLAMP_TO_EDGE)
+    for name in (GL.GL_TEXTURE_MIN_FILTER, GL.GL_TEXTURE_MAG_FILTER):
+        GL.glTexParameteri(kind, name, GL.GL_NEAREST)
+    for name in (GL.GL_TEXTURE_WRAP_S, GL.GL_TEXTURE_WRAP_T):
+        GL.glTexParameteri(kind, name, GL.GL_CLAMP_TO_EDGE)
 
 
 class GlPicture(CardPicture):
@@ -221,14 +222,14 @@ class GlArray:
     def nbytes(self) -> int:
         return int(np.prod(self.shape)) * self.dtype.itemsize
 
-    def fill(self, data: npt.NDArray[Any]) -> None:
+    def fill(self, data: Array) -> None:
         """Uploads an array of this shape."""
         given = np.ascontiguousarray(np.broadcast_to(data, self.shape), self.dtype)
         with self.graphics.drawing():
             GL.glBindBuffer(_THERE, self.buffer.number)
             GL.glBufferSubData(_THERE, self.offset, self.nbytes, given)
 
-    def read(self) -> npt.NDArray[Any]:
+    def read(self) -> Array:
         """A copy of the array; waits until it has been written."""
         with self.graphics.drawing():
             GL.glBindBuffer(_HERE, self.buffer.number)

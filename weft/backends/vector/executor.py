@@ -4,10 +4,9 @@ shared among threads. Sounds with state run block by block, with their feedback 
 from __future__ import annotations
 
 import functools
-import itertools
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -221,20 +220,11 @@ class TileBuffers:
         threads = min(task.launch.threads, len(self.parts)) if worthwhile else 1
         while len(self._workers) < threads:
             self._workers.append(_Worker(self, task))
-        counter = itertools.count()
-
-        def work(number: int) -> None:
-            worker = self._workers[number]
-            worker.begin(task)
-            with np.errstate(all="ignore"):
-                while (at := next(counter)) < len(self.parts):
-                    worker.run(self.parts[at])
-            worker.end()
-
+        parts = iter(self.parts)  # every thread takes the next one
         if threads == 1:
-            work(0)
+            self._workers[0].run_all(task, parts)
         else:
-            pool.run(work, threads)
+            pool.run(lambda number: self._workers[number].run_all(task, parts), threads)
 
 
 class _Worker:
@@ -252,35 +242,31 @@ class _Worker:
         """The columns in the lines for each size of tile, in this launch."""
         self._tile = Tile(task, *largest)
 
-    def begin(self, task: Task) -> None:
-        """Prepares for the tiles of a launch."""
+    def run_all(self, task: Task, parts: Iterator[_Part]) -> None:
+        """Computes tiles of a launch."""
         self._columns.clear()
         self._tile.task = task
-
-    def end(self) -> None:
-        """Releases the picture that the tiles are parts of."""
-        self._tile.pixels = None
+        with np.errstate(all="ignore"):
+            for part in parts:
+                self.run(part)
+        self._tile.pixels = None  # part of the caller's picture
 
     def run(self, part: _Part) -> None:
         """Computes one tile."""
         tile, shape = self._tile, _shape(part)
         if shape not in self._sizes:
-            self._sizes[shape] = self._bind(shape)
+            bound = LineArrays(self._program.lines, shape, self._real)
+            known: dict[Any, Any] = {**self._scalars.arrays, **bound.arrays, HERE: tile}
+            self._sizes[shape] = bound, self._registers.bind(shape, known)
         lines, steps = self._sizes[shape]
         tile.rows, tile.columns = part
         if self._columns.get(shape) != tile.columns:
-            lines.take_columns(self._whole, tile.columns)
+            lines.take(self._whole, tile.columns, down=False)
             self._columns[shape] = tile.columns
-        lines.take_rows(self._whole, tile.rows)
+        lines.take(self._whole, tile.rows, down=True)
         if tile.task.pixels is not None:
             tile.pixels = tile.task.pixels[tile.rows, tile.columns]
         run(steps)
-
-    def _bind(self, shape: tuple[int, int]) -> tuple[LineArrays, Bound]:
-        lines = LineArrays(self._program.lines, shape, self._real)
-        known: dict[Any, Any] = self._scalars.arrays | lines.arrays
-        known[HERE] = self._tile
-        return lines, self._registers.bind(shape, known)
 
 
 def _parts(shape: tuple[int, int], elements: int) -> list[_Part]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from weft.backends.launch import Array, Floats, Launch
 from weft.backends.memory import StateMemory, ticks_back
-from weft.backends.sampling import Located, gather, locate, sample
+from weft.backends.sampling import gather, locate, located_arrays, sample
 from weft.backends.vm import Machine, RunningLoop
 from weft.codegen.kernel import NEST_STEPS, Kernel
 from weft.codegen.native.graph import Graph
@@ -176,17 +176,13 @@ def _sampled(launch: Launch, place: PicturePlane, x: Any, y: Any) -> Array:
     picture = launch.pictures[place.picture]
     height, width, channels = picture.shape
     shape = np.broadcast(x, y).shape
-    columns, rows = _room(shape), _room(shape)
+    columns, rows = located_arrays(shape), located_arrays(shape)
     locate(x, width, channels, place.plane, columns)
     locate(y, height, width * channels, 0, rows)
     out = np.empty(shape)
     flat = np.ascontiguousarray(picture).reshape(-1)
     gather(flat, columns, rows, out, (np.empty(shape, np.intp), np.empty(shape), np.empty(shape)))
     return out
-
-
-def _room(shape: tuple[int, ...]) -> Located:
-    return np.empty(shape, np.intp), np.empty(shape, np.intp), np.empty(shape), np.empty(shape)
 
 
 # State as rows of samples, read and stored for a whole block at once.

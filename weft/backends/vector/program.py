@@ -215,17 +215,11 @@ class LineArrays:
                 self.arrays.update((line, values[at]) for at, line in enumerate(group))
                 self._along[down].append(values)
 
-    def take_columns(self, whole: LineArrays, columns: slice) -> None:
-        """Copies a slice, of this object's size, of the lines along rows."""
-        for part, values in zip(self._along[False], whole._along[False], strict=True):
-            if len(part):
-                np.copyto(part, values[:, :, columns])
-
-    def take_rows(self, whole: LineArrays, rows: slice) -> None:
-        """Copies a slice of the lines along columns."""
-        for part, values in zip(self._along[True], whole._along[True], strict=True):
-            if len(part):
-                np.copyto(part, values[:, rows, :])
+    def take(self, whole: LineArrays, part: slice, down: bool) -> None:
+        """Copies a slice, of this object's size, of the lines along columns (`down`) or along rows."""
+        for own, values in zip(self._along[down], whole._along[down], strict=True):
+            if len(own):
+                np.copyto(own, values[:, part, :] if down else values[:, :, part])
 
 
 class Registers:
