@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tests.support.exprs import number_slot
 from tests.support.tolerances import SERIES, Tolerance
 from weft.backends.base import Env, SampleBlock
-from weft.backends.cpu import CpuAudio, SoundCompiled
+from weft.backends.cpu import CpuAudio, CpuCompiled
 from weft.backends.memory import StateMemory
 from weft.backends.registry import load_registry
 from weft.codegen.kernel import Unit
@@ -42,7 +42,7 @@ class Player:
     def _env(self, samples: int) -> Env:
         return Env(64, 36, dt=1 / self.rate, block=SampleBlock(self.first, samples, self.rate, self.channels))
 
-    def prepared(self, text: str) -> SoundCompiled:
+    def prepared(self, text: str) -> CpuCompiled:
         return self.backend.compile_subgraph(unit_of(text), self._env(0), self._runner)
 
     def change_to(self, text: str, copy: bool = False) -> list[str]:

@@ -247,7 +247,7 @@ class CardHandle(Handle):
         return self._backend.guarded(lambda: self._compiled.bound_at(self._ref, launch))
 
 
-# Contexts. A backend lists one of these classes before that of its library.
+# A backend lists one of these classes before that of its library.
 
 
 class CardVisual(CardBackend):

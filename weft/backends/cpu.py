@@ -64,6 +64,8 @@ class CpuCompiled:
     pictures: Pictures
     successor: Executor | None = None
     """The executor that takes over once it has code."""
+    others: tuple[StateMemory, ...] = ()
+    """The state of the further channels of a sound that differs between channels: it runs once for each."""
 
     def run(self, memory: StateMemory, launch: Launch, sync: bool = True, out: Array | None = None) -> Array:
         if not self.packed:
@@ -230,13 +232,6 @@ class CpuCompute(CpuBackend):
 # Sound on the CPU, block by block.
 
 
-@dataclass
-class SoundCompiled(CpuCompiled):
-    """A subgraph of sound. One that differs between channels runs once for each, with state for each."""
-
-    memories: tuple[StateMemory, ...] = ()
-
-
 @register_backend
 class CpuAudio(CpuBackend):
     """Gives [channels, outputs, samples] in double precision, with one channel if all are the same."""
@@ -251,12 +246,13 @@ class CpuAudio(CpuBackend):
         block, kernel = block_of(env), compiled.unit.kernel
         return replace(tick(kernel, env, coordinator, self.shape(env), block.coords(kernel)), even=block.even)
 
-    def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> SoundCompiled:
+    def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> CpuCompiled:
         made = super().compile_subgraph(unit, env, coordinator)
         block = block_of(env)
-        others = (block.channels if block.differs(unit.kernel) else 1) - 1
-        more = tuple(StateMemory(unit.kernel.slots, made.memory.shape) for _ in range(others))
-        return SoundCompiled(**vars(made), memories=(made.memory, *more))
+        if block.differs(unit.kernel):
+            shape = made.memory.shape
+            made.others = tuple(StateMemory(unit.kernel.slots, shape) for _ in range(block.channels - 1))
+        return made
 
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Array:
         launch, block = self.launch(compiled, env, coordinator), block_of(env)
@@ -292,7 +288,7 @@ def _pairs(compiled: Compiled, old: Iterable[Compiled]) -> Iterator[tuple[int, S
 
 
 def _memories(compiled: Compiled) -> tuple[StateMemory, ...]:
-    return compiled.memories if isinstance(compiled, SoundCompiled) else (compiled.memory,)
+    return (compiled.memory, *(compiled.others if isinstance(compiled, CpuCompiled) else ()))
 
 
 def block_of(env: Env) -> SampleBlock:

@@ -169,7 +169,6 @@ def may_have_card() -> bool:
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a file of the system's; none if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -124,11 +124,9 @@ class StateMemory:
                 mine[self.cell(key, ticks_ago)] = in_size(its[old.cell(key, ticks_ago)], self.shape)
 
     def _common(self, key: str, old: StateMemory) -> int:
-        """How many ticks both rings have room for."""
         return 1 + min(self.slots[key].depth, old.slots[key].depth)
 
     def _copy_rest(self, key: str, old: StateMemory) -> None:
-        """Copies what was not copied ahead."""
         if self._rings[key] is old._rings[key]:
             # It was taken over in the other direction earlier.
             self._rings[key] = np.zeros_like(old._rings[key])

@@ -103,8 +103,7 @@ def pictures_of(kernels: Iterable[Kernel]) -> Iterator[Need]:
 
 
 def by_device(needs: Mapping[tuple[str, str], Iterable[Need]]) -> dict[str, set[Need]]:
-    """The needs of each device, from needs by device and subgraph. A picture that several subgraphs sample counts
-    once."""
+    """The needs of each device, from needs by device and subgraph: a picture that several sample counts once."""
     found: dict[str, set[Need]] = {}
     for (device, _), each in needs.items():
         found.setdefault(device, set()).update(each)

@@ -158,7 +158,6 @@ def line(given: Any, count: int) -> npt.NDArray[np.float32]:
 
 
 def _reader(source: Source) -> _Number:
-    """A function that reads a number of a launch."""
     match source:
         case Scalar("uniform", str(name)):
             return lambda machine, _: float(machine.launch.uniforms[name])

@@ -174,8 +174,6 @@ class StrandReads:
 
 
 class _StrandRead:
-    """One strand, and the places where it is read."""
-
     def __init__(self, site: ReadSite, is_grid: bool) -> None:
         """`is_grid` says that the coordinates of elements are the same in every launch of a shape."""
         self.key = site.read.key

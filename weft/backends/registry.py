@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from weft.backends import hardware
 from weft.backends.base import Backend
-from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable
+from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Diagnostic
 from weft.plugins import backend_points, load_backend
 
@@ -56,13 +56,15 @@ class Registry:
 
     def backend(self, name: str) -> type[Backend]:
         """The backend with this name. Raises KeyError if there is none."""
-        found = self.brought.get(name) or _registered.get(name)
+        found = self._loaded(name)
         if found is None:
             if name not in self.names:
                 raise KeyError(name)
             importlib.import_module(_MODULES[name.partition("_")[0]])
-            found = _registered[name]
-        return found
+        return found or _registered[name]
+
+    def _loaded(self, name: str) -> type[Backend] | None:
+        return self.brought.get(name) or _registered.get(name)
 
     def names_of(self, context: str) -> list[str]:
         """The names of those that can run a context, in their order."""
@@ -74,7 +76,7 @@ class Registry:
 
     def may_have_hardware(self, name: str) -> bool:
         """Whether a graphics backend may have a card. Does not load the backend."""
-        found = self.brought.get(name) or _registered.get(name)
+        found = self._loaded(name)
         return hardware.may_have_card() if found is None else found.may_have_hardware()
 
 
@@ -88,11 +90,6 @@ def load_registry() -> Registry:
             words = f"the backend {point.name} ({point.value}) could not be loaded: {failure}"
             problems.append(Diagnostic("warning", "backend-not-loaded", words))
     others = {name: backend.context for name, backend in _registered.items() if name not in _OWN}
-    return Registry({**_OWN, **others}, ContextTable(_specs()), tuple(problems), dict(_registered))
-
-
-def _specs() -> Iterator[ContextSpec]:
-    yield from (VISUAL, AUDIO, COMPUTE)
-    for backend in _registered.values():
-        if backend.spec is not None:
-            yield backend.spec
+    brought = [backend.spec for backend in _registered.values() if backend.spec is not None]
+    contexts = ContextTable([VISUAL, AUDIO, COMPUTE, *brought])
+    return Registry({**_OWN, **others}, contexts, tuple(problems), dict(_registered))

@@ -167,8 +167,6 @@ def _unpickled(values: dict[str, Any]) -> Choice:
 
 @dataclass(frozen=True)
 class _Problem:
-    """Why something is not available, and what helps."""
-
     reason: str
     remedy: str | None = None
 
@@ -378,7 +376,6 @@ class _Chooser:
 
 
 def _names_for(context: str, request: _Request) -> list[str]:
-    """What a request names for a context, the best first."""
     return [*request.get(context, ()), *request.get("*", ())]
 
 
@@ -387,7 +384,6 @@ def _identity(choice: Choice) -> tuple[str, str, int]:
 
 
 def _family(registry: Registry, name: str) -> list[str]:
-    """The backends of a family."""
     return [known for known in registry.names if known.startswith(f"{name}_")]
 
 

@@ -110,7 +110,6 @@ def sound_translated(kernel: Kernel, dialect: Dialect) -> SoundCode:
 
 
 def _given(kernel: Kernel) -> Iterator[Scalar | Line]:
-    """The inputs of the sections that run at every sample."""
     for section in kernel.sections:
         if section.rate > Rate.FRAME:
             yield from section.given()
@@ -144,8 +143,6 @@ def one_sample(kernel: Kernel, moment: float) -> Launch:
 
 
 def _renamed(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
-    """The kernel with other names for its coordinates."""
-
     def renamed(leaf: Node) -> Node:
         match leaf.attr:
             case Scalar("coord", str(name)) | Line("coord", str(name)):

@@ -166,7 +166,6 @@ class _Loops:
 
 
 def _row(row: OpSpec) -> Step:
-    """The step that computes a row of the table of operators and builtins."""
     fold, count = row.fold, len(row.params)
     truths = [at for at in range(count) if row.type_of_operand(at) == "bool"]
 
@@ -375,7 +374,6 @@ class ReferenceExecutable:
         pack_planes(self, memory, launch, out)
 
     def _sweep(self, machine: Machine) -> Floats:
-        """Runs the sections over all columns, rows and elements."""
         height, width = machine.launch.shape
         out = np.empty((len(self.kernel.outputs), height, width))
         columns = self._columns

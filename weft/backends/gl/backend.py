@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy.typing as npt
@@ -19,8 +18,6 @@ from weft.backends.registry import register_backend
 from weft.backends.shaders import Dialect, SoundCode
 from weft.codegen import glsl
 from weft.codegen.kernel import Unit
-
-# What the backends that draw with OpenGL have in common. OpenGL itself is imported when something is compiled.
 
 if TYPE_CHECKING:
     from weft.backends.gl.compiled import GlCompiled, ProgramFactory
@@ -60,7 +57,7 @@ class GlBackend(CardBackend):
 
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
         self.check(unit)
-        return self.guarded(lambda: self._workshop().compiled(unit, self.code(unit), self.shape(env), env.pictures))
+        return self.guarded(lambda: self._factory().compiled(unit, self.code(unit), self.shape(env), env.pictures))
 
     def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
         return self.guarded(lambda: super(GlBackend, self).adopt(compiled, old, copy))
@@ -78,16 +75,16 @@ class GlBackend(CardBackend):
         return self.guarded(memory.read)
 
     def pool(self, size: int) -> MemoryPool:
-        graphics = self.guarded(self._workshop).graphics
+        graphics = self.guarded(self._factory).graphics
         from weft.backends.gl.textures import GlPool
 
         return self.guarded(lambda: GlPool(graphics, size))
 
     def sync(self, scope: str = "device") -> None:
-        self.guarded(self._workshop().graphics.finish)
+        self.guarded(self._factory().graphics.finish)
 
     def barrier(self) -> None:
-        self.guarded(self._workshop().graphics.barrier)
+        self.guarded(self._factory().graphics.barrier)
 
     def own(self, compiled: Compiled) -> GlCompiled:
         from weft.backends.gl.compiled import GlCompiled
@@ -96,26 +93,15 @@ class GlBackend(CardBackend):
             raise TypeError(f"{compiled.unit.subgraph.name} runs on another backend")
         return compiled
 
-    def _workshop(self) -> ProgramFactory:
+    def _factory(self) -> ProgramFactory:
         if self._made is None:
-            with _importing():
+            try:
                 from weft.backends.gl.compiled import ProgramFactory
                 from weft.backends.gl.graphics import offscreen
-
+            except Exception as failure:  # PyOpenGL raises errors of many kinds if libraries are missing
+                raise GraphicsError(f"OpenGL is missing on this machine ({failure})") from failure
             self._made = ProgramFactory(self._graphics or offscreen(), self._tiled)
         return self._made
-
-
-@contextmanager
-def _importing() -> Iterator[None]:
-    """Turns the errors of PyOpenGL into GraphicsError: it raises many kinds of them if libraries are missing."""
-    try:
-        yield
-    except Exception as failure:
-        raise GraphicsError(f"OpenGL is missing on this machine ({failure})") from failure
-
-
-# Pictures by OpenGL.
 
 
 @register_backend
@@ -125,17 +111,11 @@ class GlVisual(CardVisual, GlBackend):
     name = "gl_visual"
 
 
-# Numbers by OpenGL, once a tick.
-
-
 @register_backend
 class GlCompute(CardCompute, GlBackend):
     """Gives numbers, through a picture of one pixel."""
 
     name = "gl_compute"
-
-
-# Sound by OpenGL, block by block.
 
 
 @register_backend
@@ -151,7 +131,7 @@ class GlAudio(CardAudio, GlBackend):
 
     def open(self) -> None:
         # Loading a driver takes a while, which would hold up a sound that is playing.
-        self.guarded(self._workshop)
+        self.guarded(self._factory)
 
     def sound(self, unit: Unit, code: SoundCode) -> CardSound:
-        return CardSound(unit, code, self._workshop().sound(unit, code))
+        return CardSound(unit, code, self._factory().sound(unit, code))

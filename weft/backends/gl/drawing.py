@@ -90,7 +90,6 @@ def _linked(parts: _Parts, refused: Callable[[str], WeftError]) -> Any:
 
 
 def _refused(shader: Shader, words: str) -> WeftError:
-    """The error for a text that the driver refuses."""
     # Some drivers put a heading before the error.
     lines = [line for line in words.splitlines() if line.strip().strip("-")]
     telling = next((line for line in lines if _LINE.search(line)), lines[-1] if lines else "")
@@ -356,7 +355,6 @@ def draw_triangle(place: ContextState, targets: Sequence[_Target], shape: tuple[
 
 
 def _targets(shader: Shader, memory: GlMemory, canvas: Canvas) -> list[_Target]:
-    """The textures and layers that are drawn to, in the order of the program's outputs."""
     targets: list[_Target] = [(texture.number, None) for texture in canvas.colours]
     if not shader.to_images:
         for key, plane in shader.stores:

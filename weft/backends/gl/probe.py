@@ -26,17 +26,11 @@ def devices(least: tuple[int, int] = DRAWS) -> list[DeviceInfo]:
     total, free = found["memory_total"], found["memory_free"]
     return [
         DeviceInfo(
-            index=0,
-            name=found["renderer"],
-            memory_total=total,
-            memory_free=free,
-            unified=not total,
+            0, found["renderer"], memory_total=total, memory_free=free, unified=not total, platform="OpenGL",
             compute=f"OpenGL {found['number'][0]}.{found['number'][1]}",
-            driver=f"{found['vendor']}, {found['version']}",
-            platform="OpenGL",
-            software=found["software"],
+            driver=f"{found['vendor']}, {found['version']}", software=found["software"],
         )
-    ]
+    ]  # fmt: skip
 
 
 def main() -> None:

@@ -90,9 +90,6 @@ class MetalBackend(CardBackend):
         return self._opened
 
 
-# Pictures by Metal.
-
-
 @register_backend
 class MetalVisual(CardVisual, MetalBackend):
     """Gives a picture in memory that the device shares."""
@@ -107,17 +104,11 @@ class MetalVisual(CardVisual, MetalBackend):
         return device if isinstance(device, AppleDevice) else None
 
 
-# Numbers by Metal, once a tick.
-
-
 @register_backend
 class MetalCompute(CardCompute, MetalBackend):
     """Gives numbers, through a picture of one pixel."""
 
     name = "metal_compute"
-
-
-# Sound by Metal, block by block.
 
 
 @register_backend

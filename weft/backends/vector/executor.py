@@ -135,7 +135,6 @@ def _pack(program: Emitter, value: Register, factor: int) -> Register:
 
 
 def _together(program: Emitter, a: LineArray | Register, b: LineArray | Register) -> Register:
-    """The bitwise or of both."""
     program.free(*(operand for operand in (a, b) if isinstance(operand, Register)))
     out = program.allocate("u32", joined((a.extent, b.extent)))
     program.emit(np.bitwise_or, a, b, out)
@@ -279,7 +278,6 @@ def _parts(shape: tuple[int, int], elements: int) -> list[_Part]:
 
 
 def _slices(length: int, most: int) -> list[slice]:
-    """Cuts a length into slices of nearly equal size, at most `most`."""
     count = -(-length // most)
     each = -(-length // count)
     return [slice(start, min(start + each, length)) for start in range(0, length, each)]
@@ -393,7 +391,6 @@ class VectorSeries:
         pack_planes(self, memory, launch, out)
 
     def _run(self, steady: Values, memory: StateMemory, launch: Launch) -> Floats:
-        """Computes the samples of a launch, block by block."""
         height, width = launch.shape
         count = height * width
         out = np.empty((len(self.kernel.outputs), count))

@@ -234,7 +234,6 @@ def reads_of(kernel: Kernel, stored: Mapping[SlotPlane, Node]) -> Reads:
 
 
 def _shifted(values: PastBlock, place: SlotPlane, source: Node, back: int) -> Floats:
-    """A row of values `back` ticks ago."""
     before = min(back, values.count)
     row = np.empty(values.count)
     row[:before] = values.past(place, np.arange(before) - back)
@@ -411,7 +410,6 @@ class RecurrenceWriter:
         )  # fmt: skip
 
     def _operands(self, node: Node) -> tuple[Node, ...]:
-        """The operands in the text of a value."""
         if node.op == "state" and (self.kernel.slot(node.attr.slot).depth == 1 or node.args[0].op == "const"):
             return ()
         return node.args
@@ -429,7 +427,6 @@ class RecurrenceWriter:
         return f"{re.sub(r'[^A-Za-z0-9]', '_', stem)}_{self._names}"
 
     def _name_sources(self, nodes: Sequence[Node]) -> None:
-        """Names the slots and the pictures that the function is given."""
         for place in dict.fromkeys([*(node.attr for node in nodes if node.op == "state"), *self.stored]):
             slot = self.kernel.slot(place.slot)
             if slot.depth == 1:
@@ -503,7 +500,6 @@ class RecurrenceWriter:
         return f"({self._text(node)})" if node in self._compound else self._text(node)
 
     def _write_stores(self) -> None:
-        """Writes the stores to slots, and the step to the next tick."""
         for place, node in self.stored.items():
             if place.slot in self._rings:
                 name = self._rings[place.slot]
@@ -530,7 +526,6 @@ class RecurrenceWriter:
 
 
 def _stem(node: Node) -> str:
-    """The beginning of an input's name."""
     match node.attr:
         case Line(_, str(name)) | Scalar(_, str(name)):
             return name

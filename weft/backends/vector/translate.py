@@ -170,8 +170,6 @@ class _LastUses:
 
 @dataclass(slots=True)
 class _LoopRegisters:
-    """The registers of a loop whose body is being translated."""
-
     plan: LoopPlan
     carried: list[Register]
     masks: tuple[Register, Register] | None
@@ -229,7 +227,6 @@ class Translator(Emitter):
                 self.release(self._values[node])
 
     def _computed(self, node: Node) -> Register:
-        """A register with the value of a node, and a reference to it."""
         match node.op:
             case "state":
                 out = self._load_state(node)
@@ -273,7 +270,6 @@ class Translator(Emitter):
         self.release(*[self._values[node] for node in self._uses.last.get(user, ())])
 
     def _put_away(self, node: Node) -> None:
-        """Copies a value to its lines and slots."""
         for line in self._kept.get(node, ()):
             self.emit(copy_narrowed, Kept(line), self._value(node))
         for place in self._stores.get(node, ()):
