@@ -87,21 +87,51 @@ class CardSound:
         inputs but the coordinates. Raises what the device raises when it is lost."""
         kernel = self.unit.kernel
         channels = block.channels if block.differs(kernel) else 1
-        prefetch = _ChunkPrefetch(self, block, launch, channels)
-        known = prefetch.known()
+        begin = functools.partial(self._begin, block, launch, channels)
+        known = self._inputs(block, launch, channels)
         if known is None:
             self._known, self._chunks = None, ()
-            return self._samples_of(prefetch.chunk(block.first, block.samples), launch)
+            return self._samples_of(begin(block.first, block.samples), launch)
         if known != self._known:
             self._known, self._chunks = known, ()
         pieces: list[Floats] = [np.zeros((channels, len(kernel.outputs), 0))]
         at, end = block.first, block.first + block.samples
         while at < end:
-            self._reach(at, block.samples, prefetch.chunk)
+            self._reach(at, block.samples, begin)
             chunk = self._chunks[0]
             pieces.append(self._samples_of(chunk, launch)[:, :, at - chunk.first : end - chunk.first])
             at += pieces[-1].shape[2]
         return np.concatenate(pieces, axis=2)
+
+    def _inputs(self, block: SampleBlock, launch: Launch, channels: int) -> Hashable:
+        """The inputs of the samples besides their number; None if an input changes from sample to sample, so that
+        nothing can be computed ahead."""
+        kernel = self.unit.kernel
+        smoothed = [(name, block.controls[name]) for name, _ in kernel.coords if is_smoothed(name)]
+        are_constant = all(values.size and (values == values.flat[0]).all() for _, values in smoothed)
+        if any(map(is_view, kernel.pictures)) or not are_constant:
+            return None
+        return (
+            block.rate, channels, tuple((name, float(values.flat[0])) for name, values in smoothed),
+            tuple(launch.uniforms.items()), tuple(map(id, launch.pictures.values())),
+        )  # fmt: skip
+
+    def _begin(self, block: SampleBlock, launch: Launch, channels: int, first: int, count: int) -> SampleChunk:
+        """Starts a chunk of `count` samples. After the end of the block, its inputs stay as they are."""
+
+        def own(values: Floats, channel: int) -> Value:
+            given = values if values.ndim == 1 else values[channel]
+            return given if len(given) == count else float(given[0])
+
+        # A view is overwritten in place, so it needs a copy: the card would take it for the picture that it has.
+        pictures = {path: np.array(p) if is_view(path) else p for path, p in launch.pictures.items()}
+        launches = []
+        for channel in range(channels):
+            smoothed = {name: own(values, channel) for name, values in block.controls.items()}
+            coords = {**middle(first, count, block.rate), "channel": float(channel), **smoothed}
+            wanted = replace(launch, shape=(1, count), coords=coords, pictures=pictures)
+            launches.append(self.code.named(wanted))
+        return self.sounding.begin(first, launches)
 
     def _reach(self, at: int, samples: int, begin: Callable[[int, int], SampleChunk]) -> None:
         """Makes the chunk with sample `at` the first one, and starts the next one if necessary."""
@@ -133,48 +163,6 @@ class CardSound:
 
     def dump(self) -> str:
         return self.code.shader.text
-
-
-@dataclass(frozen=True)
-class _ChunkPrefetch:
-    """Starts chunks while a block is computed."""
-
-    sound: CardSound
-    block: SampleBlock
-    launch: Launch
-    channels: int
-
-    def known(self) -> Hashable:
-        """The inputs of the samples besides their number; None if an input changes from sample to sample, so that
-        nothing can be computed ahead."""
-        kernel = self.sound.unit.kernel
-        if any(is_view(path) for path in kernel.pictures):
-            return None
-        smoothed = [(name, self.block.controls[name]) for name, _ in kernel.coords if is_smoothed(name)]
-        if not all(values.size and (values == values.flat[0]).all() for _, values in smoothed):
-            return None
-        return (
-            self.block.rate, self.channels, tuple((name, float(values.flat[0])) for name, values in smoothed),
-            tuple(self.launch.uniforms.items()), tuple(map(id, self.launch.pictures.values())),
-        )  # fmt: skip
-
-    def chunk(self, first: int, count: int) -> SampleChunk:
-        """A chunk of `count` samples. After the end of the block, its inputs stay as they are."""
-        # A view is overwritten in place, so it needs a copy: the card would take it for the picture that it has.
-        pictures = {path: np.array(p) if is_view(path) else p for path, p in self.launch.pictures.items()}
-        launches = [
-            replace(self.launch, shape=(1, count), coords=self._coords(first, count, channel), pictures=pictures)
-            for channel in range(self.channels)
-        ]
-        return self.sound.sounding.begin(first, list(map(self.sound.code.named, launches)))
-
-    def _coords(self, first: int, count: int, channel: int) -> dict[str, Value]:
-        def own(values: Floats) -> Value:
-            given = values if values.ndim == 1 else values[channel]
-            return given if len(given) == count else float(given[0])
-
-        smoothed = {name: own(values) for name, values in self.block.controls.items()}
-        return {**middle(first, count, self.block.rate), "channel": float(channel), **smoothed}
 
 
 def middle(first: int, count: int, rate: float) -> dict[str, Value]:

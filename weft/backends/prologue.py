@@ -159,12 +159,8 @@ def line(given: Any, count: int) -> npt.NDArray[np.float32]:
 
 def _reader(source: Source) -> _Number:
     match source:
-        case Scalar("uniform", str(name)):
-            return lambda machine, _: float(machine.launch.uniforms[name])
-        case Scalar("coord", str(name)):
-            return lambda machine, _: float(machine.coords[name])
-        case Scalar("local", int(number)):
-            return lambda machine, _: float(machine.locals[number])
+        case Scalar(given, key):
+            return lambda machine, _: float(machine.value_of(given, key))
         case LaunchExtent.ROWS:
             return lambda machine, finished: (machine.memory if finished else machine.launch).shape[0]
         case LaunchExtent.COLUMNS:

@@ -62,6 +62,18 @@ class Machine:
     """How many more steps the nest of loops may take."""
     loop_stopped: bool = False
 
+    def value_of(self, source: str, key: Any) -> float:
+        """A number of the prologue: a uniform, a coordinate, or a local."""
+        match source:
+            case "uniform":
+                return self.launch.uniforms[key]
+            case "coord":
+                return self.coords[key]
+            case "local":
+                local: float = self.locals[key]
+                return local
+        raise LookupError(f"nothing gives {source} {key}")
+
     def make_step(self, loop: RunningLoop) -> bool:
         """Begins the next step of a loop; gives whether there is one."""
         loop.index = loop.first + loop.count

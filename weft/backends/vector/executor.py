@@ -201,9 +201,9 @@ class TileBuffers:
 
     def prepare(self, machine: Machine, task: Task) -> None:
         """Computes everything that precedes the first tile of a launch."""
-        number = self.code.pixels.number(_value_of(machine))
+        number = self.code.pixels.number(lambda scalar: machine.value_of(scalar.source, scalar.key))
         for scalars in (self.scalars, self._wide_scalars):
-            scalars.fill(_value_of(machine, number))
+            scalars.fill(lambda each: number if each == PIXEL_BASE else machine.value_of(each.source, each.key))
         for lines in (self.lines, self._lines_before, self._wide_lines):
             for line, array in lines.arrays.items():
                 if line.source == "coord":
@@ -286,22 +286,6 @@ def _slices(length: int, most: int) -> list[slice]:
 def _shape(part: _Part) -> tuple[int, int]:
     rows, columns = part
     return rows.stop - rows.start, columns.stop - columns.start
-
-
-def _value_of(machine: Machine, pixels: int = 0) -> Callable[[ScalarArray], float]:
-    """A function that gives the values of scalars in a launch."""
-
-    def value_of(scalar: ScalarArray) -> float:
-        match scalar:
-            case ScalarArray("uniform", str(name)):
-                return machine.launch.uniforms[name]
-            case ScalarArray("coord", str(name)):
-                return machine.coords[name]
-            case ScalarArray("local", int(number)):
-                return machine.locals[number]
-        return pixels
-
-    return value_of
 
 
 # Sounds with state, block by block: numpy computes rows of samples at once, and generated Python functions compute

@@ -59,12 +59,8 @@ class Values(dict[Node, Any]):
         match node.op, node.attr:
             case ("const" | "u32"), number:
                 return _as(number, node.kind)
-            case "scalar", Scalar("uniform", str(name)):
-                return np.float64(self.machine.launch.uniforms[name])
-            case "scalar", Scalar("coord", str(name)):
-                return np.float64(self.machine.coords[name])
-            case "scalar", Scalar("local", int(number)):
-                return _as(self.machine.locals[number], node.kind)
+            case "scalar", Scalar(source, key):
+                return _as(self.machine.value_of(source, key), node.kind)
             case "line", Line("coord", str(name)):
                 return self._lines[name]
             case "loop_out", int(k):
