@@ -144,7 +144,8 @@ class RecentlyUsed(Generic[K, T]):
 
     def get_or_make(self, key: K, make: Callable[[], T]) -> T:
         """The value of a key. Making a missing one drops that of the least recently used key."""
-        value = self._values[key] = self._values.pop(key) if key in self._values else make()
+        found = self._values.pop(key, None)
+        value = self._values[key] = make() if found is None else found
         if len(self._values) > self._most:
             del self._values[next(iter(self._values))]
         return value
