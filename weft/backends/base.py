@@ -195,19 +195,15 @@ class Compiled(Protocol):
     @property
     def memory(self) -> StateMemory:
         """The state of its slots."""
-        ...
 
     def run(self, memory: StateMemory, launch: Launch, sync: bool = True, out: Array | None = None) -> Array:
         """One tick: computes the outputs and advances the state. Gives `out`, or an array of its own choice."""
-        ...
 
     def value_at(self, ref: StrandRef, launch: Launch) -> Array:
         """An exposed strand at the points of a launch, as it was in the last finished tick."""
-        ...
 
     def dump(self) -> str:
         """The program as readable text, in the form that the device takes."""
-        ...
 
 
 class Coordinator(Protocol):
@@ -215,11 +211,9 @@ class Coordinator(Protocol):
 
     def expose(self, ref: StrandRef, backend: Backend, compiled: Compiled) -> None:
         """Lets others read a strand that a backend computes."""
-        ...
 
     def lookup(self, ref: StrandRef) -> Getter | Bindable:
         """A getter of a strand's values, which may be `Bindable`. Raises KeyError if the strand is not exposed."""
-        ...
 
 
 class Reading(NamedTuple):

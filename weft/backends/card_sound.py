@@ -66,7 +66,6 @@ class Sounding(Protocol):
     def begin(self, first: int, launches: Sequence[Launch]) -> SampleChunk:
         """Starts to compute a chunk, with a launch for each channel; does not wait. Raises what the device raises when
         it is lost."""
-        ...
 
 
 @dataclass

@@ -220,12 +220,10 @@ class Executable(Protocol):
     @property
     def tier(self) -> int | None:
         """The tier of its code for pictures, from 1; None if there is only one."""
-        ...
 
     def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         """The outputs as an array [outputs, height, width], neither clamped nor freed of NaN. Then advances the state
         of a grid kernel. Raises ValueError if the launch does not fit the kernel."""
-        ...
 
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
         """Writes the outputs as a picture into `out` [height, width, 4], without gaps; then advances the state.
@@ -233,7 +231,6 @@ class Executable(Protocol):
         One output is a gray, three are red, green and blue, a fourth is alpha (opaque by default). NaN becomes 0, all
         else is clamped to 0…1; halves round up. Raises ValueError if the launch or `out` does not fit the kernel.
         """
-        ...
 
 
 def pack_planes(executable: Executable, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
@@ -317,18 +314,15 @@ class Executor(Protocol):
     @property
     def widest(self) -> type[np.floating[Any]]:
         """The widest floating-point type that state images may have."""
-        ...
 
     def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> object | None:
         """The part of loading that needs neither device nor memory, for outputs as planes or `packed` as pixels. Gives
         None if there is nothing to prepare, or no such tier, and `Refused` if it fails; `load` takes that as well. The
         result can be pickled for another process. Raises ValueError if the outputs cannot be packed."""
-        ...
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> Executable:
         """`codes` holds what `translate` gave for the kernel, by `packed`; missing code is compiled when it is first
         needed. If that fails, the kernel runs on the next executor, which is noted in `refusals`."""
-        ...
 
 
 def check(kernel: Kernel, memory: StateMemory, launch: Launch) -> None:
