@@ -6,7 +6,7 @@ the note is below them, and the figures are in the upper right corner.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
@@ -87,6 +87,11 @@ class Grid:
         """The upper edges of the lines from the top of the panel, followed by the lower edge of the last line."""
         return list(accumulate(map(self.height_of, lines), initial=self.pad_y))
 
+    def size_of(self, lines: Sequence[TextLine]) -> tuple[int, int]:
+        """Width and height of a panel with these lines."""
+        columns = max(line.columns for line in lines)
+        return columns * self.column + 2 * self.pad_x, self.tops(lines)[-1] + self.pad_y
+
 
 @dataclass(frozen=True, slots=True)
 class Panel:
@@ -116,68 +121,43 @@ def lay_out(overlay: Overlay, frame: tuple[int, int], grid: Grid) -> tuple[Panel
         return ()
     note = [TextLine((TextRun(_shortened(overlay.note, columns)),))] if overlay.note else []
     figures = [TextLine((TextRun(_shortened(text, columns), "dim"),)) for text in overlay.figures if text]
-    errors: list[TextLine] = []
+    most = max(round(frame[1] * (1 - _PICTURE_SHARE)), _FEWEST_ROWS * grid.row)
     for shown_note, shown_figures in ((note, figures), (note, []), ([], [])):
-        taken = sum(_height(lines, grid) + grid.margin for lines in (shown_note, shown_figures) if lines)
-        limit = _limit(room - taken, frame, grid)
+        left = room - sum(grid.size_of(lines)[1] + grid.margin for lines in (shown_note, shown_figures) if lines)
+        errors, fits = list[TextLine](), left >= -grid.margin
         if overlay.errors:
-            last = not (shown_note or shown_figures)
-            fits = last or _first_fits(overlay, columns, limit, grid)
-            errors = _fitting(overlay, columns, limit, grid) if fits else []
-        else:
-            fits = taken <= room + grid.margin
+            errors, fits = _fitting(overlay, columns, min(left, most) - 2 * grid.pad_y, grid)
         if fits:
             break
     panels = []
     bottom = frame[1] - grid.margin
     for lines in (shown_note, errors):
         if lines:
-            panels.append(_panel(lines, grid, grid.margin, bottom - _height(lines, grid)))
-            bottom -= _height(lines, grid) + grid.margin
+            width, height = grid.size_of(lines)
+            panels.append(Panel(Rect(grid.margin, bottom - height, width, height), tuple(lines)))
+            bottom -= height + grid.margin
     if shown_figures:
-        left = frame[0] - grid.margin - _width(shown_figures, grid)
-        panels.append(_panel(shown_figures, grid, left, grid.margin))
+        width, height = grid.size_of(shown_figures)
+        panels.append(Panel(Rect(frame[0] - grid.margin - width, grid.margin, width, height), tuple(shown_figures)))
     return tuple(panels)
 
 
-def _limit(left: int, frame: tuple[int, int], grid: Grid) -> int:
-    """The height that errors may take of the height that is left."""
-    calm = max(round(frame[1] * (1 - _PICTURE_SHARE)), _FEWEST_ROWS * grid.row)
-    return min(left, calm) - 2 * grid.pad_y
-
-
-def _width(lines: list[TextLine], grid: Grid) -> int:
-    return max(line.columns for line in lines) * grid.column + 2 * grid.pad_x
-
-
-def _height(lines: list[TextLine], grid: Grid) -> int:
-    return grid.tops(lines)[-1] + grid.pad_y
-
-
-def _panel(lines: list[TextLine], grid: Grid, left: int, top: int) -> Panel:
-    return Panel(Rect(left, top, _width(lines, grid), _height(lines, grid)), tuple(lines))
-
-
-def _first_fits(overlay: Overlay, columns: int, room: int, grid: Grid) -> bool:
-    more = _more(len(overlay.errors) - 1 + overlay.left_out, columns)
-    return _tall(_block(overlay.errors[0], columns) + more, grid) <= room
-
-
-def _fitting(overlay: Overlay, columns: int, room: int, grid: Grid) -> list[TextLine]:
-    """As many errors as fit into a height of `room`, and the number of the others; at least the start of the first."""
+def _fitting(overlay: Overlay, columns: int, room: int, grid: Grid) -> tuple[list[TextLine], bool]:
+    """As many errors as fit into a height of `room`, and the number of the others; at least the start of the first.
+    Also whether the whole of the first fits."""
     lines: list[TextLine] = []
     for shown, diagnostic in enumerate(overlay.errors):
         left = len(overlay.errors) - shown + overlay.left_out
         block = [TextLine()] * bool(lines) + _block(diagnostic, columns)
         if _tall(lines + block + _more(left - 1, columns), grid) > room:
             if lines:
-                return lines + _more(left, columns)
+                return lines + _more(left, columns), True
             more = _more(left - 1, columns)
             if _tall(block[:1] + more, grid) > room:
                 more = []
-            return block[: max(0, room - _tall(more, grid)) // grid.row] + more
+            return block[: max(0, room - _tall(more, grid)) // grid.row] + more, False
         lines += block
-    return lines + _more(overlay.left_out, columns)
+    return lines + _more(overlay.left_out, columns), True
 
 
 def _more(number: int, columns: int) -> list[TextLine]:
@@ -212,20 +192,17 @@ def _wrapped(words: list[TextRun], columns: int, indent: str) -> list[TextLine]:
     """Words in lines of at most `columns`. Every line begins with `indent` if that leaves room for a word."""
     indent = indent if len(indent) + 8 <= columns else ""
     lines: list[list[TextRun]] = []
-    free = 0
+    free, most = 0, columns - len(indent)
     for word in words:
-        for piece in _pieces(word, columns - len(indent)):
+        for at in range(0, len(word.text), most):
+            piece = TextRun(word.text[at : at + most], word.ink)
             if lines and len(piece.text) < free:
                 lines[-1] += [TextRun(" "), piece]
                 free -= len(piece.text) + 1
             else:
                 lines.append([TextRun(indent), piece] if indent else [piece])
-                free = columns - len(indent) - len(piece.text)
+                free = most - len(piece.text)
     return [TextLine(tuple(line)) for line in lines]
-
-
-def _pieces(word: TextRun, columns: int) -> Iterator[TextRun]:
-    return (TextRun(word.text[at : at + columns], word.ink) for at in range(0, len(word.text), columns))
 
 
 def _excerpt(line: SourceLine, columns: int, ink: Ink) -> TextLine:
@@ -256,12 +233,9 @@ _GROUND = (13, 15, 20, 224)
 # The letters of most texts.
 _USUAL = "".join(map(chr, range(32, 127))) + "│…·×"
 _INKS: Mapping[Ink, tuple[int, int, int]] = {
-    "text": (236, 239, 244),
-    "dim": (164, 173, 187),
-    "hint": (136, 192, 255),
-    "error": (255, 122, 116),
+    "text": (236, 239, 244), "dim": (164, 173, 187), "hint": (136, 192, 255), "error": (255, 122, 116),
     "warning": (250, 200, 99),
-}
+}  # fmt: skip
 
 
 def grid_of(face: Face) -> Grid:

@@ -173,13 +173,8 @@ def nearest_in_table(colour: NDArray[np.uint8]) -> NDArray[np.uint8]:
 Ink = Literal["text", "dim", "error", "warning", "error mark", "warning mark"]
 
 _STYLES: dict[Ink, bytes] = {
-    "text": b"",
-    "dim": b"2",
-    "error": b"1;31",
-    "warning": b"1;33",
-    "error mark": b"31",
-    "warning mark": b"33",
-}
+    "text": b"", "dim": b"2", "error": b"1;31", "warning": b"1;33", "error mark": b"31", "warning mark": b"33"
+}  # fmt: skip
 _MARKS: dict[Severity, Ink] = {"error": "error mark", "warning": "warning mark"}
 _TAB = 4
 _SEPARATOR = " · "
@@ -316,20 +311,16 @@ class Terminal(Screen):
         self._cells: Cells | None = None
         self._lines: dict[int, bytes] = {}
         self._due = True
-        self._hung_up = self._stopping = self._continued = False
+        self._signals = set[int]()
+        """Those that came and are not handled yet."""
         self._colours = colours_of(os.environ)
         self._colourful = not os.environ.get("NO_COLOR")
         with ExitStack() as stack:
             # Handles signals that would end or stop the process without restoring the terminal, unless they are handled
             # already.
-            for number, handler in (
-                (signal.SIGHUP, self._on_hang_up),
-                (signal.SIGTERM, _on_terminate),
-                (signal.SIGTSTP, self._on_stop),
-                (signal.SIGCONT, self._on_continue),
-            ):
+            for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP, signal.SIGCONT):
                 if signal.getsignal(number) is signal.SIG_DFL:
-                    stack.callback(signal.signal, number, signal.signal(number, handler))
+                    stack.callback(signal.signal, number, signal.signal(number, self._on_signal))
             self._device = Device()
             atexit.register(self.close)
             stack.callback(atexit.unregister, self.close)
@@ -341,18 +332,14 @@ class Terminal(Screen):
             self._resources = stack.pop_all()
         self.redraw()
 
-    def _on_hang_up(self, _number: int, _frame: FrameType | None) -> None:
-        self._hung_up = True
-
-    def _on_stop(self, _number: int, _frame: FrameType | None) -> None:
-        self._stopping = True
-
-    def _on_continue(self, _number: int, _frame: FrameType | None) -> None:
-        self._continued = True
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGTERM:
+            raise SystemExit(128 + number)
+        self._signals.add(number)
 
     @property
     def should_close(self) -> bool:
-        return self._closed or self._hung_up or self._device.gone
+        return self._closed or signal.SIGHUP in self._signals or self._device.gone
 
     @property
     def room(self) -> tuple[int, int]:
@@ -403,10 +390,10 @@ class Terminal(Screen):
     def poll(self) -> None:
         if self._closed:
             return
-        if self._stopping:
+        if signal.SIGTSTP in self._signals:
             self._stop()
-        if self._continued:
-            self._continued = False
+        if signal.SIGCONT in self._signals:
+            self._signals.discard(signal.SIGCONT)
             self._device.enter_again()
             self._forget()
         now = time.monotonic()
@@ -448,12 +435,12 @@ class Terminal(Screen):
 
     def _stop(self) -> None:
         """Gives the terminal back until the process is continued."""
-        self._stopping = False
+        self._signals.discard(signal.SIGTSTP)
         self._device.leave()
         handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, handler)
-        self._continued = False
+        self._signals.discard(signal.SIGCONT)
         self._device.enter()
         self._forget()
 
@@ -461,7 +448,3 @@ class Terminal(Screen):
 def _reserved(rows: int) -> int:
     """The number of rows that are never used by the picture."""
     return 1 if rows > 1 else 0
-
-
-def _on_terminate(number: int, _frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
