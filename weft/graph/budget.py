@@ -43,8 +43,9 @@ class _Site(NamedTuple):
     before: int
 
 
-class _Within:
-    """Marks a part of the text as being evaluated. A plain class for speed: all strands and calls go through it."""
+class Within:
+    """Marks a part of the text as being evaluated, for a `with` statement, or several if it is evaluated in parts. A
+    plain class for speed: all strands and calls go through it."""
 
     __slots__ = ("_budget", "_site")
 
@@ -87,9 +88,9 @@ class Budget:
         if self.spent > self._most:
             raise self._refusal(span)
 
-    def within(self, span: Span, kind: Kind) -> _Within:
+    def within(self, span: Span, kind: Kind) -> Within:
         """For a `with` statement: the steps spent in it count for this part of the text."""
-        return _Within(self, _Site(span, kind, self.spent))
+        return Within(self, _Site(span, kind, self.spent))
 
     def credit(self, loops: Iterable[Span], steps: int) -> None:
         """Notes steps that were spent because of loops."""

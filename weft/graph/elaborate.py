@@ -15,18 +15,18 @@ from itertools import pairwise
 from types import GeneratorType
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from weft.errors import Span, WeftError, did_you_mean, error, steps_of
-from weft.graph.budget import Budget
-from weft.graph.domain import (
-    ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinate, Coordinates, Domain, Environment, Field, SlotKey, SlotRequest
-)
+from weft.errors import Span, WeftError, error, steps_of
+from weft.graph.budget import Budget, Within
+from weft.graph.domain import BASES, FIELDS, Coordinate, Coordinates, Domain, Environment, SlotKey, SlotRequest
 from weft.graph.nodes import BundlePart, Expanded, FromCache, FromParameter, FromSource, Patch
-from weft.graph.resolve import RESERVED, STEP_SIZE, Resolver, assigned_value, too_many_outputs, unnamed_cache
+from weft.graph.resolve import (
+    RESERVED_FIELDS, STEP_SIZE, Resolver, Target, assigned_value, map_target, no_output, time_map, too_many_outputs,
+    unnamed_cache
+)
 from weft.graph.scope import (
     CacheMember, Closure, Fixed, Local, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped,
     Scope, SourceMember, StrandGroup, StrandMember, match_arguments, positional_axes
 )
-from weft.keys import KEYS, MOUSE
 from weft.names import StrandRef
 from weft.ops import BINARY, BUILTINS, UNARY, ieee
 from weft.ops.state import STATE
@@ -39,58 +39,14 @@ from weft.trampoline import Eventual, Task, run
 
 V = TypeVar("V")
 
-# --- the fields of `me`, `mouse` and `key`, and what a map moves ---
-
-_RESERVED_FIELDS: Mapping[str, Sequence[str]] = {"me": ALL_FIELDS, "mouse": tuple(MOUSE), "key": tuple(KEYS)}
-
-# A hint does not list more names than this.
-_MOST_LISTED = 24
-
-
-def _no_output(owner: str, node: Access, known: Sequence[str]) -> WeftError:
-    """The error for an access to an output that does not exist."""
-    listed = (*BASES, *FIELDS) if owner == "me" else known
-    shown = f"it has {', '.join(listed)}" if len(listed) <= _MOST_LISTED else None
-    what = f"there is no {owner}@{node.output}" if owner in RESERVED else f'{owner} has no output "{node.output}"'
-    return error("unknown-output", what, node.output_span, did_you_mean(node.output, known) or shown)
+# Errors that a map of the time causes, but that are found in the strands that it reaches.
+_ABOUT_MAPS = frozenset({"map-reaches-state", "cannot-read-across"})
 
 
 def short(ref: StrandRef) -> str:
     """A strand as it is usually written."""
     return str(ref).removesuffix("@val")
 
-
-def _map_target(resolver: Resolver, target: Access, scope: Scope) -> tuple[Field | None, Coordinate]:
-    """The derived field that a map names, if it names one, and the base coordinate or axis that it moves."""
-    owner = target.base.id if isinstance(target.base, Name) else ""
-    if owner == "me" and target.output not in ALL_FIELDS:
-        raise _no_output(owner, target, ALL_FIELDS)
-    if owner in ("mouse", "key") or (owner == "me" and target.output in FIXED_FIELDS):
-        raise error("not-a-coordinate", f"{owner}@{target.output} is the same everywhere, so it cannot be mapped",
-                    target.span, "coordinates are x, y, time and what derives from them")  # fmt: skip
-    if owner == "me":
-        named = FIELDS.get(target.output)
-        return named, named.base if named else target.output
-    group = resolver.group(target.base, scope)
-    if group is None or target.output not in group.axes:
-        raise error("not-a-coordinate", f"{target.span.text} is a strand, not a coordinate", target.span,
-                    "a map moves a coordinate: me@x ~ …")  # fmt: skip
-    return None, group.axes[target.output]
-
-
-# The derived field that is moved, if it is one; its base coordinate, or the axis; and the expression of the value.
-_Target: TypeAlias = tuple[Field | None, Coordinate, Expression]
-
-
-def _time_map(maps: Sequence[Map]) -> Span | None:
-    """The place where a list of maps moves the time; None if it does not."""
-    moved = (m for m in maps if m.target.output == "abstime"
-             or (m.target.output in FIELDS and FIELDS[m.target.output].base == "abstime"))  # fmt: skip
-    return next((m.target.span.to(m.value.span) for m in moved), None)
-
-
-# Errors that a map of the time causes, but that are found in the strands that it reaches.
-_ABOUT_MAPS = frozenset({"map-reaches-state", "cannot-read-across"})
 
 # --- expressions: names, remaps, spreading, calls and instances ---
 
@@ -128,8 +84,8 @@ _STEPS_OF_A_SLOT = 30
 # What choosing an element by a varying index takes of the budget, besides its evaluation.
 _STEPS_OF_A_CHOICE = 6
 
-# Operations that are nested less deeply are evaluated on Python's stack, which is faster than a task for each.
-_DEEPEST = 32
+# What is nested less deeply is evaluated on Python's stack, which is faster than a task for each operation.
+_DEEPEST = 24
 
 
 class Elaborator(Generic[V]):
@@ -223,7 +179,7 @@ class Elaborator(Generic[V]):
                 return self._operation(UNARY[symbol].name, (operand,), span, scope, at)
             case Remap(base, maps, _):
                 there = self._coordinates(self._targets(maps, scope), scope, at)
-                return self._elsewhere(there, partial(self.value, base, scope), _time_map(maps))
+                return self._elsewhere(there, partial(self.value, base, scope), time_map(maps))
             case If(condition, then, otherwise, span):
                 return self._operation("select", (condition, then, otherwise), span, scope, at)
             case Index():
@@ -277,9 +233,9 @@ class Elaborator(Generic[V]):
 
     def _access(self, node: Access, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
         base, output = node.base, node.output
-        if isinstance(base, Name) and base.id in _RESERVED_FIELDS and scope.get(base.id) is None:
-            if output not in _RESERVED_FIELDS[base.id]:
-                raise _no_output(base.id, node, _RESERVED_FIELDS[base.id])
+        if isinstance(base, Name) and base.id in RESERVED_FIELDS and scope.get(base.id) is None:
+            if output not in RESERVED_FIELDS[base.id]:
+                raise no_output(base.id, node, RESERVED_FIELDS[base.id])
             return self.env.field(output, at) if base.id == "me" else self.domain.uniform(f"{base.id}@{output}")
         if self.resolver.is_open(base, scope):
             return self.domain.unknown()
@@ -290,7 +246,7 @@ class Elaborator(Generic[V]):
         if output in group.axes:
             return at.axis(group.axes[output]) or self.domain.const(0.0)
         if output not in group.names:
-            raise _no_output(base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
+            raise no_output(base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
         return self.member(group.members[group.names.index(output)], at, node.span)
 
     def _pick(
@@ -335,9 +291,12 @@ class Elaborator(Generic[V]):
         match member:
             case StrandMember(ref):
                 return self._strand(ref, at, span)
-            case Closure() | CacheMember():
+            case Closure():
                 known = self._locals.get((member, at))
                 return self._local(member, at) if known is None else known
+            case CacheMember():
+                known = self._locals.get((member, at))
+                return self._kept(member, _cached(self, member, at), at) if known is None else known
             case Fixed(fixed):
                 value: V = fixed
                 return value
@@ -350,19 +309,29 @@ class Elaborator(Generic[V]):
                 return self._source(call, plane, at, None)
             case Remapped(inner, maps, scope):
                 there = self._coordinates(self._targets(maps, scope), scope, at)
-                return self._elsewhere(there, partial(self.member, inner, span=span), _time_map(maps))
+                return self._elsewhere(there, partial(self.member, inner, span=span), time_map(maps))
             case PositionallyRemapped(inner, axes, called_at, scope):
                 return self._positionally(axes, scope, at, partial(self.member, inner, span=span), called_at)
 
-    def _local(self, member: Closure | CacheMember, at: Coordinates[V]) -> Task[V]:
+    def _local(self, closure: Closure, at: Coordinates[V]) -> Eventual[V]:
         self.budget.spend(_STEPS)
-        if isinstance(member, CacheMember):
-            value: V = yield _cached(self, member, at)
-        else:
-            value = yield self.value(member.value, member.scope, at)
-            if member.name:
-                self.domain.annotate(value, member.name, local=True)
+        evaluate = self.value if self._depth < _DEEPEST else self._value_later
+        self._depth += 1
+        found: Any = evaluate(closure.value, closure.scope, at)
+        self._depth -= 1
+        if type(found) is GeneratorType:
+            return self._kept(closure, found, at)
+        value: V = found
+        self._locals[closure, at] = value
+        if closure.name:
+            self.domain.annotate(value, closure.name, local=True)
+        return value
+
+    def _kept(self, member: Closure | CacheMember, task: Task[V], at: Coordinates[V]) -> Task[V]:
+        value: V = yield task
         self._locals[member, at] = value
+        if isinstance(member, Closure) and member.name:
+            self.domain.annotate(value, member.name, local=True)
         return value
 
     def _after_loop(self, result: LoopResult, at: Coordinates[V]) -> Task[V]:
@@ -462,10 +431,11 @@ class Elaborator(Generic[V]):
             case _:
                 return self._called(node, scope, at)
 
-    def _called(self, node: Call, scope: Scope, at: Coordinates[V]) -> Task[V]:
-        with self.budget.within(node.span, "call"):
-            value: V = yield self._pick(self.resolver.group(node, scope), node, scope, at)
-        return value
+    def _called(self, node: Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
+        within = self.budget.within(node.span, "call")
+        with within:
+            value = self._pick(self.resolver.group(node, scope), node, scope, at)
+        return _continued(within, value) if type(value) is GeneratorType else value
 
     def _builtin(self, node: Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
         spec = BUILTINS[node.name]
@@ -517,11 +487,11 @@ class Elaborator(Generic[V]):
         time_moved = span if any(axis == "time" for axis, _ in axes) else None
         return self._elsewhere(self._coordinates(targets, scope, at), evaluate, time_moved)
 
-    def _targets(self, maps: Sequence[Map], scope: Scope) -> Iterator[_Target]:
+    def _targets(self, maps: Sequence[Map], scope: Scope) -> Iterator[Target]:
         """What each map moves, and where to."""
         placed: dict[Coordinate, Span] = {}
         for item in maps:
-            named, moves = _map_target(self.resolver, item.target, scope)
+            named, moves = map_target(self.resolver, item.target, scope)
             if moves in placed:
                 raise error("double-map", f"two maps move {'me@' if moves in BASES else ''}{moves}", item.target.span,
                             "combine them into one", [(placed[moves], "the other one")])  # fmt: skip
@@ -529,7 +499,7 @@ class Elaborator(Generic[V]):
             yield named, moves, item.value
 
     def _coordinates(
-        self, targets: Iterable[_Target], scope: Scope, at: Coordinates[V]
+        self, targets: Iterable[Target], scope: Scope, at: Coordinates[V]
     ) -> Task[Coordinates[V]]:
         """The coordinates inside a remap; all maps read those of the outside."""
         moved: dict[Coordinate, V] = {}
@@ -555,6 +525,13 @@ class Elaborator(Generic[V]):
             advances = [_Advance(slot, plane, update, loops) for plane, update in enumerate(updates)]
             self._advances += advances
             self._pending += advances
+
+
+def _continued(within: Within, task: Task[V]) -> Task[V]:
+    """A task that belongs to a part of the text whose evaluation has begun."""
+    with within:
+        value: V = yield task
+    return value
 
 
 # --- stateful builtins, in terms of slots: what each keeps of a tick, and what it reads of earlier ticks ---

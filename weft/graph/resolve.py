@@ -4,15 +4,15 @@ every stateful call. Nothing is evaluated here."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from weft.errors import Span, WeftError, did_you_mean, error, steps_of
 from weft.graph.budget import Budget
-from weft.graph.domain import Coordinate
+from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinate, Field
 from weft.graph.nodes import Broadcast, Patch
 from weft.graph.partition import components
 from weft.graph.scope import (
@@ -20,12 +20,13 @@ from weft.graph.scope import (
     StrandGroup, as_member, instance_group, match_arguments, pick_hint, remapped, source_coordinates, source_shape,
     strands
 )
+from weft.keys import KEYS, MOUSE
 from weft.names import StrandRef
 from weft.ops import BUILTINS, CONSTANTS, ieee
 from weft.ops.state import STATE
 from weft.sources import SOURCES
 from weft.syntax.ast import (
-    Access, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Expression, For, If, Index, Name, Number,
+    Access, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Expression, For, If, Index, Map, Name, Number,
     Remap, SpindleDefinition, Unary, Walkable, children, literal_number, walk
 )
 
@@ -680,3 +681,48 @@ def assigned_value(statement: Assignment) -> Expression:
         return statement.value
     before = Name(statement.name.name, statement.name.span)
     return Binary(statement.op[0], before, statement.value, statement.span)
+
+
+# --- the fields of `me`, `mouse` and `key`, and what a map moves ---
+
+RESERVED_FIELDS: Mapping[str, Sequence[str]] = {"me": ALL_FIELDS, "mouse": tuple(MOUSE), "key": tuple(KEYS)}
+
+# A hint does not list more names than this.
+_MOST_LISTED = 24
+
+
+def no_output(owner: str, node: Access, known: Sequence[str]) -> WeftError:
+    """The error for an access to an output that does not exist."""
+    listed = (*BASES, *FIELDS) if owner == "me" else known
+    shown = f"it has {', '.join(listed)}" if len(listed) <= _MOST_LISTED else None
+    what = f"there is no {owner}@{node.output}" if owner in RESERVED else f'{owner} has no output "{node.output}"'
+    return error("unknown-output", what, node.output_span, did_you_mean(node.output, known) or shown)
+
+
+def map_target(resolver: Resolver, target: Access, scope: Scope) -> tuple[Field | None, Coordinate]:
+    """The derived field that a map names, if it names one, and the base coordinate or axis that it moves."""
+    owner = target.base.id if isinstance(target.base, Name) else ""
+    if owner == "me" and target.output not in ALL_FIELDS:
+        raise no_output(owner, target, ALL_FIELDS)
+    if owner in ("mouse", "key") or (owner == "me" and target.output in FIXED_FIELDS):
+        raise error("not-a-coordinate", f"{owner}@{target.output} is the same everywhere, so it cannot be mapped",
+                    target.span, "coordinates are x, y, time and what derives from them")  # fmt: skip
+    if owner == "me":
+        named = FIELDS.get(target.output)
+        return named, named.base if named else target.output
+    group = resolver.group(target.base, scope)
+    if group is None or target.output not in group.axes:
+        raise error("not-a-coordinate", f"{target.span.text} is a strand, not a coordinate", target.span,
+                    "a map moves a coordinate: me@x ~ …")  # fmt: skip
+    return None, group.axes[target.output]
+
+
+# The derived field that is moved, if it is one; its base coordinate, or the axis; and the expression of the value.
+Target: TypeAlias = tuple[Field | None, Coordinate, Expression]
+
+
+def time_map(maps: Sequence[Map]) -> Span | None:
+    """The place where a list of maps moves the time; None if it does not."""
+    moved = (m for m in maps if m.target.output == "abstime"
+             or (m.target.output in FIELDS and FIELDS[m.target.output].base == "abstime"))  # fmt: skip
+    return next((m.target.span.to(m.value.span) for m in moved), None)
