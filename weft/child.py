@@ -88,6 +88,15 @@ class Child(subprocess.Popen[bytes]):
             raise
         threading.Thread(target=self._watch, args=(lifeline,), name="weft-watch", daemon=True).start()
 
+    @property
+    def ending(self) -> str:
+        """How it ended, in words that follow its name."""
+        if self.stood_still:
+            return "stood still"
+        code = self.returncode
+        known = {-number: number.name for number in signal.Signals}
+        return f"ended ({known.get(code, f'code {code}' if code >= 0 else f'signal {-code}')})"
+
     def end(self) -> None:
         """Ends it at once, whatever it is doing. May be called twice."""
         self.connection.close()
@@ -98,16 +107,16 @@ class Child(subprocess.Popen[bytes]):
     def spent(self) -> float:
         """The seconds of processor time that it has used; if that is unknown, the seconds that it has run."""
         found = _stat(f"/proc/{self.pid}/stat") if self.returncode is None else None
-        return time.monotonic() - self._began if found is None else found.spent
+        return time.monotonic() - self._began if found is None else found[1]
 
     def _watch(self, lifeline: socket.socket) -> None:
         with lifeline:
-            lifeline.settimeout(_GLANCE)
             self._follow(lifeline)
         self.ended()
 
     def _follow(self, lifeline: socket.socket) -> None:
         """Waits for its end, and kills it when it hangs."""
+        lifeline.settimeout(_GLANCE)
         allowed, silent, spent = 0.0, 0.0, -1.0
         while True:
             began = time.monotonic()
@@ -142,9 +151,9 @@ class Child(subprocess.Popen[bytes]):
         threads = [found for number in numbers if (found := _stat(f"{tasks}/{number}/stat")) is not None]
         if not threads:
             return _state_by_ps(self.pid)
-        states = {each.state for each in threads}
+        states = {state for state, _ in threads}
         # Running or ready to run, waiting for a disk, or stopped by a debugger.
-        return _ProcessState(bool(states & {"R", "D", "t"}), states == {"T"}, sum(each.spent for each in threads))
+        return _ProcessState(bool(states & {"R", "D", "t"}), states == {"T"}, sum(spent for _, spent in threads))
 
 
 def run(entry: str, *arguments: str, timeout: float) -> subprocess.CompletedProcess[bytes]:
@@ -175,21 +184,14 @@ class _ProcessState:
     spent: float
 
 
-@dataclass(frozen=True)
-class _Stat:
-    """The state of a thread or a process, as one letter, and the seconds of processor time that it has used."""
-
-    state: str
-    spent: float
-
-
-def _stat(path: str) -> _Stat | None:
-    """The state of a thread or a process on Linux; None on other systems, or if it has ended."""
+def _stat(path: str) -> tuple[str, float] | None:
+    """The state of a thread or a process on Linux, as one letter, and the seconds of processor time that it has used;
+    None on other systems, or if it has ended."""
     try:
         fields = Path(path).read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return _Stat(fields[0], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
+    return fields[0], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _state_by_ps(process: int) -> _ProcessState:

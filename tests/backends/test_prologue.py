@@ -140,9 +140,9 @@ def test_a_picture_on_a_card_is_the_same_when_its_code_has_come(graphics: Graphi
     for number in range(6):
         if number == 3:
             (unit,) = loaded.improvable
-            assert loaded.tier == 1
-            loaded.upgrade(loader.improve([unit]))
-            assert loaded.tier == 2
+            assert loaded.tier() == 1
+            loaded.upgrade(loader.improve([unit])[0])
+            assert loaded.tier() == 2
         env = Env(*SHAPE[::-1], tick=number, abstime=number / 60, dt=1 / 60)
         pictures.append([as_array(each.runner.run(env)[0].values) for each in (loaded, still)])
     for found, expected in pictures:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from weft.runtime.clock import Clock, StepClock, Tick
+from weft.runtime.clock import Clock, Tick
 
 
 class Hands:
@@ -108,10 +108,3 @@ def test_real_time_never_goes_back_under_many_threads() -> None:
         thread.join()
     assert all(times == sorted(times) for times in seen)
     assert clock.now() <= time.monotonic() - start + 0.01
-
-
-def test_offline_frames_lie_exactly_on_their_times() -> None:
-    clock = StepClock(fps=30, start=2)
-    ticks = [clock.tick() for _ in range(1000)]
-    assert ticks[0] == Tick(0, 2.0, 1 / 30)
-    assert ticks[999] == Tick(999, 2 + 999 / 30, 1 / 30)

@@ -143,11 +143,11 @@ def test_what_stands_in_is_made_better_in_its_time() -> None:
     loader = staged()
     loaded = loader.prepare(loader.translate(built(COUNTING)), SIZE)
     shown = play(loader, loaded, range(4))
-    assert loaded.tier == 0
+    assert loaded.tier() == 0
     assert {unit.hash for unit in loaded.improvable} >= loaded.stand_ins != frozenset()
-    loaded.upgrade(loader.improve(loaded.improvable, loaded.stand_ins))
+    loaded.upgrade(loader.improve(loaded.improvable, loaded.stand_ins)[0])
     assert not loaded.stand_ins
-    assert loaded.tier >= 1
+    assert loaded.tier() >= 1
     assert shown + play(loader, loaded, range(4, 8)) == counted(staged("native"), 8)
 
 

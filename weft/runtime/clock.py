@@ -1,4 +1,4 @@
-"""The time of a performance: a clock that can pause, restart and follow another, and one with fixed steps."""
+"""The time of a performance: a clock that can pause, restart and follow another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 # How much faster or slower than real time the clock may run to catch up with the one that it follows: 2 % is not
 # visible, and a difference of 50 ms at the start is gone in 2.5 s.
@@ -20,14 +19,6 @@ class Tick:
     number: int
     time: float
     dt: float
-
-
-class FrameClock(Protocol):
-    """Gives each frame its time."""
-
-    def tick(self) -> Tick:
-        """Begins the next frame."""
-        ...
 
 
 class Clock:
@@ -104,18 +95,3 @@ class Clock:
             self._lag -= correction
             self._time += elapsed + correction
         return self._time
-
-
-class StepClock:
-    """A clock for offline work: frame n is at `start` + n / `fps` seconds exactly, however long it takes to compute."""
-
-    def __init__(self, fps: float, start: float = 0.0) -> None:
-        self._fps = fps
-        self._start = start
-        self._ticks = 0
-
-    def tick(self) -> Tick:
-        """Begins the next frame. Every `dt` is 1 / `fps`, also in the first frame."""
-        number = self._ticks
-        self._ticks += 1
-        return Tick(number, self._start + number / self._fps, 1 / self._fps)

@@ -404,7 +404,7 @@ class Reporter:
             recompiled=[] if outcome.from_cache else list(loaded.changed),
             kept=list(loaded.kept),
             cached=list(loaded.changed) if outcome.from_cache else [],
-            tier=loaded.tier,
+            tier=loaded.tier(),
         )
         words = f"updated in {latency:.0f} ms"
         new, total = len(loaded.changed), len(loaded.changed) + len(loaded.kept)

@@ -11,9 +11,6 @@ from weft.keys import KEYS, MOUSE
 BUTTONS = ("left", "right", "middle")
 """The mouse buttons in GLFW's order; a patch reads the first two by name, and all of them as `mouse@down`."""
 
-MOUSE_OUTPUTS = tuple(MOUSE)
-"""What a patch may write after `mouse@`."""
-
 
 @dataclass(frozen=True, slots=True)
 class InputState(Mapping[str, float]):
@@ -34,23 +31,18 @@ class InputState(Mapping[str, float]):
         instance, _, output = strand.partition("@")
         if instance == "key" and output in KEYS:
             return float(output in self.held_keys)
-        if instance == "mouse" and output in MOUSE_OUTPUTS:
-            return self._mouse(output)
-        raise KeyError(strand)
-
-    def _mouse(self, output: str) -> float:
-        if output == "down":
-            return float(bool(self.held_buttons))
+        if instance != "mouse" or output not in MOUSE:
+            raise KeyError(strand)
         if output in BUTTONS:
             return float(output in self.held_buttons)
-        return {"x": self.x, "y": self.y, "wheel": self.wheel}[output]
+        return {"x": self.x, "y": self.y, "wheel": self.wheel, "down": float(bool(self.held_buttons))}[output]
 
     def __iter__(self) -> Iterator[str]:
-        yield from (f"mouse@{output}" for output in MOUSE_OUTPUTS)
+        yield from (f"mouse@{output}" for output in MOUSE)
         yield from (f"key@{name}" for name in KEYS)
 
     def __len__(self) -> int:
-        return len(MOUSE_OUTPUTS) + len(KEYS)
+        return len(MOUSE) + len(KEYS)
 
 
 class Inputs:
@@ -104,8 +96,7 @@ class Inputs:
         """The state for the next frame. What was pressed since the last call counts as held, even if it is released."""
         with self._lock:
             state = self._state(self._tapped_buttons, self._tapped_keys)
-            self._tapped_buttons.clear()
-            self._tapped_keys.clear()
+            self._tapped_buttons, self._tapped_keys = set(), set()
             return state
 
     def snapshot(self) -> InputState:

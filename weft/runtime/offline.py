@@ -96,7 +96,7 @@ class Offline:
         self._has_shown = False
         self._loader = loader = ProgramLoader(choices)
         # The best tier for every frame: tiers may differ in how they round numbers.
-        codes = loader.improve(build.units)
+        codes, _ = loader.improve(build.units)
         units = tuple(replace(unit, code=codes.get(unit.hash)) for unit in build.units)
         compiled = replace(build.compiled, units=units)
         inputs = initial_inputs(build.patch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -53,13 +53,9 @@ class LoadedProgram:
     elsewhere: tuple[Unit, ...] = ()
     """The units that stream, and are played elsewhere."""
 
-    @property
-    def tier(self) -> int:
-        """The lowest tier among the subgraphs that run here and have tiers."""
-        return self.tier_with({})
-
-    def tier_with(self, codes: Mapping[str, object]) -> int:
-        """The same, if subgraphs that are played elsewhere use better code, given by the hashes of their units."""
+    def tier(self, codes: Collection[str] = ()) -> int:
+        """The lowest tier among the subgraphs that run here and have tiers. If there are none, it is that of those that
+        are played elsewhere; `codes` are the hashes of units for which these use better code."""
         here = (part.backend.tier(part.compiled) for part in self.runner.parts)
         tiers = [tier for tier in here if tier is not None]
         return min(tiers, default=_BETTER if any(unit.hash in codes for unit in self.elsewhere) else 1)
@@ -159,45 +155,36 @@ class ProgramLoader:
 
     def translate(self, compiled: CompiledProgram) -> CompiledProgram:
         """The program with code translated by the backends, as far as that can be done in another process."""
+        def translated(unit: Unit) -> Unit:
+            for candidate in self.candidates(unit, compiled):
+                with suppress(Exception):  # reported when it is loaded
+                    return candidate.translated(unit)
+            return unit
+
         started = time.perf_counter()
-        units = tuple(self._translated(unit, compiled) for unit in compiled.units)
+        units = tuple(map(translated, compiled.units))
         parsing, graph, kernels = compiled.took
         took = (parsing, graph, kernels + (time.perf_counter() - started) * 1e3)
         return replace(compiled, units=units, took=took)
 
-    def _translated(self, unit: Unit, compiled: CompiledProgram) -> Unit:
-        """A unit with the code of the first backend that can translate it. Failures are reported when it is loaded."""
-        for candidate in self.candidates(unit, compiled):
-            with suppress(Exception):
-                return candidate.translated(unit)
-        return unit
-
     def improve(
-        self,
-        units: Iterable[Unit],
-        stand_ins: frozenset[str] = frozenset(),
-        refuse: Callable[[Unit, str], None] = lambda unit, reason: None,
-    ) -> dict[str, object]:
+        self, units: Iterable[Unit], stand_ins: frozenset[str] = frozenset()
+    ) -> tuple[dict[str, object], dict[str, str]]:
         """Code of the second tier for units, by their hashes, where a backend has that tier; of the first tier, where
-        something stands in for it. `refuse` is called with each unit for which that fails, and the reason."""
-        codes = {}
+        something stands in for it. And the reasons why that fails for units, by their hashes."""
+        codes: dict[str, object] = {}
+        refused: dict[str, str] = {}
         for unit in units:
             for candidate in self.assignment.left(unit.subgraph.context):
                 code, reason = _attempted(candidate.backend, unit, _BETTER)
                 if code is None and unit.hash in stand_ins:
                     code, reason = _attempted(candidate.backend, unit, 1)
                 if reason is not None:
-                    refuse(unit, reason)
+                    refused[unit.hash] = reason
                 if code is not None:
                     codes[unit.hash] = code
                     break
-        return codes
-
-    def report_refused(self, units: Iterable[Unit], reasons: Mapping[str, str]) -> None:
-        """Reports which units keep the code that they have, and why; `reasons` are by the hashes of the units."""
-        for unit in units:
-            if unit.hash in reasons:
-                self.assignment.stays(unit, reasons[unit.hash])
+        return codes, refused
 
     def prepare(
         self, compiled: CompiledProgram, size: tuple[int, int], before: LoadedProgram | None = None,
@@ -215,24 +202,25 @@ class ProgramLoader:
         env = replace(env, pictures=pictures)
         runner = ProgramRunner(compiled.contexts)
         played = {unit.hash for unit in before.compiled.units} if before else set[str]()
-        parts: list[RunningSubgraph] = []
-        elsewhere: list[Unit] = []
-        changed: list[str] = []
-        kept: list[str] = []
+        parts, elsewhere = list[RunningSubgraph](), list[Unit]()
+        changed, kept = list[str](), list[str]()
         missing = self._unrunnable(compiled)
         for unit in compiled.units:
             name = unit.subgraph.name
             if name in missing:
                 continue
-            if self.stream_getter is not None and self._streams(unit, compiled):
+            streams = compiled.contexts[unit.subgraph.context].streams
+            if self.stream_getter is not None and streams:
                 self.candidates(unit, compiled)  # reports here if it does not suit its backend there
                 (kept if unit.hash in played else changed).append(name)
-                self._listen(unit, runner, env)
+                for ref in unit.subgraph.exposes:
+                    runner.expose_getter(ref, self.stream_getter(ref))
+                runner.feeding += self._feeding(unit, env, runner)
                 elsewhere.append(unit)
                 continue
             old = running.get(name)
             # A sound that reads a changed sound is new too, so that it fades from one to the other.
-            reads_changed = self._streams(unit, compiled) and not set(changed).isdisjoint(unit.subgraph.depends_on)
+            reads_changed = streams and not set(changed).isdisjoint(unit.subgraph.depends_on)
             if old is not None and old.unit.hash == unit.hash and not reads_changed:
                 part = RunningSubgraph(unit, old.backend, old.compiled)
                 kept.append(name)
@@ -257,7 +245,7 @@ class ProgramLoader:
             for part in before.runner.parts
             if self.assignment.runs(part.backend)
             and not part.bridges
-            and (before.size == size or self._streams(part.unit, before.compiled))
+            and (before.size == size or before.compiled.contexts[part.unit.subgraph.context].streams)
         }
 
     def _made(self, unit: Unit, compiled: CompiledProgram, env: Env, runner: ProgramRunner) -> RunningSubgraph:
@@ -314,19 +302,13 @@ class ProgramLoader:
         needs = self.needs(new, size, env.block.channels if env.block else 1)
         check_room(by_device(needs), self.room())
 
-    def _streams(self, unit: Unit, compiled: CompiledProgram) -> bool:
-        return compiled.contexts[unit.subgraph.context].streams
-
-    def _listen(self, unit: Unit, runner: ProgramRunner, env: Env) -> None:
-        """Connects a subgraph that is played elsewhere: its feeds are computed here, and the strands that it exposes
-        can be read here."""
-        assert self.stream_getter is not None
-        for ref in unit.subgraph.exposes:
-            runner.expose_getter(ref, self.stream_getter(ref))
+    def _feeding(self, unit: Unit, env: Env, runner: ProgramRunner) -> tuple[RunningSubgraph, ...]:
+        """What computes the feeds of a unit that is played elsewhere, if it has any."""
         feeding, backend = unit.feeding, self.backend(COMPUTE.name)
-        if feeding is not None and backend is not None:
-            backend = self._acting(backend)
-            runner.feeding += (RunningSubgraph(feeding, backend, backend.compile_subgraph(feeding, env, runner)),)
+        if feeding is None or backend is None:
+            return ()
+        backend = self._acting(backend)
+        return (RunningSubgraph(feeding, backend, backend.compile_subgraph(feeding, env, runner)),)
 
     def copy_ahead(self, loaded: LoadedProgram, before: LoadedProgram) -> None:
         """Does the slow part of a copying `take_over` in advance, while the previous program runs."""
@@ -423,18 +405,15 @@ def memories_for(part: RunningSubgraph, old: Iterable[RunningSubgraph]) -> list[
     """The state of other parts, in a form that the backend of a part can adopt; without state that cannot be read."""
     found: list[Compiled] = []
     for other in old:
-        if other.backend is part.backend or _are_alike_on_cpu(part.backend, other.backend):
+        # On the CPU, all backends of one kind keep their state in the same form.
+        are_alike = isinstance(part.backend, CpuBackend) and type(part.backend) is type(other.backend)
+        if other.backend is part.backend or are_alike:
             found.append(other.compiled)
             continue
         with suppress(WeftError):
             # From another device only the memory can be had.
             found.append(NullCompiled(other.unit, other.backend.remembered(other.compiled)))
     return found
-
-
-def _are_alike_on_cpu(one: Backend, other: Backend) -> bool:
-    """Whether both keep their state in the memory of this computer in the same form."""
-    return isinstance(one, CpuBackend) and type(one) is type(other)
 
 
 def _shape(unit: Unit, compiled: CompiledProgram, size: tuple[int, int]) -> tuple[int, int]:
@@ -451,26 +430,22 @@ class Programs:
 
     def __init__(self, loader: ProgramLoader, now: Callable[[], float] = time.monotonic) -> None:
         self.loader = loader
+        self.running: LoadedProgram | None = None
+        """The program that plays; None before the first one."""
         self._now = now
-        self._running: LoadedProgram | None = None
         self._before: LoadedProgram | None = None
         self._entered = 0.0
         self._has_drawn = False
 
-    @property
-    def running(self) -> LoadedProgram | None:
-        """The program that plays; None before the first one."""
-        return self._running
-
     def enter(self, loaded: LoadedProgram, fades: bool = False) -> None:
         """Makes this the program that plays, with the state of the previous one, which runs on for a while if it
         `fades`. Raises any error of that."""
-        if self._running is not None:
-            self.loader.take_over(loaded, self._running, copy=fades)
+        if self.running is not None:
+            self.loader.take_over(loaded, self.running, copy=fades)
         if self._has_drawn:
             # A program that has not drawn a frame is not worth going back to.
-            self._before = self._running
-        self._running, self._has_drawn, self._entered = loaded, False, self._now()
+            self._before = self.running
+        self.running, self._has_drawn, self._entered = loaded, False, self._now()
 
     def drew(self) -> None:
         """The program has drawn a frame."""
@@ -482,10 +457,10 @@ class Programs:
         """Goes back to the previous program; False if there is none, so that the failed one has to go on."""
         if self._before is None:
             return False
-        failed, self._running, self._before = self._running, self._before, None
+        failed, self.running, self._before = self.running, self._before, None
         self._has_drawn = True
         with suppress(Exception):  # state that cannot be handed back starts from zero
-            self.loader.take_over(self._running, failed)
+            self.loader.take_over(self.running, failed)
         return True
 
 

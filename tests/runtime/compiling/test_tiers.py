@@ -72,10 +72,10 @@ def test_a_stage_improves_what_runs() -> None:
         result = main_picture(loaded.runner.run(Env(96, 54, tick, 1.5, 1 / 60)))
         assert result is not None
         pictures.append(result.values.copy())
-        assert loaded.tier == tick + 1
+        assert loaded.tier() == tick + 1
         if tick == 0:
             assert [unit.subgraph.name for unit in loaded.improvable] == ["visual/display"]
-            loaded.upgrade(loader.improve(loaded.improvable))
+            loaded.upgrade(loader.improve(loaded.improvable)[0])
             assert loaded.improvable == ()
     apart = np.abs(pictures[0][:, :, :2].astype(int) - pictures[1][:, :, :2])
     assert apart.max() <= LEVELS

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.performance import PATIENCE, Performance
 from tests.support.together import all_but
-from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment
+from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved, TrialMoment
 from weft.runtime.compiling.process import CompileProcess
 from weft.runtime.compiling.worker import Patience
 from weft.runtime.program import Setup
@@ -318,11 +318,11 @@ def test_an_answer_belongs_to_its_own_text(patch: Path) -> None:
         texts = [COUNTING.replace("100", str(number)).encode() for number in range(3)]
         # The verdict about the first is never fetched, nor anything about the second.
         process.ask(Saved(texts[0], 0.0), TrialMoment(), frozenset())
-        first = process.made(lambda: False)
+        first = process.answer(CompileResult, lambda: False)
         process.ask(Saved(texts[1], 0.0), TrialMoment(), frozenset())
         process.ask(Saved(texts[2], 0.0), TrialMoment(), frozenset())
-        third = process.made(lambda: False)
-        assert process.verdict(lambda: False) == ()
+        third = process.answer(CompileResult, lambda: False)
+        assert process.answer(tuple, lambda: False) == ()
         expected = Compiler.of(Setup(str(patch))).compile(Saved(texts[2], 0.0))
         assert third is not None
         assert [unit.hash for unit in third.compiled.units] == [unit.hash for unit in expected.compiled.units]

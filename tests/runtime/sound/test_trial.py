@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from weft.errors import Diagnostic
-from weft.runtime.compiling.compiler import Compiler, Saved, TrialClocks, TrialMoment, mistakes
+from weft.runtime.compiling import compiler as compiler_module
+from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment, mistakes
 from weft.runtime.program import Setup
 from weft.runtime.sound.mixer import BLOCK
 from weft.runtime.sound.shared import MOST_RINGS, MOST_VIEWS
@@ -18,16 +19,18 @@ Try = Callable[..., tuple[Diagnostic, ...]]
 
 
 @pytest.fixture
-def tried(tmp_path: Path) -> Try:
+def tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Try:
     """What is wrong with a text, tried out on a machine."""
 
     def tried(
-        text: str, executor: str = "vector", moment: TrialMoment | None = None, timing: TrialClocks | None = None
+        text: str, executor: str = "vector", moment: TrialMoment | None = None, **clocks: Callable[[], float]
     ) -> tuple[Diagnostic, ...]:
+        for name, clock in clocks.items():
+            monkeypatch.setattr(compiler_module, f"_{name}_clock", clock)
         compiler = Compiler.of(Setup(str(tmp_path / "patch.weft"), asked=executor))
         made = compiler.compile(Saved(text.encode(), 0.0))
         assert made.compiled is not None, made.diagnostics
-        return mistakes(made.compiled, compiler.loader, moment or TrialMoment(), made.places, timing)
+        return mistakes(made.compiled, compiler.loader, moment or TrialMoment(), made.places)
 
     return tried
 
@@ -87,16 +90,16 @@ def each_takes(seconds: float) -> Callable[[], float]:
 @pytest.mark.parametrize("executor", ["vm", "vector", "native"])
 def test_a_sound_that_takes_longer_than_it_lasts_is_refused(tried: Try, executor: str) -> None:
     text, lasts = f"{LOOP}audio(slow(20 + mouse@x) / 40)\n", BLOCK / 48000
-    (refused,) = tried(text, executor, timing=TrialClocks(blocks=each_takes(1.5 * lasts)))
+    (refused,) = tried(text, executor, block=each_takes(1.5 * lasts))
     assert (refused.severity, refused.code) == ("error", "too-slow")
     assert refused.message == "this sound takes 1.5 times as long to compute as it lasts, so it would stutter"
-    assert tried(text, executor, timing=TrialClocks(blocks=each_takes(0.9 * lasts))) == ()
+    assert tried(text, executor, block=each_takes(0.9 * lasts)) == ()
 
 
 def test_the_best_of_several_blocks_counts(tried: Try) -> None:
     # The first is held up by others.
     readings = chain([0.0, 1.0], count(1.0, 1e-4))
-    assert tried("audio(sin(me@abstime * 440))\n", timing=TrialClocks(blocks=lambda: next(readings))) == ()
+    assert tried("audio(sin(me@abstime * 440))\n", block=lambda: next(readings)) == ()
 
 
 def test_what_a_block_takes_is_measured(tried: Try) -> None:
@@ -108,17 +111,20 @@ def test_what_a_block_takes_is_measured(tried: Try) -> None:
 @pytest.mark.parametrize(("seconds", "codes"), [(0.1, []), (1.5, []), (2.5, ["too-slow"])])
 def test_a_picture_whose_frames_take_seconds_is_refused(tried: Try, seconds: float, codes: list[str]) -> None:
     text = "me<width> = 1280\nme<height> = 720\ndisplay(sin(me@x * mouse@x))\n"
-    refused = tried(text, timing=TrialClocks(frames=each_takes(seconds)))
+    refused = tried(text, frame=each_takes(seconds))
     assert [diagnostic.code for diagnostic in refused] == codes
 
 
 def test_what_each_pixel_takes_counts_for_the_whole_picture(tried: Try) -> None:
     # Later frames, which are larger, take longer.
     readings = count()
-    timing = TrialClocks(frames=lambda: 0.01 * next(readings) ** 2)
-    (refused,) = tried("me<width> = 1280\nme<height> = 720\ndisplay(sin(me@x * mouse@x))\n", timing=timing)
+
+    def clock() -> float:
+        return 0.01 * next(readings) ** 2
+
+    (refused,) = tried("me<width> = 1280\nme<height> = 720\ndisplay(sin(me@x * mouse@x))\n", frame=clock)
     assert refused.code == "too-slow"
-    assert tried("me<width> = 32\nme<height> = 18\ndisplay(sin(me@x * mouse@x))\n", timing=timing) == ()
+    assert tried("me<width> = 32\nme<height> = 18\ndisplay(sin(me@x * mouse@x))\n", frame=clock) == ()
 
 
 # --- what stays off zero ----------------------------------------------------------------------------------------------

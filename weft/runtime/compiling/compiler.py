@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -18,11 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import Env, as_array
-from weft.backends.launch import Floats, Getter
+from weft.backends.launch import Floats
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError, fault
 from weft.media.pictures import picture_problem
-from weft.names import StrandRef
 from weft.runtime.build import build
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.files import FileState, read_text, stat_media
@@ -70,34 +69,28 @@ class TrialMoment:
     inputs: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class TrialClocks:
-    """The clocks, in seconds, by which a trial measures time. Blocks of sound are so short that other work on the
-    processor would outweigh their own cost, so they count the time of the thread."""
-
-    frames: Callable[[], float] = time.perf_counter
-    blocks: Callable[[], float] = time.thread_time
+# Blocks of sound are so short that other work on the processor would outweigh their own cost, so what counts is the
+# time of the thread.
+_frame_clock, _block_clock = time.perf_counter, time.thread_time
 
 
 def mistakes(
-    compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment, places: Mapping[str, Span],
-    timing: TrialClocks | None = None,
+    compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment, places: Mapping[str, Span]
 ) -> tuple[Diagnostic, ...]:
     """The problems of a program as it would run at this moment; it may play if they are only warnings. `places` are
     those of the output statements. Never raises."""
-    timing = timing or TrialClocks()
     try:
         loader = replace(loader, rehearses=True)
-        sound = _SoundTrial(compiled, loader, moment, timing) if compiled.streaming.units else None
-        here = loader if sound is None else replace(loader, stream_getter=sound.getter)
-        trial = _Trial(compiled, here, moment, timing, _SIDE)
-        wrong = not_numbers(trial.not_numbers(), places, IN_PICTURE) or _too_slow(compiled, here, moment, timing, trial)
+        sound = _SoundTrial(compiled, loader, moment) if compiled.streaming.units else None
+        here = loader if sound is None else replace(loader, stream_getter=sound.rendering.getter)
+        trial = _Trial(compiled, here, moment, _SIDE)
+        wrong = not_numbers(trial.not_numbers(), places, IN_PICTURE) or _too_slow(compiled, here, moment, trial)
         if sound is None or wrong:
             return wrong
-        if sound.not_numbers() and trial.runner.feeds_streams:
+        if sound.rendering.mixer.not_numbers and trial.runner.feeds_streams:
             # The sound may depend on pictures: it is tried again with their values.
-            sound = _SoundTrial(compiled, loader, moment, timing, *trial.given())
-        silent = not_numbers(sound.not_numbers(), places, IN_SOUND)
+            sound = _SoundTrial(compiled, loader, moment, *trial.given())
+        silent = not_numbers(sound.rendering.mixer.not_numbers, places, IN_SOUND)
         return silent or sound.too_slow() or sound.steady()
     except WeftError as failure:
         return failure.diagnostics
@@ -107,17 +100,16 @@ def mistakes(
 
 def dark_outputs(compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment) -> list[str]:
     """The labels of the outputs of pictures that are not a number anywhere at a moment."""
-    return _Trial(compiled, replace(loader, rehearses=True), moment, TrialClocks(), _SIDE).not_numbers()
+    return _Trial(compiled, replace(loader, rehearses=True), moment, _SIDE).not_numbers()
 
 
 class _Trial:
     """Runs a program with a small picture, tick by tick."""
 
-    def __init__(
-        self, compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment, timing: TrialClocks, side: int
-    ) -> None:
-        self._now = timing.frames
-        width, height = small(compiled.size, side)
+    def __init__(self, compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment, side: int) -> None:
+        """The longer side of the picture is `side` at most, with about the same aspect."""
+        scale = min(1.0, side / max(compiled.size))
+        width, height = (max(1, round(length * scale)) for length in compiled.size)
         self.pixels = width * height
         self.seconds = 0.0
         """The duration of the last frame."""
@@ -130,9 +122,9 @@ class _Trial:
 
     def frame(self, raw: bool = False) -> dict[str, npt.NDArray[Any]]:
         """The results of the next tick by the names of the subgraphs."""
-        started = self._now()
+        started = _frame_clock()
         found = {part.unit.subgraph.name: values for part, values in self.runner.try_out(self._env, raw)}
-        self.seconds = self._now() - started
+        self.seconds = _frame_clock() - started
         env = self._env
         self._env = replace(env, tick=env.tick + 1, abstime=env.abstime + env.dt)
         return {name: as_array(values) for name, values in found.items() if values is not None}
@@ -145,7 +137,9 @@ class _Trial:
         """The labels of the outputs that are not a number anywhere in the last of some frames."""
         dark = set[str]()
         for _ in range(_TICKS):
-            dark = {name for name, values in self.frame().items() if _has_dark_channel(values)}
+            # Pixels with a channel that is 0 everywhere.
+            pixels = {name: values for name, values in self.frame().items() if values.dtype == np.uint8}
+            dark = {name for name, values in pixels.items() if not values.any(axis=(0, 1)).all()}
             if not dark:
                 return []
         # NaN is shown as 0. Only raw values, which take longer, tell it from a picture that is meant to be dark.
@@ -164,21 +158,15 @@ class _SoundTrial:
     `fed` and the strands `seen`."""
 
     def __init__(
-        self,
-        compiled: CompiledProgram,
-        loader: ProgramLoader,
-        moment: TrialMoment,
-        timing: TrialClocks,
-        fed: Mapping[str, float] = _NOT_FED,
-        seen: Mapping[str, Floats] = _NOT_SEEN,
+        self, compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment,
+        fed: Mapping[str, float] = _NOT_FED, seen: Mapping[str, Floats] = _NOT_SEEN,
     ) -> None:
-        self._now = timing.blocks
         self._rate = compiled.settings["rate"]
         self._slower = _CARD if loader.rehearsed(compiled.streaming) else 1
         first = round(moment.abstime * self._rate)
         inputs = {**moment.inputs, **compiled.parameters, **fed}
-        self._rendering = Rendering(replace(loader, stream_getter=None), compiled, inputs, first, clips=False)
-        self._rendering.show(seen)
+        self.rendering = Rendering(replace(loader, stream_getter=None), compiled, inputs, first, clips=False)
+        self.rendering.show(seen)
         self._seconds: list[float] = []
         self._blocks: list[npt.NDArray[np.float32]] = []
         self._end = first
@@ -186,17 +174,10 @@ class _SoundTrial:
             self._play()
 
     def _play(self) -> None:
-        started = self._now()
+        started = _block_clock()
         self._end += BLOCK
-        self._blocks += list(self._rendering.until(self._end))
-        self._seconds.append(self._now() - started)
-
-    def getter(self, ref: StrandRef) -> Getter:
-        return self._rendering.getter(ref)
-
-    def not_numbers(self) -> list[str]:
-        """The labels of the outputs that are not a number at any sample of the last block."""
-        return list(self._rendering.mixer.not_numbers)
+        self._blocks += list(self.rendering.until(self._end))
+        self._seconds.append(_block_clock() - started)
 
     def too_slow(self) -> tuple[Diagnostic, ...]:
         """An error if even the fastest block takes longer to compute than it lasts."""
@@ -220,14 +201,8 @@ class _SoundTrial:
         return (Diagnostic("warning", "steady-sound", words, None, "subtract its constant part"),)
 
 
-def small(size: tuple[int, int], side: int) -> tuple[int, int]:
-    """The width and height of a picture of about the same aspect, whose longer side is at most `side`."""
-    scale = min(1.0, side / max(size))
-    return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
-
-
 def _too_slow(
-    compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment, timing: TrialClocks, first: _Trial
+    compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment, first: _Trial
 ) -> tuple[Diagnostic, ...]:
     """An error if a frame would take too long. It is measured with a larger picture if there is any doubt."""
     pixels = compiled.size[0] * compiled.size[1]
@@ -236,7 +211,7 @@ def _too_slow(
         if first.seconds * pixels / first.pixels < slowest:
             return ()
         first.frame()
-    larger = _Trial(compiled, loader, moment, timing, _LARGER_SIDE)
+    larger = _Trial(compiled, loader, moment, _LARGER_SIDE)
     for _ in range(2):
         larger.frame()
     a_pixel = max(0.0, larger.seconds - first.seconds) / max(1, larger.pixels - first.pixels)
@@ -245,11 +220,6 @@ def _too_slow(
         return ()
     words = f"a frame would take about {expected:.0f} seconds, so it could not be played"
     return (Diagnostic("error", "too-slow", words, None, "make the picture smaller, or loops shorter"),)
-
-
-def _has_dark_channel(values: npt.NDArray[Any]) -> bool:
-    """Whether these are pixels with a channel that is 0 everywhere."""
-    return values.dtype == np.uint8 and not values.any(axis=(0, 1)).all()
 
 
 # --- the compiler -------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from types import FrameType
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from weft.child import BEAT, Child, Pulse
 from weft.codegen.kernel import Unit
@@ -89,6 +89,7 @@ class AbandonRequest:
     number: int
 
 
+T = TypeVar("T")
 Content: TypeAlias = Literal["begun", "abandoned"] | CompileResult | OptimizeResult | tuple[Diagnostic, ...]
 
 
@@ -137,7 +138,7 @@ class CompileProcess:
         if process is None or process.poll() is None:
             return None
         self.end()
-        return _how(process)
+        return process.ending
 
     def ask(self, saved: Saved, moment: TrialMoment, known: frozenset[str]) -> None:
         """Sends a text; earlier requests are not answered any more. Raises CompilerDiedError."""
@@ -155,8 +156,7 @@ class CompileProcess:
         """Better code for some units, and code for what is bridged; None if `give_up` said so. Raises
         CompilerDiedError."""
         self._send(OptimizeRequest(self._next_number(), units, stand_ins, bridged if bridged.units else None))
-        content = self._content(give_up)
-        return content if isinstance(content, OptimizeResult) else None
+        return self.answer(OptimizeResult, give_up)
 
     def _next_number(self) -> int:
         self._number += 1
@@ -182,18 +182,13 @@ class CompileProcess:
         """Whether it works on the text. For any thread."""
         return self._began is not None
 
-    def made(self, give_up: Callable[[], bool]) -> CompileResult | None:
-        """The result of the text; None if `give_up` said so. Raises CompilerDiedError."""
+    def answer(self, kind: type[T], give_up: Callable[[], bool]) -> T | None:
+        """The next answer to the last request, which is of this kind: the result of a text, then the problems that the
+        trial found, or better code. None if `give_up` said so before there was one. Raises CompilerDiedError."""
         content = self._content(give_up)
-        return content if isinstance(content, CompileResult) else None
-
-    def verdict(self, give_up: Callable[[], bool]) -> tuple[Diagnostic, ...] | None:
-        """The problems that the trial of the program found. For None and errors see `made`."""
-        content = self._content(give_up)
-        return content if isinstance(content, tuple) else None
+        return content if isinstance(content, kind) else None
 
     def _content(self, give_up: Callable[[], bool]) -> Content | None:
-        """The next answer to the last request; None if `give_up` said so before there was one."""
         abandoned: float | None = None
         try:
             while True:
@@ -207,12 +202,11 @@ class CompileProcess:
                 answer: CompileAnswer = self._open.recv()
                 if answer.number != self._number:
                     continue
-                if answer.content == "begun":
-                    self._has_begun()
-                    if abandoned is not None:
-                        self._abandon()
-                    continue
-                return None if answer.content == "abandoned" else answer.content
+                if answer.content != "begun":
+                    return None if answer.content == "abandoned" else answer.content
+                self._note_begin()
+                if abandoned is not None:
+                    self._abandon()
         except (EOFError, OSError) as failure:
             raise CompilerDiedError(self._reason()) from failure
         except CompilerDiedError:
@@ -227,7 +221,7 @@ class CompileProcess:
         if self._began is not None and self._process is not None:
             self._process.send_signal(signal.SIGINT)
 
-    def _has_begun(self) -> None:
+    def _note_begin(self) -> None:
         if self._process is not None:
             self._began = self._process.spent
             if self._is_new:
@@ -242,7 +236,7 @@ class CompileProcess:
         with suppress(subprocess.TimeoutExpired):
             process.wait(_LEAVE)
         self.end()
-        return _how(process)
+        return process.ending
 
     @property
     def _open(self) -> Connection:
@@ -262,17 +256,6 @@ class CompileProcess:
         process, self._process = self._process, None
         if process is not None:
             process.end()
-
-
-def _how(process: Child) -> str:
-    """How a process ended, in words that follow its name."""
-    if process.stood_still:
-        return "stood still"
-    code = process.returncode
-    try:
-        return f"ended ({signal.Signals(-code).name if code < 0 else f'code {code}'})"
-    except ValueError:
-        return f"ended (signal {-code})"
 
 
 # --- in the compile process ---------------------------------------------------------------------------------------
@@ -386,17 +369,12 @@ def _contents(compiler: Compiler | CompileResult, request: CompileRequest) -> It
 
 def _better(compiler: Compiler | CompileResult, request: OptimizeRequest) -> Iterator[Content]:
     """Better code for units that run already; none if that fails, since they can run on."""
-    codes: dict[str, object] = {}
+    codes, refused = dict[str, object](), dict[str, str]()
     translated: tuple[Unit, ...] = ()
-    refused: dict[str, str] = {}
-
-    def refuse(unit: Unit, reason: str) -> None:
-        refused[unit.hash] = reason
-
     started = time.perf_counter()
     if isinstance(compiler, Compiler):
         with suppress(Exception):
             if request.bridged is not None:
                 translated = compiler.loader.translate(request.bridged).units
-            codes = compiler.loader.improve(request.units, request.stand_ins, refuse)
+            codes, refused = compiler.loader.improve(request.units, request.stand_ins)
     yield OptimizeResult(codes, (time.perf_counter() - started) * 1e3, translated, refused)

@@ -321,7 +321,9 @@ class CompileWorker:
                 # It is tried again later, unless another program plays by then.
                 self._improvable = self._improvable or (text, loaded)
             return
-        self._loader.report_refused(units, improved.refused)
+        for unit in units:
+            if unit.hash in improved.refused:
+                self._loader.assignment.stays(unit, improved.refused[unit.hash])
         started = time.perf_counter()
         moved = moves(self._loader, loaded, improved.translated)
         if improved.codes or moved:
@@ -329,17 +331,24 @@ class CompileWorker:
             took = improved.took + (time.perf_counter() - started) * 1e3
             with self._condition:
                 self._better_elsewhere |= elsewhere & set(improved.codes)
-                tier = loaded.tier_with(improved.codes)
+                tier = loaded.tier(improved.codes.keys())
                 self._finished.improvements.append(Improvement(text, tier, took, improved.codes, moved))
             self._wake.set()
 
     def _attempt(self, saved: Saved) -> LoadResult | None:
-        """The result of a text; None if it was given up for another one."""
+        """The result of a text; None if it was given up for another one. A process that was killed, perhaps by mistake
+        or by the system, gets a second try."""
         try:
             known = self._remembered.find(saved)
             if known is not None:
                 return load(saved, known, self._loader, self._programs.running, from_cache=True)
-            return self._compile_twice(saved)
+            try:
+                return self._compile(saved)
+            except CompilerDiedError as failure:
+                if self._ended:
+                    return None
+                self._replace(str(failure))
+                return self._compile(saved)
         except CompilerDiedError as failure:
             words = f"the compile process failed twice: it {failure}"
             hint = "is the machine out of memory? else this is a bug in weft"
@@ -347,16 +356,6 @@ class CompileWorker:
         except Exception as failure:
             # After any failure, the performance goes on with what it has.
             return LoadResult(saved, None, (fault("weft failed on this text", failure),))
-
-    def _compile_twice(self, saved: Saved) -> LoadResult | None:
-        """Compiles a text, and tries again if the process was killed, perhaps by mistake or by the system."""
-        try:
-            return self._compile(saved)
-        except CompilerDiedError as failure:
-            if self._ended:
-                return None
-            self._replace(str(failure))
-            return self._compile(saved)
 
     def _compile(self, saved: Saved) -> LoadResult | None:
         def give_up() -> bool:
@@ -366,7 +365,7 @@ class CompileWorker:
         moment = TrialMoment(tick.number, tick.time, tick.dt, dict(self._inputs.snapshot()))
         codes = running.compiled.codes if running is not None and running is not self._outdated else {}
         self._process.ask(saved, moment, frozenset(codes))
-        made = self._process.made(give_up)
+        made = self._process.answer(CompileResult, give_up)
         if made is None:
             return None
         made = made.with_codes(codes)
@@ -374,16 +373,16 @@ class CompileWorker:
         if made.compiled is None:
             return outcome
         # It was tried out there while it was loaded here.
-        mistakes = self._process.verdict(give_up)
+        mistakes = self._process.answer(tuple, give_up)
         if mistakes is None:
             return None
         self._patience.finished(self._process.spent)
+        mild = mistakes
         if saved.is_first:
             # Nothing else can play, and what is not a number at the first moment may become one.
             mild = tuple(replace(d, severity="warning") if d.code == NOT_A_NUMBER else d for d in mistakes)
-            if mild != mistakes and not any(mistake.severity == "error" for mistake in mild):
-                return replace(outcome, diagnostics=(*outcome.diagnostics, *mild))
-        if any(mistake.severity == "error" for mistake in mistakes):
+        if any(mistake.severity == "error" for mistake in mild):
             return LoadResult(saved, None, mistakes, made.files)
-        self._remembered.add(saved, replace(made, diagnostics=(*made.diagnostics, *mistakes)))
-        return replace(outcome, diagnostics=(*outcome.diagnostics, *mistakes))
+        if mild == mistakes:
+            self._remembered.add(saved, replace(made, diagnostics=(*made.diagnostics, *mistakes)))
+        return replace(outcome, diagnostics=(*outcome.diagnostics, *mild))

@@ -229,7 +229,8 @@ class SoundProcess:
             self._outgoing = deque([*self._kept.items(), *waiting])
         # If there was no sound before, nothing has changed.
         if not (self._has_died or self._is_lost):
-            reason = "stood still" if process.stood_still else f"ended ({_how(process.returncode)})"
+            is_stuck = process.returncode == -signal.SIGALRM
+            reason = "ended (its device does not answer)" if is_stuck else process.ending
             words = f"the sound process {reason} and is started again"
             self._events.append(SoundEvent("died", "sound-died", words))
         self._has_died = True
@@ -239,15 +240,3 @@ class SoundProcess:
         if process is not None:
             with suppress(OSError):
                 process.kill()
-
-
-def _how(code: int) -> str:
-    """Why a process with this exit code ended."""
-    if code >= 0:
-        return f"code {code}"
-    if -code == signal.SIGALRM:
-        return "its device does not answer"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
