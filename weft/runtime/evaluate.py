@@ -84,13 +84,8 @@ class Alone:
 
 
 def compile_alone(
-    source: Source,
-    contexts: ContextTable,
-    patch: Patch,
-    strand: StrandRef,
-    axes: Mapping[str, float],
-    consumer: str = "display",
-    probe: Probe | None = None,
+    source: Source, contexts: ContextTable, patch: Patch, strand: StrandRef, axes: Mapping[str, float],
+    consumer: str = "display", probe: Probe | None = None,
 ) -> Alone:
     """Compiles a strand for the output statement `consumer`, with axes of caches (`h@k`) at the given values."""
     name = "asked"
@@ -115,11 +110,7 @@ class Evaluation:
     is one tick before the moment of the evaluation."""
 
     def __init__(
-        self,
-        unit: Unit,
-        settings: Mapping[str, float],
-        executor: Executor,
-        last: Executor,
+        self, unit: Unit, settings: Mapping[str, float], executor: Executor, last: Executor,
         loop_stopped: Callable[[], None],
     ) -> None:
         """`unit` exposes the strand, which is its only output. `last` executes the evaluation itself, `executor` the
@@ -131,14 +122,10 @@ class Evaluation:
         self._loop_stopped = loop_stopped
         self._pictures = {path: read_picture(path) for path in unit.kernel.pictures}
 
-    @property
-    def remembers_pictures(self) -> bool:
-        return any(slot.image for slot in self._unit.kernel.slots)
-
     def point(self, x: float, y: float, channel: float, moment: Moment, ticks: int) -> float:
         """The strand at one place of the picture."""
         size = (int(self._settings["height"]), int(self._settings["width"]))
-        if self.remembers_pictures and ticks:
+        if ticks and any(slot.image for slot in self._unit.kernel.slots):
             return self._point_of_picture(x, y, moment, ticks, size)
         coords: dict[str, Value] = {"x": np.array([x]), "y": np.array([y]), "channel": channel}
         return float(self._swept(coords, (1, 1), moment, ticks)[0, 0])
@@ -164,18 +151,16 @@ class Evaluation:
     def _swept(
         self, coords: Mapping[str, Value], shape: tuple[int, int], moment: Moment, ticks: int
     ) -> npt.NDArray[Any]:
-        memory = self._advanced(coords, shape, moment, ticks)
-        kernel = self._unit.kernel
-        launch = self._launch(kernel, coords, shape, moment)
-        return np.asarray(self._last.load(kernel).planes(memory, launch)[0])
+        memory, kernel = self._advanced(coords, shape, moment, ticks), self._unit.kernel
+        return np.asarray(self._last.load(kernel).planes(memory, self._launch(kernel, coords, shape, moment))[0])
 
     def _point_of_picture(self, x: float, y: float, moment: Moment, ticks: int, size: tuple[int, int]) -> float:
         """The value of a strand over remembered pictures at a place, which need not be the centre of a pixel: the tick
         of the evaluation runs for the whole picture, which is then read there."""
-        coords = _pixels(size)
+        coords, kernel = _pixels(size), self._unit.kernel
         memory = self._advanced(coords, size, moment, ticks)
-        self._executor.load(self._unit.kernel).planes(memory, self._launch(self._unit.kernel, coords, size, moment))
-        kernel = next(iter(self._unit.points.values()))
+        self._executor.load(kernel).planes(memory, self._launch(kernel, coords, size, moment))
+        (kernel,) = self._unit.points.values()
         place: dict[str, Value] = {"x": np.array([x]), "y": np.array([y]), "channel": 0.0}
         return float(self._last.load(kernel).planes(memory, self._launch(kernel, place, (1, 1), moment))[0, 0, 0])
 
@@ -188,9 +173,8 @@ class Evaluation:
         if ticks and kernel.slots:
             executable = self._executor.load(kernel)
             for back in range(ticks, 0, -1):
-                then = replace(
-                    moment, abstime=moment.abstime - back / self._settings["fps"], frame=moment.frame - back
-                )
+                abstime = moment.abstime - back / self._settings["fps"]
+                then = replace(moment, abstime=abstime, frame=moment.frame - back)
                 executable.planes(memory, self._launch(kernel, coords, shape, then))
         return memory
 
@@ -202,21 +186,12 @@ class Evaluation:
         return StateMemory(kernel.slots, shape, self._executor.widest)
 
     def _launch(
-        self,
-        kernel: Kernel,
-        coords: Mapping[str, Value],
-        shape: tuple[int, int],
-        moment: Moment,
+        self, kernel: Kernel, coords: Mapping[str, Value], shape: tuple[int, int], moment: Moment,
         dt: float | None = None,
     ) -> Launch:
-        env = Env(
-            width=int(self._settings["width"]),
-            height=int(self._settings["height"]),
-            tick=moment.frame,
-            abstime=moment.abstime,
-            dt=1 / self._settings["fps"] if dt is None else dt,
-            inputs=moment.inputs,
-        )
+        width, height = (int(self._settings[name]) for name in ("width", "height"))
+        dt = 1 / self._settings["fps"] if dt is None else dt
+        env = Env(width, height, moment.frame, moment.abstime, dt, moment.inputs)
         uniforms = {name: env.uniform(name) for name in kernel.uniforms}
         given = {"abstime": moment.abstime, **coords, **env.constant_controls(kernel, shape[1])}
         return Launch(shape, given, uniforms, pictures=self._pictures, loop_stopped=self._loop_stopped)
@@ -287,16 +262,9 @@ class DeviceEvaluation:
     def _advanced(self, shape: tuple[int, int], moment: Moment, ticks: int) -> tuple[Compiled, Env]:
         """The strand on the device after `ticks` ticks that end before the moment, and its environment then."""
         env = _PatchEnv(
-            width=shape[1],
-            height=shape[0],
-            tick=moment.frame,
-            abstime=moment.abstime,
-            dt=1 / self._fps,
-            inputs=moment.inputs,
-            pictures=self._pictures,
-            loop_stopped=lambda kernel: self._loop_stopped(),
-            patch_size=self._size,
-        )
+            shape[1], shape[0], moment.frame, moment.abstime, 1 / self._fps, moment.inputs, self._pictures,
+            loop_stopped=lambda kernel: self._loop_stopped(), patch_size=self._size,
+        )  # fmt: skip
         compiled = self._backend.compile_subgraph(self._unit, env, self._nothing_else)
         for back in range(ticks if self._unit.kernel.slots else 0, 0, -1):
             abstime = moment.abstime - back / self._fps

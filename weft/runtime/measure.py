@@ -152,32 +152,25 @@ def measure(program: Build, context: str, way: ExecutorConfig, seconds: float) -
     spec, settings = program.contexts[context], program.patch.settings
     whole = shape_of(spec, settings)
     shape = _reduced(whole) if way.executor == "vm" else whole
-    channels = channels_of(program.compiled)
-    needs = [need for unit in units for need in needs_of(unit, shape, channels if _differs(spec, unit.kernel) else 1)]
+    needs = [need for unit in units for need in needs_of(unit, shape, _channels(program, spec, unit.kernel))]
     check_room({HERE: needs}, {HERE: hardware.memory_free()})
     loader = way.loader()
     started = time.perf_counter()
     loaded = [_loaded(loader, unit, spec, way.tier) for unit in units]
     load_ms = (time.perf_counter() - started) * 1e3
-    rig = _OffstageRig(program, spec, shape, way.threads)
+    rig = _ContextRig(program, spec, shape, way.threads)
     steps = [rig.step(unit, executable) for unit, executable in zip(units, loaded, strict=True)]
     timing = timed(lambda: [step() for step in steps], seconds)
     factor = (whole[0] * whole[1]) / (shape[0] * shape[1])
-    return Cost(
-        context=context,
-        way=way,
-        shape=whole,
-        load_ms=load_ms,
-        timing=timing.scaled(factor),
-        estimated=shape != whole,
-        budget_ms=tick_budget_ms(spec, settings),
-        refused=tuple(map(str, loader.refusals.take())),
-    )
+    refused = tuple(map(str, loader.refusals.take()))
+    budget_ms = tick_budget_ms(spec, settings)
+    return Cost(context, way, whole, load_ms, timing.scaled(factor), shape != whole, budget_ms, refused)
 
 
-def _differs(spec: ContextSpec, kernel: Kernel) -> bool:
-    """Whether each channel of a sound has its own state."""
-    return spec.streams and any(name == "channel" for name, _ in kernel.coords)
+def _channels(program: Build, spec: ContextSpec, kernel: Kernel) -> int:
+    """The number of channels of a sound that have their own state."""
+    differ = spec.streams and any(name == "channel" for name, _ in kernel.coords)
+    return channels_of(program.compiled) if differ else 1
 
 
 def contexts(program: Build) -> list[str]:
@@ -222,7 +215,7 @@ def _reduced(shape: tuple[int, int]) -> tuple[int, int]:
     return max(1, round(height * factor)), max(1, round(width * factor))
 
 
-class _OffstageRig:
+class _ContextRig:
     """Launches of one context, tick after tick."""
 
     def __init__(self, program: Build, spec: ContextSpec, shape: tuple[int, int], threads: int) -> None:
@@ -231,23 +224,18 @@ class _OffstageRig:
         self._shape = shape
         self._threads = threads
         self._rate = settings["rate"]
-        self._channels = channels_of(program.compiled)
+        self._program = program
         self._tick_seconds = shape[1] / self._rate if spec.raster else 1 / (spec.rate or settings["fps"])
         self._centres = picture_coords(shape[1], shape[0])
-        self._env = Env(
-            width=int(settings["width"]),
-            height=int(settings["height"]),
-            dt=1 / self._rate if spec.raster else self._tick_seconds,
-            inputs=given_inputs(program),
-        )
+        dt = 1 / self._rate if spec.raster else self._tick_seconds
+        self._env = Env(int(settings["width"]), int(settings["height"]), dt=dt, inputs=given_inputs(program))
 
     def step(self, unit: Unit, executable: Executable) -> Callable[[], None]:
         """A function that runs the next tick of a kernel, as its context does: to pixels or to planes."""
         kernel = unit.kernel
-        channels = self._channels if _differs(self._spec, kernel) else 1
+        channels = _channels(self._program, self._spec, kernel)
         memories = [StateMemory(kernel.slots, self._shape) for _ in range(channels)]
-        paths = kernel.pictures
-        pictures = {path: blank_view() if is_view(path) else load_picture(Path(path)) for path in paths}
+        pictures = _pictures([unit])
         pixels = np.empty((*self._shape, 4), np.uint8)
         shows = _shows(self._spec, unit)
         tick = 0
@@ -278,6 +266,12 @@ class _OffstageRig:
         uniforms = {name: float(tick) if name == "absframe" else self._env.uniform(name) for name in kernel.uniforms}
         strands: dict[StrandRef, Getter] = dict.fromkeys(kernel.strands, constant)
         return Launch(self._shape, coords, uniforms, strands, pictures, self._threads, even)
+
+
+def _pictures(units: Iterable[Unit]) -> dict[str, Picture]:
+    """The pictures that units sample."""
+    paths = {path for unit in units for path in unit.kernel.pictures}
+    return {path: blank_view() if is_view(path) else load_picture(Path(path)) for path in paths}
 
 
 def given_inputs(program: Build) -> dict[str, float]:
@@ -341,17 +335,10 @@ def measure_card(program: Build, card: Choice, seconds: float) -> Cost | None:
     timing = timed(rig.tick, seconds)
     if spec.streams:
         # The median of single blocks would be that of blocks that were computed ahead, and cost nothing.
-        several = timed(partial(rig.ticks, _BLOCKS), seconds).scaled(1 / _BLOCKS)
+        several = timed(partial(rig.tick, _BLOCKS), seconds).scaled(1 / _BLOCKS)
         timing = replace(several, first=timing.first)
-    return Cost(
-        context=card.context,
-        way=ExecutorConfig(card.shown, made="shader"),
-        shape=shape_of(spec, settings),
-        load_ms=load_ms,
-        timing=timing,
-        estimated=False,
-        budget_ms=tick_budget_ms(spec, settings),
-    )
+    way = ExecutorConfig(card.shown, made="shader")
+    return Cost(card.context, way, shape_of(spec, settings), load_ms, timing, False, tick_budget_ms(spec, settings))
 
 
 @dataclass(frozen=True)
@@ -384,8 +371,7 @@ class _CardRig:
 
     def load(self, units: list[Unit]) -> None:
         """Loads units, and waits until the device has them."""
-        paths = {path for unit in units for path in unit.kernel.pictures}
-        self._pictures = {path: blank_view() if is_view(path) else load_picture(Path(path)) for path in paths}
+        self._pictures = _pictures(units)
         env = self._env(units[0])
         self._loaded = [self._backend.compile_subgraph(unit, env, self._elsewhere) for unit in units]
         self._backend.sync("device")
@@ -397,28 +383,17 @@ class _CardRig:
             if code is not None:
                 self._backend.upgrade(compiled, code)
 
-    def tick(self) -> None:
-        """Runs the next tick, and waits until the device has finished it."""
-        for compiled in self._loaded:
-            self._backend.execute_subgraph(compiled, self._env(compiled.unit), self._elsewhere)
-        self._backend.sync("device")
-        self._tick += 1
-
-    def ticks(self, count: int) -> None:
-        """Runs `count` ticks."""
+    def tick(self, count: int = 1) -> None:
+        """Runs the next `count` ticks, and waits after each until the device has finished it."""
         for _ in range(count):
-            self.tick()
+            for compiled in self._loaded:
+                self._backend.execute_subgraph(compiled, self._env(compiled.unit), self._elsewhere)
+            self._backend.sync("device")
+            self._tick += 1
 
     def _env(self, unit: Unit) -> Env:
-        ticks = BLOCK if self._streams else 1
-        env = Env(
-            *self._size,
-            tick=self._tick,
-            abstime=self._tick * ticks * self._seconds,
-            dt=self._seconds,
-            inputs=self._inputs,
-            pictures=self._pictures,
-        )
+        time = self._tick * (BLOCK if self._streams else 1) * self._seconds
+        env = Env(*self._size, self._tick, time, self._seconds, self._inputs, self._pictures)
         if not self._streams:
             return env
         constants = env.constant_controls(unit.kernel, BLOCK)
@@ -456,34 +431,26 @@ class Transfer:
 def transfers(seconds: float, cards: Sequence[Choice]) -> list[Transfer]:
     """Measures transfers within the CPU, and between it and each card that draws pictures, for about `seconds` each.
     Raises WeftError if a card fails."""
-    found = list(_within_cpu(seconds))
+    found = list(_reads("cpu", choose(load_registry(), [VISUAL.name], "cpu")[VISUAL.name].make(), seconds))
     for card in cards:
         if card.context == VISUAL.name:
             backend = card.make()
-            for measured in (_bound_on_card, _to_card, _from_card, _raw_bytes):
+            for measured in (_bound_on_card, _to_card, _reads, _raw_bytes):
                 found += measured(card.shown, backend, seconds)
     return found
 
 
-def _within_cpu(seconds: float) -> Iterator[Transfer]:
-    backend = choose(load_registry(), [VISUAL.name], "cpu")[VISUAL.name].make()
-    for count, took in _asked(backend, seconds):
-        yield Transfer("cpu", "cpu", "call", count * np.dtype(np.float64).itemsize, took, 0.005 * count)
-
-
-def _from_card(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
-    for count, took in _asked(backend, seconds):
-        claimed = 50 + (0.002 * count if count > 1 else 0)
-        yield Transfer(name, "cpu", "read", count * np.dtype(np.float64).itemsize, took, claimed)
-
-
-def _asked(backend: Backend, seconds: float) -> Iterator[tuple[int, float]]:
-    """The time in µs to read one value from a picture's backend, and that for a batch of them."""
+def _reads(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
+    """The time to read one value from a picture's backend, and that for a batch of them."""
     rig = _TransferRig(backend, _FAR_TEXT)
     rig.tick()
     for count in (1, _BATCH):
         coords: Mapping[str, Value] = {"x": np.linspace(0, 1, count), "y": np.full(count, 0.5)}
-        yield count, timed(partial(rig.ask, _FAR, coords), seconds).p50 * 1e3
+        took = timed(partial(rig.ask, _FAR, coords), seconds).p50 * 1e3
+        mechanism, claimed = "read", 50 + (0.002 * count if count > 1 else 0)
+        if name == "cpu":
+            mechanism, claimed = "call", 0.005 * count
+        yield Transfer(name, "cpu", mechanism, count * np.dtype(np.float64).itemsize, took, claimed)
 
 
 def _bound_on_card(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
@@ -650,11 +617,19 @@ def measure_costs(
 
 
 def _measured(card: Choice, routes: Sequence[Transfer], seconds: float) -> Costs:
-    (tiny, least), (large, most) = (_on_card(card, size, seconds) for size in (_TINY, _ON_CARD))
+    def on_card(program: Build) -> Cost | None:
+        return measure_card(program, card, seconds)
+
+    def on_cpu(program: Build) -> Cost | None:
+        name = next(name for name in EXECUTORS if executor_problem(name) is None)
+        return measure(program, VISUAL.name, ExecutorConfig(name, 1), seconds)
+
+    (tiny, least), (large, most) = (_drawn(size, on_card) for size in (_TINY, _ON_CARD))
+    count, took = _drawn(_ON_CPU, on_cpu)
     reads = [route.p50_us for route in routes if (route.source, route.mechanism) == (card.shown, "read")]
     sends = [r.p50_us / r.bytes for r in routes if (r.target, r.mechanism) == (card.shown, "upload")]
     return Costs(
-        cpu_operation=max(_LEAST, _on_cpu(seconds)),
+        cpu_operation=max(_LEAST, took / count),
         gpu_operation=max(_LEAST, (most - least) / (large - tiny)),
         launch=max(_LEAST, least),
         wait=max(_LEAST, min(reads, default=least * 1e6) * 1e-6),
@@ -662,29 +637,10 @@ def _measured(card: Choice, routes: Sequence[Transfer], seconds: float) -> Costs
     )
 
 
-def _on_card(card: Choice, size: tuple[int, int], seconds: float) -> tuple[int, float]:
-    """The number of operations for a picture of this size, and the seconds that the card takes to draw it."""
-    program = _drawn(size)
-    cost = measure_card(program, card, seconds)
-    assert cost is not None, "the program has a picture"
-    return _operations(program, size), cost.timing.p50 * 1e-3
-
-
-def _on_cpu(seconds: float) -> float:
-    """The seconds that an operation takes on one core."""
-    program = _drawn(_ON_CPU)
-    name = next(name for name in EXECUTORS if executor_problem(name) is None)
-    cost = measure(program, VISUAL.name, ExecutorConfig(name, 1), seconds)
-    assert cost is not None, "the program has a picture"
-    return cost.timing.p50 * 1e-3 / _operations(program, _ON_CPU)
-
-
-def _drawn(size: tuple[int, int]) -> Build:
-    width, height = size
-    settings = {"width": float(width), "height": float(height)}
-    return build(Source("(measured)", _TEXT), ContextTable((VISUAL,)), settings)
-
-
-def _operations(program: Build, size: tuple[int, int]) -> int:
-    (unit,) = program.units
-    return operations(unit.kernel, size[::-1])
+def _drawn(size: tuple[int, int], cost: Callable[[Build], Cost | None]) -> tuple[int, float]:
+    """The number of operations for a picture of this size, and the seconds that it takes to draw it."""
+    settings = dict(zip(("width", "height"), map(float, size), strict=True))
+    program = build(Source("(measured)", _TEXT), ContextTable((VISUAL,)), settings)
+    (unit,), measured = program.units, cost(program)
+    assert measured is not None, "the program has a picture"
+    return operations(unit.kernel, size[::-1]), measured.timing.p50 * 1e-3

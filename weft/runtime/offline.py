@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import replace
 from math import floor
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,11 @@ import numpy.typing as npt
 import weft
 from weft.backends.base import Env
 from weft.backends.select import Choice
-from weft.contexts import AUDIO
+from weft.contexts import AUDIO, VISUAL
 from weft.errors import Diagnostic, Span, WeftError, error
 from weft.graph.nodes import Patch
 from weft.runtime.assignment import Change
 from weft.runtime.build import Build
-from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling.compiler import TrialMoment, dark_outputs
 from weft.runtime.coordinator import TickResult, main_picture
 from weft.runtime.findings import (
@@ -81,11 +81,7 @@ class Offline:
     """Computes the frames and the sound of a program. Mouse, keys and parameters stay as they are at the start."""
 
     def __init__(
-        self,
-        build: Build,
-        choices: Mapping[str, Choice],
-        threads: int = 1,
-        clips: bool = True,
+        self, build: Build, choices: Mapping[str, Choice], threads: int = 1, clips: bool = True
     ) -> None:
         """Without `clips`, samples are not clipped. Raises WeftError for a program that a device cannot run, and for a
         picture that cannot be read."""
@@ -100,7 +96,9 @@ class Offline:
         units = tuple(replace(unit, code=codes.get(unit.hash)) for unit in build.units)
         compiled = replace(build.compiled, units=units)
         inputs = initial_inputs(build.patch)
-        self._sound = _rendering(loader, compiled, inputs, clips)
+        streams = {unit.subgraph.context for unit in compiled.streaming.units}
+        can_sound = bool(streams) and all(loader.backend(context) is not None for context in streams)
+        self._sound = Rendering(loader, compiled, inputs, clips=clips) if can_sound else None
         here = replace(loader, stream_getter=self._sound.getter) if self._sound else loader
         self._program: LoadedProgram = here.prepare(compiled, size)
         self._warnings = build.warnings
@@ -111,37 +109,26 @@ class Offline:
         """The kernels with a loop that reached its limit."""
         self._dark: dict[str, float] = {}
         """The outputs of pictures that are not a number anywhere, with the time since when."""
-        self._planes: dict[str, _Planes] = {}
-        """The counts of values that are not numbers, for outputs of raw pictures."""
+        self._planes: dict[str, tuple[int, int, float]] = {}
+        """For outputs of raw pictures: how many values they had, how many of them were not numbers, and the time of the
+        first such value."""
         self._looks = _MOST_LOOKS
         self._levels: Levels | None = None
         self._env = Env(
-            width=size[0],
-            height=size[1],
-            dt=1 / self._fps,
-            inputs=inputs,
-            pictures=self._program.pictures,
-            threads=threads,
-            loop_stopped=self._stop_loop,
-        )
-
-    def _stop_loop(self, kernel: str) -> None:
-        self._loops[kernel] = None
+            *size, dt=1 / self._fps, inputs=inputs, pictures=self._program.pictures, threads=threads,
+            loop_stopped=lambda kernel: self._loops.update({kernel: None}),
+        )  # fmt: skip
 
     def findings(self) -> list[Diagnostic]:
         """Warnings about all frames and samples so far."""
         places = places_of(self._patch)
-        found = [*self._program.left_out]
-        if self._has_shown:
-            found += other_windows(self._patch)
-        units = self._program.compiled.units
+        found = [*self._program.left_out, *(other_windows(self._patch) if self._has_shown else ())]
         loops = [*self._loops, *sorted(self._sound.mixer.loops_stopped if self._sound is not None else ())]
-        found += [loop_of(units, kernel) for kernel in loops]
+        found += [loop_of(self._program.compiled.units, kernel) for kernel in loops]
         found += as_warnings(not_numbers(self._dark, places, IN_PICTURE))
-        for label, planes in self._planes.items():
-            if planes.missing:
-                share = planes.missing / planes.count
-                found.append(not_numbers_for_a_while(label, share, planes.first, "pixels", places))
+        for label, (count, missing, first) in self._planes.items():
+            if missing:
+                found.append(not_numbers_for_a_while(label, missing / count, first, "pixels", places))
         return [*found, *self._of_sound(places)]
 
     def _of_sound(self, places: Mapping[str, Span]) -> Iterator[Diagnostic]:
@@ -187,17 +174,19 @@ class Offline:
     @property
     def shows(self) -> bool:
         """Whether there is a picture."""
-        return self._gives("visual")
+        return VISUAL.name in self._outputs
 
     @property
     def sounds(self) -> bool:
         """Whether there is a sound."""
-        return self._gives(AUDIO.name)
+        return AUDIO.name in self._outputs
 
-    def _gives(self, context: str) -> bool:
+    @property
+    def _outputs(self) -> set[str]:
+        """The contexts of the subgraphs with sinks that run."""
         running = {*self._program.changed, *self._program.kept}
         subgraphs = (unit.subgraph for unit in self._program.compiled.units)
-        return any(sub.context == context and sub.sinks and sub.name in running for sub in subgraphs)
+        return {sub.context for sub in subgraphs if sub.sinks and sub.name in running}
 
     def nothing(self, code: str, words: str, example: str) -> WeftError:
         """The error for a picture or a sound that the program does not have."""
@@ -240,8 +229,7 @@ class Offline:
         number = floor(time * self._fps + _SLACK)
         if self.remembers:
             _check_reach(number)
-            for _ in self.play(range(number)):
-                pass
+            deque(self.play(range(number)), maxlen=0)
         return self._tick(number, time)
 
     def samples(self, start: float, end: float) -> Iterator[Samples]:
@@ -267,7 +255,7 @@ class Offline:
             yield from self._sound.until(stop)
             return
         self._run(0, 0.0)
-        for number in count(1):
+        for number in itertools.count(1):
             end = self._sample_after(number / self._fps)
             yield from self._sound.until(end)
             if end >= stop:
@@ -291,8 +279,7 @@ class Offline:
     def _tick(self, number: int, time: float) -> Pixels:
         is_first = number == 0 and self._program.runner.feeds_streams
         if self._sound is not None and self._reads_sound and not is_first:
-            for _ in self._sound.until(self._sample_after(time)):
-                pass
+            deque(self._sound.until(self._sample_after(time)), maxlen=0)
         shown = main_picture(self._run(number, time)) if self.shows else None
         if shown is None:
             raise self.nothing("nothing-to-show", "the patch has nothing to show", "display(…) shows strands")
@@ -306,33 +293,12 @@ class Offline:
         picture = shown.array
         if picture.dtype != np.uint8:
             for label, plane in zip(shown.labels, picture, strict=False):
-                missing = int(np.isnan(plane).sum())
-                self._planes[label] = self._planes.get(label, _Planes()).after(plane.size, missing, time)
+                count, missing, first = self._planes.get(label, (0, 0, 0.0))
+                more = int(np.isnan(plane).sum())
+                self._planes[label] = count + plane.size, missing + more, first if missing else time
         elif self._looks and not self._dark and not picture.any(axis=(0, 1)).all():
             # NaN is shown as 0: only raw values tell it from a picture that is meant to be dark.
             self._looks -= 1
             moment = TrialMoment(number, time, 1 / self._fps, self._env.inputs)
             with suppress(WeftError):
                 self._dark = dict.fromkeys(dark_outputs(self._program.compiled, self._here, moment), time)
-
-
-@dataclass(frozen=True)
-class _Planes:
-    """How many values an output had, how many of them were not numbers, and the time of the first such value."""
-
-    count: int = 0
-    missing: int = 0
-    first: float = 0.0
-
-    def after(self, count: int, missing: int, time: float) -> _Planes:
-        return _Planes(self.count + count, self.missing + missing, self.first if self.missing else time)
-
-
-def _rendering(
-    loader: ProgramLoader, compiled: CompiledProgram, inputs: Mapping[str, float], clips: bool
-) -> Rendering | None:
-    """The sound of a program, if it has any that can be computed."""
-    streams = {unit.subgraph.context for unit in compiled.streaming.units}
-    if not streams or any(loader.backend(context) is None for context in streams):
-        return None
-    return Rendering(loader, compiled, inputs, clips=clips)
