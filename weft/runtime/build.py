@@ -55,13 +55,8 @@ class Analysis:
 
 
 def analyse(
-    source: Source,
-    contexts: ContextTable,
-    settings: Mapping[str, float] | None = None,
-    probe: Probe | None = None,
-    read: Callable[[str], str] = read_text,
-    consume: str | None = None,
-    room: tuple[int, int] | None = None,
+    source: Source, contexts: ContextTable, settings: Mapping[str, float] | None = None, probe: Probe | None = None,
+    read: Callable[[str], str] = read_text, consume: str | None = None, room: tuple[int, int] | None = None,
 ) -> Analysis:
     """Reads a text and builds its render graph. `settings` override those of the patch; `probe` gives the problem of a
     picture file, if it has one; an output statement to `consume` (`display(a@v)`) replaces all those of the patch. A
@@ -73,11 +68,16 @@ def analyse(
     started = time.perf_counter()
     loaded = load(source, report, contexts.statements, read)
     parsed = time.perf_counter()
-    program = loaded.program if consume is None else _consuming(loaded.program, consume, contexts, report)
+    program = loaded.program
+    if consume is not None:
+        others = (s for s in program.statements if not isinstance(s, OutputStatement))
+        program = Program((*others, *parse(Source("(asked for)", consume), report, contexts.statements).statements))
     meaning = Report()
     patch = collect(program, contexts, meaning)
+    for name, value in (settings or {}).items():
+        if not SETTINGS[name].accepts(value):
+            meaning.error("setting-out-of-range", f"{name} is {SETTINGS[name].range}, not {value:g}")
     if settings:
-        _check_settings(settings, meaning)
         patch = replace(patch, settings={**patch.settings, **settings})
     if room:
         patch = replace(patch, settings=fitted(patch.settings, room))
@@ -86,18 +86,8 @@ def analyse(
     media = _check_media(loaded.program, meaning, probe)
     report.add(_without_follow_ups(meaning, report))
     report.raise_errors()
-    return Analysis(
-        patch=patch,
-        graph=graph,
-        program=loaded.program,
-        contexts=contexts,
-        files=loaded.files,
-        media=media,
-        warnings=tuple(report),
-        budget=budget,
-        parse_ms=(parsed - started) * 1e3,
-        graph_ms=(time.perf_counter() - parsed) * 1e3,
-    )
+    took = (parsed - started) * 1e3, (time.perf_counter() - parsed) * 1e3
+    return Analysis(patch, graph, loaded.program, contexts, loaded.files, media, tuple(report), budget, *took)
 
 
 @contextmanager
@@ -185,19 +175,6 @@ def _line(span: Span) -> tuple[str, int]:
 _BOUND = re.compile(r"(?:(?:^|[{;])[ \t]*(?:let\s+|out\s+|spindle\s+|#\w+\s+)?|::\s*)(\w+)", re.MULTILINE)
 
 
-def _check_settings(settings: Mapping[str, float], report: Report) -> None:
-    """Reports settings from outside that exceed the ranges for those of a patch."""
-    for name, value in settings.items():
-        if not SETTINGS[name].accepts(value):
-            report.error("setting-out-of-range", f"{name} is {SETTINGS[name].range}, not {value:g}")
-
-
-def _consuming(program: Program, statement: str, contexts: ContextTable, report: Report) -> Program:
-    others = tuple(s for s in program.statements if not isinstance(s, OutputStatement))
-    added = parse(Source("(asked for)", statement), report, contexts.statements)
-    return Program(others + added.statements)
-
-
 def _check_media(program: Program, report: Report, probe: Probe | None) -> tuple[str, ...]:
     """The pictures that a program names. Those that cannot be read are reported as errors."""
     found: dict[str, None] = {}
@@ -238,13 +215,8 @@ class Build(Analysis):
 
 
 def build(
-    source: Source,
-    contexts: ContextTable,
-    settings: Mapping[str, float] | None = None,
-    optimise: bool = True,
-    probe: Probe | None = None,
-    read: Callable[[str], str] = read_text,
-    consume: str | None = None,
+    source: Source, contexts: ContextTable, settings: Mapping[str, float] | None = None, optimise: bool = True,
+    probe: Probe | None = None, read: Callable[[str], str] = read_text, consume: str | None = None,
     room: tuple[int, int] | None = None,
 ) -> Build:
     """Compiles a text; see `analyse` for the arguments. Without `optimise`, nothing is folded or hoisted.
@@ -257,7 +229,7 @@ def build(
         made, left_out, warnings = each_subgraph(
             found, lambda sub: compile_unit(found.patch, found.graph, sub, contexts, optimise, found.budget)
         )
-    known = {**vars(found), "warnings": warnings}
     compile_ms = (time.perf_counter() - started) * 1e3
     units, lowered = tuple(unit for unit, _ in made), tuple(lowered for _, lowered in made)
+    known = {**vars(found), "warnings": warnings}
     return Build(**known, units=units, lowered=lowered, left_out=tuple(left_out), compile_ms=compile_ms)

@@ -93,9 +93,10 @@ class ProgramRunner:
         over = self._over(ref)
 
         def get(*coords: Value) -> Value:
-            known = self._known(ref, coords) if self._prefetched else None
-            if known is not None:
-                return known
+            if self._prefetched and not any(map(np.ndim, coords)):
+                known = self._prefetched.get((ref, tuple(map(float, coords))))
+                if known is not None:
+                    return known
             return backend.get_value_at(ref, compiled, dict(zip(over, coords, strict=True)), self._now(ref), self)
 
         handle = backend.get_handle(ref, compiled)
@@ -128,25 +129,19 @@ class ProgramRunner:
     def _execute(self, part: RunningSubgraph, env: Env) -> Values:
         """Runs one tick of a subgraph. The single values that it reads from devices are fetched beforehand, so that
         several of them are waited for only once."""
-        asking = self._prefetch_of(part)
+        prefetch = self._prefetch_of(part)
         try:
-            if asking is not None:
-                self._prefetched = self._prefetch(asking.places(part.compiled.memory, env), env)
+            if prefetch is not None:
+                places = prefetch.places(part.compiled.memory, env)
+                found = self.values({ref: rows(each, self._over(ref)) for ref, each in places.items()}, env)
+                self._prefetched = {
+                    (ref, place): float(value)
+                    for ref, values in found.items()
+                    for place, value in zip(places[ref], values.reshape(-1), strict=True)
+                }
             return part.backend.execute_subgraph(part.compiled, env, self)
         finally:
             self._prefetched = {}
-
-    def _prefetch(self, places: Mapping[StrandRef, list[Place]], env: Env) -> dict[tuple[StrandRef, Place], float]:
-        found = self.values({ref: rows(each, self._over(ref)) for ref, each in places.items()}, env)
-        return {
-            (ref, place): float(value)
-            for ref, values in found.items()
-            for place, value in zip(places[ref], values.reshape(-1), strict=True)
-        }
-
-    def _known(self, ref: StrandRef, coords: tuple[Value, ...]) -> float | None:
-        """The value of a strand at a place, if it has been fetched."""
-        return None if any(map(np.ndim, coords)) else self._prefetched.get((ref, tuple(map(float, coords))))
 
     def _prefetch_of(self, part: RunningSubgraph) -> Prefetch | None:
         if id(part) not in self._prefetches:
@@ -176,28 +171,25 @@ class ProgramRunner:
         """One tick of every subgraph. `done` collects their results by the identity of the compiled subgraph; what it
         already has from an interrupted tick is not run again."""
         self._env = env
-        results = []
+        results: list[TickResult] = []
         done = {} if done is None else done
         for part in self.parts:
             self.at = part
             if id(part.compiled) not in done:
                 done[id(part.compiled)] = self._execute(part, env)
-            values = done[id(part.compiled)]
-            if part.unit.subgraph.sinks:
-                results.append(_result(part, values))
+            results += _results(part, done[id(part.compiled)])
         return results
 
     def run_aside(self, env: Env, done: Mapping[int, Values]) -> list[TickResult]:
         """One tick without any effect outside, for a program that fades out while another plays. What both have in
         common is already `done`."""
         self._env = env
-        results = []
+        results: list[TickResult] = []
         for part in self.parts:
             values = done.get(id(part.compiled))
             if values is None:
                 values = part.backend.try_out(part.compiled, env, self)
-            if part.unit.subgraph.sinks and values is not None:
-                results.append(_result(part, values))
+            results += _results(part, values)
         return results
 
     def feeds(self, env: Env) -> dict[str, float]:
@@ -225,6 +217,9 @@ class ProgramRunner:
         return {name: np.asarray(self.lookup(viewed(name))(x, y)) for name in self.views}
 
 
-def _result(part: RunningSubgraph, values: Values) -> TickResult:
-    kernel = part.unit.kernel
-    return TickResult(part.unit.subgraph.name, kernel.context, kernel.outputs, values)
+def _results(part: RunningSubgraph, values: Values | None) -> list[TickResult]:
+    """What a part gives to the outside: nothing if it has no sinks."""
+    subgraph, kernel = part.unit.subgraph, part.unit.kernel
+    if values is None or not subgraph.sinks:
+        return []
+    return [TickResult(subgraph.name, kernel.context, kernel.outputs, values)]

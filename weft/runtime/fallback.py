@@ -24,17 +24,16 @@ NOTHING_SEEN: Mapping[str, Values] = MappingProxyType({})
 
 
 def recover(
-    loader: ProgramLoader,
-    loaded: LoadedProgram,
-    failure: Exception,
-    env: Env,
-    done: dict[int, Values],
+    loader: ProgramLoader, loaded: LoadedProgram, failure: Exception, env: Env, done: dict[int, Values],
     last: Mapping[str, Values] = NOTHING_SEEN,
 ) -> bool:
     """Moves what ran on the failed device to the next backend, in the middle of a tick whose results so far are `done`,
     with all of its state that can still be read; see `repair`. False if the program itself failed."""
+    reason = failure.reason if isinstance(failure, DeviceLostError) else type(failure).__name__
+    if not isinstance(failure, DeviceLostError) and str(failure):
+        reason += f": {failure}"
     for backend in _suspects(loaded, failure):
-        loader.assignment.lose(backend, _reason(failure))
+        loader.assignment.lose(backend, reason)
         if loader.assignment.is_lost(backend):
             return repair(loader, loaded, env, done, last)
     return False
@@ -52,7 +51,8 @@ def repair(
     lost = [part for part in loaded.runner.all_parts if loader.assignment.is_lost(part.backend)]
     for part in lost:
         if loader.assignment.losses(part.unit.subgraph.context):
-            new = _standing(part, last)
+            frozen = _FrozenPicture(part.unit, last=last.get(part.unit.subgraph.name))
+            new = RunningSubgraph(part.unit, _FrozenBackend(), frozen)
         else:
             new = stand_in(loader, part, loaded.compiled, env, loaded.runner)
         loaded.runner.replace(part, new)
@@ -165,11 +165,6 @@ class _FrozenBackend(Null):
         return super().execute_subgraph(compiled, env, coordinator)
 
 
-def _standing(part: RunningSubgraph, last: Mapping[str, Values]) -> RunningSubgraph:
-    picture = _FrozenPicture(part.unit, last=last.get(part.unit.subgraph.name))
-    return RunningSubgraph(part.unit, _FrozenBackend(), picture)
-
-
 def _suspects(loaded: LoadedProgram, failure: Exception) -> Iterator[Backend]:
     """The backends whose device may have failed, the likeliest first. An unexplained failure is that of the program,
     unless the part that ran is not on the CPU."""
@@ -184,9 +179,3 @@ def _suspects(loaded: LoadedProgram, failure: Exception) -> Iterator[Backend]:
     backends = [at.backend, *(part.backend for part in loaded.runner.all_parts)]
     on_cpu, context = CpuBackend, failure.context
     yield from sorted(backends, key=lambda backend: (isinstance(backend, on_cpu), backend.context != context))
-
-
-def _reason(failure: Exception) -> str:
-    if isinstance(failure, DeviceLostError):
-        return failure.reason
-    return f"{type(failure).__name__}: {failure}" if str(failure) else type(failure).__name__

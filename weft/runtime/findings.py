@@ -53,20 +53,20 @@ def not_numbers(labels: Iterable[str], places: Mapping[str, Span], where: str) -
     for label in labels:
         statement, _, output = label.rpartition(".")
         outputs.setdefault(statement, []).append(output)
-    return tuple(
-        Diagnostic("error", NOT_A_NUMBER, _no_number(statement, names, where), places.get(statement), _WHERE_NOT)
-        for statement, names in outputs.items()
-        if statement
-    )
+    found = []
+    for statement, (*others, last) in outputs.items():
+        words = f"{last} of {_name(statement)} is not a number at any {where}"
+        if others:
+            words = f"{', '.join(others)} and {last} of {_name(statement)} are not a number at any {where}"
+            words = words.replace("so it", "so they")
+        if statement:
+            found.append(Diagnostic("error", NOT_A_NUMBER, words, places.get(statement), _WHERE_NOT))
+    return tuple(found)
 
 
-def _no_number(statement: str, outputs: list[str], where: str) -> str:
-    *others, last = outputs
-    listed = f"{', '.join(others)} and {last} of {{}} are" if others else f"{last} of {{}} is"
-    where = where.replace("so it", "so they") if others else where
-    # Without a target or the number of the statement: the place is shown.
-    name = statement.partition(":")[0].partition(".")[0]
-    return f"{listed.format(name)} not a number at any {where}"
+def _name(statement: str) -> str:
+    """A statement without its target and its number, since its place is shown."""
+    return statement.partition(":")[0].partition(".")[0]
 
 
 def loop_stopped(kernel: str, places: Sequence[Span]) -> Diagnostic:
@@ -86,8 +86,8 @@ def loop_of(units: Iterable[Unit], kernel: str) -> Diagnostic:
 def not_numbers_for_a_while(label: str, share: float, time: float, what: str, places: Mapping[str, Span]) -> Diagnostic:
     """The warning about an output that is not a number at a share of `what` (samples, pixels), at `time` first."""
     statement, _, output = label.rpartition(".")
-    name = statement.partition(":")[0].partition(".")[0]
-    words = f"{output} of {name} is not a number at {_percent(share)} of the {what}, first at {_seconds(time)}"
+    where = f"at {_percent(share)} of the {what}, first at {_seconds(time)}"
+    words = f"{output} of {_name(statement)} is not a number {where}"
     return Diagnostic("warning", NOT_A_NUMBER, words, places.get(statement), _WHERE_NOT)
 
 

@@ -392,8 +392,8 @@ class _CardRig:
             self._tick += 1
 
     def _env(self, unit: Unit) -> Env:
-        time = self._tick * (BLOCK if self._streams else 1) * self._seconds
-        env = Env(*self._size, self._tick, time, self._seconds, self._inputs, self._pictures)
+        abstime = self._tick * (BLOCK if self._streams else 1) * self._seconds
+        env = Env(*self._size, self._tick, abstime, self._seconds, self._inputs, self._pictures)
         if not self._streams:
             return env
         constants = env.constant_controls(unit.kernel, BLOCK)

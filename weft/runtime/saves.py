@@ -192,12 +192,8 @@ class Watcher:
 
 # Without the events of reading a file, or every look would cause the next.
 _EVENTS: list[type[FileSystemEvent]] = [
-    FileClosedEvent,
-    FileCreatedEvent,
-    FileDeletedEvent,
-    FileModifiedEvent,
-    FileMovedEvent,
-]
+    FileClosedEvent, FileCreatedEvent, FileDeletedEvent, FileModifiedEvent, FileMovedEvent
+]  # fmt: skip
 
 
 class _Folders(FileSystemEventHandler):
@@ -260,9 +256,7 @@ _SETTLED = 0.1
 class Saves:
     """Hands the saves of a performance's file to a worker, and watches all files that the text names."""
 
-    def __init__(
-        self, path: Path, worker: CompileWorker, programs: Programs, events: EventLog, fits: bool
-    ) -> None:
+    def __init__(self, path: Path, worker: CompileWorker, programs: Programs, events: EventLog, fits: bool) -> None:
         """If it `fits`, pictures are made to fit the room."""
         self.last = Saved(b"", 0.0)
         """The last saved text."""

@@ -81,9 +81,8 @@ class PictureFade:
         if not isinstance(leaving, LoadedProgram):
             return leaving
         with suppress(Exception):  # then it is gone at once
-            own = replace(
-                env, inputs={**env.inputs, **leaving.compiled.parameters}, pictures=leaving.pictures
-            )  # fmt: skip
+            inputs = {**env.inputs, **leaving.compiled.parameters}
+            own = replace(env, inputs=inputs, pictures=leaving.pictures)
             shown = main_picture(leaving.runner.run_aside(own, done))
             return None if shown is None else shown.array
         self._leaving = None
@@ -199,7 +198,9 @@ class TransitionScheduler:
         if self._opening is not None:
             outcome, since = self._opening
             try:
-                self._opened(outcome, since)
+                if self._sound is not None and outcome.loaded is not None and self._sound.is_ready():
+                    self._opening = None
+                    self._announce(outcome, outcome.loaded, since)
             except WeftError as failure:
                 self._opening = None
                 return replace(outcome, loaded=None, diagnostics=failure.diagnostics)
@@ -271,13 +272,6 @@ class TransitionScheduler:
             return
         self._held_until = None
         self._clock.resume()
-
-    def _opened(self, outcome: LoadResult, since: float) -> None:
-        """Schedules a program whose sound is ready. Raises WeftError if its stream cannot be opened."""
-        if outcome.loaded is None or self._sound is None or not self._sound.is_ready():
-            return
-        self._opening = None
-        self._announce(outcome, outcome.loaded, since)
 
     def _sounds(self, loaded: LoadedProgram, at: float | None = None) -> int:
         """Plays the sound of a program; returns its number, 0 for none."""

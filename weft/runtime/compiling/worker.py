@@ -151,9 +151,7 @@ class Patience:
 class CompileWorker:
     """The thread and its compile process. Texts that are replaced before their turn are never compiled."""
 
-    def __init__(
-        self, setup: Setup, programs: Programs, clock: Clock, inputs: Inputs, wake: threading.Event
-    ) -> None:
+    def __init__(self, setup: Setup, programs: Programs, clock: Clock, inputs: Inputs, wake: threading.Event) -> None:
         """The kernels of the program that plays can be used again, and a new one is tried out at the moment of `clock`
         and `inputs`. `wake` is set when something can be taken."""
         self._loader = programs.loader
