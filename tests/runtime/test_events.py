@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -142,4 +143,4 @@ def test_late_frames_count_as_dropped() -> None:
     moments[40] += 0.004  # late, but within its turn
     figures = [stats.shown(moment) for moment in moments][-1]
     assert figures == FrameFigures(96.0, 10.0, 10.0, 40.0, 4)
-    assert figures.fields() == {"fps": 96.0, "p50_ms": 10.0, "p95_ms": 10.0, "p99_ms": 40.0, "dropped": 4}
+    assert asdict(figures) == {"fps": 96.0, "p50_ms": 10.0, "p95_ms": 10.0, "p99_ms": 40.0, "dropped": 4}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from weft.runtime.assignment import Change
 from weft.runtime.build import build
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import TickResult
-from weft.runtime.fallback import NOTHING_SEEN, moves, recover, repair, settle
+from weft.runtime.fallback import moves, recover, repair, settle
 from weft.runtime.program import LoadedProgram, ProgramLoader
 
 __all__ = ["graphics"]
@@ -44,7 +45,7 @@ def built(text: str) -> CompiledProgram:
 
 
 def tick(
-    loader: ProgramLoader, loaded: LoadedProgram, number: int, last: Mapping[str, Values] = NOTHING_SEEN
+    loader: ProgramLoader, loaded: LoadedProgram, number: int, last: Mapping[str, Values] = MappingProxyType({})
 ) -> list[TickResult]:
     """A tick, as the session runs it."""
     env, done = Env(*SIZE, tick=number, abstime=number / 60, dt=1 / 60), dict[int, Any]()

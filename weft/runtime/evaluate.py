@@ -164,9 +164,7 @@ class Evaluation:
         place: dict[str, Value] = {"x": np.array([x]), "y": np.array([y]), "channel": 0.0}
         return float(self._last.load(kernel).planes(memory, self._launch(kernel, place, (1, 1), moment))[0, 0, 0])
 
-    def _advanced(
-        self, coords: Mapping[str, Value], shape: tuple[int, int], moment: Moment, ticks: int
-    ) -> StateMemory:
+    def _advanced(self, coords: Mapping[str, Value], shape: tuple[int, int], moment: Moment, ticks: int) -> StateMemory:
         """The state after `ticks` ticks that end before the moment."""
         kernel = self._unit.kernel
         memory = self._memory(kernel, shape)
@@ -210,7 +208,6 @@ def read_picture(path: str) -> Picture:
         return load_picture(Path(path))
     except PictureError as problem:
         raise error("unreadable-source", f"{path} cannot be read: {problem}") from problem
-
 
 
 @dataclass(frozen=True)

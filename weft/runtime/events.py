@@ -42,16 +42,11 @@ class EventLog:
     any thread and never waits: a separate thread writes, since the reader of stdout may stop reading."""
 
     def __init__(
-        self,
-        target: str | os.PathLike[str] | None,
-        warn: Callable[[str], None] = lambda message: None,
-        start: float | None = None,
+        self, target: str | os.PathLike[str] | None, warn: Callable[[str], None] = lambda message: None
     ) -> None:
-        """A file that exists is replaced. `start` is the moment on `time.monotonic` from which `t` counts, now if
-        not given. `warn` is called once when events are lost, by another thread. Raises `WeftError` (`events-file`)
-        if the file cannot be made.
-        """
-        self._start = time.monotonic() if start is None else start
+        """A file that exists is replaced. `warn` is called once when events are lost, by another thread. Raises
+        `WeftError` (`events-file`) if the file cannot be made."""
+        self._start = time.monotonic()
         self._warn = warn
         self._lock = threading.Lock()
         self._target = target
@@ -97,7 +92,8 @@ class EventLog:
     def _write_lines(self, descriptor: int) -> None:
         try:
             while (line := self._lines.get()) is not None:
-                _write(descriptor, line)
+                while line:
+                    line = line[os.write(descriptor, line) :]
         except OSError as problem:
             self._lose(str(problem.strerror))
         with suppress(OSError):  # a full network drive may say so only here
@@ -125,11 +121,6 @@ class EventLog:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
 
 
 def plain(value: Mapping[str, object]) -> dict[str, Plain]:
@@ -165,10 +156,6 @@ class FrameFigures:
     p95_ms: float
     p99_ms: float
     dropped: int
-
-    def fields(self) -> dict[str, float | int]:
-        """The fields of the event `frames`."""
-        return asdict(self)
 
 
 class FrameStats:
@@ -215,14 +202,15 @@ class Notices:
     """Decides what is written over the picture at each moment: errors, a note, and figures. `now` gives seconds."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self.figures: tuple[str, ...] = ()
+        self.paused = False
+        """Whether to show that the clock stands still."""
         self._now = now
         self._problems: tuple[Diagnostic, ...] = ()
         self._left_out = 0
         self._problems_end = 0.0
         self._note = ""
         self._note_end = 0.0
-        self._figures: tuple[str, ...] = ()
-        self._paused = False
         self._errors_wanted = True
         self._figures_wanted = False
 
@@ -244,13 +232,6 @@ class Notices:
         """Shows for some seconds what happened just now."""
         self._note, self._note_end = words, self._now() + _NOTE
 
-    def set_figures(self, lines: tuple[str, ...]) -> None:
-        self._figures = lines
-
-    def set_paused(self, paused: bool) -> None:
-        """Shows a pause for as long as it lasts."""
-        self._paused = paused
-
     def toggle_errors(self) -> None:
         """Hides errors and warnings, or shows them again, including warnings whose time was over."""
         self._errors_wanted = not self.overlay().errors
@@ -267,9 +248,9 @@ class Notices:
         """The overlay at this moment."""
         now = self._now()
         errors = self._problems if self._errors_wanted and now < self._problems_end else ()
-        note = self._note if now < self._note_end else "paused" if self._paused else ""
+        note = self._note if now < self._note_end else "paused" if self.paused else ""
         left_out = self._left_out if errors else 0
-        return Overlay(errors, note, self._figures if self._figures_wanted else (), left_out)
+        return Overlay(errors, note, self.figures if self._figures_wanted else (), left_out)
 
 
 class Screenshots:
@@ -341,7 +322,7 @@ class Reporter:
 
     def paused(self, paused: bool) -> None:
         """Reports that the clock stands still, or goes on."""
-        self.notices.set_paused(paused)
+        self.notices.paused = paused
         self.mention("paused" if paused else "resumed")
 
     def warn(self, problem: Diagnostic) -> None:
@@ -381,9 +362,9 @@ class Reporter:
 
     def frames(self, figures: FrameFigures, sound: Sound | None, facts: Iterable[str]) -> None:
         """Reports figures about the last second. `facts` are about the program, and are shown over the picture."""
-        self.events.emit("frames", **figures.fields())
+        self.events.emit("frames", **asdict(figures))
         frames = f"{figures.fps:.0f} fps · p95 {figures.p95_ms:.1f} ms · {figures.dropped} dropped"
-        self.notices.set_figures((frames, *facts))
+        self.notices.figures = (frames, *facts)
         heard = sound.figures if sound is not None else None
         if heard is not None:
             load = round(heard.load, 4)

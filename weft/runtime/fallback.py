@@ -20,12 +20,10 @@ from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import ProgramRunner, RunningSubgraph
 from weft.runtime.program import LoadedProgram, ProgramLoader, memories_for
 
-NOTHING_SEEN: Mapping[str, Values] = MappingProxyType({})
-
 
 def recover(
     loader: ProgramLoader, loaded: LoadedProgram, failure: Exception, env: Env, done: dict[int, Values],
-    last: Mapping[str, Values] = NOTHING_SEEN,
+    last: Mapping[str, Values] = MappingProxyType({}),
 ) -> bool:
     """Moves what ran on the failed device to the next backend, in the middle of a tick whose results so far are `done`,
     with all of its state that can still be read; see `repair`. False if the program itself failed."""
@@ -41,7 +39,7 @@ def recover(
 
 def repair(
     loader: ProgramLoader, loaded: LoadedProgram, env: Env, done: dict[int, Values],
-    last: Mapping[str, Values] = NOTHING_SEEN,
+    last: Mapping[str, Values] = MappingProxyType({}),
 ) -> bool:
     """Moves the subgraphs whose backends are lost to other backends. If none is left, a subgraph keeps giving its
     `last` result, which is found by its name. False if nothing had to be moved. Raises WeftError for a subgraph that no

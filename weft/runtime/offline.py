@@ -80,9 +80,7 @@ def _check_reach(number: int) -> None:
 class Offline:
     """Computes the frames and the sound of a program. Mouse, keys and parameters stay as they are at the start."""
 
-    def __init__(
-        self, build: Build, choices: Mapping[str, Choice], threads: int = 1, clips: bool = True
-    ) -> None:
+    def __init__(self, build: Build, choices: Mapping[str, Choice], threads: int = 1, clips: bool = True) -> None:
         """Without `clips`, samples are not clipped. Raises WeftError for a program that a device cannot run, and for a
         picture that cannot be read."""
         settings = build.patch.settings

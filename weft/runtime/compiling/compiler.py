@@ -54,9 +54,6 @@ _SLOWEST = 2.0
 # How many times faster, at least, a graphics card is than the core that tries programs out in its place.
 _CARD = 30
 
-_NOT_FED: Mapping[str, float] = MappingProxyType({})
-_NOT_SEEN: Mapping[str, Floats] = MappingProxyType({})
-
 
 @dataclass(frozen=True)
 class TrialMoment:
@@ -159,7 +156,7 @@ class _SoundTrial:
 
     def __init__(
         self, compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment,
-        fed: Mapping[str, float] = _NOT_FED, seen: Mapping[str, Floats] = _NOT_SEEN,
+        fed: Mapping[str, float] = MappingProxyType({}), seen: Mapping[str, Floats] = MappingProxyType({}),
     ) -> None:
         self._rate = compiled.settings["rate"]
         self._slower = _CARD if loader.rehearsed(compiled.streaming) else 1
@@ -310,9 +307,7 @@ class Compiler:
         if saved.problem:
             raise UnreadableError(saved.problem)
         source = Source(self.setup.name, decode(saved.data))
-        made = build(
-            source, self.contexts, self.setup.settings, probe=reader.probe, read=reader.read, room=saved.room
-        )  # fmt: skip
+        made = build(source, self.contexts, self.setup.settings, probe=reader.probe, read=reader.read, room=saved.room)
         if not made.patch.sinks:
             return CompileResult(None, (*made.warnings, nothing_to_show(self.contexts)))
         compiled = self.loader.translate(made.compiled)

@@ -82,24 +82,13 @@ class OptimizeResult:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class AbandonRequest:
-    """The answer with this number is not needed any more, unless it is on its way."""
-
-    number: int
-
-
 T = TypeVar("T")
+Message: TypeAlias = Setup | CompileRequest | OptimizeRequest | None
+"""None: the answer to the last request is not needed any more, unless it is on its way."""
+
 Content: TypeAlias = Literal["begun", "abandoned"] | CompileResult | OptimizeResult | tuple[Diagnostic, ...]
-
-
-@dataclass(frozen=True)
-class CompileAnswer:
-    """The answer to a request: that it is begun or abandoned, the compiled program, the verdict of its trial, or better
-    code."""
-
-    number: int
-    content: Content
+"""An answer to a request, which is sent with its number: that it is begun or abandoned, the compiled program, the
+verdict of its trial, or better code."""
 
 
 class CompileProcess:
@@ -163,7 +152,7 @@ class CompileProcess:
         self._began = None
         return self._number
 
-    def _send(self, message: CompileRequest | OptimizeRequest | Setup) -> None:
+    def _send(self, message: Message) -> None:
         self.start()
         try:
             self._open.send(message)
@@ -199,11 +188,12 @@ class CompileProcess:
                     elif abandoned is not None and (self.spent or 0.0) > abandoned + 2 * self._start_costs:
                         self.end()
                         return None
-                answer: CompileAnswer = self._open.recv()
-                if answer.number != self._number:
+                content: Content
+                number, content = self._open.recv()
+                if number != self._number:
                     continue
-                if answer.content != "begun":
-                    return None if answer.content == "abandoned" else answer.content
+                if content != "begun":
+                    return None if content == "abandoned" else content
                 self._note_begin()
                 if abandoned is not None:
                     self._abandon()
@@ -217,7 +207,7 @@ class CompileProcess:
 
     def _abandon(self) -> None:
         """Asks the process to abandon the text. If it has not begun yet, it finds the message when it does."""
-        self._open.send(AbandonRequest(self._number))
+        self._open.send(None)
         if self._began is not None and self._process is not None:
             self._process.send_signal(signal.SIGINT)
 
@@ -287,7 +277,9 @@ class _CompileServer:
         compiler: Compiler | CompileResult = CompileResult(None, ())
         is_new = True
         while True:
-            message = self._next()
+            while not self._player.poll(BEAT):
+                self._pulse.beat()
+            message: Message = self._player.recv()
             if isinstance(message, Setup):
                 compiler = _compiler(message)
                 if is_new:
@@ -295,26 +287,20 @@ class _CompileServer:
                     gc.disable()
                     gc.freeze()
                     is_new = False
-            elif not isinstance(message, AbandonRequest):
+            elif message is not None:
                 self._answer(compiler, message)
                 del message
                 gc.collect()
 
-    def _next(self) -> CompileRequest | OptimizeRequest | AbandonRequest | Setup:
-        while not self._player.poll(BEAT):
-            self._pulse.beat()
-        message: CompileRequest | OptimizeRequest | AbandonRequest | Setup = self._player.recv()
-        return message
 
     def _answer(self, compiler: Compiler | CompileResult, message: CompileRequest | OptimizeRequest) -> None:
-        number = message.number
         contents = _contents(compiler, message) if isinstance(message, CompileRequest) else _better(compiler, message)
-        self._player.send(CompileAnswer(number, "begun"))
+        self._player.send((message.number, "begun"))
         try:
             while (content := self._made(contents)) is not None:
-                self._player.send(CompileAnswer(number, content))
+                self._player.send((message.number, content))
         except _Abandoned:
-            self._player.send(CompileAnswer(number, "abandoned"))
+            self._player.send((message.number, "abandoned"))
 
     def _made(self, contents: Iterator[Content]) -> Content | None:
         """The next content. Raises _Abandoned."""
@@ -326,7 +312,7 @@ class _CompileServer:
             self._may_leave = False
 
     def _interrupted(self, _number: int = 0, _frame: FrameType | None = None) -> None:
-        """Raises _Abandoned if a message has arrived, which can only be an `AbandonRequest` here."""
+        """Raises _Abandoned if a message has arrived: here, it can only say that."""
         if self._may_leave and self._player.poll():
             self._may_leave = False
             raise _Abandoned

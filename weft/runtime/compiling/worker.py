@@ -300,7 +300,8 @@ class CompileWorker:
         with self._condition:
             setup, self._change = self._change, None
         if setup is not None:
-            self._process.change(setup)
+            with suppress(CompilerDiedError):  # the next process begins with it
+                self._process.change(setup)
             self._remembered = Remembered()
             self._outdated = self._programs.running
 
