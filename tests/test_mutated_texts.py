@@ -18,7 +18,8 @@ from tests.support.mutations import exchanged, mutated, programs
 from tests.support.programs import expectations
 from tests.support.together import all_but
 from weft.errors import Diagnostic
-from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment, mistakes
+from weft.runtime.clock import Moment
+from weft.runtime.compiling.compiler import Compiler, Saved, mistakes
 from weft.runtime.program import Setup
 
 ASKED = int(os.environ.get("WEFT_MUTATIONS", "0"))
@@ -51,7 +52,7 @@ def _outcome(path: Path, text: str) -> tuple[Diagnostic, ...]:
     made = compiler.compile(Saved(text.encode(), 0.0))
     if made.compiled is None:
         return made.diagnostics
-    return (*made.diagnostics, *mistakes(made.compiled, compiler.loader, TrialMoment(), made.places))
+    return (*made.diagnostics, *mistakes(made.compiled, compiler.loader, Moment(), made.places))
 
 
 @pytest.mark.parametrize("start", all_but(1, range(FIRST, FIRST + COUNT, CHUNK)))

@@ -34,7 +34,8 @@ from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
 from weft.names import view_of
 from weft.runtime.build import build
-from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment, mistakes
+from weft.runtime.clock import Moment
+from weft.runtime.compiling.compiler import Compiler, Saved, mistakes
 from weft.runtime.coordinator import ProgramRunner
 from weft.runtime.findings import NOT_A_NUMBER
 from weft.runtime.program import Setup
@@ -265,7 +266,7 @@ def saved(compiler: Compiler, text: str) -> tuple[list[str], dict[str, type[obje
     """What a trial finds wrong with a text, by its codes, and what code its sounds have."""
     made = compiler.compile(Saved(text.encode(), 0.0))
     assert made.compiled is not None
-    wrong = mistakes(made.compiled, compiler.loader, TrialMoment(), made.places)
+    wrong = mistakes(made.compiled, compiler.loader, Moment(), made.places)
     codes = {unit.subgraph.name: type(unit.code) for unit in made.compiled.units if unit.kernel.context == "audio"}
     return [each.code for each in wrong], codes
 

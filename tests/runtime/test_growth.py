@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment, mistakes
+from weft.runtime.clock import Moment
+from weft.runtime.compiling.compiler import Compiler, Saved, mistakes
 from weft.runtime.compiling.worker import REMEMBERED
 from weft.runtime.events import EventLog, Reporter
 from weft.runtime.inputs import Inputs
@@ -101,4 +102,4 @@ def test_the_compiler_keeps_nothing_of_the_texts_it_has_compiled(tmp_path: Path)
 def _compile(compiler: Compiler, text: str) -> None:
     made = compiler.compile(Saved(text.encode(), 0.0))
     if made.compiled is not None:
-        assert mistakes(made.compiled, compiler.loader, TrialMoment(), made.places) == ()
+        assert mistakes(made.compiled, compiler.loader, Moment(), made.places) == ()

@@ -27,7 +27,8 @@ from weft.ir.dump import number_text
 from weft.names import StrandRef
 from weft.ops import OPS
 from weft.plugins import context_table
-from weft.runtime.evaluate import DeviceEvaluation, Evaluation, Moment, compile_alone, find_strand, read_patch
+from weft.runtime.clock import Moment
+from weft.runtime.evaluate import DeviceEvaluation, Evaluation, compile_alone, find_strand, read_patch
 from weft.runtime.findings import loop_stopped
 from weft.runtime.offline import initial_inputs
 from weft.syntax.includes import open_source
@@ -318,5 +319,3 @@ def _device(name: str | None) -> Choice | None:
     if name is None or name in EXECUTORS:
         return None
     return choose(load_registry(), [VISUAL.name], f"{VISUAL.name}={name}")[VISUAL.name]
-
-

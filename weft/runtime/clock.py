@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 # How much faster or slower than real time the clock may run to catch up with the one that it follows: 2 % is not
 # visible, and a difference of 50 ms at the start is gone in 2.5 s.
@@ -19,6 +19,17 @@ class Tick:
     number: int
     time: float
     dt: float
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment of a performance: the number of the frame, the seconds since the start and since the frame before, and
+    the values of mouse, keys and parameters."""
+
+    tick: int = 0
+    abstime: float = 0.0
+    dt: float = 0.0
+    inputs: Mapping[str, float] = field(default_factory=dict)
 
 
 class Clock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +24,12 @@ from weft.graph.nodes import Patch
 from weft.media.pictures import PictureError, load_picture
 from weft.names import StrandRef
 from weft.runtime.build import Probe, build
+from weft.runtime.clock import Moment
 from weft.runtime.coordinator import ProgramRunner
 from weft.syntax.includes import load
 
 # Sound is computed in blocks, so that any number of samples takes no more memory than its result.
 _BLOCK = 8192
-
-
-@dataclass(frozen=True)
-class Moment:
-    """The time of an evaluation, the number of the frame, and the values of mouse, keys and parameters."""
-
-    abstime: float = 0.0
-    frame: int = 0
-    inputs: Mapping[str, float] = field(default_factory=dict)
 
 
 # A list of more names would not help.
@@ -172,7 +164,7 @@ class Evaluation:
             executable = self._executor.load(kernel)
             for back in range(ticks, 0, -1):
                 abstime = moment.abstime - back / self._settings["fps"]
-                then = replace(moment, abstime=abstime, frame=moment.frame - back)
+                then = replace(moment, abstime=abstime, tick=moment.tick - back)
                 executable.planes(memory, self._launch(kernel, coords, shape, then))
         return memory
 
@@ -189,7 +181,7 @@ class Evaluation:
     ) -> Launch:
         width, height = (int(self._settings[name]) for name in ("width", "height"))
         dt = 1 / self._settings["fps"] if dt is None else dt
-        env = Env(width, height, moment.frame, moment.abstime, dt, moment.inputs)
+        env = Env(width, height, moment.tick, moment.abstime, dt, moment.inputs)
         uniforms = {name: env.uniform(name) for name in kernel.uniforms}
         given = {"abstime": moment.abstime, **coords, **env.constant_controls(kernel, shape[1])}
         return Launch(shape, given, uniforms, pictures=self._pictures, loop_stopped=self._loop_stopped)
@@ -259,13 +251,13 @@ class DeviceEvaluation:
     def _advanced(self, shape: tuple[int, int], moment: Moment, ticks: int) -> tuple[Compiled, Env]:
         """The strand on the device after `ticks` ticks that end before the moment, and its environment then."""
         env = _PatchEnv(
-            shape[1], shape[0], moment.frame, moment.abstime, 1 / self._fps, moment.inputs, self._pictures,
+            shape[1], shape[0], moment.tick, moment.abstime, 1 / self._fps, moment.inputs, self._pictures,
             loop_stopped=lambda kernel: self._loop_stopped(), patch_size=self._size,
         )  # fmt: skip
         compiled = self._backend.compile_subgraph(self._unit, env, self._nothing_else)
         for back in range(ticks if self._unit.kernel.slots else 0, 0, -1):
             abstime = moment.abstime - back / self._fps
-            self._tick(compiled, replace(env, tick=moment.frame - back, abstime=abstime))
+            self._tick(compiled, replace(env, tick=moment.tick - back, abstime=abstime))
         return compiled, env
 
     def _tick(self, compiled: Compiled, env: Env) -> npt.NDArray[Any]:

@@ -24,7 +24,8 @@ from weft.errors import Diagnostic, Span, WeftError, error
 from weft.graph.nodes import Patch
 from weft.runtime.assignment import Change
 from weft.runtime.build import Build
-from weft.runtime.compiling.compiler import TrialMoment, dark_outputs
+from weft.runtime.clock import Moment
+from weft.runtime.compiling.compiler import dark_outputs
 from weft.runtime.coordinator import TickResult, main_picture
 from weft.runtime.findings import (
     IN_PICTURE, IN_SOUND, as_warnings, clipped, loop_of, not_numbers, not_numbers_for_a_while, other_windows, places_of,
@@ -297,6 +298,6 @@ class Offline:
         elif self._looks and not self._dark and not picture.any(axis=(0, 1)).all():
             # NaN is shown as 0: only raw values tell it from a picture that is meant to be dark.
             self._looks -= 1
-            moment = TrialMoment(number, time, 1 / self._fps, self._env.inputs)
+            moment = Moment(number, time, 1 / self._fps, self._env.inputs)
             with suppress(WeftError):
                 self._dark = dict.fromkeys(dark_outputs(self._program.compiled, self._here, moment), time)

@@ -107,8 +107,7 @@ class ProgramLoader:
     @property
     def assignment(self) -> BackendAssignment:
         """Which backend runs what."""
-        if self._assignment is None:
-            self._assignment = BackendAssignment(self.choices)
+        assert self._assignment is not None
         return self._assignment
 
     def backend(self, context: str) -> Backend | None:
@@ -328,12 +327,12 @@ class ProgramLoader:
             label = (subgraph.sinks or tuple(map(str, subgraph.tied)))[0].partition(".")[0]
             needed = next((n for n in subgraph.depends_on if n in missing), None)
             if subgraph.context not in self.choices or self.assignment.losses(subgraph.context):
-                words, hint = self._no_backend(subgraph.context)
-                words = f"{label} is left out: {words}"
+                reason, hint = self._no_backend(subgraph.context)
             elif needed is not None:
-                words, hint = f"{label} is left out: it reads {needed}, which nothing runs", None
+                reason, hint = f"it reads {needed}, which nothing runs", None
             else:
                 continue
+            words = f"{label} is left out: {reason}"
             missing[subgraph.name] = Diagnostic("warning", "context-not-available", words, None, hint)
         return missing
 

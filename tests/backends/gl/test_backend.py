@@ -388,7 +388,7 @@ def test_nothing_is_opened_where_programs_are_tried_out() -> None:
     code = (
         "import sys\n"
         "from weft.runtime.program import Setup\nfrom weft.runtime.compiling.compiler import Compiler\n"
-        "from weft.runtime.compiling.compiler import TrialMoment, mistakes\n"
+        "from weft.runtime.clock import Moment\nfrom weft.runtime.compiling.compiler import mistakes\n"
         "from weft.runtime.compiling.worker import Saved\n"
         "from weft.backends.registry import load_registry\nfrom weft.backends.select import choose\n"
         "names = [spec.name for spec in load_registry().contexts]\n"
@@ -396,7 +396,7 @@ def test_nothing_is_opened_where_programs_are_tried_out() -> None:
         f"saved = Saved({REMEMBERING.encode()!r} + b'compute(t@v(me@x ~ 0.5, me@y ~ 0.5))', 0.0, None)\n"
         "compiler = Compiler.of(setup)\nmade = compiler.compile(saved)\n"
         "print([type(unit.code).__name__ for unit in made.compiled.units])\n"
-        "print(mistakes(made.compiled, compiler.loader, TrialMoment(), made.places), 'OpenGL' in sys.modules)\n"
+        "print(mistakes(made.compiled, compiler.loader, Moment(), made.places), 'OpenGL' in sys.modules)\n"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     codes, verdict = ended.stdout.splitlines()

@@ -16,7 +16,8 @@ import pytest
 
 from tests.support.performance import PATIENCE, Performance
 from tests.support.together import all_but
-from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved, TrialMoment
+from weft.runtime.clock import Moment
+from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved
 from weft.runtime.compiling.process import CompileProcess
 from weft.runtime.compiling.worker import Patience
 from weft.runtime.program import Setup
@@ -317,10 +318,10 @@ def test_an_answer_belongs_to_its_own_text(patch: Path) -> None:
     try:
         texts = [COUNTING.replace("100", str(number)).encode() for number in range(3)]
         # The verdict about the first is never fetched, nor anything about the second.
-        process.ask(Saved(texts[0], 0.0), TrialMoment(), frozenset())
+        process.ask(Saved(texts[0], 0.0), Moment(), frozenset())
         first = process.answer(CompileResult, lambda: False)
-        process.ask(Saved(texts[1], 0.0), TrialMoment(), frozenset())
-        process.ask(Saved(texts[2], 0.0), TrialMoment(), frozenset())
+        process.ask(Saved(texts[1], 0.0), Moment(), frozenset())
+        process.ask(Saved(texts[2], 0.0), Moment(), frozenset())
         third = process.answer(CompileResult, lambda: False)
         assert process.answer(tuple, lambda: False) == ()
         expected = Compiler.of(Setup(str(patch))).compile(Saved(texts[2], 0.0))

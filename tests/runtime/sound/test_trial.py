@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from weft.errors import Diagnostic
+from weft.runtime.clock import Moment
 from weft.runtime.compiling import compiler as compiler_module
-from weft.runtime.compiling.compiler import Compiler, Saved, TrialMoment, mistakes
+from weft.runtime.compiling.compiler import Compiler, Saved, mistakes
 from weft.runtime.program import Setup
 from weft.runtime.sound.mixer import BLOCK
 from weft.runtime.sound.shared import MOST_RINGS, MOST_VIEWS
@@ -23,14 +24,14 @@ def tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Try:
     """What is wrong with a text, tried out on a machine."""
 
     def tried(
-        text: str, executor: str = "vector", moment: TrialMoment | None = None, **clocks: Callable[[], float]
+        text: str, executor: str = "vector", moment: Moment | None = None, **clocks: Callable[[], float]
     ) -> tuple[Diagnostic, ...]:
         for name, clock in clocks.items():
             monkeypatch.setattr(compiler_module, f"_{name}_clock", clock)
         compiler = Compiler.of(Setup(str(tmp_path / "patch.weft"), asked=executor))
         made = compiler.compile(Saved(text.encode(), 0.0))
         assert made.compiled is not None, made.diagnostics
-        return mistakes(made.compiled, compiler.loader, moment or TrialMoment(), made.places)
+        return mistakes(made.compiled, compiler.loader, moment or Moment(), made.places)
 
     return tried
 
@@ -152,13 +153,13 @@ def test_a_sound_that_moves_about_zero_or_is_not_far_off_is_not(tried: Try, text
 def test_it_is_tried_at_the_moment_of_the_performance(tried: Try) -> None:
     text = "audio(log(10 - me@abstime) * 0.1)\n"
     assert tried(text) == ()
-    assert found(tried(text, moment=TrialMoment(tick=1200, abstime=20.0, dt=1 / 60)))[0][1] == "not-a-number"
+    assert found(tried(text, moment=Moment(tick=1200, abstime=20.0, dt=1 / 60)))[0][1] == "not-a-number"
 
 
 def test_the_mouse_is_where_it_is(tried: Try) -> None:
     text = "audio(log(mouse@x - 0.5) * 0.1)\n"
-    assert tried(text, moment=TrialMoment(inputs={"mouse@x": 0.9})) == ()
-    assert tried(text, moment=TrialMoment(inputs={"mouse@x": 0.1})) != ()
+    assert tried(text, moment=Moment(inputs={"mouse@x": 0.9})) == ()
+    assert tried(text, moment=Moment(inputs={"mouse@x": 0.1})) != ()
 
 
 # --- what there is no room for ----------------------------------------------------------------------------------------

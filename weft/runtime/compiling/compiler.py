@@ -23,6 +23,7 @@ from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source, Span, WeftError, fault
 from weft.media.pictures import picture_problem
 from weft.runtime.build import build
+from weft.runtime.clock import Moment
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.files import FileState, read_text, stat_media
 from weft.runtime.findings import IN_PICTURE, IN_SOUND, not_numbers, nothing_to_show, other_windows, places_of
@@ -55,24 +56,13 @@ _SLOWEST = 2.0
 _CARD = 30
 
 
-@dataclass(frozen=True)
-class TrialMoment:
-    """A moment of a performance: the number of the frame, the seconds since the start and since the frame before, and
-    the values of mouse and keys."""
-
-    tick: int = 0
-    abstime: float = 0.0
-    dt: float = 0.0
-    inputs: Mapping[str, float] = field(default_factory=dict)
-
-
 # Blocks of sound are so short that other work on the processor would outweigh their own cost, so what counts is the
 # time of the thread.
 _frame_clock, _block_clock = time.perf_counter, time.thread_time
 
 
 def mistakes(
-    compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment, places: Mapping[str, Span]
+    compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, places: Mapping[str, Span]
 ) -> tuple[Diagnostic, ...]:
     """The problems of a program as it would run at this moment; it may play if they are only warnings. `places` are
     those of the output statements. Never raises."""
@@ -95,7 +85,7 @@ def mistakes(
         return (fault("the program failed when it was tried out", failure),)
 
 
-def dark_outputs(compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment) -> list[str]:
+def dark_outputs(compiled: CompiledProgram, loader: ProgramLoader, moment: Moment) -> list[str]:
     """The labels of the outputs of pictures that are not a number anywhere at a moment."""
     return _Trial(compiled, replace(loader, rehearses=True), moment, _SIDE).not_numbers()
 
@@ -103,7 +93,7 @@ def dark_outputs(compiled: CompiledProgram, loader: ProgramLoader, moment: Trial
 class _Trial:
     """Runs a program with a small picture, tick by tick."""
 
-    def __init__(self, compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment, side: int) -> None:
+    def __init__(self, compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, side: int) -> None:
         """The longer side of the picture is `side` at most, with about the same aspect."""
         scale = min(1.0, side / max(compiled.size))
         width, height = (max(1, round(length * scale)) for length in compiled.size)
@@ -155,7 +145,7 @@ class _SoundTrial:
     `fed` and the strands `seen`."""
 
     def __init__(
-        self, compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment,
+        self, compiled: CompiledProgram, loader: ProgramLoader, moment: Moment,
         fed: Mapping[str, float] = MappingProxyType({}), seen: Mapping[str, Floats] = MappingProxyType({}),
     ) -> None:
         self._rate = compiled.settings["rate"]
@@ -199,7 +189,7 @@ class _SoundTrial:
 
 
 def _too_slow(
-    compiled: CompiledProgram, loader: ProgramLoader, moment: TrialMoment, first: _Trial
+    compiled: CompiledProgram, loader: ProgramLoader, moment: Moment, first: _Trial
 ) -> tuple[Diagnostic, ...]:
     """An error if a frame would take too long. It is measured with a larger picture if there is any doubt."""
     pixels = compiled.size[0] * compiled.size[1]

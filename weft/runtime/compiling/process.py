@@ -26,9 +26,10 @@ from typing import Literal, TypeAlias, TypeVar
 from weft.child import BEAT, Child, Pulse
 from weft.codegen.kernel import Unit
 from weft.errors import Diagnostic, WeftError, fault
+from weft.runtime.clock import Moment
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling import SERVER
-from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved, TrialMoment, mistakes
+from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved, mistakes
 from weft.runtime.program import Setup
 
 # The interval in seconds at which a wait for an answer checks whether to give up.
@@ -56,7 +57,7 @@ class CompileRequest:
 
     number: int
     saved: Saved
-    moment: TrialMoment
+    moment: Moment
     known: frozenset[str] = frozenset()
 
 
@@ -129,7 +130,7 @@ class CompileProcess:
         self.end()
         return process.ending
 
-    def ask(self, saved: Saved, moment: TrialMoment, known: frozenset[str]) -> None:
+    def ask(self, saved: Saved, moment: Moment, known: frozenset[str]) -> None:
         """Sends a text; earlier requests are not answered any more. Raises CompilerDiedError."""
         self._send(CompileRequest(self._next_number(), saved, moment, known))
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from weft.child import Child
 from weft.errors import Diagnostic, WeftError, fault
-from weft.runtime.clock import Clock
-from weft.runtime.compiling.compiler import CompileResult, Saved, TrialMoment
+from weft.runtime.clock import Clock, Moment
+from weft.runtime.compiling.compiler import CompileResult, Saved
 from weft.runtime.compiling.process import CompileProcess, CompilerDiedError
 from weft.runtime.fallback import Migration, moves
 from weft.runtime.files import FileState, look
@@ -361,7 +361,7 @@ class CompileWorker:
             return self._ended or (self._waiting is not None and self._patience.runs_out(self._process.spent))
 
         running, tick = self._programs.running, self._clock.latest
-        moment = TrialMoment(tick.number, tick.time, tick.dt, dict(self._inputs.snapshot()))
+        moment = Moment(tick.number, tick.time, tick.dt, dict(self._inputs.snapshot()))
         codes = running.compiled.codes if running is not None and running is not self._outdated else {}
         self._process.ask(saved, moment, frozenset(codes))
         made = self._process.answer(CompileResult, give_up)
