@@ -76,7 +76,7 @@ def read_place(text: str, patch: Patch) -> QueryPlace:
         given[kinds[name]][name] = value
     at = _coordinates(given["coordinate"], patch.settings)
     frame = int(_environment(patch.settings, at).field("absframe", at)) if math.isfinite(at.abstime) else 0
-    moment = Moment(at.abstime, frame, initial_inputs(patch) | given["input"])
+    moment = Moment(frame, at.abstime, inputs=initial_inputs(patch) | given["input"])
     return QueryPlace(at.x, at.y, at.channel, moment, given["axis"], frozenset(given["coordinate"]))
 
 

@@ -121,7 +121,10 @@ def each_subgraph(
             left_out[subgraph.name] = subgraph
             continue
         try:
-            made.append(make(_with_one_picture(subgraph, found.patch)))
+            # A kernel draws one picture: the one that the window shows.
+            hidden = {sink.label for sink in found.patch.pictures(subgraph.sinks)[1:]}
+            shown = tuple(label for label in subgraph.sinks if label not in hidden)
+            made.append(make(replace(subgraph, sinks=shown)))
         except Unavailable as failure:
             left_out[subgraph.name] = subgraph
             report.add(failure.diagnostics)
@@ -131,12 +134,6 @@ def each_subgraph(
                 break
     report.raise_errors()
     return made, list(left_out.values()), tuple(report)
-
-
-def _with_one_picture(subgraph: Subgraph, patch: Patch) -> Subgraph:
-    """The subgraph with the one picture that the window shows: a kernel draws one."""
-    hidden = {sink.label for sink in patch.pictures(subgraph.sinks)[1:]}
-    return replace(subgraph, sinks=tuple(label for label in subgraph.sinks if label not in hidden))
 
 
 # The codes of errors about missing names.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.contexts import ContextSpec, ContextTable
@@ -41,9 +42,16 @@ _GRID = [((column + 0.5) / 12, (row + 0.5) / 8) for row in range(8) for column i
 
 def check(source: Source, contexts: ContextTable, probe: Probe | None = None) -> Sequence[Diagnostic]:
     """All errors and warnings about a text."""
+    allowance = Allowance(_MOST)
     try:
         with without_collection():
-            found, warnings, forecasts = _analysed(source, contexts, probe)
+            found = analyse(source, contexts, probe=probe)
+
+            def forecast(subgraph: Subgraph) -> list[Diagnostic]:
+                lowered = lower(found.patch, found.graph, subgraph, contexts, Pool(found.budget))
+                return list(_forecast(found, lowered, allowance))
+
+            forecasts, _, warnings = each_subgraph(found, forecast)
     except WeftError as failure:
         return failure.diagnostics
     if not found.patch.sinks:
@@ -52,24 +60,7 @@ def check(source: Source, contexts: ContextTable, probe: Probe | None = None) ->
         if found.program.statements and only_spindles:
             return warnings
         return (*warnings, *as_warnings([nothing_to_show(contexts)]))
-    return (*warnings, *other_windows(found.patch), *forecasts)
-
-
-def _analysed(
-    source: Source, contexts: ContextTable, probe: Probe | None
-) -> tuple[Analysis, tuple[Diagnostic, ...], list[Diagnostic]]:
-    """The analysis of a text, the warnings about it, and the forecasts for its subgraphs. Raises WeftError."""
-    found = analyse(source, contexts, probe=probe)
-    allowance = Allowance(_MOST)
-    forecasts: list[Diagnostic] = []
-
-    def look_at(subgraph: Subgraph) -> None:
-        pool = Pool(found.budget)
-        lowered = lower(found.patch, found.graph, subgraph, contexts, pool)
-        forecasts.extend(_forecast(found, lowered, allowance))
-
-    _, _, warnings = each_subgraph(found, look_at)
-    return found, warnings, forecasts
+    return (*warnings, *other_windows(found.patch), *chain.from_iterable(forecasts))
 
 
 def _forecast(found: Analysis, lowered: Lowered, allowance: Allowance) -> Iterator[Diagnostic]:

@@ -467,43 +467,40 @@ def _to_card(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
     given, plain = (_TransferRig(backend, _numbers_text(keys)) for keys in (True, False))
     took = _difference_us(given.tick, plain.tick, seconds) / _NUMBERS
     yield Transfer("cpu", name, "uniform", np.dtype(np.float32).itemsize, took, 0.1)
-    changing, steady = (_TransferRig(backend, *_sampling(film, 1, _LARGE)) for film in ("c", "d"))
-    frames = cycle([_sampling("c", 1, _LARGE)[1] for _ in range(2)])
+    changing, steady = (_TransferRig(backend, *_sampling(film)) for film in ("c", "d"))
+    frames = cycle([_sampling("c")[1] for _ in range(2)])
     took = _difference_us(lambda: changing.tick(next(frames)), steady.tick, seconds)
-    yield Transfer("cpu", name, "buffer", _picture(_LARGE).nbytes, took, 0.1)
+    yield Transfer("cpu", name, "buffer", _picture().nbytes, took, 0.1)
 
 
 def _raw_bytes(name: str, backend: Backend, seconds: float) -> Iterator[Transfer]:
     """The time to move the bytes of a picture to the memory of a device, back, and within it, without any program."""
-    given = _picture(_LARGE)
+    given = _picture()
     pool = backend.pool(3 * given.nbytes)
     one, other = (pool.take(given.shape, given.dtype) for _ in range(2))
     backend.upload(given, one)
-    ways: Mapping[tuple[str, str, str], Callable[[], object]] = {
-        ("cpu", name, "upload"): partial(backend.upload, given, one),
-        (name, "cpu", "download"): partial(backend.download, one),
-        (name, name, "copy"): partial(pool.copy, one, other),
-    }
-    for (source, target, mechanism), work in ways.items():
 
-        def finished(work: Callable[[], object] = work) -> None:
-            work()
-            backend.sync("device")
+    def finished(work: Callable[[], object]) -> None:
+        work()
+        backend.sync("device")
 
-        yield Transfer(source, target, mechanism, given.nbytes, timed(finished, seconds).p50 * 1e3)
-
-
-def _picture(side: int) -> Picture:
-    return np.full((side, side, 4), 0.5, np.float32)
+    for source, target, mechanism, work in (
+        ("cpu", name, "upload", partial(backend.upload, given, one)),
+        (name, "cpu", "download", partial(backend.download, one)),
+        (name, name, "copy", partial(pool.copy, one, other)),
+    ):
+        yield Transfer(source, target, mechanism, given.nbytes, timed(partial(finished, work), seconds).p50 * 1e3)
 
 
-def _sampling(film: str, count: int, side: int) -> tuple[str, dict[str, Picture]]:
-    """A picture that samples `count` others, always at the same number of places, and those others by their paths. A
-    backend may cache pictures by path, so each `film` has its own paths."""
-    paths = [f"{film}-{at}.png" for at in range(count)]
-    loads = "".join(f'p{at}<r, g, b> = load("{path}")\n' for at, path in enumerate(paths))
-    terms = (f"p{at % count}@r(me@x ~ me@x + {at / _BOUND})" for at in range(_BOUND))
-    return f"{loads}display(fract(me@time) + {' + '.join(terms)})\n", {path: _picture(side) for path in paths}
+def _picture() -> Picture:
+    return np.full((_LARGE, _LARGE, 4), 0.5, np.float32)
+
+
+def _sampling(film: str) -> tuple[str, dict[str, Picture]]:
+    """A picture that samples another one, and that one by its path. A backend may cache pictures by path, so each
+    `film` has its own."""
+    terms = " + ".join(f"p@r(me@x ~ me@x + {at / _BOUND})" for at in range(_BOUND))
+    return f'p<r, g, b> = load("{film}.png")\ndisplay(fract(me@time) + {terms})\n', {f"{film}.png": _picture()}
 
 
 def _chain_text(places: int) -> str:

@@ -61,11 +61,10 @@ class _Watched:
 
     def weigh(self, found: FileState, now: float) -> bool:
         """Whether a found state is a change to report. If it might be, schedules another look."""
+        candidate, self.candidate = self.candidate, None
         if found.same_contents(self.reported):
-            self.candidate = None
             return False
-        if found == self.candidate:
-            self.candidate = None
+        if found == candidate:
             self.reported = found
             return True
         self.candidate = found

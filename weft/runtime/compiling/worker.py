@@ -115,8 +115,6 @@ class Remembered:
 
     def add(self, saved: Saved, made: CompileResult) -> None:
         """Remembers a result that has passed its trial."""
-        if made.compiled is None:
-            return
         self._made[saved.data, saved.room] = made
         while len(self._made) > REMEMBERED:
             self._made.popitem(last=False)
