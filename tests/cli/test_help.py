@@ -16,12 +16,11 @@ from weft.cli.help import KINDS, Topic, all_names, all_topics, find
 from weft.contexts import ContextTable
 from weft.errors import Report, Source
 from weft.graph.domain import ALL_FIELDS
-from weft.keys import KEYS
+from weft.keys import KEYS, MOUSE
 from weft.ops import BINARY, BUILTINS, CONSTANTS, UNARY
 from weft.ops.state import STATE
 from weft.plugins import context_table
 from weft.runtime.forecast import check
-from weft.runtime.inputs import MOUSE_OUTPUTS
 from weft.sources import NOT_READABLE, SOURCES
 from weft.syntax.ast import OutputStatement
 from weft.syntax.includes import libraries
@@ -61,7 +60,7 @@ def test_a_topic_is_complete_and_its_examples_compile(topic: Topic, tmp_path: Pa
 def test_all_that_the_language_knows_is_found() -> None:
     names = {*BINARY, *UNARY, *BUILTINS, *CONSTANTS, *STATE, *SOURCES, *KEYWORDS, *ContextTable().statements}
     names |= {f"me@{name}" for name in ALL_FIELDS} | set(ALL_FIELDS)
-    names |= {f"mouse@{name}" for name in MOUSE_OUTPUTS} | {f"key@{name}" for name in KEYS} | {"me", "mouse", "key"}
+    names |= {f"mouse@{name}" for name in MOUSE} | {f"key@{name}" for name in KEYS} | {"me", "mouse", "key"}
     names |= {f"#{name}" for name in PRAGMAS} | set(PRAGMAS) | {*libraries()}
     assert names <= set(all_names(TOPICS))
     assert [name for name in names if not find(name)] == []
