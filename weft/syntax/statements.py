@@ -34,7 +34,9 @@ class _PendingOperator(NamedTuple):
 
     symbol: str
     level: int
-    span: Span
+    first: int
+    stop: int
+    """Its tokens are `first … stop - 1`."""
     is_prefix: bool = False
     choice: tuple[Expression, Expression] | None = None
     """Condition and then-part of an `if`."""
@@ -46,7 +48,8 @@ class _PendingOperator(NamedTuple):
 class OperandRow:
     """Turns a row of operands and operators, fed from left to right, into a tree: two stacks and no recursion."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, tokens: Tokens, report: Report) -> None:
+        self._tokens = tokens
         self._report = report
         self._operands: list[Operand] = []
         self._pending: list[_PendingOperator] = []
@@ -54,20 +57,23 @@ class OperandRow:
     def operand(self, operand: Operand) -> None:
         self._operands.append(operand)
 
-    def sign(self, symbol: str, span: Span) -> None:
+    def sign(self, index: int) -> None:
         """A `-` or `not` before an operand. `-` may follow any operator (`2^-3`)."""
+        symbol = self._tokens.text(index)
         level = UNARY[symbol].level
         if level < COMPARISON_LEVEL and self._pending and self._pending[-1].level > level:
             message = f"`{symbol}` cannot follow `{self._pending[-1].symbol}`, which binds tighter"
-            self._report.error("not-needs-parentheses", message, span, f"put it in parentheses: ({symbol} …)")
-        self._pending.append(_PendingOperator(symbol, level, span, is_prefix=True))
+            hint = f"put it in parentheses: ({symbol} …)"
+            self._report.error("not-needs-parentheses", message, self._tokens.span(index), hint)
+        self._pending.append(_PendingOperator(symbol, level, index, index + 1, is_prefix=True))
 
-    def choice(self, condition: Expression, then: Expression, span: Span) -> None:
-        """An `if` up to its `else`; `span` is that of the word `if`."""
-        self._pending.append(_PendingOperator("if", IF_LEVEL, span, is_prefix=True, choice=(condition, then)))
+    def choice(self, condition: Expression, then: Expression, index: int) -> None:
+        """An `if` up to its `else`; `index` is that of the word `if`."""
+        self._pending.append(_PendingOperator("if", IF_LEVEL, index, index + 1, True, (condition, then)))
 
-    def operator(self, symbol: str, span: Span) -> None:
+    def operator(self, first: int, stop: int) -> None:
         """A binary operator after an operand."""
+        symbol = self._tokens.text(first) if stop == first + 1 else self._tokens.span(first, stop - 1).text
         binary = BINARY[symbol]
         loosest_to_reduce = binary.level + binary.right
         follows, chain = False, None
@@ -79,7 +85,7 @@ class OperandRow:
                     middle = self._operands[-1].span
                     chain = self._operands[-2].span.to(middle), middle
             self._reduce()
-        self._pending.append(_PendingOperator(symbol, binary.level, span, follows_comparison=follows, chain=chain))
+        self._pending.append(_PendingOperator(symbol, binary.level, first, stop, False, None, follows, chain))
 
     def finish(self) -> Operand:
         """The tree of the whole row."""
@@ -93,7 +99,7 @@ class OperandRow:
         last = self._operands.pop()
         value: Expression
         if top.is_prefix:
-            span = top.span.to(last.span)
+            span = self._tokens.span(top.first).to(last.span)
             value = If(*top.choice, last.value, span) if top.choice else Unary(top.symbol, last.value, span)
         else:
             first = self._operands.pop()
@@ -107,7 +113,8 @@ class OperandRow:
         hint = f"{first.text} and {middle.text} {second.symbol} {last.text}"
         if len(hint) > LONGEST_HINT or "\n" in hint:
             hint = "a < b and b < c"
-        self._report.error("chained-comparison", "comparisons do not chain", second.span, f"write {hint}")
+        place = self._tokens.span(second.first, second.stop - 1)
+        self._report.error("chained-comparison", "comparisons do not chain", place, f"write {hint}")
 
 
 # --- expressions; the recursion follows brackets and `if`s only ---
@@ -142,10 +149,10 @@ class _ExpressionBuilder:
         first, rest = node.children
         if not rest.children and (run := first.children[0]).expr_name.startswith("run"):
             return self._plain_row(run.start, run.end)
-        row = OperandRow(self._report)
+        row = OperandRow(self._tokens, self._report)
         self._piece(first, row)
         for operator, piece in (pair.children for pair in rest.children):
-            self._operator(operator.start, operator.end, row)
+            row.operator(operator.start, operator.end)
             self._piece(piece, row)
         return row.finish()
 
@@ -166,30 +173,27 @@ class _ExpressionBuilder:
             self._signs(node.start, row)
         else:
             _, condition, _, then, _ = node.children
-            row.choice(self._row(condition).value, self._row(then).value, self._tokens.span(node.start))
+            row.choice(self._row(condition).value, self._row(then).value, node.start)
 
     def _signs(self, index: int, row: OperandRow) -> int:
         while self._tokens.kinds[index] in "-N":
-            row.sign(self._tokens.text(index), self._tokens.span(index))
+            row.sign(index)
             index += 1
         return index
-
-    def _operator(self, first: int, stop: int, row: OperandRow) -> None:
-        span = self._tokens.span(first, stop - 1)
-        row.operator(self._tokens.text(first) if stop == first + 1 else span.text, span)
 
     def _plain_row(self, first: int, stop: int) -> Operand:
         """A row of operands without brackets, straight from the tokens."""
         if stop == first + 1 or (stop == first + 3 and self._tokens.kinds[first + 1] == "@"):
             return self._simple(first, stop)
-        row = OperandRow(self._report)
+        row = OperandRow(self._tokens, self._report)
         self._run(first, stop, row)
         return row.finish()
 
     def _run(self, index: int, stop: int, row: OperandRow) -> None:
         kinds = self._tokens.kinds
         while True:
-            index = self._signs(index, row)
+            if kinds[index] in "-N":
+                index = self._signs(index, row)
             end = index + 3 if kinds[index + 1] == "@" else index + 1
             row.operand(self._simple(index, end))
             if end == stop:
@@ -198,7 +202,7 @@ class _ExpressionBuilder:
             while kinds[index] == GLUED:
                 index += 1
             index += 1
-            self._operator(end, index, row)
+            row.operator(end, index)
 
     def _simple(self, first: int, stop: int) -> Operand:
         """A number, a string, `name` or `name@output`."""
