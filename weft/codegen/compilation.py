@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import Literal, TypeAlias
 
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Allocation, Kernel, Unit, content_hash
@@ -14,7 +13,8 @@ from weft.contexts import COMPUTE, ContextSpec, ContextTable
 from weft.graph.budget import Budget
 from weft.graph.nodes import Patch, RenderGraph, Subgraph
 from weft.ir.expr import (
-    Expr, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, Pool, SlotPlane, StrandRef, Update, topological
+    Expr, LoopShape, LoopValue, Lowered, MalformedError, PicturePlane, Pool, SlotPlane, StrandRef, Update,
+    depending_on_loop, topological
 )
 from weft.ir.lower import lower
 from weft.ir.passes import run_passes
@@ -172,16 +172,9 @@ def _kept(level: int, nexts: Sequence[Expr], outs: Sequence[int]) -> tuple[int, 
 
 def _carried_below(level: int, nexts: Sequence[Expr]) -> list[frozenset[int]]:
     """For each of these expressions, the numbers of the carried values of a loop that it depends on."""
-    nodes: set[Expr] = set()
-    todo = list(nexts)
-    while todo:
-        node = todo.pop()
-        if node.free >> level & 1 and node not in nodes:
-            nodes.add(node)
-            todo += node.args
     found: dict[Expr, frozenset[int]] = {}
     nothing: frozenset[int] = frozenset()
-    for node in sorted(nodes, key=attrgetter("index")):
+    for node in depending_on_loop(level, nexts):
         if isinstance(node.attr, LoopValue) and node.attr.level == level:
             found[node] = frozenset((node.attr.k,))
         else:

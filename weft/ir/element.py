@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import TypeAlias
 
-from weft.ir.expr import Expr, LoopShape, LoopValue, Lowered, SlotPlane, topological
+from weft.ir.expr import Expr, LoopShape, LoopValue, Lowered, SlotPlane, depending_on_loop, topological
 from weft.ops import OPS, OpSpec, ieee
 
 Value: TypeAlias = float | int | None
@@ -141,12 +140,5 @@ def _folded(row: OpSpec, args: list[Value]) -> Value:
 def _body(nexts: Sequence[Expr], level: int) -> tuple[list[Expr], list[Expr]]:
     """The variables of a loop of this level, and the other expressions that each step of it evaluates, operands first,
     without those of inner loops."""
-    found: set[Expr] = set()
-    todo = list(nexts)
-    while todo:
-        node = todo.pop()
-        if node not in found and node.free >> level & 1:
-            found.add(node)
-            todo += node.args
-    nodes = sorted((node for node in found if node.free.bit_length() == level + 1), key=attrgetter("index"))
+    nodes = [node for node in depending_on_loop(level, nexts) if node.free.bit_length() == level + 1]
     return [n for n in nodes if n.op in _VARIABLES], [n for n in nodes if n.op not in _VARIABLES]

@@ -210,6 +210,18 @@ def topological(roots: Iterable[Expr], known: Container[Expr] = ()) -> list[Expr
     return sorted(seen, key=attrgetter("index"))
 
 
+def depending_on_loop(level: int, roots: Iterable[Expr]) -> list[Expr]:
+    """The expressions below some others that mention variables of the loop of a level around them, operands first."""
+    found: set[Expr] = set()
+    todo = list(roots)
+    while todo:
+        node = todo.pop()
+        if node.free >> level & 1 and node not in found:
+            found.add(node)
+            todo += node.args
+    return sorted(found, key=attrgetter("index"))
+
+
 def found_below(value: Expr, known: dict[Expr, V], find: Callable[[Expr], V]) -> V:
     """What `find` gives for an expression, given that it is known for the operands; each is found once."""
     if value not in known:
