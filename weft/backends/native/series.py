@@ -116,7 +116,7 @@ class SeriesExecutable:
                 return self._plain.planes(memory, launch)
             parts = [launch] if launch.even or not self._has_times else evenly(self.kernel, memory, launch)
             out = [buffers.run(memory, part) for part in parts]
-            stopped = buffers.take_stopped()
+            stopped, buffers.stopped = buffers.stopped, False
         if stopped:
             launch.loop_stopped()
         return out[0] if len(out) == 1 else np.concatenate(out, axis=2)
@@ -161,7 +161,8 @@ class _Buffers:
         self._lines = {field: np.empty(0) for field in layout.fields if isinstance(field, Line) and field.key != TIME}
         self._filled = [(str(line.key), array) for line, array in self._lines.items()]
         self._out = self._outputs(_SAMPLES)
-        self._stopped = False
+        self.stopped = False
+        """Whether a loop has reached its limit since this was last read."""
         self._capacity = 0
         self._histories = [field for field in layout.fields if isinstance(field, History)]
         self._heads = [field for field in layout.fields if isinstance(field, Head)]
@@ -187,7 +188,7 @@ class _Buffers:
         memory.advance(count)
         link.ticks = memory.ticks
         if block.number(Word.STOPPED):
-            self._stopped = True
+            self.stopped = True
             block.set_number(Word.STOPPED, 0)
         block.release(*self._pictures)
         planes = out[:, :count].reshape(len(out), height, width)
@@ -195,11 +196,6 @@ class _Buffers:
             return planes.copy()
         _give_outputs(block, self._out)
         return planes
-
-    def take_stopped(self) -> bool:
-        """Whether a loop has reached its limit since the last call."""
-        stopped, self._stopped = self._stopped, False
-        return stopped
 
     def _prepared(self, memory: StateMemory, launch: Launch, count: int) -> _LinkedRings:
         if not 0 < count <= self._capacity:
@@ -228,7 +224,12 @@ class _Buffers:
                 if (link.ticks, link.takeovers) != (memory.ticks, memory.takeovers):
                     self._connect(link, memory, launch)
                 return link
-        link = _LinkedRings(weakref.ref(memory), self._block())
+        block = ArgumentBlock(self._layout)
+        words = {Word.SCALARS: self._scalars, Word.SCRATCH: self._scratch}
+        same: list[tuple[Field, npt.NDArray[np.float64]]] = [*words.items(), *self._lines.items()]
+        for field, array in same:
+            block.set_array(field, array, np.float64, array.size, writes=True)
+        link = _LinkedRings(weakref.ref(memory), block)
         self._connect(link, memory, launch)
         self._links = [*self._links, link][-_LINKS:]
         return link
@@ -253,15 +254,6 @@ class _Buffers:
         self._lines = {line: np.zeros(length) for line in self._lines}
         self._filled = [(str(line.key), array) for line, array in self._lines.items()]
         self._links.clear()
-
-    def _block(self) -> ArgumentBlock:
-        """A block that points to everything that is the same for every memory."""
-        block = ArgumentBlock(self._layout)
-        words = {Word.SCALARS: self._scalars, Word.SCRATCH: self._scratch}
-        given: list[tuple[Field, npt.NDArray[np.float64]]] = [*words.items(), *self._lines.items()]
-        for field, array in given:
-            block.set_array(field, array, np.float64, array.size, writes=True)
-        return block
 
 
 def _give_outputs(block: ArgumentBlock, out: npt.NDArray[np.float64]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import repeat
 from typing import NamedTuple
 
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
@@ -12,7 +13,7 @@ from weft.codegen.native.graph import cost
 from weft.codegen.native.layout import CHANNELS, Field, History, ImageCell, PictureWord, Ring, Word
 from weft.codegen.native.target import DOUBLE, LlvmValue
 from weft.codegen.native.writer import FunctionWriter
-from weft.codegen.values import LoopBody, Node
+from weft.codegen.values import LoopBody, Node, operands
 from weft.ir.expr import StateSlot
 from weft.ops import OPS
 from weft.ops.spec import OpSpec
@@ -352,17 +353,15 @@ def conditional_regions(
         if node not in homes:
             continue
         home = homes[node]
-        places: tuple[ConditionalRegion | None, ...] = (home,) * len(node.args)
+        uses = operands(node) if node.op == "loop" else node.args
+        places: Iterable[ConditionalRegion | None] = repeat(home)
         if node.op == "select" and node.args[0] not in varying:
             depth = home.depth + 1 if home else 0
             for side in (1, 2):
                 sides[node, side] = ConditionalRegion(node, side, home, depth)
             places = (home, sides[node, 1], sides[node, 2])
-        for arg, place in zip(node.args, places, strict=True):
-            homes[arg] = _common(homes[arg], place) if arg in homes else place
-        if node.op == "loop":
-            for arg in _used_within(node.attr):
-                homes[arg] = _common(homes[arg], home) if arg in homes else home
+        for used, place in zip(uses, places, strict=False):
+            homes[used] = _common(homes[used], place) if used in homes else place
     if sides:
         _dissolve(nodes, homes, sides)
     return homes
@@ -382,15 +381,6 @@ def _dissolve(
         while region is not None and sum(sides[region.choice, side].cost for side in (1, 2)) < _WORTH_A_BRANCH:
             region = region.around
         homes[node] = region
-
-
-def _used_within(body: LoopBody) -> Iterator[Node]:
-    """All values that the body of a loop uses, its own included."""
-    for node in body.nodes:
-        yield from node.args
-        if node.op == "loop":
-            yield from _used_within(node.attr)
-    yield from body.following
 
 
 def _common(a: ConditionalRegion | None, b: ConditionalRegion | None) -> ConditionalRegion | None:
