@@ -517,7 +517,9 @@ class Resolver:
                     pass
                 case Access(base=Name(id="me" | "mouse" | "key")):
                     pass
-                case Unary() | Binary() | If():
+                case Binary(left=left, right=right):
+                    waiting += [(left, within), (right, within)]
+                case Unary() | If():
                     waiting += [(operand, within) for operand in children(node)]
                 case _:
                     return None
