@@ -170,6 +170,7 @@ def stubborn(patch: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     return "--headless", "--backend", "visual=stubborn"
 
 
+@pytest.mark.long
 def test_a_text_that_a_library_never_ends_with_is_overtaken(patch: Path, stubborn: tuple[str, ...]) -> None:
     patch.write_text(BUSY)
     with Performance(patch, *stubborn) as performance:

