@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import copysign
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from weft.ir.expr import LoopShape, LoopValue, SlotPlane
 from weft.ir.rates import Rate
@@ -49,13 +49,12 @@ class Line(NamedTuple):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Node:
-    """One value, which never changes (it is not a frozen class for the reason that `Expr` is none). `kind` is its type;
-    `attr` depends on the operation."""
+    """One value. Its fields are final, as those of `Expr` are. `kind` is its type; `attr` depends on the operation."""
 
-    op: str
-    args: tuple[Node, ...]
-    kind: ValueType
-    attr: Any = None
+    op: Final[str]
+    args: Final[tuple[Node, ...]]
+    kind: Final[ValueType]
+    attr: Final[Any] = None
 
     def __repr__(self) -> str:
         return f"<{self.op} of {len(self.args)}: {self.kind}>"
