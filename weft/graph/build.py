@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 from weft.contexts import ContextSpec, ContextTable
@@ -304,10 +304,18 @@ class _GraphBuilder:
         edges, sources = {ref: Edge(ref) for ref in own.strands}, dict.fromkeys(own.sources)
         if not own.slots:
             return tuple(edges.values()), tuple(sources), frozenset()
-        needed = reachable([owner], {key: (*found.slots, *found.asked_by) for key, found in references.items()})
+        needed = reachable([owner], self._needs)
         for each in sorted(needed - {owner}, key=str):
             for ref in references[each].strands:
                 edges.setdefault(ref, Edge(ref, weak=True))
             sources.update(dict.fromkeys(references[each].sources))
-        of_slots = {key: found.slots for key, found in references.items() if isinstance(key, SlotKey)}
-        return tuple(edges.values()), tuple(sources), frozenset(reachable(own.slots, of_slots))
+        return tuple(edges.values()), tuple(sources), frozenset(reachable(own.slots, self._slots_of_slots))
+
+    @cached_property
+    def _needs(self) -> dict[Owner, tuple[Owner, ...]]:
+        """The slots of every strand, sink and slot, and the calls that asked for it."""
+        return {key: (*found.slots, *found.asked_by) for key, found in self.elaborator.references.items()}
+
+    @cached_property
+    def _slots_of_slots(self) -> dict[SlotKey, Collection[SlotKey]]:
+        return {key: found.slots for key, found in self.elaborator.references.items() if isinstance(key, SlotKey)}
