@@ -38,7 +38,7 @@ from weft.backends.vector.executor import VectorExecutable, VectorExecutor, Vect
 from weft.backends.vm import ReferenceExecutable
 from weft.codegen.bytecode import Instruction, assemble
 from weft.codegen.kernel import Kernel
-from weft.ops.state import STATE
+from weft.ops import STATE
 
 
 class SecondTier(NativeExecutor):

@@ -1,11 +1,19 @@
 """Contexts: the consumers of strands, with the coordinates that they sweep and the arguments of their output
-statements."""
+statements.
+
+Packages add backends by the entry point `weft.backends`, and contexts with them. A backend imports numpy, and perhaps a
+device's library. Commands that run nothing need not import them if the package names its context separately, by an
+entry point `weft.contexts` of the same name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 # How often a coordinate changes within a context: `once` (a number), `frame` (once a frame, block or tick), `column`
 # (along a row: it varies with x), `row` (it varies with y), `element` (at every element).
@@ -150,3 +158,39 @@ class ContextTable:
     def statements(self) -> list[str]:
         """Every output statement's name, aliases included."""
         return list(self._by_statement)
+
+
+# --- the contexts of packages ---
+
+
+def context_table() -> ContextTable:
+    """All contexts, for commands that run nothing. Packages that cannot be loaded are left out; commands that run
+    something report why."""
+    specs: dict[str, ContextSpec] = {spec.name: spec for spec in (VISUAL, AUDIO, COMPUTE)}
+    alone = {point.name: point for point in _points("weft.contexts")}
+    for point in backend_points():
+        try:
+            spec: ContextSpec | None = alone[point.name].load() if point.name in alone else load_backend(point).spec
+        except Exception:
+            continue
+        if spec is not None:
+            specs.setdefault(spec.name, spec)
+    return ContextTable(specs.values())
+
+
+def backend_points() -> list[EntryPoint]:
+    """The backends of packages, by name."""
+    return _points("weft.backends")
+
+
+def _points(group: str) -> list[EntryPoint]:
+    from importlib.metadata import entry_points  # it takes long to import, and most processes never ask
+
+    return sorted(entry_points(group=group), key=lambda point: point.name)
+
+
+def load_backend(point: EntryPoint) -> Any:
+    """The class of a backend. The entry point names the class, or a function that returns it. Raises any exception of
+    the package."""
+    found = point.load()
+    return found if isinstance(found, type) else found()

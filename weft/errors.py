@@ -305,7 +305,10 @@ class Diagnostic:
         object.__setattr__(self, "message", fitting(self.message))
         if self.hint is not None:
             object.__setattr__(self, "hint", fitting(self.hint))
-        object.__setattr__(self, "related", _fitting_places(self.related))
+        if len(self.related) > LONGEST_CHAIN:
+            *first, (span, words) = self.related[:LONGEST_CHAIN]
+            last = span, f"{words}, and so on at {len(self.related) - LONGEST_CHAIN:,} more places"
+            object.__setattr__(self, "related", (*first, last))
 
     def layout(self) -> Iterator[DiagnosticLine]:
         """The lines of the diagnostic, of visible characters: the message, related places, and the hint."""
@@ -351,13 +354,6 @@ class Diagnostic:
             fields["line"], fields["column"] = self.span.source.position(self.span.start)
             fields["end_line"], fields["end_column"] = self.span.source.position(self.span.end)
         return fields
-
-
-def _fitting_places(related: tuple[tuple[Span, str], ...]) -> tuple[tuple[Span, str], ...]:
-    if len(related) <= LONGEST_CHAIN:
-        return related
-    *first, (span, words) = related[:LONGEST_CHAIN]
-    return (*first, (span, f"{words}, and so on at {len(related) - LONGEST_CHAIN:,} more places"))
 
 
 def foremost(diagnostics: Sequence[Diagnostic]) -> tuple[tuple[Diagnostic, ...], int]:
@@ -433,10 +429,6 @@ class Report:
             if diagnostic not in self._seen:
                 self._seen.add(diagnostic)
                 self.diagnostics.append(diagnostic)
-
-    def has(self, code: str) -> bool:
-        """Whether a diagnostic of this code was added."""
-        return any(d.code == code for d in self.diagnostics)
 
     def error(
         self, code: str, message: str, span: Span | None = None, hint: str | None = None, *related: tuple[Span, str]

@@ -14,6 +14,11 @@ class StrandRef(NamedTuple):
     def __str__(self) -> str:
         return f"{self.instance}@{self.output}"
 
+    @property
+    def short(self) -> str:
+        """The strand as it is usually written."""
+        return str(self).removesuffix("@val")
+
 
 def view_of(strand: StrandRef) -> str:
     """The name of the picture of a strand, among pictures from files."""

@@ -12,8 +12,7 @@ import pytest
 
 from weft.contexts import ContextTable
 from weft.errors import Source
-from weft.ir.element import Allowance
-from weft.runtime.forecast import check
+from weft.runtime.forecast import Allowance, check
 
 _FIELDS = {"severity", "code", "message", "file", "line", "column", "end_line", "end_column", "hint"}
 

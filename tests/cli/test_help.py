@@ -13,13 +13,11 @@ import pytest
 
 from weft.cli import COMMANDS, main
 from weft.cli.help import KINDS, Topic, all_names, all_topics, find
-from weft.contexts import ContextTable
+from weft.contexts import ContextTable, context_table
 from weft.errors import Report, Source
 from weft.graph.domain import ALL_FIELDS
 from weft.keys import KEYS, MOUSE
-from weft.ops import BINARY, BUILTINS, CONSTANTS, UNARY
-from weft.ops.state import STATE
-from weft.plugins import context_table
+from weft.ops import BINARY, BUILTINS, CONSTANTS, STATE, UNARY
 from weft.runtime.forecast import check
 from weft.sources import NOT_READABLE, SOURCES
 from weft.syntax.ast import OutputStatement

@@ -14,8 +14,7 @@ from tests.support.sound import steps
 from weft.codegen.bytecode import disassemble
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
-from weft.ops import BUILTINS, CONSTANTS
-from weft.ops.state import STATE
+from weft.ops import BUILTINS, CONSTANTS, STATE
 from weft.runtime.build import Build, build
 from weft.sources import SOURCES
 from weft.syntax.docs import SpindleDoc, opening_line

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 
 from weft.backends import hardware
 from weft.backends.base import Backend
-from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
+from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable, backend_points, load_backend
 from weft.errors import Diagnostic
-from weft.plugins import backend_points, load_backend
 
 # Weft's own, with the contexts that they run, in the order in which `weft devices` lists them.
 _OWN = {

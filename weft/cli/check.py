@@ -9,8 +9,8 @@ import click
 
 from weft.cli.console import ERRORS, exit_code_of, output, show, summary
 from weft.cli.patch import probe
+from weft.contexts import context_table
 from weft.errors import Diagnostic, WeftError, path_of
-from weft.plugins import context_table
 from weft.runtime.forecast import check
 from weft.syntax.includes import open_source, stdin_source
 

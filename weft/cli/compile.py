@@ -18,10 +18,10 @@ from weft.codegen.bytecode import disassemble
 from weft.codegen.clike.language import remark
 from weft.codegen.clike.shader import Shader, UnsuitableError, plain
 from weft.codegen.kernel import Kernel, Unit
+from weft.contexts import context_table
 from weft.errors import did_you_mean
 from weft.graph.draw import to_text as graph_text
 from weft.ir.dump import to_text as ir_text
-from weft.plugins import context_table
 from weft.runtime.build import Build
 from weft.syntax.ast import dump
 

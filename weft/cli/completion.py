@@ -136,7 +136,7 @@ def _backends(incomplete: str) -> Iterator[CompletionItem[str]]:
 
 
 def _contexts(incomplete: str) -> Iterator[CompletionItem[str]]:
-    from weft.plugins import context_table
+    from weft.contexts import context_table
 
     for spec in context_table():
         if spec.name.startswith(incomplete):

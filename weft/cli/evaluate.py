@@ -19,14 +19,13 @@ from weft.cli.console import Missing, output, say, show
 from weft.cli.patch import FILE, SIZE, probe
 from weft.codegen.bytecode import instruction_text
 from weft.codegen.kernel import Unit
-from weft.contexts import VISUAL
+from weft.contexts import VISUAL, context_table
 from weft.errors import Source, did_you_mean
 from weft.graph.domain import BASES, FIELDS, FIXED_FIELDS, Coordinates, Environment
 from weft.graph.nodes import Patch
 from weft.ir.dump import number_text
 from weft.names import StrandRef
 from weft.ops import OPS
-from weft.plugins import context_table
 from weft.runtime.clock import Moment
 from weft.runtime.evaluate import DeviceEvaluation, Evaluation, compile_alone, find_strand, read_patch
 from weft.runtime.findings import loop_stopped

@@ -16,8 +16,8 @@ from weft.cli.console import Missing, call, make_folder, output, say, write_file
 from weft.cli.help import width
 from weft.cli.new import new_path
 from weft.cli.patch import shipped_patches
+from weft.contexts import context_table
 from weft.errors import did_you_mean, visible, visible_lines
-from weft.plugins import context_table
 from weft.syntax.docs import first_sentence, opening_line
 from weft.syntax.includes import open_source
 from weft.syntax.scanner import ENDING

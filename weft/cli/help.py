@@ -17,13 +17,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from weft.cli import COMMANDS
-from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec
+from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, context_table
 from weft.errors import did_you_mean, error, visible, visible_lines
 from weft.graph.domain import ABOUT, SETTINGS
 from weft.keys import ANY_KEY, KEYS, MOUSE
-from weft.ops import CONSTANT_ROWS, OPS, OpSpec
-from weft.ops.state import STATE
-from weft.plugins import context_table
+from weft.ops import CONSTANT_ROWS, OPS, STATE, OpSpec
 from weft.sources import LEFT_OUT, NOT_READABLE, SOURCES, SourceParam, SourceSpec
 from weft.syntax.parser import FORMS
 

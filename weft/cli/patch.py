@@ -13,9 +13,8 @@ import click
 
 import weft
 from weft.cli.console import Missing
-from weft.contexts import ContextTable
+from weft.contexts import ContextTable, context_table
 from weft.graph.domain import SETTINGS
-from weft.plugins import context_table
 from weft.runtime.build import Build, build
 from weft.syntax.includes import open_source
 

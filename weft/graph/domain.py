@@ -275,13 +275,13 @@ ALL_FIELDS = (*BASES, *FIELDS, *sorted(FIXED_FIELDS))
 
 
 class FieldDoc(NamedTuple):
-    """The documentation of a field: one sentence and an example."""
+    """The documentation of a base coordinate, or of the aspect: one sentence and an example."""
 
     doc: str
     example: str
 
 
-ABOUT: Mapping[str, FieldDoc] = MappingProxyType(
+ABOUT: Mapping[str, FieldDoc | Field | SettingSpec] = MappingProxyType(
     {
         "x": FieldDoc("place in the picture from left to right, 0…1; in sound it runs 0…1 `pitch` times a second",
                    "sin(me@x * tau)"),
@@ -292,8 +292,8 @@ ABOUT: Mapping[str, FieldDoc] = MappingProxyType(
                          "if me@channel == 0 then me@x else me@y"),
         "aspect": FieldDoc("width of the picture divided by its height",
                         "hypot((me@x - 0.5) * me@aspect, me@y - 0.5) < 0.3"),
-        **{name: FieldDoc(field.doc, field.example) for name, field in FIELDS.items()},
-        **{name: FieldDoc(setting.doc, setting.example) for name, setting in SETTINGS.items()},
+        **FIELDS,
+        **SETTINGS,
     }
 )  # fmt: skip
 """Every field, settings included, by the name after `me@`."""

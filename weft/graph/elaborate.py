@@ -2,13 +2,16 @@
 
 Everything is a function of coordinates, so an expression is evaluated *at* coordinates, which are values of the domain
 themselves. A remap evaluates what is below it at other coordinates; nothing is rewritten.
+
+Recursion does not use the interpreter's stack. Instead of calling itself, a function yields the call (`value = yield
+self.value(node.left)`); `run` keeps the waiting calls in a list, so that depth costs only memory.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -28,27 +31,57 @@ from weft.graph.scope import (
     Scope, SourceMember, StrandGroup, StrandMember, match_arguments, positional_axes
 )
 from weft.names import StrandRef
-from weft.ops import BINARY, BUILTINS, UNARY, ieee
-from weft.ops.state import STATE
+from weft.ops import BINARY, BUILTINS, STATE, UNARY, ieee
 from weft.sources import SOURCES
 from weft.syntax.ast import (
     Access, Assignment, Binary, Bundle, Call, CallBinding, Expression, For, If, Index, Map, Name, Number, Remap, Text,
     Unary
 )
-from weft.trampoline import Eventual, Task, run
 
 V = TypeVar("V")
+
+# --- recursion on a list ---
+
+# A call that may wait for other calls. `yield` returns the result of the awaited call, whose type the type checker
+# cannot follow through the list.
+Task: TypeAlias = Generator[Any, Any, V]
+
+# What a function returns that often knows its result without waiting: the result, or a task for it.
+Eventual: TypeAlias = V | Task[V]
+
+
+def run(task: Eventual[V]) -> V:
+    """The result of a task and of everything it waits for. Exceptions travel through the waiting calls as through
+    frames."""
+    waiting: list[Task[Any]] = []
+    result: Any = task
+    failure: BaseException | None = None
+    while True:
+        if type(result) is GeneratorType:
+            waiting.append(result)
+            result = None
+        elif not waiting:
+            break
+        try:
+            result = waiting[-1].send(result) if failure is None else waiting[-1].throw(failure)
+            failure = None
+        except StopIteration as done:
+            waiting.pop()
+            result, failure = done.value, None
+        except BaseException as raised:
+            waiting.pop()
+            result, failure = None, raised
+    if failure is not None:
+        raise failure
+    found: V = result
+    return found
+
+
+# --- expressions: names, remaps, spreading, calls and instances ---
 
 # Errors that a map of the time causes, but that are found in the strands that it reaches.
 _ABOUT_MAPS = frozenset({"map-reaches-state", "cannot-read-across"})
 
-
-def short(ref: StrandRef) -> str:
-    """A strand as it is usually written."""
-    return str(ref).removesuffix("@val")
-
-
-# --- expressions: names, remaps, spreading, calls and instances ---
 
 Owner: TypeAlias = "StrandRef | SlotKey | str"
 """What an evaluation is for: a strand, a slot, or a sink by its label."""
@@ -78,11 +111,11 @@ class _Advance(Generic[V]):
 # What the evaluation of an expression or a member takes of the budget.
 _STEPS = 6
 
-# What a slot takes of the budget, besides the evaluation of what it keeps.
+# What else takes steps, besides what it evaluates: an element that a varying index may choose, and a step of a loop.
 _STEPS_OF_A_SLOT = 30
-
-# What choosing an element by a varying index takes of the budget, besides its evaluation.
 _STEPS_OF_A_CHOICE = 6
+_STEPS_OF_A_STEP = 12
+_STEPS_OF_READING = 30  # between two ticks
 
 # What is nested less deeply is evaluated on Python's stack, which is faster than a task for each operation.
 _DEEPEST = 24
@@ -249,9 +282,7 @@ class Elaborator(Generic[V]):
             raise no_output(base.span.text, node, tuple(n for n in group.names if n) + tuple(group.axes))
         return self.member(group.members[group.names.index(output)], at, node.span)
 
-    def _pick(
-        self, group: StrandGroup | None, node: Bundle | Call, scope: Scope, at: Coordinates[V]
-    ) -> Eventual[V]:
+    def _pick(self, group: StrandGroup | None, node: Bundle | Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
         """The one strand of several that is meant in the place of a number."""
         if group is None:
             raise TypeError("resolution and elaboration disagree about a group")
@@ -378,16 +409,16 @@ class Elaborator(Generic[V]):
                 self._owners.pop()
                 self._open.discard(ref)
         self._strands[ref, at] = value
-        self.domain.annotate(value, short(ref) if len(outputs) > 1 else ref.instance, local=False)
+        self.domain.annotate(value, ref.short if len(outputs) > 1 else ref.instance, local=False)
         return value
 
     def _raise_cycle(self, ref: StrandRef) -> None:
         path = [o for o in self._owners[self._owners.index(ref) :] if isinstance(o, StrandRef)]
         self._poisoned.update(path)
         steps = [*path, ref]
-        reads = [(self.references[a].strands[b], f"{short(a)} reads {short(b)} here") for a, b in pairwise(steps)]
+        reads = [(self.references[a].strands[b], f"{a.short} reads {b.short} here") for a, b in pairwise(steps)]
         raise error(
-            "cycle", f"{short(ref)} depends on itself: {steps_of([short(step) for step in steps])}", reads[-1][0],
+            "cycle", f"{ref.short} depends on itself: {steps_of([step.short for step in steps])}", reads[-1][0],
             "prev(…) reads the value of one tick ago, which makes feedback possible", reads[:-1],
         )  # fmt: skip
 
@@ -409,7 +440,7 @@ class Elaborator(Generic[V]):
                 return self.member(group.members[index], at, expression.span)
             case FromSource(call, _, plane):
                 return self._source(call, plane, at, ref.instance)
-            case FromCache(call, plane, _):
+            case FromCache(call, plane):
                 scope = scope or self._scopes.setdefault(ref, Scope(ref.instance))
                 cached = self.resolver.cache_group(call, scope, ref.instance)
                 if plane >= len(cached):
@@ -425,23 +456,16 @@ class Elaborator(Generic[V]):
             case None:
                 return self._positional_remap(node, scope, at)
             case "builtin":
-                return self._builtin(node, scope, at)
+                spec = BUILTINS[node.name]
+                matched = match_arguments(node.name, spec.params, node.args, node.span, spec.variadic)
+                operands = [float(spec.params[k].default or 0) if a is None else a for k, a in enumerate(matched)]
+                return self._operation(spec.name, operands, node.span, scope, at)
             case "state":
                 return stateful(self, node, scope, at)
-            case _:
-                return self._called(node, scope, at)
-
-    def _called(self, node: Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
         within = self.budget.within(node.span, "call")
         with within:
             value = self._pick(self.resolver.group(node, scope), node, scope, at)
         return _continued(within, value) if type(value) is GeneratorType else value
-
-    def _builtin(self, node: Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
-        spec = BUILTINS[node.name]
-        matched = match_arguments(node.name, spec.params, node.args, node.span, spec.variadic)
-        operands = [float(spec.params[k].default or 0) if a is None else a for k, a in enumerate(matched)]
-        return self._operation(spec.name, operands, node.span, scope, at)
 
     def _positional_remap(self, node: Call, scope: Scope, at: Coordinates[V]) -> Eventual[V]:
         if isinstance(node.callee, Number):
@@ -498,9 +522,7 @@ class Elaborator(Generic[V]):
             placed[moves] = item.target.span
             yield named, moves, item.value
 
-    def _coordinates(
-        self, targets: Iterable[Target], scope: Scope, at: Coordinates[V]
-    ) -> Task[Coordinates[V]]:
+    def _coordinates(self, targets: Iterable[Target], scope: Scope, at: Coordinates[V]) -> Task[Coordinates[V]]:
         """The coordinates inside a remap; all maps read those of the outside."""
         moved: dict[Coordinate, V] = {}
         for named, moves, expression in targets:
@@ -535,9 +557,6 @@ def _continued(within: Within, task: Task[V]) -> Task[V]:
 
 
 # --- stateful builtins, in terms of slots: what each keeps of a tick, and what it reads of earlier ticks ---
-
-# What a read between ticks takes of the budget.
-_STEPS_OF_READING = 30
 
 # Ten minutes of audio at 96 kHz: more is probably a wrong unit.
 MAX_TICKS = 60_000_000
@@ -632,9 +651,7 @@ def _at_least_one(e: Elaborator[V], ticks: Expression, scope: Scope) -> bool:
 def _cached(e: Elaborator[V], member: CacheMember, at: Coordinates[V]) -> Task[V]:
     """An output of a cache at coordinates, its own axis included."""
     call, scope = member.call, member.scope
-    count = match_arguments("cache", STATE["cache"].params, call.args, call.span)[1]
-    if count is None:
-        raise TypeError("cache without a count passed its signature")
+    _, count = (a for a in match_arguments("cache", STATE["cache"].params, call.args, call.span) if a is not None)
     if scope.varying:
         raise _state_in_varying_loop(call.span)
     depth = int((yield _constant_ticks(e, count, scope, "n")))
@@ -692,9 +709,6 @@ MAX_STEPS = 4096
 UNROLLED_STEPS = 16
 UNROLLED_SIZE = 4096
 
-# What a step of a loop takes of the budget, besides its statements.
-_STEPS_OF_A_STEP = 12
-
 
 def _run_loop(e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V]) -> Task[dict[str, V]]:
     """The value of each name that a loop assigns, after the loop."""
@@ -706,16 +720,20 @@ def _run_loop(e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V]) -> 
         known = scope.get(name) is not None
         carried[name] = yield e.value(Name(name, loop.variable.span), scope, at) if known else e.domain.const(0.0)
     steps = _constant_steps(e, loop, first, last)
-    has_state = ordinals.has_state(loop.body)
-    size = scope.copies * (steps or 0) * (STEP_SIZE + ordinals.size(loop.body))
+    body_size, has_state, _ = ordinals.facts(loop.body)
+    size = scope.copies * (steps or 0) * (STEP_SIZE + body_size)
     pays = steps is not None and steps <= UNROLLED_STEPS and (size <= UNROLLED_SIZE or steps <= 1)
     with e.budget.within(loop.span, "loop"):
         if steps is not None and (has_state or pays):
-            results: dict[str, V] = yield _unrolled(e, loop, scope, at, e.domain.constant(first) or 0.0, steps, carried)
-            return results
+            start = e.domain.constant(first) or 0.0
+            for k in range(steps):
+                e.budget.spend(_STEPS_OF_A_STEP)
+                step = replace(scope, path=f"{scope.path}[{k}]", copies=scope.copies * steps)
+                carried = yield _step(e, loop, step, at, e.domain.const(start + k), carried)
+            return carried
         if has_state and not e.domain.is_unknown(first) and not e.domain.is_unknown(last):
             raise _state_in_varying_loop(loop.first.span.to(loop.last.span))
-        results = yield _iterated(e, loop, scope, at, (first, last), carried)
+        results: dict[str, V] = yield _iterated(e, loop, scope, at, (first, last), carried)
         return results
 
 
@@ -729,16 +747,6 @@ def _constant_steps(e: Elaborator[V], loop: For, first: V, last: V) -> int | Non
                     loop.first.span.to(loop.last.span),
                     "strands are evaluated at every pixel: let the pixels be the loop")  # fmt: skip
     return int(steps)
-
-
-def _unrolled(
-    e: Elaborator[V], loop: For, scope: Scope, at: Coordinates[V], start: float, steps: int, carried: dict[str, V]
-) -> Task[dict[str, V]]:
-    for k in range(steps):
-        e.budget.spend(_STEPS_OF_A_STEP)
-        step = replace(scope, path=f"{scope.path}[{k}]", copies=scope.copies * steps)
-        carried = yield _step(e, loop, step, at, e.domain.const(start + k), carried)
-    return carried
 
 
 def _iterated(

@@ -13,8 +13,7 @@ from weft.graph.nodes import (
 )
 from weft.graph.resolve import RESERVED, check_bound, check_copies
 from weft.graph.scope import source_shape
-from weft.ops import BUILTINS
-from weft.ops.state import STATE
+from weft.ops import BUILTINS, STATE
 from weft.sources import SOURCES
 from weft.syntax.ast import (
     Assignment, Binding, BodyStatement, Call, CallBinding, Expression, Fade, For, Ident, OutputStatement, Parameter,
@@ -61,7 +60,7 @@ class _NameCollector:
             case OutputStatement():
                 self._sink(statement)
             case Parameter(name=name, outputs=outputs):
-                self._bind(name, outputs, [FromParameter(statement, i) for i in range(len(outputs))])
+                self._bind(name, outputs, [FromParameter() for _ in outputs])
                 self.parameters.append(statement)
             case Fade():
                 _check_pragma("fade", statement, self.fade)
@@ -110,7 +109,7 @@ class _NameCollector:
             definitions = [FromSource(value, spec, i) for i in range(len(outputs))]
         elif isinstance(value, Call) and called == "cache":
             axes = ("k",)
-            definitions = [FromCache(value, i, len(outputs)) for i in range(len(outputs))]
+            definitions = [FromCache(value, i) for i in range(len(outputs))]
             for output in outputs:
                 if output.name == "k":
                     raise error("axis-name", '"k" is the axis of a cache and cannot name an output', output.span)
@@ -140,7 +139,7 @@ class _NameCollector:
                 twice = _twice("duplicate-binding", f"{shown} is bound twice", output.span, earlier.span)
                 self.report.add(twice.diagnostics)
             else:
-                instance.outputs[output.name] = OutputDefinition(name.name, output.name, definition, output.span)
+                instance.outputs[output.name] = OutputDefinition(output.name, definition, output.span)
 
     # --- spindles -------------------------------------------------------------------------------------------------
 

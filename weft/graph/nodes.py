@@ -85,17 +85,6 @@ class RenderGraph:
     def strands(self) -> dict[StrandRef, Strand]:
         return {s.ref: s for node in self.nodes for s in node.strands}
 
-    def subgraph(self, name: str) -> Subgraph:
-        """The subgraph of a name. Raises KeyError if there is none."""
-        found = next((s for s in self.subgraphs if s.name == name), None)
-        if found is None:
-            raise KeyError(name)
-        return found
-
-    def owner_of(self, ref: StrandRef) -> Subgraph | None:
-        """The subgraph that a tied strand is evaluated in."""
-        return next((s for s in self.subgraphs if ref in s.tied), None)
-
 
 # --- the patch: its instances, spindles, settings and output statements, as syntax; nothing is evaluated yet ---
 
@@ -142,15 +131,11 @@ class FromCache:
 
     call: Call
     plane: int
-    planes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FromParameter:
     """An output of `#slider`, `#toggle`, `#xy` or `#color`."""
-
-    parameter: Parameter
-    index: int
 
 
 Definition: TypeAlias = Expanded | BundlePart | FromSource | FromCache | FromParameter
@@ -160,7 +145,6 @@ Definition: TypeAlias = Expanded | BundlePart | FromSource | FromCache | FromPar
 class OutputDefinition:
     """One output of an instance; `span` is where its name is bound."""
 
-    instance: str
     name: str
     definition: Definition
     span: Span

@@ -16,14 +16,12 @@ from weft.graph.domain import ALL_FIELDS, BASES, FIELDS, FIXED_FIELDS, Coordinat
 from weft.graph.nodes import Broadcast, Patch
 from weft.graph.partition import components
 from weft.graph.scope import (
-    Bindings, CacheMember, Closure, Local, LoopResult, Member, Opaque, Required, Scope, SourceMember, SpindleBody,
-    StrandGroup, as_member, instance_group, match_arguments, pick_hint, remapped, source_coordinates, source_shape,
-    strands
+    Bindings, CacheMember, Closure, Local, LoopResult, Member, Opaque, Scope, SourceMember, SpindleBody, StrandGroup,
+    as_member, instance_group, match_arguments, pick_hint, remapped, source_coordinates, source_shape, strands
 )
 from weft.keys import KEYS, MOUSE
 from weft.names import StrandRef
-from weft.ops import BUILTINS, CONSTANTS, ieee
-from weft.ops.state import STATE
+from weft.ops import BUILTINS, CONSTANTS, STATE, Param, ieee
 from weft.sources import SOURCES
 from weft.syntax.ast import (
     Access, Assignment, Binary, BodyStatement, Bundle, Call, CallBinding, Expression, For, If, Index, Map, Name, Number,
@@ -47,7 +45,7 @@ class Ordinals:
     def __init__(self, patch: Patch) -> None:
         self._patch = patch
         self._numbers: dict[Call, int] = {}
-        self._facts: dict[tuple[BodyStatement, ...], _Facts] = {}
+        self._facts: dict[tuple[BodyStatement, ...], BodyFacts] = {}
         self._carried: dict[tuple[BodyStatement, ...], list[str]] = {}
         self._numbered: set[SpindleDefinition] = set()
         outputs = (output for instance in patch.instances.values() for output in instance.outputs.values())
@@ -96,39 +94,23 @@ class Ordinals:
         known = self._carried.get(body)
         return self._carried.setdefault(body, self.assigned(body, with_groups=False)) if known is None else known
 
-    def has_state(self, body: tuple[BodyStatement, ...]) -> bool:
-        """Whether a body has state, in its own calls or in the spindles that it calls."""
-        return self._facts_of(body).has_state
-
-    def size(self, body: tuple[BodyStatement, ...]) -> int:
-        """The approximate number of operations in one run through a body, with the spindles that it calls. A loop is
-        counted with its number of steps if its ends are literals, otherwise once."""
-        return self._facts_of(body).size
-
-    def is_recursive(self, spindle: SpindleDefinition) -> bool:
-        """Whether a spindle calls itself, directly or through others, judged by names."""
-        return self._facts_of(spindle.body).is_recursive
-
-    def _facts_of(self, body: tuple[BodyStatement, ...]) -> _Facts:
+    def facts(self, body: tuple[BodyStatement, ...]) -> BodyFacts:
+        """What is known of a body and everything that it calls."""
         if body not in self._facts:
             bodies: dict[tuple[BodyStatement, ...], list[tuple[BodyStatement, ...]]] = {}
             waiting = [body]
             while waiting:
                 found = waiting.pop()
                 if found not in bodies and found not in self._facts:
-                    bodies[found] = self._called(found)
+                    calls = (node for statement in found for node in walk(statement) if isinstance(node, Call))
+                    called = (self._spindle(call, found) for call in calls)
+                    bodies[found] = list(dict.fromkeys(spindle.body for spindle in called if spindle is not None))
                     waiting += bodies[found]
             # What a body calls comes before it.
             for cycle in components(bodies, bodies):
                 for each in (body for body in cycle if body in bodies):
                     self._facts[each] = self._measured(each, len(cycle) > 1 or each in bodies[each])
         return self._facts[body]
-
-    def _called(self, body: tuple[BodyStatement, ...]) -> list[tuple[BodyStatement, ...]]:
-        """The bodies of the spindles that a body calls."""
-        calls = (node for statement in body for node in walk(statement) if isinstance(node, Call))
-        found = (self._spindle(call, body) for call in calls)
-        return list(dict.fromkeys(spindle.body for spindle in found if spindle is not None))
 
     def _spindle(self, call: Call, body: tuple[BodyStatement, ...]) -> SpindleDefinition | None:
         """The spindle that a call in a body reaches, if it is one."""
@@ -138,7 +120,7 @@ class Ordinals:
             return None
         return spindle
 
-    def _measured(self, body: tuple[BodyStatement, ...], is_recursive: bool) -> _Facts:
+    def _measured(self, body: tuple[BodyStatement, ...], is_recursive: bool) -> BodyFacts:
         size, has_state = 0, False
         # Each node with the number of times that it runs.
         waiting: list[tuple[Walkable, int]] = [(statement, 1) for statement in body]
@@ -146,7 +128,9 @@ class Ordinals:
             node, times = waiting.pop()
             if isinstance(node, For):
                 waiting += [(node.first, times), (node.last, times)]
-                times = min(times * _literal_steps(node), _HUGE)
+                first, last = literal_number(node.first), literal_number(node.last)
+                steps = 1 if first is None or last is None else int(min(ieee.steps(first, last), _HUGE))
+                times = min(times * steps, _HUGE)
                 size += times * STEP_SIZE
                 waiting += [(statement, times) for statement in node.body]
                 continue
@@ -163,11 +147,12 @@ class Ordinals:
                     size += times * row.cost
             if isinstance(node, _OPERATIONS):
                 size += times
-        return _Facts(min(size, _HUGE), has_state, is_recursive)
+        return BodyFacts(min(size, _HUGE), has_state, is_recursive)
 
 
-class _Facts(NamedTuple):
-    """What is known of a body and everything that it calls."""
+class BodyFacts(NamedTuple):
+    """What is known of a body and everything that it calls, judged by names. `size` is the approximate number of
+    operations in one run; a loop is counted with its number of steps if its ends are literals, otherwise once."""
 
     size: int
     has_state: bool
@@ -179,12 +164,6 @@ STEP_SIZE = 8
 
 _HUGE = 10**9
 _OPERATIONS = (Binary, Unary, If, Index, Remap, Call, Assignment)
-
-
-def _literal_steps(loop: For) -> int:
-    """The number of steps of a loop whose ends are literals; 1 for other loops."""
-    first, last = literal_number(loop.first), literal_number(loop.last)
-    return 1 if first is None or last is None else int(min(ieee.steps(first, last), _HUGE))
 
 
 # --- names, groups and bodies ---
@@ -239,8 +218,11 @@ class Resolver:
         if local is not None:
             return local
         if scope.is_assigned_later(name.id):
-            raise error("read-before-assignment", f'"{name.id}" is read here before it is assigned', name.span,
-                        f"statements run from top to bottom{_looking_back(name, scope)}")  # fmt: skip
+            hint = "statements run from top to bottom"
+            end = None if scope.body is None else scope.body.end
+            if end is None or end.get(name.id) is not None:  # not a group in one step of a loop
+                hint += f"; prev({name.id}) reads what it was a tick ago"
+            raise error("read-before-assignment", f'"{name.id}" is read here before it is assigned', name.span, hint)
         if name.id in self.patch.instances and not _in_library(scope):
             return self.instance(name.id)
         if name.id in CONSTANTS:
@@ -280,10 +262,9 @@ class Resolver:
 
     def instance(self, name: str) -> StrandGroup:
         """The group of an instance of the patch."""
-        group = self._instances.get(name)
-        if group is None:
-            group = self._instances[name] = instance_group(self.patch.instances[name])
-        return group
+        if name not in self._instances:
+            self._instances[name] = instance_group(self.patch.instances[name])
+        return self._instances[name]
 
     def callable_named(self, name: str, scope: Scope) -> SpindleDefinition | str | None:
         """What a call of this name reaches: a spindle, or `builtin`, `state`, `source`; None if none of these. Inside a
@@ -328,28 +309,23 @@ class Resolver:
                 case Call():
                     group = self._call_group(expression, scope)
                     break
-                case Bundle():
-                    group = self._bundle(expression, scope)
+                case Bundle(items):
+                    if (expression, scope) not in self._bundles:
+                        members = tuple(Closure(item, scope.broadcast_over(None)) for item in items)
+                        self._bundles[expression, scope] = StrandGroup(("",) * len(members), members)
+                    group = self._bundles[expression, scope]
                 case Name():
-                    found = self.strand(expression, scope)
-                    match found:
-                        case Closure():
-                            expression, scope = found.value, found.scope
-                        case StrandGroup():
-                            group = found
+                    match self.strand(expression, scope):
+                        case Closure() as closure:
+                            expression, scope = closure.value, closure.scope
+                        case StrandGroup() as group:
+                            pass
                         case _:
                             return None
                 case _:
                     return None
         for wrapper, written_in in reversed(wrappers):
             group = group and remapped(group, wrapper, written_in)
-        return group
-
-    def _bundle(self, bundle: Bundle, scope: Scope) -> StrandGroup:
-        group = self._bundles.get((bundle, scope))
-        if group is None:
-            members = tuple(Closure(item, scope.broadcast_over(None)) for item in bundle.items)
-            group = self._bundles[bundle, scope] = StrandGroup(("",) * len(members), members)
         return group
 
     def _call_group(self, call: Call, scope: Scope) -> StrandGroup | None:
@@ -360,18 +336,15 @@ class Resolver:
                 names = tuple(o.name for o in spindle.outputs)
                 return StrandGroup(names, tuple(as_member(body.get(name)) for name in names))
             case "source":
-                return self._source_group(call, f"{scope.path}/{name}#{self.ordinals.of(call)}")
+                outputs, axes = source_shape(call, SOURCES[name])
+                owner = f"{scope.path}/{name}#{self.ordinals.of(call)}"
+                own = {"k": StrandRef(owner, "k")} if "k" in axes else {}
+                sources = tuple(SourceMember(call, output, plane) for plane, output in enumerate(outputs))
+                return StrandGroup(outputs, sources, own, source_coordinates(axes, own))
             case "state" if name == "cache":
                 raise unnamed_cache(call)
             case _:
                 return None
-
-    def _source_group(self, call: Call, owner: str) -> StrandGroup:
-        """The outputs of a source call. Raises WeftError for arguments that the source does not take."""
-        outputs, axes = source_shape(call, SOURCES[call.name])
-        own = {"k": StrandRef(owner, "k")} if "k" in axes else {}
-        members = tuple(SourceMember(call, name, plane) for plane, name in enumerate(outputs))
-        return StrandGroup(outputs, members, own, source_coordinates(axes, own))
 
     def spread_shape(self, expression: Expression, scope: Scope) -> StrandGroup | None:
         """The first group of several strands that an expression would be spread over: `img` in `img * 0.5`."""
@@ -453,21 +426,21 @@ class Resolver:
     def body(self, call: Call, spindle: SpindleDefinition, scope: Scope) -> Scope:
         """The scope at the end of a spindle's body, with its outputs among the locals, for one call."""
         key = (call, scope)
-        body = self._bodies.get(key)
+        if key in self._bodies:
+            return self._bodies[key]
+        params = [Param(p.name) for p in spindle.parameters]
+        values = match_arguments(spindle.name.name, params, call.args, call.span)
+        shared = self._sharing_key(spindle, values, scope)
+        body = self._open_bodies.get(shared)
         if body is None:
-            params = [Required(p.name) for p in spindle.parameters]
-            values = match_arguments(spindle.name.name, params, call.args, call.span)
-            shared = self._sharing_key(spindle, values, scope)
-            if shared in self._open_bodies:
-                body = self._bodies[key] = self._open_bodies[shared]
-                return body
             closures = [Closure(value, scope) for value in values if value is not None]
             path = f"{scope.path}/{spindle.name.name}#{self.ordinals.of(call)}"
             with self._budget.within(call.span, "call"):
                 self._budget.spend(_STEPS_OF_A_BODY)
-                body = self._bodies[key] = self.enter(spindle, closures, scope, path, call.span)
+                body = self.enter(spindle, closures, scope, path, call.span)
             if shared is not None:
                 self._open_bodies[shared] = body
+        self._bodies[key] = body
         return body
 
     def _sharing_key(
@@ -478,7 +451,7 @@ class Resolver:
         kinds = tuple(self._kind_of(value, scope) for value in values if value is not None)
         if _OPEN not in kinds and _UNKNOWN not in kinds:
             return None
-        if None in kinds or scope.broadcast is not None or self.ordinals.is_recursive(spindle):
+        if None in kinds or scope.broadcast is not None or self.ordinals.facts(spindle.body).is_recursive:
             return None
         return spindle, kinds, scope.level, scope.varying, scope.copies
 
@@ -617,21 +590,12 @@ class Resolver:
 
     def cache_group(self, call: Call, scope: Scope, owner: str) -> StrandGroup:
         """The outputs of `cache(instance, n)`, whose axis belongs to `owner`."""
-        instance, _ = match_arguments("cache", STATE["cache"].params, call.args, call.span)
-        if instance is None:
-            raise TypeError("cache without an instance passed its signature")
+        matched = match_arguments("cache", STATE["cache"].params, call.args, call.span)
+        instance, _ = (argument for argument in matched if argument is not None)
         shape = self.group(instance, scope) or StrandGroup(("v",), (Closure(instance, scope),))
         axis = StrandRef(owner, "k")
-        members = tuple(
-            CacheMember(call, scope, plane, len(shape), axis, now) for plane, now in enumerate(shape.members)
-        )
-        return StrandGroup(shape.names, members, {"k": axis}, (axis,))
-
-
-def _looking_back(name: Name, scope: Scope) -> str:
-    """A hint about reading a name's value of a tick ago, unless the name is a group in one step of a loop."""
-    end = None if scope.body is None else scope.body.end
-    return f"; prev({name.id}) reads what it was a tick ago" if end is None or end.get(name.id) is not None else ""
+        members = [CacheMember(call, scope, k, len(shape), axis, now) for k, now in enumerate(shape.members)]
+        return StrandGroup(shape.names, tuple(members), {"k": axis}, (axis,))
 
 
 # Expressions that are one number, or are spread over several strands as a whole.

@@ -25,14 +25,6 @@ class Parameterlike(Protocol):
     def default(self) -> float | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Required:
-    """A parameter without a default, for callables whose parameters have only names."""
-
-    name: str
-    default: float | None = None
-
-
 def signature(name: str, params: Sequence[Parameterlike], variadic: bool = False) -> str:
     """How a call is written: `clamp(x, lo: 0, hi: 1)`."""
     shown = [p.name if p.default is None else f"{p.name}: {p.default:g}" for p in params]

@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from weft.contexts import ContextSpec
 from weft.ir.expr import (
     Expr, LoopShape, LoopValue, Lowered, PicturePlane, SlotPlane, StateSlot, StrandRef, Update, topological
 )
-from weft.ir.rates import Rate, rates
+from weft.ir.rates import rates
 
 
 def to_text(lowered: Lowered, spec: ContextSpec) -> str:
     """The IR as `--dump-ir` prints it: each expression where it is first used, with its rate."""
     slots = {slot.key: slot for slot in lowered.slots}
-    dump = _Dump(rates(lowered.roots, spec, slots))
-    dump.lines.append(f"subgraph {lowered.name} · {lowered.context}")
-    dump.group("outputs", [(o.label, o.value) for o in lowered.outputs])
-    dump.group("state", [(_update_text(u, slots[u.slot]), u.value) for u in lowered.updates])
-    dump.group("exposed", [(str(ref), value) for ref, value in lowered.exposed])
-    dump.group("given by others, once a frame", [(f.label, f.value) for f in lowered.feeds])
-    return "\n".join(dump.lines) + "\n"
-
-
-class _Dump:
-    """Collects the lines of a text dump, and remembers which expressions it has listed."""
-
-    def __init__(self, rate: Mapping[Expr, Rate]) -> None:
-        self.lines: list[str] = []
-        self._rate = rate
-        self._listed: set[Expr] = set()
-
-    def group(self, title: str, entries: list[tuple[str, Expr]]) -> None:
-        """Lists entries (a name and its value) after the expressions that are new in them."""
-        if not entries:
-            return
-        self.lines.append(f"{title}:")
-        new = [n for n in topological(value for _, value in entries) if n not in self._listed and n.args]
-        self._listed.update(new)
-        self.lines += [f"  %{n.index} = {_operation_text(n)}  · {self._rate[n].title}" for n in new]
-        self.lines += [f"  {name} = {operand_text(value)}" for name, value in entries]
+    rate = rates(lowered.roots, spec, slots)
+    groups = {
+        "outputs": [(o.label, o.value) for o in lowered.outputs],
+        "state": [(_update_text(u, slots[u.slot]), u.value) for u in lowered.updates],
+        "exposed": [(str(ref), value) for ref, value in lowered.exposed],
+        "given by others, once a frame": [(f.label, f.value) for f in lowered.feeds],
+    }
+    lines = [f"subgraph {lowered.name} · {lowered.context}"]
+    listed: set[Expr] = set()
+    for title, entries in groups.items():
+        if entries:
+            new = [n for n in topological(value for _, value in entries) if n not in listed and n.args]
+            listed.update(new)
+            lines.append(f"{title}:")
+            lines += [f"  %{n.index} = {_operation_text(n)}  · {rate[n].title}" for n in new]
+            lines += [f"  {name} = {operand_text(value)}" for name, value in entries]
+    return "\n".join(lines) + "\n"
 
 
 def number_text(value: float) -> str:

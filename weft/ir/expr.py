@@ -308,13 +308,9 @@ class Replacements(dict[Expr, Expr]):
 
 
 def rewrite(
-    lowered: Lowered,
-    pool: Pool,
-    ops: Container[str],
-    change: Change,
-    new: Replacements | None = None,
+    lowered: Lowered, pool: Pool, ops: Container[str], change: Change, new: Replacements | None = None,
     ordered: bool = False,
-) -> Lowered:
+) -> Lowered:  # fmt: skip
     """The IR with each expression of an operation among `ops` replaced by `change(expression, replacements of its
     operands)`. The others get the replacements of their operands, those of a commutative operation in order if they are
     `ordered`. `new` is filled on the way."""
@@ -447,11 +443,10 @@ EXPANDING = frozenset(name for name, row in OPS.items() if row.expand is not Non
 @lru_cache(maxsize=256)
 def _expanded_size(name: str, operands: tuple[float | None, ...]) -> int:
     builder = ExprBuilder(Pool())
-    args = [
-        builder.pool.make("coord", (), str(k)) if n is None else builder.const(n) for k, n in enumerate(operands)
-    ]
+    pool = builder.pool
+    args = [pool.make("coord", (), str(k)) if n is None else builder.const(n) for k, n in enumerate(operands)]
     builder.op(name, *args)
-    return max(1, len(builder.pool) - len(operands))
+    return max(1, len(pool) - len(operands))
 
 
 def in_order(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:

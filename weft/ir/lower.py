@@ -63,7 +63,11 @@ class _Lowering:
             outputs += tuple(Output(str(ref), swept.strand(ref, swept.env.own)) for ref in self.subgraph.exposes)
         while swept.has_pending:
             swept.advance()
-        exposed = self._exposed(spec, swept) if self.subgraph.exposes and not spec.streams else ()
+        exposed: tuple[tuple[StrandRef, Expr], ...] = ()
+        if self.subgraph.exposes and not spec.streams:
+            points = self._elaborator(spec, points=True)
+            points.slots = swept.slots
+            exposed = tuple((ref, points.strand(ref, points.env.own)) for ref in self.subgraph.exposes)
         prefix = f"{spec.name}/"
         slots = tuple(
             StateSlot(f"{prefix}{s.key}", s.key.kind, s.depth, s.planes, image=False)
@@ -74,12 +78,6 @@ class _Lowering:
         if spec.raster:
             self._check_raster_state(swept, updates, outputs)
         return Lowered(self.subgraph.name, spec.name, outputs, exposed, slots, updates)
-
-    def _exposed(self, spec: ContextSpec, swept: Elaborator[Expr]) -> tuple[tuple[StrandRef, Expr], ...]:
-        """The strands that others read, as functions of the coordinates."""
-        points = self._elaborator(spec, points=True)
-        points.slots = swept.slots
-        return tuple((ref, points.strand(ref, points.env.own)) for ref in self.subgraph.exposes)
 
     def _elaborator(self, spec: ContextSpec, points: bool) -> Elaborator[Expr]:
         strands = self.graph.strands()

@@ -135,18 +135,16 @@ def keep_rests(lowered: Lowered, context: PassContext) -> Lowered:
         made = context.pool.with_args(node, args)
         if node not in handed:
             return made
-        rest, limit = Term(builder.at(node.span), made), _just_below(builder, args[1])
+        rest, period = Term(builder.at(node.span), made), args[1]
+        # The number before the period in single precision, or a slightly smaller one.
+        if period.op == "const" and isinstance(period.attr, float):
+            limit = rest.const(below_in_single(period.attr))
+        else:
+            limit = Term(builder, period) * (1 - 2.0**-22)
         known: Expr = f.select(f.lt(f.abs(limit), f.abs(rest)), limit, rest).value
         return known
 
     return rewrite(lowered, context.pool, ("mod",), kept)
-
-
-def _just_below(builder: ExprBuilder, period: Expr) -> Term:
-    """The number before a period in single precision, or a slightly smaller one."""
-    if period.op == "const" and isinstance(period.attr, float):
-        return Term(builder, builder.const(below_in_single(period.attr)))
-    return Term(builder, period) * (1 - 2.0**-22)
 
 
 PASSES: Sequence[Pass] = (
@@ -162,12 +160,9 @@ PASSES: Sequence[Pass] = (
 
 
 def run_passes(
-    lowered: Lowered,
-    context: PassContext,
-    optimise: bool = True,
-    after: Callable[[str, Lowered], None] | None = None,
+    lowered: Lowered, context: PassContext, optimise: bool = True, after: Callable[[str, Lowered], None] | None = None,
     passes: Sequence[Pass] = PASSES,
-) -> Lowered:
+) -> Lowered:  # fmt: skip
     """Applies the passes in order; `after` sees the result of each, by name."""
     context.pool.lift_limit()
     for step in passes:

@@ -1,4 +1,4 @@
-"""The table of operators and builtins: one row holds all that any part of weft knows about one of them.
+"""The tables of operators, builtins and constants: one row holds all that any part of weft knows about one of them.
 
 To add a builtin, add a row to the file of its family. Nothing here imports numpy or a device library: the caller passes
 numpy to a row's vector form.
@@ -8,28 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from types import MappingProxyType
 
-from weft.ops.arithmetic import ARITHMETIC, EXPONENTIAL, ROUNDING
+from weft.ops.arithmetic import ARITHMETIC, EXPONENTIAL, LOGIC, ROUNDING
 from weft.ops.curves import GEOMETRY, SHAPING, TRIGONOMETRY
-from weft.ops.logic import LOGIC
 from weft.ops.noise import HASHING, NOISE
-from weft.ops.spec import ConstantSpec, OpSpec, OpTable, Param
+from weft.ops.spec import ConstantSpec, OpSpec, Param, StateSpec
 
-__all__ = ["BINARY", "BUILTINS", "CONSTANTS", "CONSTANT_ROWS", "OPS", "UNARY", "ConstantSpec", "OpSpec", "Param"]
+__all__ = ["BINARY", "BUILTINS", "CONSTANTS", "CONSTANT_ROWS", "OPS", "STATE", "UNARY", "OpSpec", "Param"]
 
 _FAMILIES = (ARITHMETIC, LOGIC, ROUNDING, SHAPING, GEOMETRY, TRIGONOMETRY, EXPONENTIAL, HASHING, NOISE)
 
 
-def _table() -> Mapping[str, OpSpec]:
-    table = OpTable()
-    for family in _FAMILIES:
-        for row in family:
-            table.add(row)
-    return table.frozen()
-
-
-def _index(entries: Iterable[tuple[str, OpSpec]]) -> Mapping[str, OpSpec]:
+def index_rows(entries: Iterable[tuple[str, OpSpec]]) -> Mapping[str, OpSpec]:
+    """The rows by their keys. Raises ValueError if two have the same key."""
     index: dict[str, OpSpec] = {}
     for key, row in entries:
         if key in index:
@@ -38,16 +31,16 @@ def _index(entries: Iterable[tuple[str, OpSpec]]) -> Mapping[str, OpSpec]:
     return MappingProxyType(index)
 
 
-OPS = _table()
+OPS = index_rows((row.name, row) for row in chain(*_FAMILIES))
 """Every row, by its name."""
 
-BINARY = _index((symbol, row) for row in OPS.values() if len(row.params) == 2 for symbol in row.symbols)
+BINARY = index_rows((symbol, row) for row in OPS.values() if len(row.params) == 2 for symbol in row.symbols)
 """The rows of binary operators, by each of their symbols."""
 
-UNARY = _index((symbol, row) for row in OPS.values() if len(row.params) == 1 for symbol in row.symbols)
+UNARY = index_rows((symbol, row) for row in OPS.values() if len(row.params) == 1 for symbol in row.symbols)
 """The rows of the prefix operators, by their symbols."""
 
-BUILTINS = _index((name, row) for row in OPS.values() for name in row.call_names)
+BUILTINS = index_rows((name, row) for row in OPS.values() for name in row.call_names)
 """The rows that a patch may call, by each name that it may use."""
 
 CONSTANT_ROWS = (
@@ -58,3 +51,23 @@ CONSTANT_ROWS = (
 
 CONSTANTS: Mapping[str, float] = MappingProxyType({row.name: row.value for row in CONSTANT_ROWS})
 """The constants, by their names."""
+
+_STATE_ROWS = (
+    StateSpec("prev", (Param("e"),), "the value of e one tick ago, 0 at the first",
+              "trail<v> = max(me@x > fract(me@time), prev(trail@v) * 0.95)", 1, True),
+    StateSpec("delay", (Param("e"), Param("ticks"), Param("max")),
+              "e as it was `ticks` ago; ticks may vary and be fractional, clamped to 0…max; max is a constant",
+              "echo<v> = fract(me@time) + 0.5 * delay(echo@v, 30, 30)", 1, True),
+    StateSpec("integrate", (Param("e"),), "the sum of e · dt over earlier ticks, 0 first",
+              "integrate(mouse@x)", 1, True),
+    StateSpec("phasor", (Param("freq"),), "a phase 0…1 that runs freq times a second and never jumps",
+              "sin(phasor(0.5 + mouse@x) * tau)", 1, True),
+    StateSpec("hold", (Param("e"), Param("trigger")), "e as it was when trigger last changed",
+              "hold(hash(me@beat), me@beat)", 3, False),
+    StateSpec("cache", (Param("instance"), Param("n")),
+              "the last n ticks of an instance, read along its own axis k; 0 is now",
+              "wave<v> = sin(me@time)\ncache(wave, 30)::past<v>\ndisplay(past@v(past@k ~ me@x * 29))", 1, False),
+)  # fmt: skip
+
+STATE: Mapping[str, StateSpec] = MappingProxyType({row.name: row for row in _STATE_ROWS})
+"""The stateful builtins, by their names. Their meaning is in `weft.graph.elaborate`."""

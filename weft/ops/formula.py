@@ -7,7 +7,7 @@ every builder. Plain numbers mix in freely, as long as one operand is a term, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from weft.ops.spec import OpSpec
@@ -19,17 +19,17 @@ class TermBuilder(Protocol[V]):
     """Turns rows and operands into its own values."""
 
     def const(self, value: float, /) -> V:
-        """The value of a real constant."""
+        """The value of a constant."""
 
     def bits(self, value: int, /) -> V:
         """The value of an unsigned 32-bit constant."""
 
     def op(self, name: str, /, *args: V) -> V:
         """The row `name`, applied. The row may have an `expand` of its own, and operands may have other types than the
-        row takes: a truth becomes a real by `to_float`, a real becomes a truth by `ne(x, 0)`."""
+        row takes: a bool becomes a float by `to_float`, a float becomes a bool by `ne(x, 0)`."""
 
     def constant_of(self, value: V, /) -> float | None:
-        """The number of a real value, if it is known."""
+        """The number of a float, if it is known."""
 
 
 class Term:
@@ -101,28 +101,6 @@ def expand(row: OpSpec, builder: TermBuilder[V], operands: Sequence[V]) -> V:
 def constant_of(x: Operand) -> float | None:
     """The number of x, if it is known."""
     return x.builder.constant_of(x.value) if isinstance(x, Term) else float(x)
-
-
-class FoldBuilder:
-    """The builder whose values are floats (bits are ints): it applies each row's `fold`, so that an expansion can be
-    compared with the meaning of its row."""
-
-    def __init__(self, rows: Mapping[str, OpSpec], reveal: bool = True) -> None:
-        self._rows = rows
-        self._reveal = reveal
-        """Whether values count as known constants, which lets expansions take their short cuts."""
-
-    def const(self, value: float, /) -> float:
-        return value
-
-    def bits(self, value: int, /) -> float:
-        return value
-
-    def op(self, name: str, /, *args: float) -> float:
-        return self._rows[name].fold(*args)
-
-    def constant_of(self, value: float, /) -> float | None:
-        return value if self._reveal else None
 
 
 def _builder_of(operands: tuple[Operand, ...]) -> TermBuilder[Any]:

@@ -1,17 +1,16 @@
-"""The shape of a row in the table of operators and builtins, and the registry that collects the rows."""
+"""The shape of a row in the tables of operators, builtins and constants."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from weft.ops.intervals import ANYWHERE, UNIT, Interval
 
-# The type of a value. `real` is a float; `truth` is the 1 or 0 of a comparison (as a real it is 1.0 or 0.0; a real
-# becomes a truth by `x != 0`, so NaN is true); `bits` is an unsigned 32-bit integer, which only internal rows handle:
-# it exists so that hashing agrees bit for bit on every backend.
+# The type of a value. `bool` is the result of a comparison (as a float it is 1.0 or 0.0; a float becomes a bool by
+# `x != 0`, so NaN is true). `u32` is an unsigned integer of 32 bits, which only internal rows handle: it exists so that
+# hashing agrees bit for bit on every backend.
 ValueType: TypeAlias = Literal["float", "bool", "u32"]
 
 # How a patch writes a row: as an operator, as a call, or not at all (only expansions of other rows use it).
@@ -48,12 +47,12 @@ class OpSpec:
     doc: str
     """One sentence, as `weft help` prints it."""
     fold: Callable[..., float]
-    """The meaning: takes and returns Python floats (truths as 1.0 or 0.0, bits as ints), never raises, and follows
+    """The meaning: takes and returns Python floats (bools as 1.0 or 0.0, u32 as ints), never raises, and follows
     IEEE-754. Used for constant folding, by the reference VM, and as the oracle of every other form."""
     vector: str | Callable[..., None] | None = None
     """For numpy: the name of a ufunc, or a function `(np, out, *args, *temps)` that leaves the result in `out`, which
-    is not one of the args. Works for float32 and float64; args may have any shape that broadcasts to out's. `bits` are
-    uint32 arrays, truths are bool arrays."""
+    is not one of the args. Works for float32 and float64; args may have any shape that broadcasts to out's. `u32` are
+    uint32 arrays."""
     native: str | Callable[..., Any] | None = None
     """For machine code: the name of a method of `weft.ops.lanes.Lanes`, or a function `(lanes, *args) -> result`."""
     double: str | Callable[..., Any] | None = None
@@ -63,7 +62,7 @@ class OpSpec:
     """For languages like C: an operator (`+`, `!`, `?:`) or the name of a function, of the language or of the prelude
     in `weft.codegen.clike.prelude`. A language may spell a row differently."""
     temps: int = 0
-    """The number of scratch arrays of out's shape and of the real type that the `vector` function takes after its
+    """The number of scratch arrays of out's shape and of the float type that the `vector` function takes after its
     args."""
     expand: Callable[..., Any] | None = None
     """`(*terms) -> term`: the row in terms of other rows, written with `weft.ops.formula`."""
@@ -91,11 +90,6 @@ class OpSpec:
     """Rough cost of one evaluation, in additions; used by cost models only."""
 
     @property
-    def required(self) -> int:
-        """The number of operands that must be given."""
-        return sum(p.default is None for p in self.params)
-
-    @property
     def call_names(self) -> tuple[str, ...]:
         """Every name by which a patch may call the row."""
         return (self.name, *self.aliases) if self.kind == "builtin" else self.aliases
@@ -121,6 +115,19 @@ class OpSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class StateSpec:
+    """One stateful builtin. A slot of this kind keeps `planes` values for each tick that it remembers; `breaks_cycle`
+    says whether its first operand may mention the strand that is being defined."""
+
+    name: str
+    params: tuple[Param, ...]
+    doc: str
+    example: str
+    planes: int
+    breaks_cycle: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ConstantSpec:
     """A name that stands for a number."""
 
@@ -128,20 +135,3 @@ class ConstantSpec:
     value: float
     doc: str
     example: str
-
-
-class OpTable:
-    """Collects rows at import time; frozen when the package `weft.ops` is complete."""
-
-    def __init__(self) -> None:
-        self._rows: dict[str, OpSpec] = {}
-
-    def add(self, spec: OpSpec) -> OpSpec:
-        """Adds a row. Raises ValueError if its name is taken."""
-        if spec.name in self._rows:
-            raise ValueError(f"two rows named {spec.name!r} in the table of operators")
-        self._rows[spec.name] = spec
-        return spec
-
-    def frozen(self) -> Mapping[str, OpSpec]:
-        return MappingProxyType(dict(self._rows))

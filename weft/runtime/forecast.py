@@ -9,16 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import chain
+from typing import TypeAlias
 
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.contexts import ContextSpec, ContextTable
 from weft.errors import Diagnostic, Source, WeftError
 from weft.graph.nodes import Subgraph
-from weft.ir.element import Allowance, AllowanceSpentError, Element
-from weft.ir.expr import Expr, Lowered, Pool, topological
+from weft.ir.expr import Expr, LoopShape, LoopValue, Lowered, Pool, SlotPlane, depending_on_loop, topological
 from weft.ir.lower import lower
 from weft.ir.rates import long_loops
+from weft.ops import OPS, OpSpec, ieee
 from weft.runtime.build import Analysis, Probe, analyse, each_subgraph, without_collection
 from weft.runtime.findings import (
     IN_PICTURE, IN_SOUND, as_warnings, loop_stopped, not_numbers, nothing_to_show, other_windows, places_of
@@ -75,7 +77,7 @@ def _forecast(found: Analysis, lowered: Lowered, allowance: Allowance) -> Iterat
         for place in (*_PLACES, *_GRID):
             if not doubtful and not (has_long_loops and looked < len(_PLACES)):
                 break
-            element = Element(lowered, allowance, LOOP_STEPS, NEST_STEPS, stopped)
+            element = Element(lowered, allowance, stopped)
             for tick in range(_TICKS):
                 values = element.tick(*_given(found, spec, place, looked, tick))
                 doubtful -= {label for label, value in values.items() if value is None or not math.isnan(value)}
@@ -99,3 +101,129 @@ def _given(
     coords = {"x": place[0], "y": place[1], "abstime": time, "since": 0.0, "channel": 0.0}
     counters = {"width": settings["width"], "height": settings["height"], "absframe": float(tick), "dt": 1 / rate}
     return coords, {**InputState(), **found.patch.parameter_values(), **counters}
+
+
+# --- the evaluation of expressions at one element ---
+
+Value: TypeAlias = float | int | None
+
+
+class AllowanceSpentError(Exception):
+    """The evaluation would exceed its allowance."""
+
+
+@dataclass
+class Allowance:
+    """The number of operations that may still be evaluated."""
+
+    left: int
+
+    def spend(self, count: int) -> None:
+        """Raises AllowanceSpentError if fewer than `count` are left."""
+        self.left -= count
+        if self.left < 0:
+            raise AllowanceSpentError
+
+
+@dataclass
+class Element:
+    """One element of a subgraph, with its own memory, tick by tick. `stopped` collects the loops that reach a limit.
+
+    Values that are not known here, such as a picture or a strand of another subgraph, are None, and so is everything
+    that depends on them."""
+
+    lowered: Lowered
+    allowance: Allowance
+    stopped: dict[Expr, None]
+    _past: dict[SlotPlane, list[Value]] = field(default_factory=dict)
+    """The earlier values of each plane of a slot, the latest first."""
+    _given: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    _values: dict[Expr, Value] = field(default_factory=dict)
+    _results: dict[Expr, list[Value]] = field(default_factory=dict)
+    """The carried values of each loop at its end."""
+    _bodies: dict[Expr, tuple[list[Expr], list[Expr]]] = field(default_factory=dict)
+    """The variables of each loop, and the other expressions that each step of it evaluates, operands first."""
+    _depth: int = 0
+    """The number of loops that are running."""
+    _left: int = 0
+    """The number of steps that the nest of loops may still make."""
+    _is_cut: bool = False
+    """Whether a loop of this nest was stopped. Those around it stop too and are not recorded."""
+
+    def __post_init__(self) -> None:
+        self._nodes = [node for node in topological(self.lowered.swept) if not node.free]
+        self._slots = {slot.key: slot for slot in self.lowered.slots}
+
+    def tick(self, coords: Mapping[str, float], uniforms: Mapping[str, float]) -> dict[str, Value]:
+        """The outputs in the next tick, by their labels. Raises AllowanceSpentError."""
+        self._given = {"coord": coords, "uniform": uniforms}
+        self._run(self._nodes)
+        for update in self.lowered.updates:
+            self._past.setdefault(SlotPlane(update.slot, update.plane), []).insert(0, self._values[update.value])
+        return {output.label: self._values[output.value] for output in self.lowered.outputs}
+
+    def _run(self, nodes: Sequence[Expr]) -> None:
+        self.allowance.spend(len(nodes))
+        values = self._values
+        for node in nodes:
+            row = OPS.get(node.op)
+            values[node] = self._structural(node) if row is None else _folded(row, [values[a] for a in node.args])
+
+    def _structural(self, node: Expr) -> Value:
+        match node.op, node.attr:
+            case ("const" | "u32"), (float() | int()) as number:
+                return number
+            case ("coord" | "uniform"), str(name):
+                return self._given[node.op].get(name)
+            case "state", SlotPlane() as place:
+                return self._state(node, place)
+            case "loop", LoopShape() as shape:
+                self._results[node] = self._loop(node, shape)
+            case "loop_out", int(k):
+                return self._results[node.args[0]][k]
+        return None
+
+    def _state(self, node: Expr, place: SlotPlane) -> Value:
+        k = self._values[node.args[0]]
+        if len(node.args) > 1 or k is None:
+            return None  # it may have been computed at another element
+        back = min(int(k), self._slots[place.slot].depth) if 1 <= k < math.inf else 1
+        past = self._past.get(place, [])
+        return past[back - 1] if back <= len(past) else 0.0
+
+    def _loop(self, loop: Expr, shape: LoopShape) -> list[Value]:
+        first, last, *carried = (self._values[arg] for arg in loop.args[: 2 + shape.carried])
+        if first is None or last is None:
+            return [None] * shape.carried
+        count = ieee.steps(first, last)
+        if not self._depth:
+            self._left, self._is_cut = NEST_STEPS, False
+        if count > min(LOOP_STEPS, self._left):
+            if not self._is_cut:
+                self.stopped[loop] = None
+            self._is_cut = True
+            return [None] * shape.carried
+        nexts = loop.args[2 + shape.carried :]
+        if loop not in self._bodies:
+            nodes = depending_on_loop(shape.level, nexts)
+            own = [node for node in nodes if node.free.bit_length() == shape.level + 1]  # not those of inner loops
+            variables = [node for node in own if node.op in ("loop_index", "loop_value")]
+            self._bodies[loop] = variables, [node for node in own if node not in variables]
+        variables, others = self._bodies[loop]
+        self._depth += 1
+        for step in range(int(count)):
+            self._left -= 1
+            for node in variables:
+                self._values[node] = carried[node.attr.k] if isinstance(node.attr, LoopValue) else first + step
+            self._run(others)
+            carried = [self._values[node] for node in nexts]
+        self._depth -= 1
+        return carried
+
+
+def _folded(row: OpSpec, args: list[Value]) -> Value:
+    if None in args:
+        return None
+    if row.takes != "float":
+        args = [float(arg != 0) if row.type_of_operand(at) == "bool" else arg for at, arg in enumerate(args)]
+    return row.fold(*args)

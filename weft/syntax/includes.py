@@ -121,11 +121,9 @@ def libraries() -> Mapping[str, str]:
 
 
 def load(
-    source: Source,
-    report: Report,
-    statements: Collection[str] = OUTPUT_STATEMENTS,
+    source: Source, report: Report, statements: Collection[str] = OUTPUT_STATEMENTS,
     read: Callable[[str], str] = read_text,
-) -> Loaded:
+) -> Loaded:  # fmt: skip
     """The program of a text and of what it includes. Errors go to the report."""
     loader = _Loader(report, statements, read, files=[source.name])
     found = loader.with_included(parse(source, report, statements), real_path(source.name))

@@ -196,20 +196,15 @@ class _Matcher:
         top = self._stack[-1]
         if top.kind == wanted:
             self._partners[self._pop().index] = index
-        elif top.kind in _ROUND_OR_SQUARE and self._is_open(wanted):
+        elif top.kind not in _ROUND_OR_SQUARE:
+            self._report_stray(index, wanted)
+        elif wanted in takewhile(_ROUND_OR_SQUARE.__contains__, (bracket.kind for bracket in reversed(self._stack))):
             self._report_unclosed(top, index)
             while self._stack[-1].kind != wanted:
                 self._add_unmatched(self._pop().index)
             self._partners[self._pop().index] = index
-        elif top.kind in _ROUND_OR_SQUARE:
-            self._report_mismatch(top, index)
         else:
-            self._report_stray(index, wanted)
-
-    def _is_open(self, kind: str) -> bool:
-        """Whether a bracket of this kind is open in the innermost block."""
-        innermost = takewhile(_ROUND_OR_SQUARE.__contains__, (bracket.kind for bracket in reversed(self._stack)))
-        return kind in innermost
+            self._report_mismatch(top, index)
 
     def _add_unmatched(self, index: int) -> None:
         self._unmatched.add(index)

@@ -164,16 +164,13 @@ class _ExpressionBuilder:
             row.operand(self._chain(piece))
         else:
             prefixes, tail = piece.children
-            for prefix in prefixes.children:
-                self._prefix(prefix.children[0], row)
+            for prefix in (each.children[0] for each in prefixes.children):
+                if prefix.expr_name == "signs":
+                    self._signs(prefix.start, row)
+                else:
+                    _, condition, _, then, _ = prefix.children
+                    row.choice(self._row(condition).value, self._row(then).value, prefix.start)
             self._piece(tail, row)
-
-    def _prefix(self, node: Node, row: OperandRow) -> None:
-        if node.expr_name == "signs":
-            self._signs(node.start, row)
-        else:
-            _, condition, _, then, _ = node.children
-            row.choice(self._row(condition).value, self._row(then).value, node.start)
 
     def _signs(self, index: int, row: OperandRow) -> int:
         while self._tokens.kinds[index] in "-N":

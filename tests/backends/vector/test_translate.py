@@ -25,13 +25,12 @@ from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.bytecode import opcode_of
 from weft.codegen.kernel import Kernel
-from weft.contexts import ContextTable
+from weft.contexts import ContextTable, context_table
 from weft.errors import Source
 from weft.ir.expr import PicturePlane, SlotPlane
 from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.spec import ValueType
-from weft.plugins import context_table
 from weft.runtime.build import build
 from weft.syntax.includes import open_source
 

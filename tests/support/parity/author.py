@@ -258,7 +258,8 @@ class Author:
             self.expensive = False
         recipe = RECIPES[row.name]
         count = len(row.params) + (self.pick((0, 0, 1, 2)) if row.variadic else 0)
-        count = self.pick(range(row.required, count + 1)) if count > row.required and not row.variadic else count
+        required = sum(param.default is None for param in row.params)
+        count = self.pick(range(required, count + 1)) if count > required and not row.variadic else count
         operands = [self.operand(row, recipe, k, around, depth) for k in range(count)]
         interval = RESULTS[row.name]
         if row.name in ("min", "max", "mix", "select"):

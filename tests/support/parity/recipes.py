@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from weft.ops import OPS, OpSpec
-from weft.ops.state import STATE
+from weft.ops import OPS, STATE, OpSpec
 
 
 class Interval(NamedTuple):

@@ -18,7 +18,6 @@ from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.codegen.native.graph import interval
 from weft.codegen.native.layout import Head
 from weft.codegen.values import Line, LoopBody, Node, Scalar, Section
-from weft.graph.elaborate import short
 from weft.ir.expr import StateSlot
 from weft.ops import OPS
 from weft.ops.intervals import ANYWHERE, UNIT, Interval
@@ -141,7 +140,7 @@ def write_picture(w: ShaderWriter, node: Node) -> ExpressionText:
 def write_external_read(w: ShaderWriter, node: Node) -> ExpressionText:
     """The value of another subgraph's strand at this element."""
     read: ExternalRead = node.attr
-    bound = _bound(w, w.parts.external_reads, read.key, f"{short(read.strand)}_there")
+    bound = _bound(w, w.parts.external_reads, read.key, f"{read.strand.short}_there")
     return ExpressionText(w.language.external_read(w.parts, bound, read.over))
 
 

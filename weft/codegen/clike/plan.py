@@ -11,7 +11,6 @@ from types import MappingProxyType
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.kernel import Kernel
 from weft.codegen.values import LoopBody, Node, Note, Rewriter, Section, joined, with_bodies
-from weft.graph.elaborate import short
 from weft.ir.rates import Rate
 from weft.names import StrandRef
 
@@ -37,7 +36,7 @@ class ExternalRead:
     @property
     def key(self) -> str:
         """The key that it is bound by; also shown to people."""
-        return f"{self.number}: {short(self.strand)}"
+        return f"{self.number}: {self.strand.short}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ def read_sites(nodes: Sequence[Node], used: Iterable[Node]) -> list[ReadSite]:
     wanted, outside = set(used), set(nodes)
     for node in with_bodies(nodes):
         if node.op == "strand" and node not in outside:
-            raise UnsuitableError(f"it reads {short(node.attr)} in the steps of a loop")
+            raise UnsuitableError(f"it reads {node.attr.short} in the steps of a loop")
     made: list[ReadSite] = []
     for node in nodes:
         if node.op == "strand" and node in wanted:
@@ -76,7 +75,7 @@ def _parts(strand: Node) -> set[Node]:
         if part in found:
             continue
         if part.op in _BOUND:
-            raise UnsuitableError(f"the place at which it reads {short(strand.attr)} {_BOUND[part.op]}")
+            raise UnsuitableError(f"the place at which it reads {strand.attr.short} {_BOUND[part.op]}")
         found.add(part)
         todo += part.args
     return found
