@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from weft.backends.launch import Launch, picture_coords
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source

@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import BandPool
-from weft.backends.launch import Launch, picture_coords
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.vector.executor import VectorExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source

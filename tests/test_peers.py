@@ -11,8 +11,7 @@ from benchmarks.sound_peers import reference as sounds
 from benchmarks.sound_peers.peer import BLOCK, RATE
 from benchmarks.sound_peers.registry import PEERS as SOUND_PEERS
 from weft.backends.base import SampleBlock
-from weft.backends.launch import Launch, picture_coords
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.vm import ReferenceExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source

@@ -9,8 +9,7 @@ from tests.support.kernels import AS_WRITTEN, DOUBLE_MACHINES, WITHOUT_PHASES, k
 from tests.support.program_texts import feedback_texts, program_texts
 from tests.support.together import examples
 from tests.support.tolerances import EXACT
-from weft.backends.launch import Launch, picture_coords
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.codegen.kernel import Kernel
 from weft.errors import WeftError
 from weft.ir.passes import PASSES, Pass

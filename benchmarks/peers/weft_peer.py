@@ -8,8 +8,7 @@ import weft
 from benchmarks.beside.ways import PATCHES, way_name, ways
 from benchmarks.peers.peer import Prepared, blank
 from weft.backends.cpu import executor_problem
-from weft.backends.launch import Launch, picture_coords
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build

@@ -10,8 +10,7 @@ from benchmarks.sound_peers.peer import RATE, Prepared, Samples
 from benchmarks.sound_peers.reference import TOLERANCE
 from weft.backends.base import SampleBlock
 from weft.backends.cpu import executor_problem
-from weft.backends.launch import Launch
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.build import build

@@ -20,14 +20,12 @@ from tests.support.parity.rule import compare
 from tests.support.series import LOOPS, PROGRAMS, looping
 from tests.support.tolerances import GENERATED, SERIES
 from weft.backends.base import Backend, Env, SampleBlock
-from weft.backends.card_sound import CardAudio
+from weft.backends.card import CardAudio, SoundCode
 from weft.backends.cpu import CpuAudio, CpuCode
 from weft.backends.executor import NOTHING
 from weft.backends.gl.backend import GlAudio
-from weft.backends.launch import Floats, Launch
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Floats, Launch, StateMemory
 from weft.backends.metal.backend import MetalAudio
-from weft.backends.shaders import SoundCode
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable

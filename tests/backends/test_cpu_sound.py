@@ -12,7 +12,7 @@ from tests.support.exprs import number_slot
 from tests.support.tolerances import SERIES, Tolerance
 from weft.backends.base import Env, SampleBlock
 from weft.backends.cpu import CpuAudio, CpuCompiled
-from weft.backends.memory import StateMemory
+from weft.backends.launch import StateMemory
 from weft.backends.registry import load_registry
 from weft.codegen.kernel import Unit
 from weft.errors import Source

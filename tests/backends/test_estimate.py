@@ -9,9 +9,8 @@ from PIL import Image
 
 from tests.support.cards import card, registry_with
 from weft.backends.base import DeviceInfo, Env
-from weft.backends.placement import Need, check_room, needs_of, pictures_of, size_text, total
 from weft.backends.registry import load_registry
-from weft.backends.select import choose
+from weft.backends.select import Need, check_room, choose, needs_of, pictures_of, size_text, total
 from weft.errors import Source, WeftError
 from weft.media.pictures import load_picture
 from weft.runtime.build import build

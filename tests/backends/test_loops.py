@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.exprs import Exprs, lowered
 from tests.support.kernels import MACHINES, agree, compiled, launch_of, run
-from weft.backends.memory import StateMemory
+from weft.backends.launch import StateMemory
 from weft.backends.vector.executor import VectorExecutor
 
 MACHINE = pytest.mark.parametrize("machine", MACHINES)

@@ -13,7 +13,7 @@ import pytest
 from tests.support.exprs import image_slot, number_slot
 from tests.support.kernels import MACHINES, agree, kernel, launch_of, local
 from tests.support.verify_bytecode import verify
-from weft.backends.memory import StateMemory
+from weft.backends.launch import StateMemory
 from weft.codegen.bytecode import OPCODES, StrandCall, assemble
 from weft.codegen.kernel import Kernel
 from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StrandRef

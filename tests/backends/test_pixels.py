@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.kernels import MACHINES, compiled, launch_of
-from weft.backends.memory import StateMemory
+from weft.backends.launch import StateMemory
 from weft.backends.vector.executor import VectorExecutor
 
 ALL = {**MACHINES, "vector, single": VectorExecutor(np.float32)}

@@ -10,9 +10,8 @@ import pytest
 
 from tests.support.cards import HARDWARE, card, registry_with
 from weft.backends.base import Backend
-from weft.backends.placement import COSTS, operations, stays_on_cpu
 from weft.backends.registry import load_registry
-from weft.backends.select import choose, costs_file, warnings_of, write_costs
+from weft.backends.select import COSTS, choose, costs_file, operations, stays_on_cpu, warnings_of, write_costs
 from weft.codegen.kernel import Unit
 from weft.errors import Source
 from weft.ir.rates import Rate

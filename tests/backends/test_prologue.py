@@ -12,8 +12,7 @@ from tests.support.parity.cases import case_of_seed
 from tests.support.tolerances import DOUBLE
 from weft.backends import prologue
 from weft.backends.base import Env, as_array
-from weft.backends.launch import Launch, picture_coords
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native import llvm
 from weft.backends.native.llvm import NativeCode
 from weft.backends.prologue import LaunchPrologue

@@ -15,8 +15,7 @@ from tests.support.gl import GlExecutor, graphics
 from tests.support.kernels import compiled, kernel, launch_of
 from tests.support.metal.executor import MetalExecutor, device
 from weft.backends.executor import Executor
-from weft.backends.launch import Launch
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory
 from weft.backends.native import llvm
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.vector.executor import VectorExecutor

@@ -8,8 +8,7 @@ from hypothesis import given, strategies as st
 
 from tests.support.exprs import Exprs, lowered
 from tests.support.kernels import MACHINES, agree, compiled, launch_of
-from weft.backends.memory import StateMemory
-from weft.backends.sampling import resample, sample
+from weft.backends.launch import StateMemory, resample, sample
 
 PLANE = np.array([[0.0, 1, 2], [10, 11, 12]])
 

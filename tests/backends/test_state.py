@@ -7,8 +7,7 @@ import pytest
 
 from tests.support.exprs import Exprs, image_slot, lowered, number_slot
 from tests.support.kernels import MACHINES, compiled, launch_of
-from weft.backends.launch import Launch
-from weft.backends.memory import StateMemory, bytes_needed, ticks_back
+from weft.backends.launch import Launch, StateMemory, bytes_needed, ticks_back
 from weft.codegen.compilation import compile_points
 from weft.contexts import AUDIO, VISUAL
 from weft.ir.expr import StrandRef

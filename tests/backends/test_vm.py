@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.exprs import Exprs, lowered
 from tests.support.kernels import compiled, kernel, launch_of
-from weft.backends.memory import StateMemory
+from weft.backends.launch import StateMemory
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.bytecode import instruction_text
 from weft.ir.expr import LoopShape

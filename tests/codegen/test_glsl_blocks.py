@@ -9,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.gl import GlExecutor, Graphics, graphics
-from weft.backends.launch import Floats, Launch, Value
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Floats, Launch, StateMemory, Value
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import Kernel
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable

@@ -15,8 +15,7 @@ from tests.support.parity.rule import Outcome, compare, off_share
 from tests.support.parity.shrink import report
 from tests.support.together import all_but
 from tests.support.tolerances import OFF_SHARE
-from weft.backends.launch import Launch
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.glsl import fragment, needs_modern, points

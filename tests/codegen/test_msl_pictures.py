@@ -17,8 +17,7 @@ from tests.support.parity.cases import Case, case_of, case_of_seed
 from tests.support.parity.rule import Outcome, compare
 from tests.support.parity.shrink import report
 from tests.support.together import all_but
-from weft.backends.launch import Launch
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.contexts import ContextTable

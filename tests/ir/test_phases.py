@@ -18,8 +18,7 @@ from tests.support.kernels import (
 from tests.support.together import examples
 from tests.support.tolerances import EXACT, PHASE, PIXEL
 from tests.support.verify_ir import verify
-from weft.backends.launch import Launch
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory
 from weft.backends.vector.executor import VectorExecutor
 from weft.codegen.bytecode import assemble
 from weft.codegen.compilation import compile_points

@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.support.kernels import MACHINES, UP_TO_PHASES, kernel_by
 from tests.support.together import examples
 from tests.support.tolerances import PHASE, Tolerance
-from weft.backends.launch import Launch, picture_coords
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.codegen.bytecode import assemble
 from weft.codegen.kernel import Kernel
 from weft.ir.rates import Rate

@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.launch import Launch
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory
 from weft.backends.vector.executor import VectorExecutor
 from weft.codegen.compilation import compile_unit
 from weft.codegen.kernel import Unit

@@ -11,9 +11,7 @@ import numpy.typing as npt
 from weft.backends.executor import NOTHING, check
 from weft.backends.gl.drawing import Canvas, DrawPass, GlMemory, PictureTextures, Points, planes_of
 from weft.backends.gl.graphics import Graphics, offscreen
-from weft.backends.launch import Floats, Launch
-from weft.backends.memory import StateMemory
-from weft.backends.sampling import channels, check_picture
+from weft.backends.launch import Floats, Launch, StateMemory, channels, check_picture
 from weft.codegen import glsl
 from weft.codegen.kernel import Kernel
 

@@ -14,8 +14,7 @@ from tests.support.tolerances import DOUBLE, SINGLE
 from tests.support.verify_bytecode import verify
 from tests.support.verify_ir import verify as verify_ir
 from weft.backends.executor import Executor
-from weft.backends.launch import Launch, picture_coords
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor

@@ -37,8 +37,7 @@ import numpy as np
 from tests.support.kernels import MACHINES
 from tests.support.verify_bytecode import verify as verify_kernel
 from tests.support.verify_ir import verify as verify_ir
-from weft.backends.launch import Launch, picture_coords
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Diagnostic, Source

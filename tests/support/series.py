@@ -8,8 +8,7 @@ from itertools import accumulate
 import numpy as np
 
 from tests.support.tolerances import SERIES
-from weft.backends.launch import Launch
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.series import suits_series
 from weft.contexts import ContextTable

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import Refusal
-from weft.backends.launch import SINCE, TIME, Array, Even, Floats, Getter, Launch, Picture, StreamCoords, Value
-from weft.backends.memory import StateMemory
+from weft.backends.launch import (
+    SINCE, TIME, Array, Even, Floats, Getter, Launch, Picture, StateMemory, StreamCoords, Value
+)
 from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import ContextSpec, is_smoothed
 from weft.errors import Diagnostic, WeftError

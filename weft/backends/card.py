@@ -1,32 +1,172 @@
-"""What the backends of all graphics cards share: the pictures that programs sample, subgraphs on a card, and the
-backends for pictures and numbers."""
+"""What the backends of all graphics cards share: programs of the card, pictures, numbers and sound."""
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import (
-    Backend, Compiled, Coordinator, DeviceLostError, Env, Handle, PictureHandle, Reading, Values
+    Backend, Capabilities, Compiled, Coordinator, DeviceLostError, Env, Handle, PictureHandle, Reading, SampleBlock,
+    Values
 )
-from weft.backends.cpu import CpuCompute, CpuVisual
+from weft.backends.cpu import CpuAudio, CpuCompute, CpuVisual, block_of
 from weft.backends.executor import Stillness
-from weft.backends.launch import Array, Floats, Launch, Picture, Value
-from weft.backends.memory import StateMemory
+from weft.backends.launch import SINCE, TIME, Array, Floats, Launch, Picture, StateMemory, Value
 from weft.backends.native.llvm import NativeCode
-from weft.backends.prologue import LaunchPrologue, prologue_code
-from weft.backends.reads import Fetch, at_points, nowhere, tick
-from weft.backends.shaders import Dialect, ShaderCode, problem_of, translated
+from weft.backends.prologue import Fetch, LaunchPrologue, at_points, nowhere, prologue_code, tick
 from weft.backends.vector.executor import VectorExecutor
-from weft.codegen.clike.shader import UnsuitableError
-from weft.codegen.kernel import Unit
-from weft.errors import error
-from weft.names import StrandRef
+from weft.codegen.clike.language import Identifiers
+from weft.codegen.clike.shader import Shader, UnsuitableError
+from weft.codegen.kernel import Kernel, Unit
+from weft.codegen.values import Line, Node, Rewriter, Scalar
+from weft.contexts import ContextSpec, is_smoothed
+from weft.errors import WeftError, error
+from weft.ir.rates import Rate
+from weft.names import StrandRef, is_view
+
+# The shaders of a subgraph: the texts that the backends of graphics cards compile, and why a subgraph has none. They
+# are generated without a card.
+
+
+class Dialect(NamedTuple):
+    """The generators of programs in one language, for kernels over a picture (`packed` as pixels, or not) and over
+    points. Both raise UnsuitableError."""
+
+    over_picture: Callable[[Kernel, bool], Shader]
+    over_points: Callable[[Kernel], Shader]
+
+
+@dataclass(frozen=True, slots=True)
+class ShaderCode:
+    """The programs of a unit: over its sweep, and over points for those exposed strands that can have one."""
+
+    grid: Shader
+    points: Mapping[StrandRef, Shader] = field(default_factory=dict)
+
+
+def translated(unit: Unit, packed: bool, dialect: Dialect) -> ShaderCode:
+    """The code of a unit. Raises UnsuitableError with the reason if it has none."""
+    packs = packed and bool(unit.kernel.outputs)
+    points = {}
+    for ref, kernel in unit.points.items():
+        with suppress(UnsuitableError):  # the CPU computes it
+            points[ref] = dialect.over_points(kernel)
+    return ShaderCode(dialect.over_picture(unit.kernel, packs), points)
+
+
+def refused(shader: Shader, library: str, words: str, line: int, dump: str) -> WeftError:
+    """The error for a text that a compiler refuses: its words, and the line (from 1; 0 if unknown) that they are about.
+    `dump` is the option that shows the text."""
+    place = shader.places[line - 1] if 0 < line <= len(shader.places) else ""
+    where = f" for {place}" if place else ""
+    first = next((text.strip() for text in words.splitlines() if text.strip()), "it does not say why")
+    hint = f"weft compile {dump} shows the program; --backend native draws it on the CPU"
+    return error("driver-refused", f"{library} refuses the program{where}: {first}", hint=hint)
+
+
+def problem_of(translate: Callable[[], object]) -> str | None:
+    """Why there is no program; None if there is one."""
+    try:
+        translate()
+    except UnsuitableError as failure:
+        return str(failure)
+    return None
+
+
+# The programs of sounds. A sound has one if single precision keeps it in tune.
+
+_DAY = 86_400.0
+
+# Moments of a day at which numbers are tested: they do not coincide with any period that a patch could have.
+_MOMENTS = tuple(_DAY * (0.618033988749895 * number % 1) for number in range(1, 33))
+
+# Below this, single precision resolves a millionth.
+_FINE = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class SoundCode:
+    """The program of a sound: a compute shader over the samples of a chunk. `coords` are the coordinates in its
+    buffers, in their order, by the kernel's names."""
+
+    shader: Shader
+    coords: tuple[str, ...]
+
+    def named(self, launch: Launch) -> Launch:
+        """A launch with its coordinates under the names that the program uses, too."""
+        names = zip(self.shader.coords, self.coords, strict=True)
+        return replace(launch, coords={**launch.coords, **{made: launch.coords[name] for made, name in names}})
+
+
+def sound_translated(kernel: Kernel, dialect: Dialect) -> SoundCode:
+    """The code of a sound whose time is given by blocks (`ContextSpec.by_blocks`). Raises UnsuitableError with the
+    reason if it has none."""
+    if kernel.slots:
+        raise UnsuitableError("each of its samples needs the one before")
+    if any((given.source, given.key) == ("coord", TIME) for given in _given(kernel)):
+        raise UnsuitableError("it uses the time itself at every sample, which single precision puts out of tune")
+    if _has_coarse_numbers(kernel):
+        raise UnsuitableError("it uses a number that grows with the time, which single precision puts out of tune")
+    identifiers = Identifiers()
+    # In a program, `mouse@x` is `mouse_x`.
+    names = {name: identifiers.new(name) for name, _ in kernel.coords}
+    shader = dialect.over_points(replace(_renamed(kernel, names), sweep="points", tick="launch"))
+    known = {made: name for name, made in names.items()}
+    return SoundCode(shader, tuple(known[made] for made in shader.coords))
+
+
+def _given(kernel: Kernel) -> Iterator[Scalar | Line]:
+    for section in kernel.sections:
+        if section.rate > Rate.FRAME:
+            yield from section.given()
+
+
+def _has_coarse_numbers(kernel: Kernel) -> bool:
+    """Whether samples depend on a number that is the same for a block, and at some time of a day is too large for
+    single precision."""
+    used = {int(given.key) for given in _given(kernel) if given.source == "local"}
+    tested = [at for at in used if kernel.locals[at].rate == Rate.FRAME and kernel.locals[at].type == "float"]
+    if not tested:
+        return False
+    prologue = LaunchPrologue(kernel)
+    machines = [prologue.begin(StateMemory(()), one_sample(kernel, moment)) for moment in _MOMENTS]
+    numbers = np.array([machine.locals for machine in machines])[:, tested]
+    with np.errstate(all="ignore"):
+        changes = (numbers != numbers[0]).any(axis=0)
+        return bool((np.abs(numbers) > _FINE)[:, changes].any())
+
+
+def one_sample(kernel: Kernel, moment: float) -> Launch:
+    """A launch of one sample at a moment, with placeholders for all inputs."""
+    coords: dict[str, Value] = {name: 0.0 for name, _ in kernel.coords}
+    return Launch(
+        shape=(1, 1),
+        coords={**coords, TIME: moment},
+        uniforms=dict.fromkeys(kernel.uniforms, 1.0),
+        strands=dict.fromkeys(kernel.strands, lambda *at: 0.0),
+        pictures={path: np.zeros((1, 1, 4), np.float32) for path in kernel.pictures},
+    )
+
+
+def _renamed(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
+    def renamed(leaf: Node) -> Node:
+        match leaf.attr:
+            case Scalar("coord", str(name)) | Line("coord", str(name)):
+                return Node(leaf.op, (), leaf.kind, leaf.attr._replace(key=names[name]))
+        return leaf
+
+    rewriters = [(section, Rewriter({leaf: renamed(leaf) for leaf in section.leaves()})) for section in kernel.sections]
+    sections = tuple(rewriter.section(section) for section, rewriter in rewriters)
+    return replace(kernel, sections=sections, coords=tuple((names[name], rate) for name, rate in kernel.coords))
+
 
 # The pictures that programs sample.
 
@@ -271,3 +411,227 @@ class CardCompute(CardBackend):
 
     def rehearsing(self) -> Backend:
         return CpuCompute(VectorExecutor.name)
+
+
+# Sound, block by block. Where the inputs of a subgraph stay constant, the card computes several blocks ahead.
+
+# How many blocks are computed at once, ahead of time, but no more than this many samples unless a block has more: the
+# longer a chunk, the less exact is the time within it.
+_AHEAD = 4
+_MOST_AHEAD = 2048
+
+
+class SampleChunk(ABC):
+    """Samples that the card has computed or will compute: `count` for each channel, from sample `first` on."""
+
+    def __init__(self, first: int, shape: tuple[int, int, int]) -> None:
+        """`shape` is [channels, outputs, count]."""
+        self.first = first
+        self.shape = shape
+        self.count = shape[2]
+        self.stopped = False
+        """Whether a loop reached its limit; known once the samples are."""
+        self._samples: Floats | None = None
+
+    @property
+    def end(self) -> int:
+        return self.first + self.count
+
+    def samples(self) -> Floats:
+        """The samples [channels, outputs, count] in double precision; waits for them at the first call. Raises what the
+        device raises when it is lost."""
+        if self._samples is None:
+            found = [values.reshape(self.shape[1:]) for values in self.fetched()]
+            self._samples = np.stack(found).astype(np.float64)
+        return self._samples
+
+    @abstractmethod
+    def fetched(self) -> Sequence[npt.NDArray[np.float32]]:
+        """The samples of each channel [outputs · count]; waits for them. Notes whether a loop was `stopped`."""
+
+
+class Sounding(Protocol):
+    """The program of a sound, with its buffers."""
+
+    def begin(self, first: int, launches: Sequence[Launch]) -> SampleChunk:
+        """Starts to compute a chunk, with a launch for each channel; does not wait. Raises what the device raises when
+        it is lost."""
+
+
+@dataclass
+class CardSound:
+    """A subgraph of sound that is ready to run. It has no state."""
+
+    unit: Unit
+    code: SoundCode
+    sounding: Sounding
+    memory: StateMemory = field(default_factory=lambda: StateMemory(()))
+    _known: Hashable = None
+    """The inputs that the chunks were computed with."""
+    _chunks: tuple[SampleChunk, ...] = ()
+    """The chunk that is being played, and the next one, which the card is computing."""
+
+    def play(self, block: SampleBlock, launch: Launch) -> Floats:
+        """The samples of a block [channels, outputs, samples], with one channel if all are the same. `launch` has all
+        inputs but the coordinates. Raises what the device raises when it is lost."""
+        kernel = self.unit.kernel
+        channels = block.channels if block.differs(kernel) else 1
+        begin = functools.partial(self._begin, block, launch, channels)
+        known = self._inputs(block, launch, channels)
+        if known is None:
+            self._known, self._chunks = None, ()
+            return self._samples_of(begin(block.first, block.samples), launch)
+        if known != self._known:
+            self._known, self._chunks = known, ()
+        pieces: list[Floats] = [np.zeros((channels, len(kernel.outputs), 0))]
+        at, end = block.first, block.first + block.samples
+        while at < end:
+            self._reach(at, block.samples, begin)
+            chunk = self._chunks[0]
+            pieces.append(self._samples_of(chunk, launch)[:, :, at - chunk.first : end - chunk.first])
+            at += pieces[-1].shape[2]
+        return np.concatenate(pieces, axis=2)
+
+    def _inputs(self, block: SampleBlock, launch: Launch, channels: int) -> Hashable:
+        """The inputs of the samples besides their number; None if an input changes from sample to sample, so that
+        nothing can be computed ahead."""
+        kernel = self.unit.kernel
+        smoothed = [(name, block.controls[name]) for name, _ in kernel.coords if is_smoothed(name)]
+        are_constant = all(values.size and (values == values.flat[0]).all() for _, values in smoothed)
+        if any(map(is_view, kernel.pictures)) or not are_constant:
+            return None
+        return (
+            block.rate, channels, tuple((name, float(values.flat[0])) for name, values in smoothed),
+            tuple(launch.uniforms.items()), tuple(map(id, launch.pictures.values())),
+        )  # fmt: skip
+
+    def _begin(self, block: SampleBlock, launch: Launch, channels: int, first: int, count: int) -> SampleChunk:
+        """Starts a chunk of `count` samples. After the end of the block, its inputs stay as they are."""
+
+        def own(values: Floats, channel: int) -> Value:
+            given = values if values.ndim == 1 else values[channel]
+            return given if len(given) == count else float(given[0])
+
+        # A view is overwritten in place, so it needs a copy: the card would take it for the picture that it has.
+        pictures = {path: np.array(p) if is_view(path) else p for path, p in launch.pictures.items()}
+        launches = []
+        for channel in range(channels):
+            smoothed = {name: own(values, channel) for name, values in block.controls.items()}
+            coords = {**middle(first, count, block.rate), "channel": float(channel), **smoothed}
+            wanted = replace(launch, shape=(1, count), coords=coords, pictures=pictures)
+            launches.append(self.code.named(wanted))
+        return self.sounding.begin(first, launches)
+
+    def _reach(self, at: int, samples: int, begin: Callable[[int, int], SampleChunk]) -> None:
+        """Makes the chunk with sample `at` the first one, and starts the next one if necessary."""
+        self._chunks = tuple(chunk for chunk in self._chunks if chunk.end > at)
+        if not self._chunks or self._chunks[0].first > at:
+            # The first chunk is short because it is waited for.
+            self._chunks = (begin(at, samples),)
+        if len(self._chunks) == 1:
+            self._chunks += (begin(self._chunks[0].end, max(samples, min(_AHEAD * samples, _MOST_AHEAD))),)
+
+    def _samples_of(self, chunk: SampleChunk, launch: Launch) -> Floats:
+        samples = chunk.samples()
+        if chunk.stopped:
+            chunk.stopped = False
+            launch.loop_stopped()
+        return samples
+
+    def run(self, memory: StateMemory, launch: Launch, sync: bool = True, out: Array | None = None) -> Array:
+        """Samples at the coordinates of the launch: [outputs, 1, samples]."""
+        found: Floats = self.sounding.begin(0, [self.code.named(launch)]).samples()[0][:, np.newaxis]
+        if out is None:
+            return found
+        np.copyto(out, found)
+        return out
+
+    def value_at(self, ref: StrandRef, launch: Launch) -> Array:
+        """Raises KeyError: readers of a sound get the samples that were played."""
+        raise KeyError(ref)
+
+    def dump(self) -> str:
+        return self.code.shader.text
+
+
+def middle(first: int, count: int, rate: float) -> dict[str, Value]:
+    """The time of `count` samples as a block: relative to the middle one, which halves the largest rounding error."""
+    return {TIME: (first + count // 2) / rate, SINCE: _around_middle(count, rate)}
+
+
+@functools.lru_cache(maxsize=8)
+def _around_middle(count: int, rate: float) -> Floats:
+    """Read-only, so a card that has uploaded it knows that it stays the same."""
+    times: Floats = (np.arange(count) - count // 2) / rate
+    times.setflags(write=False)
+    return times
+
+
+class CardAudio(CardBackend):
+    """Gives [channels, outputs, samples], computed in single precision, with one channel if all are the same. The CPU
+    reduces the time of a block to one period of what depends on it, in double precision; a program computes the
+    samples, usually several blocks ahead.
+
+    A subclass lists it before the backend of its library."""
+
+    context = "audio"
+
+    @classmethod
+    def spec_of(cls, spec: ContextSpec) -> ContextSpec:
+        return spec.by_blocks()
+
+    @abstractmethod
+    def sound(self, unit: Unit, code: SoundCode) -> CardSound:
+        """A subgraph of sound. Raises WeftError if the driver refuses its program, and what the device raises when it
+        is lost."""
+
+    def capabilities(self) -> Capabilities:
+        return Capabilities(state=False, feedback=False, sources=frozenset({"picture"}))
+
+    def rehearsing(self) -> Backend:
+        return CpuAudio(VectorExecutor.name)
+
+    def unsuitable(self, unit: Unit) -> str | None:
+        return problem_of(lambda: sound_translated(unit.kernel, self.dialect))
+
+    def translate(self, unit: Unit, tier: int = 1) -> SoundCode | None:
+        if tier > 1:
+            return None
+        try:
+            return sound_translated(unit.kernel, self.dialect)
+        except UnsuitableError:
+            return None
+
+    def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
+        code = unit.code
+        if not isinstance(code, SoundCode):
+            self.check(replace(unit, code=None))
+            code = sound_translated(unit.kernel, self.dialect)
+        return self.guarded(lambda: self.sound(unit, code))
+
+    def tier(self, compiled: Compiled) -> int | None:
+        return None
+
+    def upgrade(self, compiled: Compiled, code: object) -> None:
+        """Keeps the code for the CPU, which takes over if the card fails."""
+        if isinstance(compiled, CardSound):
+            compiled.unit = replace(compiled.unit, code=code)
+
+    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Array:
+        if not isinstance(compiled, CardSound):
+            raise TypeError(f"{compiled.unit.subgraph.name} runs on another backend")
+        block = block_of(env)
+        launch = tick(compiled.unit.kernel, env, coordinator, (1, block.samples), {})
+        return self.guarded(lambda: compiled.play(block, launch))
+
+    def try_out(self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False) -> Array:
+        return self.execute_subgraph(compiled, env, coordinator)
+
+    def get_handle(self, ref: StrandRef, compiled: Compiled) -> None:
+        return None
+
+    def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
+        return Backend.adopt(self, compiled, old, copy)
+
+    def remembered(self, compiled: Compiled) -> StateMemory:
+        return compiled.memory

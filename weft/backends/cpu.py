@@ -1,5 +1,5 @@
-"""The backends that run kernels on the CPU, for pictures, numbers and sound. They differ in what they make of the
-outputs of a kernel."""
+"""The backends that run kernels on the CPU, for pictures, numbers and sound, and one that runs nothing. They differ in
+what they make of the outputs of a kernel."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ import numpy as np
 from weft.backends import hardware
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, SampleBlock
 from weft.backends.executor import Executable, Executor, Pictures, RecentlyUsed, Refusal, Refused
-from weft.backends.launch import Array, Launch, Value, picture_coords
-from weft.backends.memory import StateMemory
-from weft.backends.native.executor import NativeExecutable, NativeExecutor
+from weft.backends.launch import Array, Launch, StateMemory, Value, picture_coords
+from weft.backends.native.executor import NativeExecutable, NativeExecutor, SeriesExecutable
 from weft.backends.native.llvm import NativeCode, problem
-from weft.backends.native.series import SeriesExecutable
-from weft.backends.reads import at_points, nowhere, tick
+from weft.backends.prologue import at_points, nowhere, tick
 from weft.backends.registry import register_backend
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
@@ -296,3 +294,51 @@ def block_of(env: Env) -> SampleBlock:
     if env.block is None:
         raise ValueError("a stream can only be computed block by block")
     return env.block
+
+
+# A backend that runs nothing, for any context. It shows what a performance costs without that context.
+
+
+@dataclass
+class NullCompiled:
+    """A subgraph that gives zeros."""
+
+    unit: Unit
+    memory: StateMemory = field(default_factory=lambda: StateMemory(()))
+
+    def run(self, memory: StateMemory, launch: Launch, sync: bool = True, out: Array | None = None) -> Array:
+        return np.zeros((len(self.unit.kernel.outputs), *launch.shape), np.float32) if out is None else out
+
+    def value_at(self, ref: StrandRef, launch: Launch) -> Array:
+        return np.zeros(launch.shape[1])
+
+    def dump(self) -> str:
+        return "nothing\n"
+
+
+@register_backend
+class Null(Backend):
+    """Takes every subgraph and gives black, silence and zeros."""
+
+    name = "null"
+    context = "*"
+
+    @classmethod
+    def probe(cls) -> list[DeviceInfo]:
+        return [DeviceInfo(0, "nothing")]
+
+    def capabilities(self) -> Capabilities:
+        return Capabilities(sources=frozenset({"picture"}))
+
+    def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> NullCompiled:
+        return NullCompiled(unit)
+
+    def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Array:
+        if compiled.unit.subgraph.context == "visual":
+            return np.zeros((env.height, env.width, 4), np.uint8)
+        return compiled.run(compiled.memory, Launch((1, 1), {}))
+
+    def get_value_at(
+        self, ref: StrandRef, compiled: Compiled, coords: Mapping[str, Value], env: Env, coordinator: Coordinator
+    ) -> Array:
+        return np.zeros(np.broadcast_shapes(*(np.shape(v) for v in coords.values())))

@@ -18,9 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends import hardware
-from weft.backends.launch import Floats, Launch
-from weft.backends.memory import StateMemory
-from weft.backends.sampling import channels, check_picture, pack
+from weft.backends.launch import Floats, Launch, StateMemory, channels, check_picture, pack
 from weft.codegen.kernel import Kernel
 from weft.ir.rates import Rate
 

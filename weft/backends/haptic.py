@@ -26,8 +26,7 @@ from weft.errors import Diagnostic, WeftError, error
 
 if TYPE_CHECKING:
     from weft.backends.base import Backend, Compiled, Coordinator, DeviceInfo, Env
-    from weft.backends.launch import Array, Launch
-    from weft.backends.memory import StateMemory
+    from weft.backends.launch import Array, Launch, StateMemory
 
 RATE = 1000
 """Ticks a second: tick n is n / RATE seconds after the start of the performance."""

@@ -1,16 +1,19 @@
-"""The inputs of one execution of a kernel: its extent, its coordinates, and the values from outside."""
+"""What one execution of a kernel is given: its extent and coordinates, values and pictures from outside, and the state
+of its slots."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.ir.expr import StrandRef
+from weft.codegen.kernel import Kernel
+from weft.ir.expr import StateSlot, StrandRef
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -107,3 +110,294 @@ def picture_coords(
     x = (np.arange(width, dtype=dtype) + 0.5) / width
     y = (np.arange(height, dtype=dtype) + 0.5) / height
     return {"x": x, "y": y, "abstime": abstime, "channel": channel}
+
+
+# Pictures in numpy: bilinear sampling, resampling, and packing into bytes.
+
+# Bilinear sampling, clamped at the edge, with pixel centres at (i + ½) / width, for single places and for arrays of
+# them. A NaN coordinate reads the first row or column.
+
+
+def sample(plane: Floats, x: float, y: float) -> float:
+    """The value of a plane [height, width] at a place."""
+    height, width = plane.shape
+    column, across = _locate(x, width)
+    row, down = _locate(y, height)
+    right, below = min(column + 1, width - 1), min(row + 1, height - 1)
+    a, b, c, d = (float(plane[place]) for place in ((row, column), (row, right), (below, column), (below, right)))
+    upper, lower = a + (b - a) * across, c + (d - c) * across
+    return upper + (lower - upper) * down
+
+
+def _locate(coordinate: float, size: int) -> tuple[int, float]:
+    """The pixel at or before a coordinate, and how far the coordinate is on the way to the next, 0…1."""
+    position = coordinate * size - 0.5
+    if not position > 0:
+        return 0, 0.0
+    position = min(position, size - 1.0)
+    return int(position), position - int(position)
+
+
+# Arrays of one shape that `locate` fills for many coordinates along an axis: the index in memory of the pixel at or
+# before each, the index of the next one, how far the coordinate is on the way to it (0…1), and a scratch array.
+Located: TypeAlias = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats, Floats]
+
+
+def locate(coordinate: npt.ArrayLike, size: int, stride: int, offset: npt.ArrayLike, found: Located) -> None:
+    """Locates many coordinates along an axis of `size` pixels, which are `stride` apart in memory from `offset` on."""
+    near, far, across, scratch = found
+    np.multiply(coordinate, size, out=across)
+    np.subtract(across, 0.5, out=across)
+    np.fmax(across, 0.0, out=across)
+    np.fmin(across, size - 1.0, out=across)
+    np.floor(across, out=scratch)
+    np.subtract(across, scratch, out=across)
+    np.copyto(near, scratch, casting="unsafe")
+    np.add(near, 1, out=far)
+    np.minimum(far, size - 1, out=far)
+    for place in (near, far):
+        np.multiply(place, stride, out=place)
+        np.add(place, offset, out=place)
+
+
+def gather(
+    pixels: npt.NDArray[Any], columns: Located, rows: Located, out: Floats,
+    scratch: tuple[npt.NDArray[np.intp], Floats, Floats],
+) -> None:
+    """Interpolates between four neighbours in flat memory, for each element of `out`. The shapes of `columns` and
+    `rows` broadcast to that of `out` and the scratch arrays."""
+    left, right, across, _ = columns
+    upper, lower, down, _ = rows
+    index, below, other = scratch
+    for row, value in ((upper, out), (lower, below)):
+        np.add(row, left, out=index)
+        _take(pixels, index, value)
+        np.add(row, right, out=index)
+        _take(pixels, index, other)
+        np.subtract(other, value, out=other)
+        np.multiply(other, across, out=other)
+        np.add(value, other, out=value)
+    np.subtract(below, out, out=below)
+    np.multiply(below, down, out=below)
+    np.add(out, below, out=out)
+
+
+def _take(pixels: npt.NDArray[Any], index: npt.NDArray[np.intp], out: Floats) -> None:
+    if pixels.dtype == out.dtype:
+        np.take(pixels, index, out=out, mode="clip")  # any other mode buffers the output
+    else:
+        np.copyto(out, pixels[index])
+
+
+def resample(plane: Floats, shape: tuple[int, int]) -> Floats:
+    """A plane [height, width] in another size."""
+    height, width = shape
+    x = (np.arange(width, dtype=plane.dtype)[None, :] + 0.5) / width
+    y = (np.arange(height, dtype=plane.dtype)[:, None] + 0.5) / height
+    columns, rows = located_arrays(x.shape, plane.dtype), located_arrays(y.shape, plane.dtype)
+    locate(x, plane.shape[1], 1, 0, columns)
+    locate(y, plane.shape[0], plane.shape[1], 0, rows)
+    out, below, other = (np.empty(shape, plane.dtype) for _ in range(3))
+    gather(plane.reshape(-1), columns, rows, out, (np.empty(shape, np.intp), below, other))
+    return out
+
+
+def located_arrays(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> Located:
+    """Arrays for `locate` to fill."""
+    return np.empty(shape, np.intp), np.empty(shape, np.intp), np.empty(shape, dtype), np.empty(shape, dtype)
+
+
+# Packing into pixels of four bytes, red first: NaN becomes 0, all else is clamped to 0…1, halves round up.
+
+OPAQUE = 255
+
+
+def channels(outputs: int) -> tuple[int, ...]:
+    """Which output each channel of a pixel shows, for red, green, blue and, if the kernel gives it, alpha.
+
+    Raises ValueError if a picture cannot have this number of outputs.
+    """
+    if outputs not in (1, 3, 4):
+        raise ValueError(f"a picture has 1, 3 or 4 outputs, not {outputs}")
+    return (0, 0, 0) if outputs == 1 else tuple(range(outputs))
+
+
+def check_picture(out: npt.NDArray[np.uint8], shape: tuple[int, int]) -> None:
+    """Raises ValueError if `out` cannot take the pixels of a launch of this shape (height, width)."""
+    if out.shape != (*shape, 4) or out.dtype != np.uint8 or not out.flags.c_contiguous:
+        raise ValueError(f"{out.dtype} {out.shape} is no picture of {shape} pixels, four bytes each, without gaps")
+
+
+def level(value: float) -> int:
+    """The byte that shows a value."""
+    return 0 if math.isnan(value) else math.floor(min(max(value, 0.0), 1.0) * 255 + 0.5)
+
+
+def pack(planes: Floats, out: npt.NDArray[np.uint8]) -> None:
+    """Packs outputs [outputs, height, width] into `out` [height, width, 4]."""
+    shown = channels(len(planes))
+    levels = np.floor(np.fmin(np.fmax(planes, 0.0), 1.0) * 255 + 0.5).astype(np.uint8)
+    for channel, output in enumerate(shown):
+        out[..., channel] = levels[output]
+    if len(shown) < 4:
+        out[..., 3] = OPAQUE
+
+
+# The memory of state slots: ring buffers of the last ticks.
+
+# A slot of single numbers may integrate over hours, so it is always in double precision.
+_NUMBER = np.float64
+
+
+def bytes_needed(kernel: Kernel, shape: tuple[int, int], dtype: npt.DTypeLike = np.float32) -> int:
+    """How many bytes the state of a kernel takes for a picture of this shape (height, width). Allocates nothing."""
+    return sum(slot_bytes(slot, shape, dtype) for slot in kernel.slots)
+
+
+def slot_bytes(slot: StateSlot, shape: tuple[int, int], dtype: npt.DTypeLike = np.float32) -> int:
+    """How many bytes one slot takes."""
+    return math.prod(_shape(slot, shape)) * _dtype(slot, dtype).itemsize
+
+
+class StateMemory:
+    """The values of slots at the last ticks.
+
+    A slot of depth d is a ring of d + 1 cells. The tick in progress writes into a cell that it cannot read, so the
+    order of reads and writes does not matter. The same cell serves readers *between* ticks: another subgraph reads a
+    strand as it was in the last finished tick, which sees every slot one tick further back than the next tick will.
+    """
+
+    def __init__(
+        self, slots: Iterable[StateSlot], shape: tuple[int, int] = (1, 1), dtype: npt.DTypeLike = np.float32
+    ) -> None:
+        """Zeroed memory. Images have `shape` (height, width) and `dtype`; single numbers are always doubles."""
+        self.shape = shape
+        self.slots = {slot.key: slot for slot in slots}
+        self.ticks = 0
+        """How many ticks have been finished."""
+        self.takeovers = 0
+        """How often it took over the state of another memory."""
+        self._rings: dict[str, Floats] = {
+            slot.key: np.zeros(_shape(slot, shape), _dtype(slot, dtype))
+            for slot in self.slots.values()
+            if self._is_here(slot)
+        }
+        # A ring that was taken over continues at its own position, not at the one for this memory's count of ticks.
+        self._offsets: dict[str, int] = dict.fromkeys(self.slots, 0)
+        self._ahead: dict[str, tuple[Floats, int]] = {}
+        """What was copied ahead: the ring that it came from, and how many ticks had been finished at that time."""
+
+    def ring(self, key: str) -> Floats:
+        """All cells of a slot: [depth + 1, planes] or [depth + 1, planes, height, width]."""
+        return self._rings[key]
+
+    def cell(self, key: str, ticks_ago: Any = 0) -> Any:
+        """The cell of a ring that was written `ticks_ago` ticks ago; 0 is the cell that this tick writes. Between
+        ticks, add one to what the last finished tick read."""
+        return (self.ticks + self._offsets[key] - ticks_ago) % (self.slots[key].depth + 1)
+
+    def planes(self, key: str, ticks_ago: int) -> Floats:
+        """The values of a slot `ticks_ago` ticks ago: [planes] or [planes, height, width]."""
+        found: Floats = self.ring(key)[self.cell(key, ticks_ago)]
+        return found
+
+    def read(self) -> StateMemory:
+        """A copy in the memory of the computer."""
+        copy = StateMemory(self.slots.values(), self.shape)
+        copy.ticks = self.ticks
+        copy._offsets.update(self._offsets)
+        for key in self.slots:
+            copy.ring(key)[...] = self.ring(key)
+        return copy
+
+    def here(self) -> StateMemory:
+        """A memory with the same values that the CPU can read until the next tick. Read-only."""
+        return self
+
+    def advance(self, ticks: int = 1) -> None:
+        """Ends one or more ticks: what the last one wrote is now one tick ago."""
+        self.ticks += ticks
+
+    def copy_ahead(self, old: StateMemory) -> None:
+        """Copies the rings of numbers of `old`, which may be running. A later `adopt` that copies then has only the
+        rest to do."""
+        for key, slot in self.slots.items():
+            if not slot.image and continues(slot, old.slots.get(key)):
+                self._ahead[key] = (old._rings[key], old.ticks)
+                self._copy_latest(key, old, self._common(key, old))
+
+    def adopt(self, old: StateMemory, copy: bool = False) -> list[str]:
+        """Takes over the slots of `old` whose key, kind and planes agree; gives their keys.
+
+        Where the depths differ, the latest ticks are kept. Images of another size are resampled. Rings of the same form
+        are shared instead of copied, since copying a long delay of pictures takes seconds. So `old` must not run again
+        before it has taken its state back, unless this is a `copy`.
+        """
+        self.takeovers += 1
+        kept = [key for key, slot in self.slots.items() if continues(slot, old.slots.get(key))]
+        for key in kept:
+            self._adopt_slot(key, old, copy)
+        return kept
+
+    def _is_here(self, slot: StateSlot) -> bool:
+        """Whether a slot is an array of the computer; else it is on a device."""
+        return True
+
+    def _adopt_slot(self, key: str, old: StateMemory, copy: bool) -> None:
+        mine, its = self._rings[key], old.ring(key)
+        if not copy and (mine.shape, mine.dtype) == (its.shape, its.dtype):
+            self._rings[key] = its
+            self._offsets[key] = old.ticks + old._offsets[key] - self.ticks
+        elif its.ndim == 2:
+            self._copy_rest(key, old)
+        else:
+            for ticks_ago in range(1, 1 + self._common(key, old)):
+                mine[self.cell(key, ticks_ago)] = in_size(its[old.cell(key, ticks_ago)], self.shape)
+
+    def _common(self, key: str, old: StateMemory) -> int:
+        return 1 + min(self.slots[key].depth, old.slots[key].depth)
+
+    def _copy_rest(self, key: str, old: StateMemory) -> None:
+        if self._rings[key] is old._rings[key]:
+            # It was taken over in the other direction earlier.
+            self._rings[key] = np.zeros_like(old._rings[key])
+        count = self._common(key, old)
+        copied, ticks = self._ahead.pop(key, (None, 0))
+        since = old.ticks - ticks
+        if copied is old._rings[key] and 0 <= since < count:
+            self._offsets[key] += since
+            # One tick more, which may have been written while it was copied.
+            count = min(since + 1, count)
+        self._copy_latest(key, old, count)
+
+    def _copy_latest(self, key: str, old: StateMemory, count: int) -> None:
+        """Copies the `count` latest ticks, in runs of cells that are contiguous in both rings."""
+        mine, its = self._rings[key], old._rings[key]
+        to, of = self.cell(key, 1), old.cell(key, 1)
+        while count > 0:
+            length = min(count, to + 1, of + 1)
+            mine[to + 1 - length : to + 1] = its[of + 1 - length : of + 1]
+            to, of, count = (to - length) % len(mine), (of - length) % len(its), count - length
+
+
+def in_size(planes: Floats, shape: tuple[int, int]) -> Floats:
+    """Images [planes, height, width], resampled to a shape (height, width)."""
+    return planes if planes.shape[1:] == shape else np.stack([resample(plane, shape) for plane in planes])
+
+
+def ticks_back(k: float, depth: int, least: int = 1) -> int:
+    """How many whole ticks a read goes back: k rounded down and clamped to least…depth; 1 for NaN."""
+    return int(min(k, depth)) if k >= least else 1
+
+
+def continues(slot: StateSlot, old: StateSlot | None) -> bool:
+    """Whether a slot can take over the state of another one."""
+    return old is not None and (slot.kind, slot.planes, slot.image) == (old.kind, old.planes, old.image)
+
+
+def _shape(slot: StateSlot, shape: tuple[int, int]) -> tuple[int, ...]:
+    return (slot.depth + 1, slot.planes, *(shape if slot.image else ()))
+
+
+def _dtype(slot: StateSlot, dtype: npt.DTypeLike) -> np.dtype[Any]:
+    return np.dtype(dtype if slot.image else _NUMBER)

@@ -21,7 +21,7 @@ _OWN = {
 # The modules of weft's own backends. A module is imported, which registers its backends, when one of them is wanted.
 _MODULES = {
     "cpu": "weft.backends.cpu", "gl": "weft.backends.gl.backend", "metal": "weft.backends.metal.backend",
-    "null": "weft.backends.null",
+    "null": "weft.backends.cpu",
 }  # fmt: skip
 
 _registered: dict[str, type[Backend]] = {}

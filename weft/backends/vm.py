@@ -12,9 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import NOTHING, Refusals, check, pack_planes
-from weft.backends.launch import Floats, Launch
-from weft.backends.memory import StateMemory, ticks_back
-from weft.backends.sampling import channels, sample
+from weft.backends.launch import Floats, Launch, StateMemory, channels, sample, ticks_back
 from weft.codegen.bytecode import Instruction, StrandCall, assemble, row_of
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.ir.expr import LoopShape, PicturePlane, SlotPlane

@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 import click
 
 from weft.backends.base import DeviceInfo
-from weft.backends.placement import Need, by_device, size_text, total
 from weft.backends.registry import Registry, load_registry
-from weft.backends.select import Choice, choose, contexts_of, unavailable, warnings_of
+from weft.backends.select import (
+    Choice, Need, by_device, choose, contexts_of, size_text, total, unavailable, warnings_of
+)
 from weft.cli.console import output, say, show
 from weft.cli.patch import compile_file
 from weft.runtime.compiled import CompiledProgram

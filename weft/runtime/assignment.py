@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 from weft.backends import hardware
 from weft.backends.base import Backend
-from weft.backends.placement import stays_on_cpu
-from weft.backends.select import Choice
+from weft.backends.select import Choice, stays_on_cpu
 from weft.codegen.kernel import Unit
 from weft.errors import WeftError
 

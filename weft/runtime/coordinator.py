@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from weft.backends.base import Backend, Bindable, Compiled, Env, Reading, Values, as_array
 from weft.backends.launch import VIEW, Floats, Getter, Value
-from weft.backends.reads import Place, Prefetch, prefetch_of, rows
+from weft.backends.prologue import Place, Prefetch, prefetch_of, rows
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.names import StrandRef, viewed

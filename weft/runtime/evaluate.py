@@ -13,8 +13,7 @@ import numpy.typing as npt
 from weft.backends import hardware
 from weft.backends.base import Backend, Compiled, Env, as_array
 from weft.backends.executor import Executor
-from weft.backends.launch import Launch, Picture, Value, picture_coords
-from weft.backends.memory import StateMemory, bytes_needed
+from weft.backends.launch import Launch, Picture, StateMemory, Value, bytes_needed, picture_coords
 from weft.codegen.compilation import compile_unit
 from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import VISUAL, ContextTable

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft.backends.base import Backend, Compiled, Coordinator, DeviceLostError, Env, Values
-from weft.backends.cpu import CpuBackend
-from weft.backends.null import Null, NullCompiled
+from weft.backends.cpu import CpuBackend, Null, NullCompiled
 from weft.codegen.kernel import Unit
 from weft.errors import WeftError
 from weft.runtime.assignment import reason_of

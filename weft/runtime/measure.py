@@ -20,13 +20,11 @@ from weft.backends import hardware
 from weft.backends.base import Backend, Compiled, Coordinator, Env, SampleBlock
 from weft.backends.cpu import EXECUTORS, CpuBackend, executor_problem
 from weft.backends.executor import Executable, Executor
-from weft.backends.launch import Getter, Launch, Picture, StreamCoords, Value, blank_view, picture_coords
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Getter, Launch, Picture, StateMemory, StreamCoords, Value, blank_view, picture_coords
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.llvm import plainest
-from weft.backends.placement import Costs, check_room, needs_of, operations
 from weft.backends.registry import Registry, load_registry
-from weft.backends.select import Choice, KnownCosts, choose
+from weft.backends.select import Choice, Costs, KnownCosts, check_room, choose, needs_of, operations
 from weft.codegen.kernel import Kernel, Unit
 from weft.codegen.native.target import Isa
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextSpec, ContextTable, is_smoothed

@@ -11,12 +11,12 @@ from typing import Any
 
 from weft.backends import hardware
 from weft.backends.base import Backend, Compiled, DeviceInfo, DeviceLostError, Env
-from weft.backends.cpu import CpuBackend
+from weft.backends.cpu import CpuBackend, NullCompiled
 from weft.backends.launch import Getter, Picture
-from weft.backends.null import NullCompiled
-from weft.backends.placement import Need, by_device, check_room, needs_of, pictures_of
 from weft.backends.registry import load_registry
-from weft.backends.select import Choice, choose, contexts_of, unavailable
+from weft.backends.select import (
+    Choice, Need, by_device, check_room, choose, contexts_of, needs_of, pictures_of, unavailable
+)
 from weft.codegen.kernel import Unit
 from weft.contexts import COMPUTE, VISUAL, ContextTable
 from weft.errors import Diagnostic, WeftError, error

@@ -21,7 +21,7 @@ from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle, as_array
 from weft.backends.gl.backend import GlVisual
 from weft.backends.gl.contexts import Context, GraphicsError
-from weft.backends.memory import StateMemory, in_size
+from weft.backends.launch import StateMemory, in_size
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source, WeftError

@@ -22,8 +22,8 @@ from tests.support.together import all_but
 from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle
-from weft.backends.memory import StateMemory
-from weft.backends.metal import library
+from weft.backends.launch import StateMemory
+from weft.backends.metal import compiled as library
 from weft.backends.metal.backend import MetalAudio, MetalBackend, MetalCompute, MetalVisual
 from weft.backends.metal.compiled import ComputeProgram, MetalMemory
 from weft.backends.registry import load_registry

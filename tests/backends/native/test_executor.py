@@ -19,8 +19,7 @@ from tests.support.parity.rule import compare
 from tests.support.together import examples
 from tests.support.tolerances import LEVELS
 from weft.backends.executor import Pictures
-from weft.backends.launch import Launch, picture_coords
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.native import executor as native_executor, llvm
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.llvm import ArgumentBlock, NativeCode

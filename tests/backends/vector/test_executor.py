@@ -15,8 +15,7 @@ from tests.support.kernels import compiled, launch_of
 from tests.support.tolerances import SINGLE
 from weft.backends.executor import BandPool
 from weft.backends.hardware import cores
-from weft.backends.launch import Launch
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vector.program import Extent
 from weft.backends.vector.translate import translate

@@ -14,8 +14,7 @@ from tests.support.exprs import Exprs, lowered, number_slot
 from tests.support.kernels import compiled, kernel, local
 from tests.support.series import LOOPS, PROGRAMS, assert_same, kernel_of, launch, looping, played
 from tests.support.tolerances import DOUBLE, SERIES
-from weft.backends.launch import Launch
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.vector.executor import VectorExecutor, VectorSeries, series_of
 from weft.backends.vector.feedback import INLINE, OneByOneError, RecurrenceWriter, SerialRecurrence

@@ -10,7 +10,7 @@ from tests.support.exprs import EXACT_OPS, SMOOTH_OPS, programs
 from tests.support.kernels import compiled, launch_of
 from tests.support.together import examples
 from tests.support.tolerances import DOUBLE, EXACT
-from weft.backends.memory import StateMemory
+from weft.backends.launch import StateMemory
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.ir.expr import StrandRef

@@ -19,8 +19,7 @@ from tests.support.exprs import image_slot
 from tests.support.kernels import kernel
 from tests.support.programs import PICTURE, built, expectations
 from tests.test_programs import PROGRAMS
-from weft.backends.launch import Launch, picture_coords
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.vector.executor import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.bytecode import opcode_of

@@ -13,8 +13,7 @@ from PIL import Image
 
 from tests.support.performance import Performance
 from tests.support.windows import private_display
-from weft.backends.launch import Launch, picture_coords
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.vm import ReferenceExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source

@@ -147,7 +147,7 @@ FRAIL = '''\
 
 from weft.backends.base import DeviceInfo, DeviceLostError
 from weft.backends.cpu import CpuAudio
-from weft.backends.null import Null
+from weft.backends.cpu import Null
 
 LASTS = 25  # blocks
 

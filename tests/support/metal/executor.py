@@ -14,10 +14,8 @@ import pytest
 from tests.support.metal.device import CpuDevice
 from weft.apple import AppleDevice
 from weft.backends.executor import NOTHING
-from weft.backends.launch import Floats, Launch
-from weft.backends.memory import StateMemory
-from weft.backends.prologue import LaunchPrologue, PrologueBlock
-from weft.backends.reads import Answers, StrandReads
+from weft.backends.launch import Floats, Launch, StateMemory
+from weft.backends.prologue import Answers, LaunchPrologue, PrologueBlock, StrandReads
 from weft.codegen import msl
 from weft.codegen.clike.shader import BufferSpec, BufferUse, Shader
 from weft.codegen.kernel import Kernel

@@ -9,8 +9,7 @@ import numpy as np
 
 from tests.support.parity.author import program, sound, voice
 from tests.support.tolerances import GENERATED, HEARD, Tolerance
-from weft.backends.launch import Floats, Launch, Picture, picture_coords
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Floats, Launch, Picture, StateMemory, picture_coords
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable

@@ -25,8 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.backends.launch import Floats, Launch
-from weft.backends.memory import StateMemory, ticks_back
+from weft.backends.launch import Floats, Launch, StateMemory, ticks_back
 from weft.backends.vm import Interpreter, Machine, Step
 from weft.codegen.bytecode import Instruction, row_of
 from weft.codegen.kernel import Kernel
@@ -267,7 +266,7 @@ def _within_period(step: Step, movement: Movement) -> Step:
 
 
 def sample(plane: Any, x: float, y: float, move: Callable[[float], float]) -> float:
-    """The value of a plane [height, width] at a place, as `weft.backends.sampling` has it, with every step moved."""
+    """The value of a plane [height, width] at a place, as `weft.backends.launch` has it, with every step moved."""
     height, width = plane.shape
     column, across = _located(x, width, move)
     row, down = _located(y, height, move)

@@ -38,9 +38,7 @@ from tests.support.parity.cases import Case
 from tests.support.parity.moved import MovedReference
 from tests.support.tolerances import LEVELS, Tolerance
 from weft.backends.executor import Executor
-from weft.backends.launch import Floats
-from weft.backends.memory import StateMemory
-from weft.backends.sampling import channels, pack
+from weft.backends.launch import Floats, StateMemory, channels, pack
 from weft.codegen.kernel import Kernel
 from weft.codegen.values import Line, Node, Scalar
 from weft.ir.rates import Rate

@@ -2,5 +2,5 @@
 
 The rest of weft uses only `backend`, which imports the others when something is drawn. `graphics` is the only module
 that imports PyOpenGL, and manages the contexts. `textures` has textures and buffers, `drawing` runs programs over
-pictures and points, `compiled` makes subgraphs ready to run, and `probe` lists the devices.
+pictures and points and makes subgraphs ready to run, and `probe` lists the devices.
 """

@@ -9,18 +9,16 @@ import numpy.typing as npt
 
 from weft.backends import hardware
 from weft.backends.base import Capabilities, Compiled, Coordinator, DeviceInfo, Env, MemoryPool
-from weft.backends.card import CardBackend, CardCompute, CardVisual
-from weft.backends.card_sound import CardAudio, CardSound
+from weft.backends.card import CardAudio, CardBackend, CardCompute, CardSound, CardVisual, Dialect, SoundCode
 from weft.backends.gl import probe
 from weft.backends.gl.contexts import GraphicsError
-from weft.backends.memory import StateMemory
+from weft.backends.launch import StateMemory
 from weft.backends.registry import register_backend
-from weft.backends.shaders import Dialect, SoundCode
 from weft.codegen import glsl
 from weft.codegen.kernel import Unit
 
 if TYPE_CHECKING:
-    from weft.backends.gl.compiled import GlCompiled, ProgramFactory
+    from weft.backends.gl.drawing import GlCompiled, ProgramFactory
     from weft.backends.gl.graphics import Graphics
 
 
@@ -87,7 +85,7 @@ class GlBackend(CardBackend):
         self.guarded(self._factory().graphics.barrier)
 
     def own(self, compiled: Compiled) -> GlCompiled:
-        from weft.backends.gl.compiled import GlCompiled
+        from weft.backends.gl.drawing import GlCompiled
 
         if not isinstance(compiled, GlCompiled):
             raise TypeError(f"{compiled.unit.subgraph.name} runs on another backend")
@@ -96,7 +94,7 @@ class GlBackend(CardBackend):
     def _factory(self) -> ProgramFactory:
         if self._made is None:
             try:
-                from weft.backends.gl.compiled import ProgramFactory
+                from weft.backends.gl.drawing import ProgramFactory
                 from weft.backends.gl.graphics import offscreen
             except Exception as failure:  # PyOpenGL raises errors of many kinds if libraries are missing
                 raise GraphicsError(f"OpenGL is missing on this machine ({failure})") from failure

@@ -10,14 +10,11 @@ import numpy as np
 
 from weft.apple import AppleDevice
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, MemoryPool, Scope
-from weft.backends.card import CardBackend, CardCompute, CardVisual
-from weft.backends.card_sound import CardAudio, CardSound
-from weft.backends.memory import StateMemory
-from weft.backends.metal import library as metal
-from weft.backends.metal.compiled import MetalCompiled, MetalSounding, PictureBuffers
-from weft.backends.metal.library import MetalError
+from weft.backends.card import CardAudio, CardBackend, CardCompute, CardSound, CardVisual, Dialect, SoundCode
+from weft.backends.launch import StateMemory
+from weft.backends.metal import compiled as metal
+from weft.backends.metal.compiled import MetalCompiled, MetalError, MetalSounding, PictureBuffers
 from weft.backends.registry import register_backend
-from weft.backends.shaders import Dialect, SoundCode
 from weft.codegen import msl
 from weft.codegen.kernel import Unit
 

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import RefusedError
-from weft.backends.launch import Launch
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, StateMemory
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.layout import CHANNELS, Field, Head, History, ImageCell, Layout, PictureWord, Ring, Word
 from weft.codegen.native.target import ISAS, Isa

@@ -17,9 +17,7 @@ import numpy.typing as npt
 from weft.backends.executor import (
     NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, making, pack_planes
 )
-from weft.backends.launch import Array, Floats, Launch
-from weft.backends.memory import StateMemory
-from weft.backends.sampling import OPAQUE, channels, check_picture, level
+from weft.backends.launch import OPAQUE, Array, Floats, Launch, StateMemory, channels, check_picture, level
 from weft.backends.vector.feedback import (
     Calls, FeedbackPart, OneByOneError, PastBlock, RecurrenceWriter, SerialRecurrence, Values, parts_of, reads_of, store
 )

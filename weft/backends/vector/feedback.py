@@ -14,9 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from weft.backends.launch import Array, Floats, Launch
-from weft.backends.memory import StateMemory, ticks_back
-from weft.backends.sampling import gather, locate, located_arrays, sample
+from weft.backends.launch import Array, Floats, Launch, StateMemory, gather, locate, located_arrays, sample, ticks_back
 from weft.backends.vm import Machine, RunningLoop
 from weft.codegen.kernel import NEST_STEPS, Kernel
 from weft.codegen.native.graph import Graph

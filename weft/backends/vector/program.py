@@ -13,9 +13,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.launch import Array, Floats, Launch
-from weft.backends.memory import StateMemory, ticks_back
-from weft.backends.sampling import Located, gather, locate
+from weft.backends.launch import Array, Floats, Launch, Located, StateMemory, gather, locate, ticks_back
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.ir.expr import PicturePlane, SlotPlane, StateSlot, StrandRef
 

@@ -18,8 +18,7 @@ from weft_remote.wire import Arrays, Head, pack, unpack
 
 import weft
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, DeviceLostError, Env
-from weft.backends.launch import Launch, Picture, Value
-from weft.backends.memory import StateMemory
+from weft.backends.launch import Launch, Picture, StateMemory, Value
 from weft.codegen.bytecode import disassemble
 from weft.codegen.kernel import Kernel, Unit, to_json
 from weft.errors import error

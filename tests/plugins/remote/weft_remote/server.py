@@ -26,8 +26,7 @@ from weft_remote.wire import Arrays, Head, pack, unpack
 import weft
 from weft.backends import hardware
 from weft.backends.executor import Executable
-from weft.backends.launch import Getter, Launch, Picture, Value, picture_coords
-from weft.backends.memory import StateMemory, bytes_needed
+from weft.backends.launch import Getter, Launch, Picture, StateMemory, Value, bytes_needed, picture_coords
 from weft.backends.vector.executor import VectorExecutor
 from weft.codegen.kernel import Kernel, from_json
 from weft.codegen.verify import verify
