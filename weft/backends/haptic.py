@@ -108,19 +108,17 @@ class LineFile(Outlet):
             f"{tick / RATE:.3f} " + " ".join(f"{n}={v:.9g}" for n, v in zip(batch.names, values, strict=True)) + "\n"
             for tick, values in zip(batch.ticks, batch.values.tolist(), strict=True)
         ]
+        data = "".join(lines).encode()
         try:
-            self._write("".join(lines).encode())
+            if self._descriptor is None:
+                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+                weakref.finalize(self, os.close, self._descriptor)
+            while data:
+                data = data[os.write(self._descriptor, data) :]
         except OSError:
             # The file may end with half a line, and anything written after that would be misread.
             self._is_torn = True
             raise
-
-    def _write(self, data: bytes) -> None:
-        if self._descriptor is None:
-            self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
-            weakref.finalize(self, os.close, self._descriptor)
-        while data:
-            data = data[os.write(self._descriptor, data) :]
 
 
 class Osc(Outlet):

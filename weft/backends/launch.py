@@ -7,13 +7,15 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.codegen.kernel import Kernel
 from weft.ir.expr import StateSlot, StrandRef
+
+if TYPE_CHECKING:  # the process that plays sound needs no kernels
+    from weft.codegen.kernel import Kernel
 
 Array: TypeAlias = npt.NDArray[Any]
 

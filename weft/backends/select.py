@@ -438,7 +438,9 @@ class _Chooser:
             if problem is not None:
                 yield _Problem(problem)
                 continue
-            devices = self._devices(backend)
+            if backend not in self._probed:
+                self._probed[backend] = backend.probe()
+            devices = self._probed[backend]
             numbered = [device for device in devices if request.index in (None, device.index)]
             kind = [device for device in numbered if request.software in (None, device.software)]
             kind.sort(key=lambda device: device.software)
@@ -494,11 +496,6 @@ class _Chooser:
             return COSTS
         self._known = self._known or read_costs()
         return self._known.of(backend.name, device)
-
-    def _devices(self, backend: type[Backend]) -> list[DeviceInfo]:
-        if backend not in self._probed:
-            self._probed[backend] = backend.probe()
-        return self._probed[backend]
 
 
 def _names_for(context: str, request: _Request) -> list[str]:

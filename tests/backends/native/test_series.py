@@ -199,11 +199,12 @@ def test_times_by_their_number_are_those_of_the_list(text, rate):
 def test_llvm_is_asked_once_for_what_it_does_not_take():
     made, asked = kernel_of("play(me@time)"), []
 
-    def refuse():
-        asked.append(1)
-        raise llvm.LlvmFailure("no")
+    class Refusing(NativeExecutor):
+        def code(self, *given, **options):
+            asked.append(1)
+            raise llvm.LlvmFailure("no")
 
-    executable = SeriesExecutable(made, {}, refuse, lambda: ReferenceExecutor().load(made))
+    executable = SeriesExecutable(made, Refusing(), {})
     for first in (0, 9):
         given = launch(made, first, 9)
         np.testing.assert_array_equal(executable.planes(StateMemory(()), given)[0, 0], given.coords["abstime"])

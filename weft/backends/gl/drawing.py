@@ -18,7 +18,7 @@ import numpy as np
 from weft.backends.base import PictureHandle
 from weft.backends.card import CardCompiled, CardPictures, SampleChunk, ShaderCode, SoundCode, one_sample, refused
 from weft.backends.executor import RecentlyUsed, Stillness
-from weft.backends.gl.graphics import GL, ContextState, Graphics, plain
+from weft.backends.gl.graphics import GL, ContextState, Graphics, linked
 from weft.backends.gl.textures import Buffer, BufferTexture, GlPicture, Texture, TextureArray, bind, check_row
 from weft.backends.launch import Floats, Launch, Picture, StateMemory, Value, in_size
 from weft.backends.prologue import Answers, Fetch, LaunchPrologue, PointReads, PrologueBlock, StrandReads, line
@@ -46,7 +46,7 @@ class ShaderProgram:
         """In a context of the graphics. Raises WeftError with the driver's words if it refuses the text."""
         self.shader = shader
         parts: _Parts = [(GL.GL_COMPUTE_SHADER, shader.ascii)] if shader.computes else _drawing(shader.ascii)
-        self.number: Any = _linked(parts, functools.partial(_refused, shader))
+        self.number: Any = linked(parts, functools.partial(_refused, shader))
         weakref.finalize(self, graphics.discard, "program", self.number).atexit = False
         sampled = (*shader.images, *shader.histories, *shader.pictures, *shader.external_reads)
         self.units = {bound.name: at for at, bound in enumerate(sampled)}
@@ -62,33 +62,12 @@ _FRAME = 0
 """The binding point of the block of numbers."""
 
 
-def linked(parts: _Parts) -> Any:
-    """One of weft's own programs."""
-    return _linked(parts, lambda words: error("driver-refused", words))
+_OWN_REFUSED = functools.partial(error, "driver-refused")
+"""The error for one of weft's own programs, from the driver's words."""
 
 
 def _drawing(fragment: bytes | str) -> _Parts:
     return [(GL.GL_VERTEX_SHADER, VERTEX), (GL.GL_FRAGMENT_SHADER, fragment)]
-
-
-def _linked(parts: _Parts, refused: Callable[[str], WeftError]) -> Any:
-    program = GL.glCreateProgram()
-    try:
-        for kind, text in parts:
-            part = GL.glCreateShader(kind)
-            GL.glShaderSource(part, text)
-            GL.glCompileShader(part)
-            GL.glAttachShader(program, part)
-            GL.glDeleteShader(part)  # it is freed with the program
-            if not GL.glGetShaderiv(part, GL.GL_COMPILE_STATUS):
-                raise refused(plain(GL.glGetShaderInfoLog(part)))
-        GL.glLinkProgram(program)
-        if not GL.glGetProgramiv(program, GL.GL_LINK_STATUS):
-            raise refused(plain(GL.glGetProgramInfoLog(program)))
-    except WeftError:
-        GL.glDeleteProgram(program)
-        raise
-    return program
 
 
 def _refused(shader: Shader, words: str) -> WeftError:
@@ -107,7 +86,7 @@ class Resizer:
 
     def __init__(self, graphics: Graphics) -> None:
         """In a context of the graphics."""
-        self._program: Any = linked(_drawing(resampling().encode("ascii")))
+        self._program: Any = linked(_drawing(resampling().encode("ascii")), _OWN_REFUSED)
         self._layer = GL.glGetUniformLocation(self._program, "layer")
         self._size = GL.glGetUniformLocation(self._program, "size")
 
@@ -446,7 +425,8 @@ def tiles_are_faster(graphics: Graphics, place: ContextState) -> bool:
     if not graphics.about.computes or graphics.about.software:
         return False
     texture = Texture(graphics, (_SIDE, _SIDE))
-    drawn, tiled = linked(_drawing(_DRAWN)), linked([(GL.GL_COMPUTE_SHADER, _TILED)])
+    drawn = linked(_drawing(_DRAWN), _OWN_REFUSED)
+    tiled = linked([(GL.GL_COMPUTE_SHADER, _TILED)], _OWN_REFUSED)
     try:
         GL.glUseProgram(drawn)
         slow = _seconds(lambda: draw_triangle(place, [(texture.number, None)], texture.shape))
@@ -638,7 +618,10 @@ class GlCompiled(CardCompiled):
         begun = self.grid.prepare(self.memory, launch)
         canvas = self.canvases[0]
         with self.graphics.drawing() as place:
-            self._keep_up()
+            while len(self._fences) >= _AHEAD:  # waits for the picture before the last, if it is unfinished
+                fence = self._fences.popleft()
+                GL.glClientWaitSync(fence, GL.GL_SYNC_FLUSH_COMMANDS_BIT, _FOREVER)
+                GL.glDeleteSync(fence)
             self.grid.draw(place, begun, self.memory, self.sources, canvas)
             self._fences.append(GL.glFenceSync(GL.GL_SYNC_GPU_COMMANDS_COMPLETE, 0))
             stopped = begun.machine.loop_stopped or (self.memory.ticks % _LOOK == 0 and canvas.stopped())
@@ -647,13 +630,6 @@ class GlCompiled(CardCompiled):
         if stopped:
             launch.loop_stopped()
         return GlPicture(self.unit.subgraph.context, canvas.colours[0]) if canvas.colours else None
-
-    def _keep_up(self) -> None:
-        """Waits for the picture before the last, if it is unfinished."""
-        while len(self._fences) >= _AHEAD:
-            fence = self._fences.popleft()
-            GL.glClientWaitSync(fence, GL.GL_SYNC_FLUSH_COMMANDS_BIT, _FOREVER)
-            GL.glDeleteSync(fence)
 
     def planes(self, launch: Launch) -> Floats:
         if self._wide is None:

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -26,24 +26,18 @@ OpenGL.USE_ACCELERATE = False
 
 _CHOICE = "PYOPENGL_PLATFORM"
 
-
 _IS_WAYLAND = bool(os.environ.get("WAYLAND_DISPLAY")) or os.environ.get("XDG_SESSION_TYPE") == "wayland"
 
 NEEDS_EGL = os.environ[_CHOICE] == "egl" if _CHOICE in os.environ else _IS_WAYLAND
 """Whether windows must be opened with EGL."""
 
 
-def _has_egl() -> bool:
-    try:
-        ctypes.CDLL("libEGL.so.1")
-    except OSError:
-        return False
-    return True
-
-
 # Through EGL, PyOpenGL finds the functions of any context, including GLX; through GLX, only those of GLX. It reads the
 # variable when it is imported, and no other library should see it.
-_FINDS_BY_EGL = sys.platform.startswith("linux") and _CHOICE not in os.environ and _has_egl()
+_FINDS_BY_EGL = False
+if sys.platform.startswith("linux") and _CHOICE not in os.environ:
+    with suppress(OSError):
+        _FINDS_BY_EGL = bool(ctypes.CDLL("libEGL.so.1"))
 if _FINDS_BY_EGL:
     os.environ[_CHOICE] = "egl"
     try:
@@ -90,6 +84,28 @@ def is_software(renderer: str) -> bool:
 def plain(words: Any) -> str:
     """A driver's message as text."""
     return words.decode(errors="replace") if isinstance(words, bytes) else str(words or "")
+
+
+def linked(parts: Sequence[tuple[Any, bytes | str]], refused: Callable[[str], Exception]) -> Any:
+    """A program of shaders, each with its kind. If the driver refuses it, raises what `refused` makes of the driver's
+    words."""
+    program = GL.glCreateProgram()
+    try:
+        for kind, text in parts:
+            part = GL.glCreateShader(kind)
+            GL.glShaderSource(part, text)
+            GL.glCompileShader(part)
+            GL.glAttachShader(program, part)
+            GL.glDeleteShader(part)  # it is freed with the program
+            if not GL.glGetShaderiv(part, GL.GL_COMPILE_STATUS):
+                raise refused(plain(GL.glGetShaderInfoLog(part)))
+        GL.glLinkProgram(program)
+        if not GL.glGetProgramiv(program, GL.GL_LINK_STATUS):
+            raise refused(plain(GL.glGetProgramInfoLog(program)))
+    except Exception:
+        GL.glDeleteProgram(program)
+        raise
+    return program
 
 
 # The contexts that weft draws in: one for the thread that draws, and one in which programs are made ready.

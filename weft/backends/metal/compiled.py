@@ -6,9 +6,9 @@ import re
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,6 @@ from weft.names import StrandRef
 # The libraries for Metal, and the devices that they list: Apple's own interface if pyobjc is installed, else
 # metalcompute. The other modules use both in the same way.
 
-T = TypeVar("T")
-
 _REMEDY = "pip install pyobjc-framework-Metal pyobjc-framework-Quartz"
 
 
@@ -44,7 +42,7 @@ class MetalError(Exception):
 def devices() -> list[DeviceInfo]:
     """The devices; never raises. The memory of a device is its working set."""
     try:
-        found = _by_either(_by_apple, _by_metalcompute)
+        found = _by_apple() if apple.is_installed() else _by_metalcompute()
     except MetalError as failure:
         return [_missing(str(failure), _REMEDY if _is_mac() else None)]
     except Exception as failure:
@@ -55,7 +53,7 @@ def devices() -> list[DeviceInfo]:
 def open_device(index: int) -> Any:
     """A device. Raises MetalError."""
     try:
-        return _by_either(lambda: apple.AppleDevice(index), lambda: metalcompute().Device(index))
+        return apple.AppleDevice(index) if apple.is_installed() else metalcompute().Device(index)
     except MetalError:
         raise
     except Exception as failure:
@@ -70,11 +68,6 @@ def metalcompute() -> Any:
         reason = "neither pyobjc's Metal nor metalcompute is installed" if _is_mac() else "Metal exists only on Macs"
         raise MetalError(reason) from failure
     return metalcompute
-
-
-def _by_either(by_apple: Callable[[], T], by_metalcompute: Callable[[], T]) -> T:
-    """Calls the function for the installed library."""
-    return by_apple() if apple.is_installed() else by_metalcompute()
 
 
 def _by_apple() -> list[DeviceInfo]:

@@ -6,7 +6,7 @@ import functools
 import math
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import (
-    NOTHING, BandPool, Executable, Refusal, Refusals, Refused, RefusedError, check, making, pack_planes
+    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, making, pack_planes
 )
 from weft.backends.launch import TIME, Even, Floats, Launch, StateMemory, Value, channels, check_picture, level
 from weft.backends.native.llvm import ArgumentBlock, Functions, NativeCode, Processor, assembly, host, machine_code
@@ -49,7 +49,10 @@ def evenly(kernel: Kernel, memory: StateMemory, launch: Launch) -> Iterator[Laun
         count = width - start
         while (even := _even(times[start : start + count])) is None:
             count //= 2
-        coords = {name: _part(value, start, count) for name, value in launch.coords.items()}
+        coords: dict[str, Value] = dict(launch.coords)
+        for name, value in coords.items():
+            if isinstance(value, np.ndarray) and value.ndim:
+                coords[name] = value[start : start + count]
         yield replace(launch, shape=(1, count), coords=coords, even=even)
         start += count
 
@@ -77,10 +80,6 @@ def _alone(time: float) -> Even:
     return Even(0.0, math.inf, time)
 
 
-def _part(value: Value, start: int, count: int) -> Value:
-    return value[start : start + count] if isinstance(value, np.ndarray) and value.ndim else value
-
-
 # Loaded code.
 
 # The initial size of a buffer, in samples.
@@ -93,15 +92,10 @@ _LINKS = 8
 class SeriesExecutable:
     """The kernel of a sound as machine code; see `Executable`. Its planes are in double precision."""
 
-    def __init__(
-        self, kernel: Kernel, codes: Mapping[bool, object], make: Callable[[], NativeCode],
-        plain: Callable[[], Executable],
-    ) -> None:  # fmt: skip
-        """`make` compiles first-tier code if `codes` has none, or raises RefusedError; `plain` then gives the
-        fallback."""
+    def __init__(self, kernel: Kernel, executor: NativeExecutor, codes: Mapping[bool, object]) -> None:
+        """First-tier code is compiled when it is first needed, if `codes` has none."""
         self.kernel = kernel
-        self._make = make
-        self._make_plain = plain
+        self._executor = executor
         self._lock = threading.Lock()
         self._has_times = any(name == TIME and rate == Rate.ELEMENT for name, rate in kernel.coords)
         self._is_refused = False
@@ -135,9 +129,10 @@ class SeriesExecutable:
         """The code with its buffers; None if the kernel cannot be compiled, which is tried only once."""
         if self._buffers is None and not self._is_refused:
             try:
-                self._buffers = _Buffers(self.kernel, self._make())
-            except RefusedError:
+                self._buffers = _Buffers(self.kernel, self._executor.code(self.kernel, False, 1))
+            except RefusedError as failure:
                 self._is_refused = True
+                self._executor.refuse(self.kernel, str(failure))
         return self._buffers
 
     def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
@@ -145,7 +140,7 @@ class SeriesExecutable:
 
     @functools.cached_property
     def _plain(self) -> Executable:
-        return self._make_plain()
+        return self._executor.plain(self.kernel)
 
 
 @dataclass(slots=True)
@@ -363,12 +358,12 @@ class LaunchBuffers:
         # The bits that all pixels of this launch share.
         bits = self._layout.base
         for factor, source in self._layout.levels:
-            bits |= factor * level(_value_of(machine, source) if isinstance(source, Scalar) else source)
+            bits |= factor * level(machine.value_of(*source[:2]) if isinstance(source, Scalar) else source)
         self._block.set_number(Word.BASE, bits)
         with np.errstate(all="ignore"):
-            self._reals[self._real_places] = [_value_of(machine, scalar) for scalar in self._real_scalars]
+            self._reals[self._real_places] = [machine.value_of(source, key) for source, key, *_ in self._real_scalars]
         for at, scalar in self._other_scalars:
-            self._scalars[at] = int(_value_of(machine, scalar))
+            self._scalars[at] = int(machine.value_of(scalar.source, scalar.key))
         for lines in self._line_reads:
             lines.fill(machine)
 
@@ -392,22 +387,10 @@ class LaunchBuffers:
         self._block.release(Word.OUT, *self._borrowed)
 
 
-def _value_of(machine: Machine, scalar: Scalar) -> float:
-    match scalar:
-        case Scalar("uniform", str(name)):
-            return machine.launch.uniforms[name]
-        case Scalar("coord", str(name)):
-            return machine.coords[name]
-        case Scalar("local", int(number)):
-            return machine.locals[number]
-    raise LookupError(f"{scalar} is given nowhere")
-
-
 # The executor, and kernels that it has loaded.
 
 # How many sizes of launch a kernel keeps buffers for.
 _SIZES = 4
-_ONCE = (Rate.CONSTANT, Rate.FRAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -498,18 +481,10 @@ class NativeExecutor:
         if refused:
             return self._vector.load(kernel, {packed: code.instead for packed, code in refused.items()})
         if suits_series(kernel) and not isinstance(codes.get(False), Code):
-            return SeriesExecutable(kernel, codes, lambda: self._first_series(kernel), lambda: self.plain(kernel))
+            return SeriesExecutable(kernel, self, codes)
         if not suits(kernel) or isinstance(codes.get(True), Code):
             return self._vector.load(kernel, codes)
         return NativeExecutable(kernel, self, codes, self._pool)
-
-    def _first_series(self, kernel: Kernel) -> NativeCode:
-        """First-tier code, for a kernel that is about to be played. Raises RefusedError."""
-        try:
-            return self.code(kernel, False, 1)
-        except RefusedError as failure:
-            self.refuse(kernel, str(failure))
-            raise
 
 
 class NativeExecutable:
@@ -522,13 +497,12 @@ class NativeExecutable:
         self.kernel = kernel
         self._executor = executor
         self._pool = pool
-        once = tuple(section for section in kernel.sections if section.rate in _ONCE)
-        self._interpreter = Interpreter(replace(kernel, sections=once))
+        self._interpreter = Interpreter.of_prologue(kernel)
         self._lock = threading.Lock()
         self._checked: tuple[weakref.ref[StateMemory], tuple[int, int]] | None = None
         """The memory and the shape of the last launch that passed the full check."""
         self._programs: dict[tuple[bool, bool], Functions] = {}
-        self._buffers: dict[tuple[bool, tuple[int, int]], LaunchBuffers] = {}
+        self._buffers: RecentlyUsed[tuple[bool, tuple[int, int]], LaunchBuffers] = RecentlyUsed(_SIZES)
         self._refused: set[bool] = set()
         """The forms of output (packed or not) that are left to the vector machine."""
         for packed, code in codes.items():
@@ -546,7 +520,7 @@ class NativeExecutable:
         program = Functions(code)
         with self._lock:
             self._programs[True, False] = program
-            self._buffers = {key: buffers for key, buffers in self._buffers.items() if not key[0]}
+            self._buffers = RecentlyUsed(_SIZES)
 
     def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         if launch.shape == (1, 1):
@@ -589,7 +563,10 @@ class NativeExecutable:
             if self._checked is None or self._checked[0]() is not memory or self._checked[1] != launch.shape:
                 check(self.kernel, memory, launch)
                 self._checked = (weakref.ref(memory), launch.shape)
-            buffers = self._buffers_for(packed, launch.shape)
+            buffers = self._buffers.get_or_make(
+                (packed, launch.shape),
+                lambda: LaunchBuffers(self.kernel, self._program(packed, launch.shape[1]), launch.shape),
+            )
             try:
                 machine = None
                 if not buffers.has_frame:
@@ -606,17 +583,8 @@ class NativeExecutable:
             launch.loop_stopped()
         buffers.release()
 
-    def _buffers_for(self, packed: bool, shape: tuple[int, int]) -> LaunchBuffers:
-        """The buffers for a size of launch. Those of the last few sizes are kept."""
-        key = (packed, shape)
-        buffers = self._buffers.pop(key, None) or LaunchBuffers(self.kernel, self._program(packed, shape[1]), shape)
-        self._buffers[key] = buffers
-        while len(self._buffers) > _SIZES:
-            del self._buffers[next(iter(self._buffers))]
-        return buffers
-
     def _program(self, packed: bool, width: int) -> Functions:
-        program = self._programs.get((packed, False)) or self._made(packed, narrow=False)
+        program = self._made(packed, narrow=False)
         return program if width >= program.layout.lanes else self._made(packed, narrow=True)
 
     def _made(self, packed: bool, narrow: bool) -> Functions:

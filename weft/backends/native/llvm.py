@@ -91,25 +91,28 @@ class LlvmFailure(RefusedError):  # noqa: N818 - what failed is LLVM
 def machine_code(text: str, processor: Processor, level: int) -> bytes:
     """An object file from the text of a module; `level` is LLVM's, from 0 (quick to compile) to 3. Raises
     `LlvmFailure`."""
-    with _compiling():
-        machine, module = _parsed(text, processor, level)
+    with _parsed(text, processor, level) as (machine, module):
         code: bytes = machine.emit_object(module)
     return code
 
 
 def assembly(text: str, processor: Processor, level: int) -> str:
     """The machine code of a module as readable text."""
-    with _compiling():
-        machine, module = _parsed(text, processor, level)
+    with _parsed(text, processor, level) as (machine, module):
         listing: str = machine.emit_assembly(module)
     return listing
 
 
 @contextmanager
-def _compiling() -> Iterator[None]:
-    """Turns LLVM's errors into `LlvmFailure` with a single line."""
+def _parsed(text: str, processor: Processor, level: int) -> Iterator[tuple[Any, Any]]:
+    """The compiler for a processor, and a module for it to compile. LLVM's errors become a `LlvmFailure` with a single
+    line."""
     try:
-        yield
+        machine = _compiler(processor, level)
+        module = _llvm().parse_assembly(text)
+        module.triple = processor.triple
+        module.data_layout = str(machine.target_data)
+        yield machine, module
     except RuntimeError as failure:
         first = next(filter(None, map(str.strip, str(failure).splitlines())), "no reason given")
         raise LlvmFailure(f"LLVM does not take its machine code ({first}), which is a bug in weft") from failure
@@ -136,15 +139,6 @@ class Functions:
     def call(self, name: str, block: ArgumentBlock) -> None:
         """Runs one function in this thread."""
         self._functions[name](block.address)
-
-
-def _parsed(text: str, processor: Processor, level: int) -> tuple[Any, Any]:
-    """The compiler for a processor, and a module for it to compile."""
-    machine = _compiler(processor, level)
-    module = _llvm().parse_assembly(text)
-    module.triple = processor.triple
-    module.data_layout = str(machine.target_data)
-    return machine, module
 
 
 @functools.cache

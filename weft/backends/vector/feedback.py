@@ -35,35 +35,31 @@ class OneByOneError(Exception):
     """A part of a kernel has to be computed one element at a time."""
 
 
-NOTHING: Mapping[Node, Any] = MappingProxyType({})
-"""No values."""
-
-
 class Values(dict[Node, Any]):
     """The values computed so far, each a number or an array with one for each element. Constants and the inputs of the
     launch are added when they are first read."""
 
-    def __init__(self, machine: Machine, lines: Mapping[str, Array], known: Mapping[Node, Any] = NOTHING) -> None:
+    def __init__(self, machine: Machine, lines: Mapping[str, Array], known: Mapping[Node, Any] | None = None) -> None:
         """`machine` has run the launch prologue; `lines` are the coordinates that change, by their names."""
-        super().__init__(known)
+        super().__init__(known or {})
         self.machine = machine
         self._lines = lines
 
     def __missing__(self, node: Node) -> Any:
-        value = self[node] = self._given(node)
-        return value
-
-    def _given(self, node: Node) -> Any:
+        value: Any
         match node.op, node.attr:
             case ("const" | "u32"), number:
-                return _as(number, node.kind)
+                value = _as(number, node.kind)
             case "scalar", Scalar(source, key):
-                return _as(self.machine.value_of(source, key), node.kind)
+                value = _as(self.machine.value_of(source, key), node.kind)
             case "line", Line("coord", str(name)):
-                return self._lines[name]
+                value = self._lines[name]
             case "loop_out", int(k):
-                return self[node.args[0]][k]
-        raise KeyError(f"{node.op} is used before it is computed")
+                value = self[node.args[0]][k]
+            case _:
+                raise KeyError(f"{node.op} is used before it is computed")
+        self[node] = value
+        return value
 
 
 def _as(number: float, kind: ValueType) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from weft.backends.base import as_array
-from weft.backends.gl.graphics import GL, is_software, plain
+from weft.backends.gl.graphics import GL, is_software, linked, plain
 from weft.backends.gl.textures import Texture
 from weft.errors import error
 from weft.runtime.screens.display import Display, DriverError, GlPicture, GraphicsError, glfw, lost, no_display
@@ -86,7 +86,8 @@ class GlSurface:
         self._graphics = display.lend(handle)
         try:
             self._most = int(GL.glGetIntegerv(GL.GL_MAX_TEXTURE_SIZE))
-            self._program = _link(_VERTEX_SHADER, _FRAGMENT_SHADER)
+            shaders = (GL.GL_VERTEX_SHADER, _VERTEX_SHADER), (GL.GL_FRAGMENT_SHADER, _FRAGMENT_SHADER)
+            self._program = linked(shaders, GraphicsError)
             self._texture = _new_texture()
             GL.glBindVertexArray(GL.glGenVertexArrays(1))  # a core context draws nothing without one
             GL.glDisable(GL.GL_DITHER)
@@ -278,18 +279,3 @@ def _fill(place: Rect, frame: tuple[int, int]) -> None:
     """Draws the bound texture over a part of the frame."""
     GL.glViewport(place.left, frame[1] - place.top - place.height, place.width, place.height)
     GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
-
-
-def _link(vertex: str, fragment: str) -> Any:
-    """A GL program of these shaders. Raises `GraphicsError` with the driver's message if it refuses them."""
-    program = GL.glCreateProgram()
-    for kind, text in ((GL.GL_VERTEX_SHADER, vertex), (GL.GL_FRAGMENT_SHADER, fragment)):
-        shader = GL.glCreateShader(kind)
-        GL.glShaderSource(shader, text)
-        GL.glCompileShader(shader)
-        GL.glAttachShader(program, shader)
-        GL.glDeleteShader(shader)  # freed with the program
-    GL.glLinkProgram(program)
-    if not GL.glGetProgramiv(program, GL.GL_LINK_STATUS):
-        raise GraphicsError(str(GL.glGetProgramInfoLog(program)))
-    return program
