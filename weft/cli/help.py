@@ -11,6 +11,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from types import MappingProxyType
 
 import click
@@ -175,7 +176,9 @@ def _pragmas() -> Iterator[Topic]:
         yield Topic("pragma", f"#{name}", (row.shown,), row.doc, (row.example,), (name,), lacks=row.lacks)
 
 
-def _libraries() -> Iterator[Topic]:
+@cache
+def _libraries() -> list[Topic]:
+    found = []
     from weft.errors import Source
     from weft.syntax.docs import opening_line, spindle_docs
     from weft.syntax.includes import libraries
@@ -185,7 +188,8 @@ def _libraries() -> Iterator[Topic]:
         use = f"#use {library}"
         contents = tuple((_call(doc.name, doc.parameters), doc.headline) for doc in spindles)
         examples = tuple(f"{use}\n{doc.examples[0]}" for doc in spindles[:1] if doc.examples)
-        yield Topic("library", library, (use,), opening_line(text).removesuffix("."), examples, ("std",), contents)
+        about = opening_line(text).removesuffix(".")
+        found.append(Topic("library", library, (use,), about, examples, ("std",), contents))
         for doc in spindles:
             facts = [(name, doc.parameter_texts[name]) for name in doc.parameters if name in doc.parameter_texts]
             facts += [("gives", doc.returns)] if doc.returns else []
@@ -193,7 +197,8 @@ def _libraries() -> Iterator[Topic]:
             examples = tuple(f"{use}\n{example}" for example in doc.examples)
             shown, words = (doc.signature,), (doc.name,)
             name = f"{library}.{doc.name}"
-            yield Topic("library spindle", name, shown, doc.summary, examples, words, tuple(facts))
+            found.append(Topic("library spindle", name, shown, doc.summary, examples, words, tuple(facts)))
+    return found
 
 
 def _call(name: str, params: Iterable[object]) -> str:
