@@ -6,7 +6,8 @@ import pytest
 
 from tests.support.exprs import Exprs, lowered, number_slot
 from weft.contexts import VISUAL
-from weft.ir.dump import number_text, to_text
+from weft.ir.dump import to_text
+from weft.syntax.ast import number_text
 
 
 def test_the_text_shows_rates_and_groups():

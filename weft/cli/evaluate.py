@@ -23,13 +23,13 @@ from weft.contexts import VISUAL, context_table
 from weft.errors import Source, did_you_mean
 from weft.graph.domain import BASES, FIELDS, FIXED_FIELDS, Coordinates, Environment
 from weft.graph.nodes import Patch
-from weft.ir.dump import number_text
 from weft.names import StrandRef
 from weft.ops import OPS
 from weft.runtime.clock import Moment
 from weft.runtime.evaluate import DeviceEvaluation, Evaluation, compile_alone, find_strand, read_patch
 from weft.runtime.findings import loop_stopped
 from weft.runtime.offline import initial_inputs
+from weft.syntax.ast import number_text
 from weft.syntax.includes import open_source
 
 # The order in which `--at` applies coordinates, coarse before fine: each shifts the time by the difference, so that a

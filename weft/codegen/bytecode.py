@@ -9,11 +9,11 @@ from typing import NamedTuple, TypeAlias
 
 from weft.codegen.kernel import Allocation, Kernel
 from weft.codegen.values import IMPLIED, LEAVES, SIGNATURES, Line, LoopBody, Node, Scalar, Section
-from weft.ir.dump import number_text
 from weft.ir.expr import LoopShape, LoopValue, PicturePlane, SlotPlane, StrandRef
 from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.spec import OpSpec, ValueType
+from weft.syntax.ast import number_text
 
 # The instruction set: one table, which the verifier, the disassembler and the machines share.
 #

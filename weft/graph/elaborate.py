@@ -27,8 +27,8 @@ from weft.graph.resolve import (
     unnamed_cache
 )
 from weft.graph.scope import (
-    CacheMember, Closure, Fixed, Local, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped,
-    Scope, SourceMember, StrandGroup, StrandMember, match_arguments, positional_axes
+    CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped, Scope,
+    SourceMember, StrandGroup, StrandMember, match_arguments, positional_axes
 )
 from weft.names import StrandRef
 from weft.ops import BINARY, BUILTINS, STATE, UNARY, ieee
@@ -791,11 +791,5 @@ def _step(
                 results: dict[str, V] = yield _run_loop(e, statement, scope, at)
                 for key, after in results.items():
                     scope = scope.bind(key, Fixed(after))
-    return {name: _number(scope.get(name)) for name in carried}
-
-
-def _number(local: Local | None) -> Any:
-    """The value of what a loop carries."""
-    if not isinstance(local, Fixed):
-        raise TypeError("a loop carries only numbers")
-    return local.value
+    found = {name: scope.get(name) for name in carried}
+    return {name: local.value for name, local in found.items() if isinstance(local, Fixed)}

@@ -31,13 +31,6 @@ from weft.syntax.ast import (
 # --- facts about the syntax of bodies ---
 
 
-# A compile needs them once for the graph and once for each subgraph, and several compiles may run at the same time.
-@lru_cache(maxsize=4)
-def ordinals_of(patch: Patch) -> Ordinals:
-    """The ordinals of a patch."""
-    return Ordinals(patch)
-
-
 class Ordinals:
     """Numbers the calls of each callee within each definition, in the order of the text. State is found again after an
     edit by these numbers, so they must not depend on anything outside of the definition."""
@@ -150,6 +143,10 @@ class Ordinals:
         return BodyFacts(min(size, _HUGE), has_state, is_recursive)
 
 
+# A compile needs them once for the graph and once for each subgraph, and several compiles may run at the same time.
+_ordinals_of = lru_cache(maxsize=4)(Ordinals)
+
+
 class BodyFacts(NamedTuple):
     """What is known of a body and everything that it calls, judged by names. `size` is the approximate number of
     operations in one run; a loop is counted with its number of steps if its ends are literals, otherwise once."""
@@ -202,7 +199,7 @@ class Resolver:
     def __init__(self, patch: Patch, budget: Budget) -> None:
         self.patch = patch
         self._budget = budget
-        self.ordinals = ordinals_of(patch)
+        self.ordinals = _ordinals_of(patch)
         self._bodies: dict[tuple[Call, Scope], Scope] = {}
         self._bundles: dict[tuple[Bundle, Scope], StrandGroup] = {}
         self._open_bodies: dict[Hashable, Scope] = {}
@@ -486,9 +483,7 @@ class Resolver:
                     if self.called(node, within) != "builtin":
                         return None
                     waiting += [(argument.value, within) for argument in node.args]
-                case Number():
-                    pass
-                case Access(base=Name(id="me" | "mouse" | "key")):
+                case Number() | Access(base=Name(id="me" | "mouse" | "key")):
                     pass
                 case Binary(left=left, right=right):
                     waiting += [(left, within), (right, within)]

@@ -7,6 +7,7 @@ from weft.ir.expr import (
     Expr, LoopShape, LoopValue, Lowered, PicturePlane, SlotPlane, StateSlot, StrandRef, Update, topological
 )
 from weft.ir.rates import rates
+from weft.syntax.ast import number_text
 
 
 def to_text(lowered: Lowered, spec: ContextSpec) -> str:
@@ -29,11 +30,6 @@ def to_text(lowered: Lowered, spec: ContextSpec) -> str:
             lines += [f"  %{n.index} = {_operation_text(n)}  · {rate[n].title}" for n in new]
             lines += [f"  {name} = {operand_text(value)}" for name, value in entries]
     return "\n".join(lines) + "\n"
-
-
-def number_text(value: float) -> str:
-    """A number as people write it: 5, not 5.0; otherwise with all significant digits."""
-    return repr(value).removesuffix(".0")
 
 
 def operand_text(node: Expr) -> str:

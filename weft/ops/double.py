@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import TypeVar
 
-from weft.ops.lanes import SINE_OF_TURN, Lanes
+from weft.ops.lanes import SINE_OF_TURN, Lanes, polynomial
 
 V = TypeVar("V")
 
@@ -32,11 +32,7 @@ def within_turn(lanes: Lanes[V], x: V) -> V:
 
 def _sine_within(lanes: Lanes[V], x: V) -> V:
     """sin πx for x from −1 to 1. Its zeros there are factors of their own."""
-    square = lanes.mul(x, x)
-    *others, last = SINE_OF_TURN
-    total = lanes.real(last)
-    for coefficient in reversed(others):
-        total = lanes.fma(total, square, lanes.real(coefficient))
+    total = polynomial(lanes, lanes.mul(x, x), SINE_OF_TURN)
     return lanes.mul(lanes.mul(x, lanes.fma(lanes.neg(x), x, lanes.real(1))), total)
 
 

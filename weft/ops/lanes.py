@@ -138,3 +138,12 @@ class Lanes(Protocol[V]):
 
     def real_of(self, a: V, /) -> V:
         """Bits, read as a signed number, as the nearest real."""
+
+
+def polynomial(lanes: Lanes[V], x: V, coefficients: tuple[float, ...]) -> V:
+    """c₀ + c₁·x + c₂·x² + …"""
+    *others, last = coefficients
+    total = lanes.real(last)
+    for coefficient in reversed(others):
+        total = lanes.fma(total, x, lanes.real(coefficient))
+    return total

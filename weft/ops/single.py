@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from weft.ops.lanes import (
-    ARCTANGENT, COSINE, COSINE_OF_HALF_TURNS, LOGARITHM, POWER_OF_2, POWER_OF_E, SINE, SINE_OF_HALF_TURNS, Lanes
+    ARCTANGENT, COSINE, COSINE_OF_HALF_TURNS, LOGARITHM, POWER_OF_2, POWER_OF_E, SINE, SINE_OF_HALF_TURNS, Lanes,
+    polynomial
 )
 
 V = TypeVar("V")
@@ -57,27 +58,27 @@ def sine(lanes: Lanes[V], x: V) -> V:
     # The reduction of a huge x is inexact, but its sine must stay within −1…1.
     rest = _flip(lanes, _between(lanes, -_LARGEST_ANGLE, rest, _LARGEST_ANGLE), sign)
     square = lanes.mul(rest, rest)
-    return lanes.fma(lanes.mul(rest, square), _polynomial(lanes, square, SINE), rest)
+    return lanes.fma(lanes.mul(rest, square), polynomial(lanes, square, SINE), rest)
 
 
 def cosine(lanes: Lanes[V], x: V) -> V:
     """Within 2.5e-7 if |x| is at most 10⁴; between −1 and 1 for every finite x, NaN for others."""
     rest, sign = _half_turns(lanes, x)
     square = lanes.lesser(lanes.real(_LARGEST_ANGLE**2), lanes.mul(rest, rest))  # NaN passes: the second operand
-    value = lanes.fma(square, _polynomial(lanes, square, COSINE), lanes.real(1))
+    value = lanes.fma(square, polynomial(lanes, square, COSINE), lanes.real(1))
     return _flip(lanes, value, sign)
 
 
 def sine_of_half_turns(lanes: Lanes[V], x: V) -> V:
     """sin πx, within 2e-7; NaN if x is not finite. The reduction is exact however large x is; it is 0 for whole x."""
     rest, square, sign = _within_half_turn(lanes, x)
-    return lanes.mul(_flip(lanes, rest, sign), _polynomial(lanes, square, SINE_OF_HALF_TURNS))
+    return lanes.mul(_flip(lanes, rest, sign), polynomial(lanes, square, SINE_OF_HALF_TURNS))
 
 
 def cosine_of_half_turns(lanes: Lanes[V], x: V) -> V:
     """cos πx, within 3e-7; NaN if x is not finite."""
     _, square, sign = _within_half_turn(lanes, x)
-    value = lanes.fma(square, _polynomial(lanes, square, COSINE_OF_HALF_TURNS), lanes.real(1))
+    value = lanes.fma(square, polynomial(lanes, square, COSINE_OF_HALF_TURNS), lanes.real(1))
     return _flip(lanes, value, sign)
 
 
@@ -111,15 +112,6 @@ def _flip(lanes: Lanes[V], x: V, sign: V) -> V:
     return lanes.real_in(lanes.bits_xor(lanes.bits_in(x), sign))
 
 
-def _polynomial(lanes: Lanes[V], x: V, coefficients: tuple[float, ...]) -> V:
-    """c₀ + c₁·x + c₂·x² + …"""
-    *others, last = coefficients
-    total = lanes.real(last)
-    for coefficient in reversed(others):
-        total = lanes.fma(total, x, lanes.real(coefficient))
-    return total
-
-
 def exponential(lanes: Lanes[V], x: V) -> V:
     """Within 2.5 units in the last place; 0 below 2⁻¹²⁵."""
     x = _between(lanes, -87.4, x, 89)
@@ -145,7 +137,7 @@ def _scaled(lanes: Lanes[V], rest: V, coefficients: tuple[float, ...], shifted: 
     It is computed as twice the value times half the power, since single precision has no 2¹²⁸ to multiply a value
     below 1 with. For n = −126 half the power is 0, for n = 129 it is infinite.
     """
-    doubled = lanes.fma(rest, _polynomial(lanes, rest, tuple(2 * c for c in coefficients)), lanes.real(2))
+    doubled = lanes.fma(rest, polynomial(lanes, rest, tuple(2 * c for c in coefficients)), lanes.real(2))
     return lanes.mul(doubled, lanes.real_in(lanes.bits_shl(lanes.bits_in(shifted), lanes.bits(23))))
 
 
@@ -171,7 +163,7 @@ def _logarithm_parts(lanes: Lanes[V], x: V) -> tuple[V, V]:
     octaves = lanes.fma(lanes.real_of(exponent), lanes.real(2.0**-23), moved)
     rest = lanes.sub(lanes.real_in(lanes.bits_sub(bits, exponent)), lanes.real(1))
     square = lanes.mul(rest, rest)
-    return octaves, lanes.fma(square, _polynomial(lanes, rest, LOGARITHM), rest)
+    return octaves, lanes.fma(square, polynomial(lanes, rest, LOGARITHM), rest)
 
 
 def _logarithm_of_any(lanes: Lanes[V], x: V, value: V) -> V:
@@ -224,7 +216,7 @@ def arctangent(lanes: Lanes[V], y: V, x: V) -> V:
     ratio = lanes.select(lanes.eq(smaller, larger), lanes.real(1), lanes.div(smaller, larger))  # and ∞ / ∞ is 1
 
     square = lanes.mul(ratio, ratio)
-    angle = lanes.fma(lanes.mul(ratio, square), _polynomial(lanes, square, ARCTANGENT), ratio)
+    angle = lanes.fma(lanes.mul(ratio, square), polynomial(lanes, square, ARCTANGENT), ratio)
     angle = lanes.select(lanes.lt(width, height), lanes.sub(lanes.real(math.pi / 2), angle), angle)
     points_left = lanes.lt(lanes.real_of(lanes.bits_in(x)), lanes.real(0))  # also if x is −0
     angle = lanes.select(points_left, lanes.sub(lanes.real(math.pi), angle), angle)

@@ -398,7 +398,7 @@ def _pieces(node: Expression) -> list[Expression | str]:
     """The text of one node, with its operands in their places."""
     match node:
         case Number(value=value):
-            return [_number(value)]
+            return [number_text(value)]
         case Text(value=text):
             return [json.dumps(text, ensure_ascii=False)]
         case Name(id=name):
@@ -423,7 +423,8 @@ def _pieces(node: Expression) -> list[Expression | str]:
             return ["(bundle", *(piece for item in items for piece in (" ", item)), ")"]
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
+    """A number as people write it: 5, not 5.0; otherwise with all significant digits."""
     return repr(value).removesuffix(".0")
 
 
@@ -435,7 +436,7 @@ def _statement(statement: Statement | BodyStatement) -> str:
     """A statement, without the body that it may have."""
     match statement:
         case Setting(field=field, value=number):
-            return f"(setting {field.name} {_number(number)})"
+            return f"(setting {field.name} {number_text(number)})"
         case Binding(name=name, outputs=outputs, value=value):
             return f"(binding {name.name}{_names(outputs)} {expression_text(value)})"
         case CallBinding(value=value, name=name, outputs=outputs, count=count):
@@ -455,11 +456,11 @@ def _statement(statement: Statement | BodyStatement) -> str:
         case Use(library=library):
             return f"(use {library})"
         case Parameter(kind=kind, name=name, outputs=outputs, label=text):
-            start = " ".join(_number(value) for value in statement.start)
-            span = f" from {_number(statement.low)} to {_number(statement.high)}"
+            start = " ".join(number_text(value) for value in statement.start)
+            span = f" from {number_text(statement.low)} to {number_text(statement.high)}"
             label = f" {json.dumps(text, ensure_ascii=False)}" if text is not None else ""
             return f"({kind} {name.name}{_names(outputs)} {start}{span}{label})"
         case Fade(seconds=number):
-            return f"(fade {_number(number)})"
+            return f"(fade {number_text(number)})"
         case Quantize(beats=number):
-            return f"(quantize {_number(number)})"
+            return f"(quantize {number_text(number)})"

@@ -358,7 +358,9 @@ class _Parser:
         found_before = len(self._report.diagnostics)
         is_inner = form == "loop" or (form == "binding" and not item.children[2].children)
         if not (is_inner or (form == "call" and not is_output)):
-            self._leave_unclosed_blocks()
+            # A `}` is missing, which was reported: the blocks end before something that is not allowed in them.
+            while self._blocks and self._blocks[0].brace not in self._tokens.partners:
+                self._end_block(start - 1)
         self._add(item, tokens)
         self._at = start + item.end
         if len(self._report.diagnostics) > found_before and not self._tokens.fresh[self._at]:
@@ -432,11 +434,6 @@ class _Parser:
             self._blocks[-1].body.append(whole)
         else:
             self._statements.append(whole)
-
-    def _leave_unclosed_blocks(self) -> None:
-        """Ends the blocks whose `}` is missing, which was reported, before something that is not allowed in them."""
-        while self._blocks and self._blocks[0].brace not in self._tokens.partners:
-            self._end_block(self._at - 1)
 
     # --- errors ---
 
