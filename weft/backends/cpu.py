@@ -26,9 +26,7 @@ from weft.codegen.kernel import Unit
 from weft.names import StrandRef
 
 EXECUTORS: Mapping[str, type[NativeExecutor] | type[VectorExecutor] | type[ReferenceExecutor]] = {
-    "native": NativeExecutor,
-    "vector": VectorExecutor,
-    "vm": ReferenceExecutor,
+    "native": NativeExecutor, "vector": VectorExecutor, "vm": ReferenceExecutor
 }
 """From the fastest to the slowest."""
 

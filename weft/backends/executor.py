@@ -229,13 +229,9 @@ class Executable(Protocol):
         One output is a gray, three are red, green and blue, a fourth is alpha (opaque by default). NaN becomes 0, all
         else is clamped to 0…1; halves round up. Raises ValueError if the launch or `out` does not fit the kernel.
         """
-
-
-def pack_planes(executable: Executable, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
-    """`Executable.rgba8` for executables that compute planes first."""
-    channels(len(executable.kernel.outputs))
-    check_picture(out, launch.shape)
-    pack(executable.planes(memory, launch), out)
+        channels(len(self.kernel.outputs))
+        check_picture(out, launch.shape)
+        pack(self.planes(memory, launch), out)
 
 
 NOTHING: Mapping[bool, object] = MappingProxyType({})

@@ -9,9 +9,8 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from weft.backends.executor import NOTHING, Refusals, check, pack_planes
+from weft.backends.executor import NOTHING, Executable, Refusals, check
 from weft.backends.launch import Floats, Launch, StateMemory, channels, sample, ticks_back
 from weft.codegen.bytecode import Instruction, StrandCall, assemble, row_of
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
@@ -358,7 +357,7 @@ class ReferenceExecutor:
         return ReferenceExecutable(kernel, self._trace)
 
 
-class ReferenceExecutable:
+class ReferenceExecutable(Executable):
     """A kernel on the reference machine; see `Executable`."""
 
     tier = None
@@ -379,9 +378,6 @@ class ReferenceExecutable:
         if machine.loop_stopped:
             launch.loop_stopped()
         return out
-
-    def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
-        pack_planes(self, memory, launch, out)
 
     def _sweep(self, machine: Machine) -> Floats:
         height, width = machine.launch.shape

@@ -713,17 +713,13 @@ class ProgramFactory:
             grid = DrawPass(graphics, unit.kernel, program.shader, program)
             check_row(graphics, grid.strands.most(shape))
             grid.rehearse(place, shape, pictures, self._sources)
-            return GlCompiled(
-                unit,
-                graphics,
-                code,
-                grid,
-                {ref: ExposedStrand(graphics, kernel, code.points.get(ref)) for ref, kernel in unit.points.items()},
-                GlMemory(graphics, place, unit.kernel.slots, shape),
-                self._sources,
-                deque(Canvas(graphics, program.shader, shape) for _ in range(_CANVASES)),
-                Stillness(unit.kernel),
-            )
+            exposed = {
+                ref: ExposedStrand(graphics, kernel, code.points.get(ref)) for ref, kernel in unit.points.items()
+            }
+            memory = GlMemory(graphics, place, unit.kernel.slots, shape)
+            canvases = deque(Canvas(graphics, program.shader, shape) for _ in range(_CANVASES))
+            stillness = Stillness(unit.kernel)
+            return GlCompiled(unit, graphics, code, grid, exposed, memory, self._sources, canvases, stillness)
 
     def sound(self, unit: Unit, code: SoundCode) -> GlSounding:
         """The program of a sound, which has been rehearsed. Raises WeftError if the driver refuses it, and

@@ -295,16 +295,12 @@ def read_about() -> DriverInfo:
     """What the driver of the current context reports."""
     total, free = _memory()
     return DriverInfo(
-        renderer=plain(GL.glGetString(GL.GL_RENDERER)),
-        vendor=plain(GL.glGetString(GL.GL_VENDOR)),
+        renderer=plain(GL.glGetString(GL.GL_RENDERER)), vendor=plain(GL.glGetString(GL.GL_VENDOR)),
         version=plain(GL.glGetString(GL.GL_VERSION)),
-        number=(_number(GL.GL_MAJOR_VERSION), _number(GL.GL_MINOR_VERSION)),
-        side=_number(GL.GL_MAX_TEXTURE_SIZE),
-        layers=_number(GL.GL_MAX_ARRAY_TEXTURE_LAYERS),
-        texels=_number(GL.GL_MAX_TEXTURE_BUFFER_SIZE),
-        memory_total=total,
-        memory_free=free,
-    )
+        number=(_number(GL.GL_MAJOR_VERSION), _number(GL.GL_MINOR_VERSION)), side=_number(GL.GL_MAX_TEXTURE_SIZE),
+        layers=_number(GL.GL_MAX_ARRAY_TEXTURE_LAYERS), texels=_number(GL.GL_MAX_TEXTURE_BUFFER_SIZE),
+        memory_total=total, memory_free=free,
+    )  # fmt: skip
 
 
 _NVIDIA_TOTAL, _NVIDIA_FREE, _ATI_FREE = 0x9048, 0x9049, 0x87FC

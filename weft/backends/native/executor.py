@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import (
-    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, making, pack_planes
+    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, making
 )
 from weft.backends.launch import TIME, Even, Floats, Launch, StateMemory, Value, channels, check_picture, level
 from weft.backends.native.llvm import ArgumentBlock, Functions, NativeCode, Processor, assembly, host, machine_code
@@ -89,7 +89,7 @@ _SAMPLES = 1024
 _LINKS = 8
 
 
-class SeriesExecutable:
+class SeriesExecutable(Executable):
     """The kernel of a sound as machine code; see `Executable`. Its planes are in double precision."""
 
     def __init__(self, kernel: Kernel, executor: NativeExecutor, codes: Mapping[bool, object]) -> None:
@@ -134,9 +134,6 @@ class SeriesExecutable:
                 self._is_refused = True
                 self._executor.refuse(self.kernel, str(failure))
         return self._buffers
-
-    def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
-        pack_planes(self, memory, launch, out)
 
     @functools.cached_property
     def _plain(self) -> Executable:
@@ -487,7 +484,7 @@ class NativeExecutor:
         return NativeExecutable(kernel, self, codes, self._pool)
 
 
-class NativeExecutable:
+class NativeExecutable(Executable):
     """A kernel as machine code; see `Executable`.
 
     A run holds the lock until all its threads have returned, so code is never replaced while it runs.

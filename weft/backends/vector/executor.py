@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executor import (
-    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, making, pack_planes
+    NOTHING, BandPool, Executable, RecentlyUsed, Refusal, Refusals, Refused, RefusedError, check, making
 )
 from weft.backends.launch import OPAQUE, Array, Floats, Launch, StateMemory, channels, check_picture, level
 from weft.backends.vector.feedback import (
@@ -337,16 +337,12 @@ def _series(kernel: Kernel, graph: Graph, stored: dict[SlotPlane, Node]) -> Seri
         leaves = [node for node in part.nodes if node in used]
         return RecurrenceWriter(kernel, part.nodes, own, leaves, graph.varying).recurrence()
 
-    return Series(
-        Calls([node for node in graph.nodes if not graph.changes(node)], graph.masked),
-        tuple(map(made, parts)),
-        tuple(graph.outputs),
-        at_once,
-        frozenset({place.slot for place in in_rows} & {place.slot for place in in_turn}),
-    )
+    steady = Calls([node for node in graph.nodes if not graph.changes(node)], graph.masked)
+    kept = frozenset({place.slot for place in in_rows} & {place.slot for place in in_turn})
+    return Series(steady, tuple(map(made, parts)), tuple(graph.outputs), at_once, kept)
 
 
-class VectorSeries:
+class VectorSeries(Executable):
     """The kernel of a sound with state; see `Executable`. Its planes are in double precision."""
 
     tier = None
@@ -368,9 +364,6 @@ class VectorSeries:
         if machine.loop_stopped:
             launch.loop_stopped()
         return out
-
-    def rgba8(self, memory: StateMemory, launch: Launch, out: npt.NDArray[np.uint8]) -> None:
-        pack_planes(self, memory, launch, out)
 
     def _run(self, steady: Values, memory: StateMemory, launch: Launch) -> Floats:
         height, width = launch.shape
@@ -447,7 +440,7 @@ def _one_by_one(kernel: Kernel) -> bool:
     return kernel.sweep == "grid" and kernel.tick == "element" and bool(kernel.slots)
 
 
-class VectorExecutable:
+class VectorExecutable(Executable):
     """A kernel on the vector machine; see `Executable`."""
 
     tier = None
