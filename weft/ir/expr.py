@@ -6,7 +6,7 @@ identity. An expression is an operation of `weft.ops`, or one of the structural 
 | op           | args                                | attr             | is                                           |
 | ------------ | ----------------------------------- | ---------------- | -------------------------------------------- |
 | `const`      |                                     | float            | a number                                     |
-| `bits`       |                                     | int              | an unsigned 32-bit number                    |
+| `u32`        |                                     | int              | an unsigned 32-bit number                    |
 | `coord`      |                                     | name             | a base coordinate: x y abstime channel since |
 |              |                                     |                  | or a smoothed control: mouse@x               |
 | `uniform`    |                                     | name             | a number that is the same in a whole tick    |
@@ -20,16 +20,15 @@ identity. An expression is an operation of `weft.ops`, or one of the structural 
 
 The values of a kernel (`weft.codegen.values`) are the same operations, except for what is settled by then:
 
-| op           | args                                | attr             | is                                           |
-| ------------ | ----------------------------------- | ---------------- | -------------------------------------------- |
-| `scalar`     |                                     | Scalar           | a uniform, a coordinate or a local: a number |
-| `line`       |                                     | Line             | one that changes by column, row or element   |
-| `state`      | (k,)                                | (slot, plane)    | a slot k ticks ago, here                     |
-| `sample`     | (k, x, y)                           | (slot, plane)    | an image slot k ticks ago, sampled           |
-| `loop`       | (first, last, n inits…)             | LoopBody         | a loop, with its steps in the body           |
-| `wave`       | (slope, offset)                     | row's name       | in machine code: the row of `slope · time +  |
-|              |                                     |                  | offset`                                      |
-| `asked`      |                                     | ExternalRead     | in shaders: a strand that was prefetched     |
+| op              | args                    | attr          | is                                                  |
+| --------------- | ----------------------- | ------------- | --------------------------------------------------- |
+| `scalar`        |                         | Scalar        | a uniform, a coordinate or a local: a number        |
+| `line`          |                         | Line          | one that changes by column, row or element          |
+| `state`         | (k,)                    | (slot, plane) | a slot k ticks ago, here                            |
+| `sample`        | (k, x, y)               | (slot, plane) | an image slot k ticks ago, sampled                  |
+| `loop`          | (first, last, n inits…) | LoopBody      | a loop, with its steps in the body                  |
+| `wave`          | (slope, offset)         | row's name    | in machine code: the row of `slope · time + offset` |
+| `external_read` |                         | ExternalRead  | in shaders: a strand that was prefetched            |
 
 A loop's level is larger than that of every loop whose variables its parts mention. A body therefore means the same
 wherever it stands, and two equal loops are one.

@@ -257,7 +257,7 @@ LOGIC = (
         example="select(me@x < 0.5, 0.2, 0.8)",
     ),
     OpSpec(
-        "to_float", "internal", params("c"), "a truth as the real 1 or 0",
+        "to_float", "internal", params("c"), "a bool as the float 1 or 0",
         fold=lambda c: float(c != 0), vector=_vector_to_float, native=single.bool_as_float, clike="float",
         takes="bool", interval=intervals.truth, example="to_float(a < b)",
     ),

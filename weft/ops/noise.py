@@ -138,7 +138,7 @@ HASHING = (
         takes="u32", gives="u32", example="bits_shr(a, 16)",
     ),
     OpSpec(
-        "bits_top", "internal", params("a"), "the top 24 bits of a as a real from 0 to 2²⁴ - 1",
+        "bits_top", "internal", params("a"), "the top 24 bits of a as a float from 0 to 2²⁴ - 1",
         fold=lambda a: float(a >> 8), vector=_vector_bits_top, native=single.bits_top, clike="bits_top",
         takes="u32", example="bits_top(a)", cost=2,
     ),
