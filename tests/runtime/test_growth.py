@@ -16,6 +16,8 @@ from weft.runtime.inputs import Inputs
 from weft.runtime.program import Setup
 from weft.runtime.screens.screen import Screen
 from weft.runtime.session import Session
+from weft.runtime.sound.player import Sound
+from weft.runtime.sound.renderer import SoundOptions
 
 TEXT = """\
 me<width> = 32
@@ -79,7 +81,9 @@ def test_a_session_keeps_no_more_after_many_saves_than_after_some(tmp_path: Path
     def say(line: str) -> None:
         player.answered += line.startswith(("updated in", "the last good version"))
 
-    session = Session(path, Compiler.of(Setup(str(path))), Reporter(EventLog(None), echo=say), Inputs())
+    setup = Setup(str(path))
+    sound = Sound(setup, SoundOptions(is_silent=True))
+    session = Session(path, Compiler.of(setup), Reporter(EventLog(None), echo=say), Inputs(), sound)
     player.session = session
     first = session.begin()
     session.run(player, first)

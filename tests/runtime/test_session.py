@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 from weft.backends.base import Env
 from weft.errors import Diagnostic
 from weft.runtime.compiling.compiler import Compiler, Saved
+from weft.runtime.compiling.worker import CompileWorker
 from weft.runtime.coordinator import ProgramRunner, TickResult
 from weft.runtime.events import EventLog, Reporter
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, ProgramLoader, Setup
 from weft.runtime.screens.screen import Picture, Screen
 from weft.runtime.session import Limits, Session
+from weft.runtime.sound.player import Sound
+from weft.runtime.sound.renderer import SoundOptions
 
 TEXT = "me<width> = 8\nme<height> = 4\ncount = prev(count) + 1\ncompute(count)\n"
 
@@ -42,8 +45,9 @@ class SavingScreen(Screen):
 
 
 def _session(path: Path, told: list[Diagnostic], frames: int | None = None) -> Session:
-    compiler = Compiler.of(Setup(str(path)))
-    return Session(path, compiler, Reporter(EventLog(None), told.extend), Inputs(),
+    setup = Setup(str(path))
+    sound = Sound(setup, SoundOptions(is_silent=True))
+    return Session(path, Compiler.of(setup), Reporter(EventLog(None), told.extend), Inputs(), sound,
                    folder=path.parent, limits=Limits(20.0, frames))  # fmt: skip
 
 
@@ -72,9 +76,9 @@ def test_a_program_that_cannot_take_over_leaves_the_one_before(tmp_path: Path, m
     assert session.programs.running is first.loaded
 
 
-def test_a_program_that_fails_while_it_runs_gives_the_keys_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def failing_b(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that read `key@b` fail when they run."""
     run = ProgramRunner.run
 
     def fail(runner: ProgramRunner, env: Env, done: dict[int, NDArray[Any]] | None = None) -> list[TickResult]:
@@ -83,6 +87,10 @@ def test_a_program_that_fails_while_it_runs_gives_the_keys_back(
         return run(runner, env, done)
 
     monkeypatch.setattr(ProgramRunner, "run", fail)
+
+
+@pytest.mark.usefixtures("failing_b")
+def test_a_program_that_fails_while_it_runs_gives_the_keys_back(tmp_path: Path) -> None:
     path, told = tmp_path / "patch.weft", list[Diagnostic]()
     path.write_text(TEXT + "compute(key@a)\n")
     session = _session(path, told)
@@ -91,6 +99,28 @@ def test_a_program_that_fails_while_it_runs_gives_the_keys_back(
     session.run(screen, session.begin())
     assert [d.code for d in told] == ["internal"]
     assert screen.keys == [frozenset({"a"}), frozenset({"b"}), frozenset({"a"})]
+
+
+@pytest.mark.usefixtures("failing_b")
+def test_after_a_failure_it_is_the_program_before_that_is_improved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    improved = list[tuple[str, LoadedProgram]]()
+
+    def improve(worker: CompileWorker, text: str, loaded: LoadedProgram) -> None:
+        improved.append((text, loaded))
+        if len(improved) == 2:
+            session.stop("done")
+
+    monkeypatch.setattr(CompileWorker, "improve", improve)
+    path, told = tmp_path / "patch.weft", list[Diagnostic]()
+    path.write_text(TEXT + "compute(key@a)\n")
+    session = _session(path, told)
+    first = session.begin()
+    session.run(SavingScreen(path, TEXT + "compute(key@b)\n"), first)
+    assert [d.code for d in told] == ["internal"]
+    assert [text for text, _ in improved] == [first.saved.hash] * 2
+    assert all(loaded is first.loaded for _, loaded in improved)
 
 
 class Steering(Screen):

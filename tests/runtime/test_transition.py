@@ -21,7 +21,9 @@ from weft.runtime.compiled import CompiledProgram
 from weft.runtime.compiling.compiler import Saved
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.coordinator import main_picture
-from weft.runtime.program import LoadedProgram, ProgramLoader, Programs
+from weft.runtime.program import LoadedProgram, ProgramLoader, Programs, Setup
+from weft.runtime.sound.player import Sound
+from weft.runtime.sound.renderer import SoundOptions
 from weft.runtime.transition import PictureFade, TransitionPolicy, TransitionScheduler
 
 WIDTH, HEIGHT, FPS = 8, 4, 50
@@ -103,6 +105,9 @@ def test_pictures_of_different_sizes_are_not_mixed() -> None:
 Pixels = NDArray[np.uint8]
 
 
+NO_SOUND = Sound(Setup("test.weft"), SoundOptions(is_silent=True))
+
+
 class Performance:
     """Programs that follow one another, on a clock that goes from frame to frame."""
 
@@ -115,7 +120,7 @@ class Performance:
         self.seconds = 0.0
         self.clock = Clock(lambda: self.seconds)
         self.programs = Programs(self.loader)
-        self.succession = TransitionScheduler(self.programs, policy or TransitionPolicy(), self.clock, None)
+        self.succession = TransitionScheduler(self.programs, policy or TransitionPolicy(), self.clock, NO_SOUND)
         self.shown: Pixels | None = None
         self.programs.enter(self.prepare(text))
 

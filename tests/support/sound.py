@@ -24,7 +24,7 @@ import pytest
 from numpy.typing import NDArray
 
 from weft.runtime.sound import device
-from weft.runtime.sound.messages import SoundEvent, SoundOptions
+from weft.runtime.sound.renderer import SoundEvent, SoundOptions
 from weft.runtime.sound.shared import Controls, Rings
 
 RATE = 48000

@@ -61,7 +61,12 @@ class _LazyGroup(click.Group):
         if entry is None:
             return None
         if entry.ahead is not None and not ctx.resilient_parsing:
-            _start_ahead(ctx, entry.ahead)
+            from weft.child import Child  # only for a command that needs one
+
+            with suppress(OSError):  # the command tries again when it needs the process
+                root = ctx.find_root()
+                root.obj = Child(entry.ahead)
+                root.call_on_close(root.obj.end)
         command = importlib.import_module(entry.module).command
         assert isinstance(command, click.Command)
         if signal.getsignal(signal.SIGINT) is interrupted:
@@ -94,15 +99,6 @@ class _LazyGroup(click.Group):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
 
-def _start_ahead(ctx: click.Context, entry: str) -> None:
-    from weft.child import Child  # only for a command that needs one
-
-    with suppress(OSError):  # the command tries again when it needs the process
-        root = ctx.find_root()
-        root.obj = Child(entry)
-        root.call_on_close(root.obj.end)
-
-
 @click.group(cls=_LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
@@ -114,9 +110,11 @@ def commands(ctx: click.Context) -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Runs a command line (that of the process if none is given), and returns its exit code."""
-    _open_streams()
+    # What is written to streams that the shell has closed (`weft … >&-`) is discarded.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 -- up to the end of the process
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     try:
-        return _run_and_report(args)
+        return _run(args)
     except BrokenPipeError:
         # The program that read stdout has ended (`weft … | head`), as it may.
         _discard(sys.stdout)
@@ -127,11 +125,17 @@ def main(args: Sequence[str] | None = None) -> int:
         return MISSING
 
 
-def _run_and_report(args: Sequence[str] | None) -> int:
+def _run(args: Sequence[str] | None) -> int:
     """Runs a command line, reports its failure, and returns the exit code. Raises OSError if stderr cannot be
     written."""
     try:
-        return _run(args)
+        if "_WEFT_COMPLETE" in os.environ:
+            from weft.cli.completion import prepare  # a shell asks what can be typed
+
+            prepare()
+        result = commands.main(args=args, prog_name="weft", standalone_mode=False)
+        sys.stdout.flush()  # here, where a failure is still caught
+        return result if isinstance(result, int) else 0
     except click.ClickException as failure:
         vars(failure)["message"] = visible(fitting(failure.message))
         failure.show()
@@ -161,22 +165,6 @@ def _run_and_report(args: Sequence[str] | None) -> int:
             raise
         say(f"internal error: {type(failure).__name__}: {failure}; please report it with what WEFT_DEBUG=1 adds")
         return INTERNAL
-
-
-def _run(args: Sequence[str] | None) -> int:
-    if "_WEFT_COMPLETE" in os.environ:
-        from weft.cli.completion import prepare  # a shell asks what can be typed
-
-        prepare()
-    result = commands.main(args=args, prog_name="weft", standalone_mode=False)
-    sys.stdout.flush()  # here, where a failure is still caught
-    return result if isinstance(result, int) else 0
-
-
-def _open_streams() -> None:
-    """Replaces streams that the shell has closed (`weft … >&-`): what is written to them is discarded."""
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 -- up to the end of the process
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
 def _discard(*streams: TextIO) -> None:

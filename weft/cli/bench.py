@@ -104,10 +104,7 @@ def json_of(
 
 
 def print_tables(
-    builds: Sequence[tuple[str, Build]],
-    rows: Sequence[BenchRow],
-    routes: Sequence[Transfer],
-    cards: Sequence[Choice],
+    builds: Sequence[tuple[str, Build]], rows: Sequence[BenchRow], routes: Sequence[Transfer], cards: Sequence[Choice],
     costs: Sequence[MeasuredCosts],
 ) -> None:
     """All results, for people."""
@@ -201,12 +198,7 @@ _LONG_ENOUGH = 0.2
               f"{', '.join(ISAS)}.")
 @click.option("--json", "as_json", is_flag=True, help="The results as JSON on stdout.")
 def command(
-    patches: Sequence[str],
-    backends: str,
-    size: tuple[int, int] | None,
-    seconds: float,
-    threads: int | None,
-    isas: str,
+    patches: Sequence[str], backends: str, size: tuple[int, int] | None, seconds: float, threads: int | None, isas: str,
     as_json: bool,
 ) -> None:
     """Measure FILEs (by default those in patches/bench) on every backend, with one thread and with several, and the

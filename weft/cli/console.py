@@ -42,22 +42,10 @@ INTERNAL = 70
 INTERRUPTED = 130
 
 # Diagnostics about FILE itself or a device, not about the contents of the patch.
-_MISSING_CODES = frozenset(
-    {
-        "unreadable-file",
-        "backend-not-available",
-        "device-lost",
-        "not-enough-memory",
-        "no-display",
-        "no-monitor",
-        "no-sound-device",
-        "no-terminal",
-        "display-lost",
-        "picture-too-large",
-        "sound-device-failed",
-        "events-file",
-    }
-)
+_MISSING_CODES = frozenset({
+    "unreadable-file", "backend-not-available", "device-lost", "not-enough-memory", "no-display", "no-monitor",
+    "no-sound-device", "no-terminal", "display-lost", "picture-too-large", "sound-device-failed", "events-file",
+})
 
 # Diagnostics about words of the command line.
 _USAGE_CODES = frozenset({"unknown-backend", "unknown-context", "unknown-name", "too-far"})
@@ -140,7 +128,9 @@ def replacing_file(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         # The permissions of an ordinary file; those of a temporary one are closed to others.
-        os.chmod(temporary, 0o666 & ~_umask())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
     except OSError as problem:
         raise Missing(f"{path} cannot be written: {problem.strerror}") from problem
@@ -161,9 +151,3 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise Missing(f"{path} cannot be made: {problem.strerror}") from problem
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

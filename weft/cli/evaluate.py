@@ -177,15 +177,8 @@ class _QueryResult:
 @click.option("--trace", is_flag=True, help="Every instruction and the stack after it (vm only).")
 @click.option("--json", "as_json", is_flag=True, help="The values as JSON on stdout.")
 def command(
-    file: str,
-    strand: str,
-    places: Sequence[str],
-    grid: tuple[int, int] | None,
-    samples: int | None,
-    ticks: int,
-    backend: str | None,
-    trace: bool,
-    as_json: bool,
+    file: str, strand: str, places: Sequence[str], grid: tuple[int, int] | None, samples: int | None, ticks: int,
+    backend: str | None, trace: bool, as_json: bool,
 ) -> None:
     """Show the values of STRAND (`instance@output`, or an instance with one output) of FILE."""
     query = _Query(strand, places or ("",), grid, samples, ticks, backend, trace, as_json)

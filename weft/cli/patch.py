@@ -78,10 +78,7 @@ def probe(path: str) -> str | None:
 
 
 def compile_file(
-    file: str,
-    contexts: ContextTable | None = None,
-    settings: Mapping[str, float] | None = None,
-    optimise: bool = True,
+    file: str, contexts: ContextTable | None = None, settings: Mapping[str, float] | None = None, optimise: bool = True
 ) -> Build:
     """FILE, compiled; `settings` override those of the patch. Raises WeftError if it cannot be read or has errors."""
     return build(open_source(file), contexts or context_table(), settings, optimise, probe)

@@ -22,7 +22,6 @@ from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, warnings_of
 from weft.cli.console import Missing, replacing_file, say, show
 from weft.cli.patch import FILE, SIZE, NumberRange, compile_file, setting_overrides
-from weft.media import sounds
 from weft.media.pictures import PictureError, origin_of, save_picture
 from weft.runtime.offline import Offline, Pixels, Samples, frame_numbers, raw
 
@@ -30,6 +29,9 @@ T = TypeVar("T")
 
 _UNSUPPORTED = frozenset({".mp4", ".webm", ".mov"})
 _VISUAL, _AUDIO = "visual", "audio"
+_SOUNDS = (".wav", ".flac")
+# Finer than anyone can hear, and read by every program.
+_SAMPLE_FORMAT = "PCM_24"
 _NUMBER = re.compile(r"%(0\d+)?d")
 
 
@@ -59,19 +61,9 @@ class _RenderSpan:
 @click.option("--overwrite", is_flag=True, help="Draw every frame of a sequence again, even if its file exists.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
 def command(
-    file: str,
-    out: str,
-    time: float | None,
-    start: float | None,
-    end: float | None,
-    duration: float | None,
-    size: tuple[int, int] | None,
-    fps: float | None,
-    rate: int | None,
-    context: str | None,
-    backend: str | None,
-    overwrite: bool,
-    threads: int | None,
+    file: str, out: str, time: float | None, start: float | None, end: float | None, duration: float | None,
+    size: tuple[int, int] | None, fps: float | None, rate: int | None, context: str | None, backend: str | None,
+    overwrite: bool, threads: int | None,
 ) -> None:
     """Write FILE's picture or sound to OUT. A sequence of pictures continues where it stopped: existing frames are not
     drawn again, unless the patch, its pictures or the settings have changed."""
@@ -87,7 +79,7 @@ def command(
     offline = Offline(build, choices, threads or cores(), clips=ending != ".npy")
     _report_changes(offline)
     frame_rate, sample_rate = build.patch.settings["fps"], build.patch.settings["rate"]
-    if ending in sounds.ENDINGS:
+    if ending in _SOUNDS:
         _write_sound(offline, span, sample_rate, Path(out))
     elif ending == ".npy" and (context == _AUDIO or (context is None and offline.sounds and not offline.shows)):
         _write_samples(offline, span, sample_rate, Path(out))
@@ -122,13 +114,13 @@ def _check_out(out: str, span: _RenderSpan, context: str | None) -> str:
     ending = Path(out).suffix.lower()
     numbered = len(_NUMBER.findall(out))
     if ending in _UNSUPPORTED:
-        known = ", ".join(sounds.ENDINGS)
+        known = ", ".join(_SOUNDS)
         raise Missing(f"this version cannot write {ending} yet; it writes .png, sequences of .png, {known}, and .npy")
-    if ending not in (".png", ".npy", *sounds.ENDINGS):
-        raise click.UsageError(f'"{out}" does not end in .png, {", ".join(sounds.ENDINGS)} or .npy')
+    if ending not in (".png", ".npy", *_SOUNDS):
+        raise click.UsageError(f'"{out}" does not end in .png, {", ".join(_SOUNDS)} or .npy')
     if context is not None and ending != ".npy":
         raise click.UsageError(f"--context is only for .npy: {ending} says by itself what it holds")
-    if ending in sounds.ENDINGS and span.time is not None:
+    if ending in _SOUNDS and span.time is not None:
         raise click.UsageError("a sound needs --to or --duration")
     if numbered > 1 or (numbered and ending != ".png"):
         raise click.UsageError("OUT may have one number such as %04d, and only for .png")
@@ -220,12 +212,20 @@ def _write_array(offline: Offline, span: _RenderSpan, fps: float, path: Path) ->
 
 
 def _write_sound(offline: Offline, span: _RenderSpan, rate: float, path: Path) -> None:
-    """Writes what is heard, clipped to −1…1."""
-    try:
-        with _writing(path), replacing_file(path) as temporary:
-            sounds.save(temporary, path.suffix, rate, _heard(offline, span, rate))
-    except sounds.SoundError as failure:
-        raise Missing(str(failure)) from failure
+    """Writes what is heard, clipped to −1…1, in the format of the ending."""
+    with _writing(path), replacing_file(path) as temporary:
+        try:
+            import soundfile  # optional
+        except ImportError as problem:
+            raise Missing("writing sound needs soundfile (pip install soundfile)") from problem
+        blocks = _heard(offline, span, rate)
+        first, kind = next(blocks), path.suffix.removeprefix(".").upper()
+        try:
+            with soundfile.SoundFile(temporary, "w", round(rate), first.shape[1], _SAMPLE_FORMAT, format=kind) as file:
+                for block in chain([first], blocks):
+                    file.write(block)
+        except soundfile.SoundFileError as problem:
+            raise Missing(f"the sound cannot be written: {problem}") from problem
 
 
 def _write_samples(offline: Offline, span: _RenderSpan, rate: float, path: Path) -> None:

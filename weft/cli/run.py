@@ -31,8 +31,8 @@ from weft.runtime.program import Setup
 from weft.runtime.screens.screen import Screen
 from weft.runtime.session import LONG, NOTHING_YET, Limits, Session
 from weft.runtime.sound.device import chosen, look
-from weft.runtime.sound.messages import SoundOptions
 from weft.runtime.sound.player import Sound
+from weft.runtime.sound.renderer import SoundOptions
 from weft.runtime.transition import TransitionPolicy
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class _RunOptions:
             size=list(session.size),
             fps=session.settings.get("fps"),
             rate=session.settings.get("rate"),
-            buffer=session.sound.options.frames if session.sound else None,
+            buffer=session.sound.options.frames,
         )
         if first.loaded is None:
             _emit_error(session, first)

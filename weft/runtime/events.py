@@ -25,8 +25,8 @@ from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.findings import loop_of
 from weft.runtime.program import LoadedProgram
 from weft.runtime.screens.screen import Overlay, Picture
-from weft.runtime.sound.messages import SoundEvent
-from weft.runtime.sound.player import Sound
+from weft.runtime.sound.renderer import SoundEvent
+from weft.runtime.sound.shared import Figures
 
 Plain: TypeAlias = bool | int | float | str | list["Plain"] | dict[str, "Plain"] | None
 
@@ -177,20 +177,13 @@ class FrameStats:
         # A little tolerance, or a rounding error would leave a period a frame longer.
         if not self._times or total < self._period - 1e-6:
             return None
-        figures = self._figures(total)
-        self._times.clear()
-        return figures
-
-    def _figures(self, total: float) -> FrameFigures:
-        ordered = sorted(self._times)
+        ordered, self._times = sorted(self._times), []
+        count = len(ordered)
         late = sum(max(0, round(seconds * self._fps) - 1) for seconds in ordered)
-        p50, p95, p99 = (round(_percentile(ordered, share) * 1000, 3) for share in (0.5, 0.95, 0.99))
-        return FrameFigures(round(len(ordered) / total, 2), p50, p95, p99, late)
-
-
-def _percentile(ordered: list[float], share: float) -> float:
-    """The smallest value that at least this share of the values do not exceed."""
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+        # A percentile is the smallest time that at least this share of the times do not exceed.
+        at = (max(0, math.ceil(share * count) - 1) for share in (0.5, 0.95, 0.99))
+        p50, p95, p99 = (round(ordered[index] * 1000, 3) for index in at)
+        return FrameFigures(round(count / total, 2), p50, p95, p99, late)
 
 
 # Seconds for which a note, and warnings about a text that plays, stay on the picture.
@@ -360,12 +353,12 @@ class Reporter:
         self.events.emit("restart", process=process, reason=words)
         self.mention(words)
 
-    def frames(self, figures: FrameFigures, sound: Sound | None, facts: Iterable[str]) -> None:
-        """Reports figures about the last second. `facts` are about the program, and are shown over the picture."""
+    def frames(self, figures: FrameFigures, heard: Figures | None, facts: Iterable[str]) -> None:
+        """Reports figures about the last second of frames, and about the latest block of sound, if there was one.
+        `facts` are about the program, and are shown over the picture."""
         self.events.emit("frames", **asdict(figures))
         frames = f"{figures.fps:.0f} fps · p95 {figures.p95_ms:.1f} ms · {figures.dropped} dropped"
         self.notices.figures = (frames, *facts)
-        heard = sound.figures if sound is not None else None
         if heard is not None:
             load = round(heard.load, 4)
             self.events.emit("audio", blocks=heard.blocks, load=load, underruns=heard.underruns)
@@ -374,19 +367,12 @@ class Reporter:
         """Reports the first visible frame of a new program."""
         parsing, graph, kernels = outcome.took
         latency = (time.monotonic() - outcome.saved.moment) * 1e3
+        recompiled, cached = ((), loaded.changed) if outcome.from_cache else (loaded.changed, ())
         self.events.emit(
-            "swap",
-            hash=outcome.saved.hash,
-            parse_ms=round(parsing, 3),
-            graph_ms=round(graph, 3),
-            compile_ms=round(kernels, 3),
-            latency_ms=round(latency, 3),
-            waited_ms=round(waited_ms, 3),
-            recompiled=[] if outcome.from_cache else list(loaded.changed),
-            kept=list(loaded.kept),
-            cached=list(loaded.changed) if outcome.from_cache else [],
-            tier=loaded.tier(),
-        )
+            "swap", hash=outcome.saved.hash, parse_ms=round(parsing, 3), graph_ms=round(graph, 3),
+            compile_ms=round(kernels, 3), latency_ms=round(latency, 3), waited_ms=round(waited_ms, 3),
+            recompiled=recompiled, kept=loaded.kept, cached=cached, tier=loaded.tier(),
+        )  # fmt: skip
         words = f"updated in {latency:.0f} ms"
         new, total = len(loaded.changed), len(loaded.changed) + len(loaded.kept)
         changed = "back to an earlier version" if outcome.from_cache else f"{new} of {total} subgraphs new"

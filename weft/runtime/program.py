@@ -432,7 +432,8 @@ class Programs:
         self.running: LoadedProgram | None = None
         """The program that plays; None before the first one."""
         self._now = now
-        self._before: LoadedProgram | None = None
+        self.before: LoadedProgram | None = None
+        """The program to go back to, if there is one."""
         self._entered = 0.0
         self._has_drawn = False
 
@@ -443,20 +444,20 @@ class Programs:
             self.loader.take_over(loaded, self.running, copy=fades)
         if self._has_drawn:
             # A program that has not drawn a frame is not worth going back to.
-            self._before = self.running
+            self.before = self.running
         self.running, self._has_drawn, self._entered = loaded, False, self._now()
 
     def drew(self) -> None:
         """The program has drawn a frame."""
         self._has_drawn = True
-        if self._before is not None and self._now() - self._entered > _PROBATION:
-            self._before = None
+        if self.before is not None and self._now() - self._entered > _PROBATION:
+            self.before = None
 
     def withdraw(self) -> bool:
         """Goes back to the previous program; False if there is none, so that the failed one has to go on."""
-        if self._before is None:
+        if self.before is None:
             return False
-        failed, self.running, self._before = self.running, self._before, None
+        failed, self.running, self.before = self.running, self.before, None
         self._has_drawn = True
         with suppress(Exception):  # state that cannot be handed back starts from zero
             self.loader.take_over(self.running, failed)

@@ -32,8 +32,8 @@ from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, ProgramLoader, Programs
 from weft.runtime.saves import Saves
 from weft.runtime.screens.screen import Overlay, Screen
-from weft.runtime.sound.messages import SoundEvent
 from weft.runtime.sound.player import Sound
+from weft.runtime.sound.renderer import SoundEvent
 from weft.runtime.transition import TransitionPolicy, TransitionScheduler
 
 
@@ -45,7 +45,7 @@ class Ticker:
     loader: ProgramLoader
     clock: Clock
     inputs: Inputs
-    sound: Sound | None
+    sound: Sound
     reporter: Reporter
     threads: int
     moved: list[LoadedProgram] = field(default_factory=list)
@@ -70,9 +70,8 @@ class Ticker:
             try:
                 results = loaded.runner.run(env, done)
                 self._last = {result.subgraph: result.values for result in results}
-                if self.sound is not None:
-                    given = {**env.inputs, **loaded.runner.feeds(env)}
-                    self.sound.follow(self.clock, given, loaded.runner.view_values(env))
+                given = {**env.inputs, **loaded.runner.feeds(env)}
+                self.sound.follow(self.clock, given, loaded.runner.view_values(env))
                 return results
             except Exception as failure:
                 self.recover(loaded, failure, env, done)
@@ -120,11 +119,11 @@ class Session:
     compiler: Compiler
     reporter: Reporter
     inputs: Inputs
+    sound: Sound
     threads: int = 1
     fits: bool = True
     folder: Path = Path()
     limits: Limits = field(default_factory=Limits)
-    sound: Sound | None = None
     policy: TransitionPolicy = field(default_factory=TransitionPolicy)
     clock: Clock = field(default_factory=Clock)
     frames: int = 0
@@ -142,7 +141,9 @@ class Session:
         self._screen = Screen()
         self._picture: Values | None = None
         self._entered: LoadResult | None = None
-        """The result whose program took over last."""
+        """The result of the program that plays."""
+        self._previous: LoadResult | None = None
+        """The result of the program to go back to."""
         self._is_new = False
         """Whether that program has not drawn a frame yet."""
         self._is_improvable = False
@@ -160,14 +161,13 @@ class Session:
         self._worker.start(ahead)
         words = "|".join(word for spec in self.compiler.contexts if spec.streams for word in spec.statements)
         text = read_text(self.path).data or b""
-        if self.sound is not None and re.search(rf"\b({words})\b".encode(), text):
+        if re.search(rf"\b({words})\b".encode(), text):
             self.sound.expect()
 
     def begin(self, room: tuple[int, int] | None = None) -> LoadResult:
         """Compiles the file as it is now, before anything is shown, for a screen with this much room, and waits for the
         result. A save in the meantime replaces the text. An exception such as KeyboardInterrupt may interrupt it."""
-        if self.sound is not None:
-            self.loader.stream_getter = self.sound.getter
+        self.loader.stream_getter = self.sound.getter
         outcome = None
         saved = self._saves.begin(room)
         if saved.problem:
@@ -188,8 +188,7 @@ class Session:
         """Ends the processes and threads of the session. May be called twice."""
         self._saves.close()
         self._worker.close()
-        if self.sound is not None:
-            self.sound.close()
+        self.sound.close()
 
     def run(self, screen: Screen, first: LoadResult) -> None:
         """Runs the loop until the user or a limit ends it. Raises WeftError when the screen is lost."""
@@ -260,8 +259,7 @@ class Session:
                 if not settle(self.loader, move):
                     # It cannot move, and is improved in place.
                     self._note_move(move.loaded)
-            if self.sound is not None:
-                self.sound.improve(better.codes)
+            self.sound.improve(better.codes)
             self.reporter.events.emit("tier", hash=better.hash, tier=better.tier, compile_ms=round(better.took, 3))
 
     def _take_finished(self) -> Finished:
@@ -308,6 +306,8 @@ class Session:
 
     def _enter(self, outcome: LoadResult) -> None:
         """Updates all that depends on the program that plays."""
+        if self._entered is not None and self._entered.loaded is self.programs.before:
+            self._previous = self._entered
         self._entered, self._is_improvable = outcome, True
         self._failure = ()
         self.reporter.begin()
@@ -364,8 +364,7 @@ class Session:
         # A pause stops everything, but a version that is saved in it is shown.
         stands_still = self.clock.paused and not self._is_new and self._picture is not None
         if loaded is None or stands_still:
-            if self.sound is not None:
-                self.sound.follow(self.clock, {}, {})
+            self.sound.follow(self.clock, {}, {})
             self._screen.redraw()
             return
         self.clock.tick()
@@ -408,8 +407,7 @@ class Session:
         if any(change.subgraph is None for change in changes):
             setup = replace(self.compiler.setup, choices=self.loader.assignment.choices)
             self._worker.change(setup)
-            if self.sound is not None:
-                self.sound.change(setup)
+            self.sound.change(setup)
 
     def _show(self, shown: TickResult | None) -> bool:
         """Shows the picture of a frame; False if it cannot be shown. Raises WeftError when the screen is lost."""
@@ -447,7 +445,7 @@ class Session:
         failed = self._entered.saved if self._entered is not None and self._is_new else self._saves.last
         went_back = self.programs.withdraw()
         if went_back:
-            self._is_improvable = False
+            self._entered, self._is_improvable = self._previous, True
             self._transitions.restart_sound()
         self._is_new = False
         if went_back or problems != self._failure:
@@ -463,7 +461,7 @@ class Session:
         self.frames += 1
         figures = stats.shown(time.monotonic())
         if figures is not None:
-            self.reporter.frames(figures, self.sound, self._facts())
+            self.reporter.frames(figures, self.sound.figures, self._facts())
         if self._compute and (figures is not None or self.frames == 1):
             self.reporter.events.emit("compute", values=self._compute)
 
@@ -480,7 +478,7 @@ class Session:
 
     def _take_sound_events(self) -> None:
         """Handles the events of the sound."""
-        for event in self.sound.events() if self.sound is not None else ():
+        for event in self.sound.events():
             if event.kind == "failure":
                 self._sound_failed(event)
             elif event.kind == "moved":
@@ -526,8 +524,7 @@ class Session:
                 self.reporter.paused(self.clock.paused)
             case "restart":
                 self.clock.restart()
-                if self.sound is not None:
-                    self.sound.restart()
+                self.sound.restart()
                 self.reporter.mention("the clock restarts")
             case "fullscreen":
                 self._screen.toggle_fullscreen()

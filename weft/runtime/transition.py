@@ -143,7 +143,7 @@ class _Waiting:
 class TransitionScheduler:
     """Lets the programs of a performance take over from one another."""
 
-    def __init__(self, programs: Programs, policy: TransitionPolicy, clock: Clock, sound: Sound | None) -> None:
+    def __init__(self, programs: Programs, policy: TransitionPolicy, clock: Clock, sound: Sound) -> None:
         self._programs = programs
         self._policy = policy
         self._clock = clock
@@ -162,8 +162,6 @@ class TransitionScheduler:
     def begin(self, loaded: LoadedProgram) -> None:
         """Begins the sound of the first program without a fade, which would soften a drum on the first beat. The clock
         waits at 0 until there is sound, but not for long."""
-        if self._sound is None:
-            return
         self._sounding = self._sound.enter(loaded.compiled, 0.0, self._given(loaded))
         if self._sound.is_starting:
             # Paused first: otherwise it would advance between the two calls.
@@ -178,7 +176,7 @@ class TransitionScheduler:
         if outcome.loaded is None:
             return
         self._opening = None
-        if self._sound is not None and self._sound.prepare(outcome.loaded.compiled, self._given(outcome.loaded)):
+        if self._sound.prepare(outcome.loaded.compiled, self._given(outcome.loaded)):
             self._opening = outcome, self._clock.now()
         else:
             self._announce(outcome, outcome.loaded, self._clock.now())
@@ -187,8 +185,7 @@ class TransitionScheduler:
         """Decides when a program takes over that has been ready `since` some moment."""
         now, running = self._clock.now(), self._programs.running
         bpm = running.compiled.settings["bpm"] if running is not None else 0.0
-        reached = now if self._sound is None else now + self._sound.ahead
-        at = self._policy.moment(loaded.compiled, reached, bpm) if running is not None else None
+        at = self._policy.moment(loaded.compiled, now + self._sound.ahead, bpm) if running is not None else None
         self._waiting = _Waiting(outcome, now if at is None else at, since, self._sounds(loaded, at))
 
     def due(self) -> LoadResult | None:
@@ -198,7 +195,7 @@ class TransitionScheduler:
         if self._opening is not None:
             outcome, since = self._opening
             try:
-                if self._sound is not None and outcome.loaded is not None and self._sound.is_ready():
+                if outcome.loaded is not None and self._sound.is_ready():
                     self._opening = None
                     self._announce(outcome, outcome.loaded, since)
             except WeftError as failure:
@@ -266,7 +263,7 @@ class TransitionScheduler:
 
     def _release(self) -> None:
         """Lets the clock go on when there is sound, or when it was resumed."""
-        if self._held_until is None or self._sound is None:
+        if self._held_until is None:
             return
         if self._clock.paused and self._sound.is_starting and time.monotonic() < self._held_until:
             return
@@ -275,8 +272,6 @@ class TransitionScheduler:
 
     def _sounds(self, loaded: LoadedProgram, at: float | None = None) -> int:
         """Plays the sound of a program; returns its number, 0 for none."""
-        if self._sound is None:
-            return 0
         return self._sound.enter(loaded.compiled, self._policy.fade_of(loaded.compiled), self._given(loaded), at)
 
     def _given(self, loaded: LoadedProgram) -> dict[str, float]:

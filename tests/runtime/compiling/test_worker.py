@@ -7,20 +7,23 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
 from tests.support.performance import PATIENCE, Performance
 from tests.support.together import all_but
-from weft.runtime.clock import Moment
+from weft.child import Child
+from weft.runtime.clock import Clock, Moment
 from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved
-from weft.runtime.compiling.process import CompileProcess
-from weft.runtime.compiling.worker import Patience
-from weft.runtime.program import Setup
+from weft.runtime.compiling.worker import CompileProcess, CompileWorker, Patience
+from weft.runtime.inputs import Inputs
+from weft.runtime.program import Programs, Setup
 
 SIZE = "me<width> = 32\nme<height> = 18\n"
 COUNTING = SIZE + "count = prev(count) + 1\ndisplay(fract(count / 100), me@x, 0)\ncompute(count, me@bpm)\n"
@@ -334,6 +337,30 @@ def test_an_answer_belongs_to_its_own_text(patch: Path) -> None:
         process.end()
 
 
+def hang_up(descriptor: str, lifeline: str) -> None:
+    """A compile process that closes its socket after the first message, and stays for a while."""
+    with Connection(int(descriptor)) as player:
+        player.recv()
+    time.sleep(PATIENCE)
+
+
+def test_a_compiler_that_is_gone_when_the_setup_changes_is_replaced(patch: Path) -> None:
+    setup, wake = Setup(str(patch)).decided(), threading.Event()
+    _, loader = setup.open()
+    worker = CompileWorker(setup, Programs(loader), Clock(), Inputs(), wake)
+    gone = Child(f"{__name__}:hang_up")
+    try:
+        worker.start(gone)
+        assert gone.connection.poll(PATIENCE)
+        worker.change(setup)
+        worker.submit(Saved(COUNTING.encode(), time.monotonic(), is_first=True))
+        assert wake.wait(PATIENCE)
+        (result,) = worker.take().results
+        assert result.loaded is not None
+    finally:
+        worker.close()
+
+
 def test_a_compiler_that_dies_is_replaced(patch: Path) -> None:
     with Performance(patch, "--headless") as performance:
         performance.wait_for("started")
@@ -415,7 +442,7 @@ def test_nothing_is_left_of_a_performance_that_was_killed(patch: Path, text: str
 
 def _children(performance: Performance) -> list[int]:
     """The processes that compile."""
-    command = ["pgrep", "-P", str(performance.process.pid), "-f", "compiling.process"]
+    command = ["pgrep", "-P", str(performance.process.pid), "-f", "compiling.worker"]
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout.split()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.sound import TONE, SoundServer, private_sound
-from weft.runtime.sound.messages import SoundEvent, SoundOptions
-from weft.runtime.sound.process import SoundProcess
+from weft.runtime.sound.player import SoundProcess
+from weft.runtime.sound.renderer import SoundEvent, SoundOptions
 
 # Long enough for a machine with other work; a test that waits this long has failed.
 _PATIENCE = 30.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from weft.runtime.sound.messages import SoundOptions
+from weft.runtime.sound.renderer import SoundOptions
 from weft.runtime.sound.server import Blocks, what_failed
 from weft.runtime.sound.shared import Controls, ControlsWriter, Figures, FiguresMemory, SharedMemory, SoundState
 

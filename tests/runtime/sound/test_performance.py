@@ -22,8 +22,8 @@ from weft.runtime.inputs import Inputs
 from weft.runtime.program import Setup
 from weft.runtime.screens.screen import Screen
 from weft.runtime.session import Limits, Session
-from weft.runtime.sound.messages import SoundOptions
 from weft.runtime.sound.player import Sound
+from weft.runtime.sound.renderer import SoundOptions
 
 LEVEL = 0.4
 PICTURE = "me<width> = 16\nme<height> = 9\ndisplay(me@x)\n"

@@ -9,9 +9,8 @@ import pytest
 
 from tests.runtime.sound.hall import BLOCK, RATE, Samples, compiled
 from weft.runtime.program import Setup
-from weft.runtime.sound.messages import ProgramFailure, SoundOptions
+from weft.runtime.sound.renderer import Play, Player, ProgramFailure, SoundOptions
 from weft.runtime.sound.shared import Controls, Rings, SharedMemory
-from weft.runtime.sound.transfer import Play, Player
 
 FUSE = Path(__file__).parents[2] / "plugins" / "fuse"
 BACK = RATE // 100

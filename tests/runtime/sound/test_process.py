@@ -17,8 +17,8 @@ import pytest
 from tests.runtime.sound.conftest import Player
 from tests.support.flaws import listened
 from tests.support.sound import RATE, SoundServer, breaks, eventually, frequency, read, sounding
-from weft.runtime.sound.messages import SoundEvent, SoundOptions
-from weft.runtime.sound.process import SoundProcess
+from weft.runtime.sound.player import SoundProcess
+from weft.runtime.sound.renderer import SoundEvent, SoundOptions
 
 # Sound comes and goes within this many samples.
 EDGE = RATE // 100
@@ -134,7 +134,7 @@ def test_the_player_is_killed(loudspeaker: SoundServer, tmp_path: Path) -> None:
     before = set(os.listdir("/dev/shm"))
     script = (
         "import sys, time\n"
-        "from weft.runtime.sound.messages import SoundOptions\nfrom weft.runtime.sound.process import SoundProcess\n"
+        "from weft.runtime.sound.renderer import SoundOptions\nfrom weft.runtime.sound.player import SoundProcess\n"
         "from tests.support.sound import TONE\n"
         "sound = SoundProcess(SoundOptions(renderer=TONE))\n"
         "sound.send(440.0, keep='program')\n"
@@ -255,7 +255,7 @@ def test_it_loads_nothing_that_reads_texts_or_draws() -> None:
     heavy = ("parsimonious", "weft.syntax.parser", "weft.graph.build", "weft.ir.lower", "click", "rich", "watchdog",
              "glfw", "OpenGL", "hypothesis")  # fmt: skip
     code = (
-        "import sys, weft.runtime.sound.server, weft.runtime.sound.transfer, weft.backends.cpu\n"
+        "import sys, weft.runtime.sound.server, weft.runtime.sound.renderer, weft.backends.cpu\n"
         f"print([module for module in {heavy} if module in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

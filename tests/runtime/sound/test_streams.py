@@ -24,8 +24,8 @@ from weft.runtime.inputs import Inputs
 from weft.runtime.program import Setup
 from weft.runtime.screens.screen import Screen
 from weft.runtime.session import Session
-from weft.runtime.sound.messages import SoundEvent, SoundOptions
 from weft.runtime.sound.player import Sound
+from weft.runtime.sound.renderer import SoundEvent, SoundOptions
 
 FUSE = Path(__file__).parents[2] / "plugins" / "fuse"
 PICTURE = "me<width> = 16\nme<height> = 9\ndisplay(me@x)\n"

@@ -285,20 +285,16 @@ class Compiler:
         """Compiles a text. Never raises for anything that a patch can contain."""
         reader = _FileReader()
         try:
-            made = self._made(saved, reader)
+            if saved.problem:
+                raise UnreadableError(saved.problem)
+            source, settings = Source(self.setup.name, decode(saved.data)), self.setup.settings
+            made = build(source, self.contexts, settings, probe=reader.probe, read=reader.read, room=saved.room)
+            if not made.patch.sinks:
+                return CompileResult(None, (*made.warnings, nothing_to_show(self.contexts)), reader.files)
+            compiled, warnings = self.loader.translate(made.compiled), (*made.warnings, *other_windows(made.patch))
+            return CompileResult(compiled, warnings, reader.files, places_of(made.patch))
         except UnreadableError as failure:
             words = f"{self.setup.name} cannot be read: {failure}"
             return CompileResult(None, (Diagnostic("error", "unreadable-file", words),))
         except WeftError as failure:
             return CompileResult(None, failure.diagnostics, reader.files)
-        return replace(made, files=reader.files)
-
-    def _made(self, saved: Saved, reader: _FileReader) -> CompileResult:
-        if saved.problem:
-            raise UnreadableError(saved.problem)
-        source = Source(self.setup.name, decode(saved.data))
-        made = build(source, self.contexts, self.setup.settings, probe=reader.probe, read=reader.read, room=saved.room)
-        if not made.patch.sinks:
-            return CompileResult(None, (*made.warnings, nothing_to_show(self.contexts)))
-        compiled = self.loader.translate(made.compiled)
-        return CompileResult(compiled, (*made.warnings, *other_windows(made.patch)), places=places_of(made.patch))

@@ -1,26 +1,376 @@
-"""The compile worker: a thread that has saved texts compiled, always the latest one, and loads the programs."""
+"""Texts are compiled in another process: the player's side of it, its server, and the thread that uses it.
+
+The process has Python's lock to itself, abandons a text that is no longer needed, and takes nothing with it when it
+crashes. It answers every request with the compiled program, and then with the verdict of the trial, so that the program
+can be loaded while it is tried out.
+
+A text is abandoned within milliseconds: SIGINT interrupts Python code, and the process checks whether its answer is
+still wanted. Only machine code and libraries run until they return. The process is killed for that after it has spent
+twice the time that starting another one takes.
+"""
 
 from __future__ import annotations
 
-import statistics
+import gc
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
+from types import FrameType
+from typing import Literal, TypeAlias, TypeVar
 
-from weft.child import Child
+import numpy as np
+
+from weft.child import BEAT, Child, Pulse
+from weft.codegen.kernel import Unit
 from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.clock import Clock, Moment
-from weft.runtime.compiling.compiler import CompileResult, Saved
-from weft.runtime.compiling.process import CompileProcess, CompilerDiedError
+from weft.runtime.compiled import CompiledProgram
+from weft.runtime.compiling import SERVER
+from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved, mistakes
 from weft.runtime.fallback import Migration, moves
 from weft.runtime.files import FileState, look
 from weft.runtime.findings import NOT_A_NUMBER
 from weft.runtime.inputs import Inputs
 from weft.runtime.program import LoadedProgram, ProgramLoader, Programs, Setup
+
+# The interval in seconds at which a wait for an answer checks whether to give up.
+_GLANCE = 0.01
+
+# Seconds that a process may take to end.
+_LEAVE = 1.0
+
+# The assumed cost of starting a process, in seconds of the processor, until it is measured, and the most that is
+# believed.
+_START_COSTS, _MOST_COSTS = 1.0, 3.0
+
+_NO_PROCESS = "ended"
+
+
+class CompilerDiedError(Exception):
+    """The process ended in the middle of a text, or could not be started. The message is the reason, in words that
+    follow "the compile process"."""
+
+
+@dataclass(frozen=True)
+class CompileRequest:
+    """A text to compile, and the moment of the performance for its trial. Code that the player's process already has
+    (`known`, by hash) need not be sent. Answers have the `number` of their request."""
+
+    number: int
+    saved: Saved
+    moment: Moment
+    known: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class OptimizeRequest:
+    """Units that run already, for which there may be better code; for those in `stand_ins`, by hash, something stands
+    in. What is `bridged` is to be translated for the devices that should run it."""
+
+    number: int
+    units: tuple[Unit, ...]
+    stand_ins: frozenset[str] = frozenset()
+    bridged: CompiledProgram | None = None
+
+
+@dataclass(frozen=True)
+class OptimizeResult:
+    """Better code by the hashes of the units, and the milliseconds that it took; the translated units of what was
+    bridged; and the reasons why units could not be improved, by their hashes."""
+
+    codes: Mapping[str, object]
+    took: float
+    translated: tuple[Unit, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+T = TypeVar("T")
+Message: TypeAlias = Setup | CompileRequest | OptimizeRequest | None
+"""None: the answer to the last request is not needed any more, unless it is on its way."""
+
+Content: TypeAlias = Literal["begun", "abandoned"] | CompileResult | OptimizeResult | tuple[Diagnostic, ...]
+"""An answer to a request, which is sent with its number: that it is begun or abandoned, the compiled program, the
+verdict of its trial, or better code."""
+
+
+class CompileProcess:
+    """The player's side of the process, which is started when it is needed. All but `kill` is for one thread."""
+
+    def __init__(self, setup: Setup, ended: Callable[[], None] = lambda: None) -> None:
+        """`ended` is called by another thread whenever a process has ended."""
+        self.ahead: Child | None = None
+        """A process that already runs `SERVER`, to be used instead of starting one."""
+        self._setup = setup
+        self._ended = ended
+        self._process: Child | None = None
+        self._number = 0
+        self._began: float | None = None
+        self._is_new = True
+        self._start_costs = _START_COSTS
+
+    def start(self) -> None:
+        """Starts the process, unless it runs, without waiting until it is ready. Raises CompilerDiedError."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        self.end()
+        try:
+            ahead, self.ahead = self.ahead, None
+            self._process = ahead or Child(SERVER)
+            self._process.ended = self._ended
+            self._is_new = True
+            self._process.connection.send(self._setup)
+        except Exception as failure:
+            self.end()
+            raise CompilerDiedError(f"cannot be started: {failure}") from failure
+
+    def died(self) -> str | None:
+        """Why the process ended, if it did so without a request; reported once."""
+        process = self._process
+        if process is None or process.poll() is None:
+            return None
+        self.end()
+        return process.ending
+
+    def ask(self, saved: Saved, moment: Moment, known: frozenset[str]) -> None:
+        """Sends a text; earlier requests are not answered any more. Raises CompilerDiedError."""
+        self._send(CompileRequest(self._next_number(), saved, moment, known))
+
+    def change(self, setup: Setup) -> None:
+        """Compiles for another setup from now on. Raises CompilerDiedError."""
+        self._setup = setup
+        if self._process is not None:
+            self._send(setup)
+
+    def improve(
+        self, units: tuple[Unit, ...], stand_ins: frozenset[str], bridged: CompiledProgram, give_up: Callable[[], bool]
+    ) -> OptimizeResult | None:
+        """Better code for some units, and code for what is bridged; None if `give_up` said so. Raises
+        CompilerDiedError."""
+        self._send(OptimizeRequest(self._next_number(), units, stand_ins, bridged if bridged.units else None))
+        return self.answer(OptimizeResult, give_up)
+
+    def _next_number(self) -> int:
+        self._number += 1
+        self._began = None
+        return self._number
+
+    def _send(self, message: Message) -> None:
+        self.start()
+        try:
+            self._open.send(message)
+        except OSError as failure:
+            raise CompilerDiedError(self._reason()) from failure
+
+    @property
+    def spent(self) -> float | None:
+        """The processor seconds that it has spent on the text, which do not depend on other work of the machine; None
+        before it has begun."""
+        began, process = self._began, self._process
+        return None if began is None or process is None else process.spent - began
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it works on the text. For any thread."""
+        return self._began is not None
+
+    def answer(self, kind: type[T], give_up: Callable[[], bool]) -> T | None:
+        """The next answer to the last request, which is of this kind: the result of a text, then the problems that the
+        trial found, or better code. None if `give_up` said so before there was one. Raises CompilerDiedError."""
+        abandoned: float | None = None
+        try:
+            while True:
+                while not self._open.poll(_GLANCE):
+                    if abandoned is None and give_up():
+                        self._abandon()
+                        abandoned = self.spent or 0.0
+                    elif abandoned is not None and (self.spent or 0.0) > abandoned + 2 * self._start_costs:
+                        self.end()
+                        return None
+                number, content = self._open.recv()
+                if number != self._number:
+                    continue
+                if content != "begun":
+                    return content if isinstance(content, kind) else None
+                self._note_begin()
+                if abandoned is not None:
+                    self._abandon()
+        except (EOFError, OSError) as failure:
+            raise CompilerDiedError(self._reason()) from failure
+        except CompilerDiedError:
+            raise
+        except Exception as failure:  # whatever unpickling raises
+            self.end()
+            raise CompilerDiedError(f"gave an answer that cannot be read: {failure}") from failure
+
+    def _abandon(self) -> None:
+        """Asks the process to abandon the text. If it has not begun yet, it finds the message when it does."""
+        self._open.send(None)
+        if self._began is not None and self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+
+    def _note_begin(self) -> None:
+        if self._process is not None:
+            self._began = self._process.spent
+            if self._is_new:
+                self._is_new = False
+                self._start_costs = min(self._began, _MOST_COSTS)
+
+    def _reason(self) -> str:
+        """Why the process, which has closed its socket, ended."""
+        process = self._process
+        if process is None:
+            return _NO_PROCESS
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_LEAVE)
+        self.end()
+        return process.ending
+
+    @property
+    def _open(self) -> Connection:
+        if self._process is None:
+            raise CompilerDiedError(_NO_PROCESS)
+        return self._process.connection
+
+    def kill(self) -> None:
+        """Ends the process, from any thread: a wait for its answer then fails."""
+        process = self._process
+        if process is not None:
+            with suppress(OSError):
+                process.kill()
+
+    def end(self) -> None:
+        """Ends the process at once. May be called twice."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.end()
+
+
+# --- in the compile process ---------------------------------------------------------------------------------------
+
+
+class _Abandoned(BaseException):
+    """The current answer is not needed any more. Not an `Exception`, which code in the middle of a text may catch."""
+
+
+def main(descriptor: str, lifeline: str) -> None:
+    """Serves the socket with this descriptor. The first message is the `Setup`. For the `lifeline` see `Child`."""
+    with suppress(EOFError, OSError), Connection(int(descriptor)) as player:
+        _CompileServer(player, Pulse(int(lifeline))).serve()
+
+
+class _CompileServer:
+    """Answers one message after another until the player's process is gone."""
+
+    def __init__(self, player: Connection, pulse: Pulse) -> None:
+        self._player = player
+        self._pulse = pulse
+        self._may_leave = False
+        """Whether the current work may be abandoned."""
+        signal.signal(signal.SIGINT, self._interrupted)
+        sys.unraisablehook = self._not_raised
+
+    def serve(self) -> None:
+        """Answers messages until the player is gone, which raises EOFError or OSError."""
+        compiler: Compiler | CompileResult = CompileResult(None, ())
+        is_new = True
+        while True:
+            while not self._player.poll(BEAT):
+                self._pulse.beat()
+            message: Message = self._player.recv()
+            if isinstance(message, Setup):
+                compiler = _compiler(message)
+                if is_new:
+                    # A text makes many objects that live until it is answered: there is no garbage before.
+                    gc.disable()
+                    gc.freeze()
+                    is_new = False
+            elif message is not None:
+                self._answer(compiler, message)
+                del message
+                gc.collect()
+
+    def _answer(self, compiler: Compiler | CompileResult, message: CompileRequest | OptimizeRequest) -> None:
+        contents = _contents(compiler, message) if isinstance(message, CompileRequest) else _better(compiler, message)
+        self._player.send((message.number, "begun"))
+        try:
+            while (content := self._made(contents)) is not None:
+                self._player.send((message.number, content))
+        except _Abandoned:
+            self._player.send((message.number, "abandoned"))
+
+    def _made(self, contents: Iterator[Content]) -> Content | None:
+        """The next content. Raises _Abandoned."""
+        try:
+            self._may_leave = True
+            self._interrupted()
+            return next(contents, None)
+        finally:
+            self._may_leave = False
+
+    def _interrupted(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+        """Raises _Abandoned if a message has arrived: here, it can only say that."""
+        if self._may_leave and self._player.poll():
+            self._may_leave = False
+            raise _Abandoned
+
+    def _not_raised(self, what: sys.UnraisableHookArgs) -> None:
+        """Raises _Abandoned again after a callback or a destructor, in which it cannot be caught."""
+        if what.exc_type is _Abandoned:
+            self._may_leave = True
+            signal.raise_signal(signal.SIGINT)
+        else:
+            sys.__unraisablehook__(what)
+
+
+def _compiler(setup: Setup) -> Compiler | CompileResult:
+    """The compiler, or the answer to every text if there is none."""
+    try:
+        return Compiler.of(setup)
+    except WeftError as failure:
+        return CompileResult(None, failure.diagnostics)
+    except Exception as failure:
+        return CompileResult(None, (fault("nothing can be compiled", failure),))
+
+
+def _contents(compiler: Compiler | CompileResult, request: CompileRequest) -> Iterator[Content]:
+    """The result of a text, and the verdict of the trial if it is a program."""
+    if isinstance(compiler, CompileResult):
+        yield compiler
+        return
+    try:
+        made = compiler.compile(request.saved)
+        yield made.with_codes(dict.fromkeys(request.known))
+    except (EOFError, OSError):
+        raise
+    except Exception as failure:
+        yield CompileResult(None, (fault("weft failed on this text", failure),))
+        return
+    if made.compiled is not None:
+        yield mistakes(made.compiled, compiler.loader, request.moment, made.places)
+
+
+def _better(compiler: Compiler | CompileResult, request: OptimizeRequest) -> Iterator[Content]:
+    """Better code for units that run already; none if that fails, since they can run on."""
+    codes, refused = dict[str, object](), dict[str, str]()
+    translated: tuple[Unit, ...] = ()
+    started = time.perf_counter()
+    if isinstance(compiler, Compiler):
+        with suppress(Exception):
+            if request.bridged is not None:
+                translated = compiler.loader.translate(request.bridged).units
+            codes, refused = compiler.loader.improve(request.units, request.stand_ins)
+    yield OptimizeResult(codes, (time.perf_counter() - started) * 1e3, translated, refused)
+
+
+# --- the thread -----------------------------------------------------------------------------------------------------
 
 # A text that has cost more than this many processor seconds is given up when there is another one. After each that is
 # given up, the next may cost four times as much, or saves in quick succession would never be seen.
@@ -37,7 +387,7 @@ _YOUNG = 5.0
 _SETTLED = 0.25
 
 # Seconds in which the thread has to end.
-_LEAVE = 2.0
+_THREAD_LEAVES = 2.0
 
 REMEMBERED = 32
 """The number of earlier texts that need not be compiled again. Their programs take some 100 kB each."""
@@ -132,7 +482,7 @@ class Patience:
         """Whether to give up a text that has cost `spent`; None: it has not begun."""
         if spent is None:
             return True
-        usual = statistics.median(self._costs) if self._costs else 0.0
+        usual = float(np.median(self._costs)) if self._costs else 0.0
         is_nearly_done = usual / _NEARLY <= spent <= usual * _NEARLY
         if is_nearly_done or spent <= _PATIENCE * _MORE_PATIENCE**self._given_up:
             return False
@@ -224,7 +574,7 @@ class CompileWorker:
             self._condition.notify()
         if self._thread.ident is not None:
             self._process.kill()
-            self._thread.join(_LEAVE)
+            self._thread.join(_THREAD_LEAVES)
 
     def _run(self) -> None:
         self._start()

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from weft.child import BEAT, Pulse
 from weft.errors import Diagnostic, WeftError, fault
 from weft.runtime.sound.device import Devices, Fill, OutputStream, chosen, folded
-from weft.runtime.sound.messages import Kind, ProgramFailure, Renderer, RendererFactory, SoundEvent, SoundOptions
+from weft.runtime.sound.renderer import Kind, ProgramFailure, Renderer, RendererFactory, SoundEvent, SoundOptions
 from weft.runtime.sound.shared import Controls, Figures, FiguresMemory, Rings, SoundState, inherited
 from weft.runtime.stderr import suppress_stderr
 
