@@ -55,12 +55,8 @@ class Child(subprocess.Popen[bytes]):
     and its own session, since Ctrl-C is only for its parent."""
 
     def __init__(
-        self,
-        entry: str,
-        *arguments: str,
-        descriptors: Collection[int] = (),
-        environment: Mapping[str, str] | None = None,
-        main_thread_works: bool = False,
+        self, entry: str, *arguments: str, descriptors: Collection[int] = (),
+        environment: Mapping[str, str] | None = None, main_thread_works: bool = False,
     ) -> None:
         """It inherits the `descriptors`, and ends with the thread that calls this. With `main_thread_works`, only its
         main thread shows signs of life. Raises OSError."""

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def events(path: Path) -> list[dict[str, object]]:
 def test_an_event_can_be_read_as_soon_as_it_happened(tmp_path: Path) -> None:
     file = tmp_path / "events"
     file.write_text("what was there before\n")
-    with EventLog(file) as log:
+    with closing(EventLog(file)) as log:
         log.emit("started", backends={"visual": "native"}, size=[1280, 720])
         log.emit("stopped", reason="the window was closed — ä\ud800")
         deadline = time.monotonic() + 20
@@ -40,7 +41,7 @@ def test_an_event_can_be_read_as_soon_as_it_happened(tmp_path: Path) -> None:
 
 
 def test_values_of_every_kind_become_json(tmp_path: Path) -> None:
-    with EventLog(tmp_path / "events") as log:
+    with closing(EventLog(tmp_path / "events")) as log:
         values = [1, 1.5, True, None, float("nan"), float("inf"), np.float32("-inf"), np.float32(0.5), np.int64(7)]
         log.emit("compute", values=values, kept=frozenset({"b", "a"}), path=Path("x"), inner={"v": (float("nan"),)})
     (event,) = events(tmp_path / "events")
@@ -49,7 +50,7 @@ def test_values_of_every_kind_become_json(tmp_path: Path) -> None:
 
 
 def test_lines_of_many_threads_stay_whole_and_in_order(tmp_path: Path) -> None:
-    with EventLog(tmp_path / "events") as log:
+    with closing(EventLog(tmp_path / "events")) as log:
 
         def chatter() -> None:
             for number in range(200):
@@ -124,7 +125,7 @@ def test_a_reader_that_stops_reading_keeps_nobody_waiting() -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
 def test_a_full_disk_is_warned_about_once() -> None:
     warnings: list[str] = []
-    with EventLog("/dev/full", warn=warnings.append) as log:
+    with closing(EventLog("/dev/full", warn=warnings.append)) as log:
         log.emit("x")
         log.emit("x")
     assert warnings == ["no more events are written to /dev/full: No space left on device"]

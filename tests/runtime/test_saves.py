@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def reports() -> Reports:
 
 @pytest.fixture
 def watcher(reports: Reports) -> Iterator[Watcher]:
-    with Watcher(reports) as watcher:
+    with closing(Watcher(reports)) as watcher:
         yield watcher
 
 
@@ -161,7 +162,7 @@ def test_a_save_is_reported_without_waiting_for_a_poll(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(weft.runtime.saves, "_POLL", 3600.0)
-    with Watcher(reports) as watcher:
+    with closing(Watcher(reports)) as watcher:
         watcher.watch({patch: read_text(patch)})
         for number in range(1, 6):
             way(patch, contents(number))
@@ -357,7 +358,7 @@ def test_files_may_be_added_from_within_a_report(patch: Path, tmp_path: Path, ev
         seen.extend(changes)
         watcher.watch({patch: read_text(patch), library: read_text(library)})
 
-    with Watcher(changed) as watcher:
+    with closing(Watcher(changed)) as watcher:
         watcher.watch({patch: read_text(patch)})
         save_by_rename(patch, contents(2))
         eventually(lambda: seen == [patch])
@@ -426,7 +427,7 @@ def test_without_events_polling_still_finds_changes(
         raise OSError("inotify instance limit reached")
 
     monkeypatch.setattr("weft.runtime.saves.Observer", no_more_watches)
-    with Watcher(reports) as watcher:
+    with closing(Watcher(reports)) as watcher:
         watcher.watch({patch: read_text(patch)})
         for number, way in enumerate([save_by_rename, save_in_chunks, save_by_link], 1):
             way(patch, contents(number))

@@ -19,19 +19,15 @@ from weft.errors import Diagnostic, Role, foremost, visible, visible_lines
 
 def call(*args: str | os.PathLike[str]) -> str:
     """A command line of weft that the user can type as it is: `weft run hello.weft`."""
-    return " ".join([_program(), *(shlex.quote(str(arg)) for arg in args)])
-
-
-def _program() -> str:
     typed = sys.argv[0]
     name = os.path.basename(typed)
+    program = shlex.quote(typed)
     if name == "__main__.py":
         python = os.path.basename(sys.executable)
-        return f"{python if shutil.which(python) == sys.executable else shlex.quote(sys.executable)} -m weft"
-    found = shutil.which(name)
-    if found is not None and os.path.realpath(found) == os.path.realpath(typed):
-        return name
-    return shlex.quote(typed)
+        program = f"{python if shutil.which(python) == sys.executable else shlex.quote(sys.executable)} -m weft"
+    elif (found := shutil.which(name)) is not None and os.path.realpath(found) == os.path.realpath(typed):
+        program = name
+    return " ".join([program, *(shlex.quote(str(arg)) for arg in args)])
 
 
 # The exit codes, which scripts rely on; see INTERFACES. An error of weft itself has a code of its own.

@@ -108,7 +108,11 @@ def command(file: str | None, as_json: bool) -> None:
     compiled = build.compiled if build is not None else None
     needs = {} if compiled is None else loader.needs(compiled, compiled.size, channels_of(compiled))
     plans = list(_plans(registry, loader, compiled, needs))
-    rooms = list(_rooms(loader, needs))
+    free = loader.room()
+    rooms = [
+        _Room(device, tuple(sorted(found, key=lambda need: (-need.bytes, need.what))), free.get(device, 0))
+        for device, found in by_device(needs).items()
+    ]
     devices = {name: backend.probe() for name, backend in registry.backends.items()}
     sound = look()
     if as_json:
@@ -140,12 +144,6 @@ def _plans(
             subgraphs = tuple(_Placed(name, *where, memory[name]) for name, where in placed if where is not None)
         problem = loader.missing[spec.name].reason if spec.name in loader.missing else None
         yield _ContextPlan(spec.name, loader.choices.get(spec.name), problem, subgraphs)
-
-
-def _rooms(loader: ProgramLoader, needs: _Needs) -> Iterator[_Room]:
-    free = loader.room()
-    for device, found in by_device(needs).items():
-        yield _Room(device, tuple(sorted(found, key=lambda need: (-need.bytes, need.what))), free.get(device, 0))
 
 
 def _backend_lines(registry: Registry, devices: Mapping[str, list[DeviceInfo]]) -> Iterator[str]:

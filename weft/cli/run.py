@@ -6,8 +6,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -21,7 +21,7 @@ from weft.backends.select import warnings_of
 from weft.child import Child
 from weft.cli.console import INTERRUPTED, call, exit_code_of, say, show
 from weft.cli.patch import SIZE, NumberRange, comes_with_weft, setting_overrides, shipped_patches
-from weft.errors import Diagnostic, WeftError, error, event_fields, visible
+from weft.errors import WeftError, error, event_fields, visible
 from weft.keys import TOOL_KEYS
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.compiling.worker import LoadResult
@@ -107,19 +107,14 @@ class _RunOptions:
             setup = Setup(str(path), self.backend, os.environ.get("WEFT_BACKEND"), overrides).decided()
         for line in warnings_of(setup.choices or {}):
             say(line)
-        with EventLog(self.events, warn=_ignoring_closed(say)) as events:
+        with closing(EventLog(self.events, warn=_ignoring_closed(say))) as events:
             session = Session(
-                path=path,
-                compiler=Compiler.of(setup),
-                reporter=Reporter(events, _ignoring_closed(show), _ignoring_closed(say)),
-                inputs=Inputs(),
-                threads=self.threads or cores(),
-                fits=self.size is None,
+                path, Compiler.of(setup), Reporter(events, _ignoring_closed(show), _ignoring_closed(say)), Inputs(),
+                Sound(setup, SoundOptions(self.audio_device, frames=self.buffer, is_silent=self.no_audio)),
+                threads=self.threads or cores(), fits=self.size is None, limits=Limits(self.duration, self.frames),
                 folder=Path.cwd() if comes_with_weft(path) else path.parent,
-                limits=Limits(self.duration, self.frames),
-                sound=Sound(setup, SoundOptions(self.audio_device, frames=self.buffer, is_silent=self.no_audio)),
                 policy=TransitionPolicy(self.fade, self.quantize),
-            )
+            )  # fmt: skip
             return self._play(session, ahead)
 
     def _check(self) -> None:
@@ -146,7 +141,9 @@ class _RunOptions:
             display = self._display(session, stack)
             first = session.begin(_room() if self.terminal else None)
             if any(d.code == "unreadable-file" for d in first.diagnostics):
-                show(_with_hint(first.diagnostics, session.path))
+                there = os.path.lexists(session.path)
+                hint = None if there else f"{call('new', session.path)} writes a patch to begin with"
+                show(replace(d, hint=d.hint or hint) for d in first.diagnostics)
                 return exit_code_of(first.diagnostics)
             show(first.diagnostics)
             # A script that waits for the end would not fix the patch.
@@ -190,21 +187,15 @@ class _RunOptions:
                     return display
         return None
 
-
     def _run_in_window(self, session: Session, first: LoadResult, display: Display | None) -> None:
         try:
             # Imports GLFW and OpenGL: only for a window.
             from weft.runtime.screens.window import Window
 
             window = Window(
-                f"{visible(session.path.name)} · weft",
-                *session.size,
-                fullscreen=self.fullscreen,
-                monitor=self.monitor,
-                inputs=session.inputs,
-                on_command=session.command,
-                display=display,
-            )
+                f"{visible(session.path.name)} · weft", *session.size, fullscreen=self.fullscreen,
+                monitor=self.monitor, inputs=session.inputs, on_command=session.command, display=display,
+            )  # fmt: skip
         except WeftError as failure:
             terminal_will_do = sys.stdout.isatty() and self.events != "-"
             if failure.diagnostics[0].code != "no-display" or not terminal_will_do or self._for_a_window:
@@ -242,13 +233,9 @@ class _RunOptions:
             copy = call("examples", Path(FIRST_PATCH).stem, "--copy", "mine.weft")
             say(f"to make it yours: {copy}, then {call('run', 'mine.weft')}")
         session.reporter.events.emit(
-            "started",
-            backends={name: choice.shown for name, choice in choices.items()},
-            size=list(session.size),
-            fps=session.settings.get("fps"),
-            rate=session.settings.get("rate"),
-            buffer=session.sound.options.frames,
-        )
+            "started", backends={name: choice.shown for name, choice in choices.items()}, size=session.size,
+            fps=session.settings.get("fps"), rate=session.settings.get("rate"), buffer=session.sound.options.frames,
+        )  # fmt: skip
         if first.loaded is None:
             _emit_error(session, first)
             say(NOTHING_YET)
@@ -261,12 +248,6 @@ def _keys(session: Session, without: str = "") -> str:
         for key, command in TOOL_KEYS.items()
         if command != without
     )
-
-
-def _with_hint(diagnostics: Iterable[Diagnostic], path: Path) -> list[Diagnostic]:
-    """Diagnostics of a file; if it does not exist, with a hint that tells how to make it."""
-    hint = None if os.path.lexists(path) else f"{call('new', path)} writes a patch to begin with"
-    return [replace(d, hint=d.hint or hint) for d in diagnostics]
 
 
 def _emit_error(session: Session, first: LoadResult) -> None:

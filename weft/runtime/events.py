@@ -116,12 +116,6 @@ class EventLog:
                 self._lines.put(None, timeout=_LEAVE)
             self._thread.join(_LEAVE)
 
-    def __enter__(self) -> EventLog:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def plain(value: Mapping[str, object]) -> dict[str, Plain]:
     """A mapping for JSON: numbers of every kind as JSON's own, values of unknown types as text."""

@@ -154,7 +154,10 @@ def measure(program: Build, context: str, way: ExecutorConfig, seconds: float) -
     check_room({HERE: needs}, {HERE: hardware.memory_free()})
     loader = way.loader()
     started = time.perf_counter()
-    loaded = [_loaded(loader, unit, spec, way.tier) for unit in units]
+    loaded = []
+    for unit in units:
+        packed = _shows(spec, unit)
+        loaded.append(loader.load(unit.kernel, {packed: loader.translate(unit.kernel, packed, way.tier)}))
     load_ms = (time.perf_counter() - started) * 1e3
     rig = _ContextRig(program, spec, shape, way.threads)
     steps = [rig.step(unit, executable) for unit, executable in zip(units, loaded, strict=True)]
@@ -180,11 +183,6 @@ def units_of(program: Build) -> list[Unit]:
     """All units, and those that compute the feeds of streams once a frame."""
     feeding = (unit.feeding for unit in program.units)
     return [*program.units, *(unit for unit in feeding if unit is not None)]
-
-
-def _loaded(loader: Executor, unit: Unit, spec: ContextSpec, tier: int) -> Executable:
-    packed = _shows(spec, unit)
-    return loader.load(unit.kernel, {packed: loader.translate(unit.kernel, packed, tier)})
 
 
 def _shows(spec: ContextSpec, unit: Unit) -> bool:

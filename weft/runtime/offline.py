@@ -100,9 +100,7 @@ class Offline:
         self._sound = Rendering(loader, compiled, inputs, clips=clips) if can_sound else None
         here = replace(loader, stream_getter=self._sound.getter) if self._sound else loader
         self._program: LoadedProgram = here.prepare(compiled, size)
-        self._warnings = build.warnings
-        self._patch = build.patch
-        self._media = build.media
+        self._build = build
         self._here = here
         self._loops: dict[str, None] = {}
         """The kernels with a loop that reached its limit."""
@@ -120,8 +118,8 @@ class Offline:
 
     def findings(self) -> list[Diagnostic]:
         """Warnings about all frames and samples so far."""
-        places = places_of(self._patch)
-        found = [*self._program.left_out, *(other_windows(self._patch) if self._has_shown else ())]
+        places = places_of(self._build.patch)
+        found = [*self._program.left_out, *(other_windows(self._build.patch) if self._has_shown else ())]
         loops = [*self._loops, *sorted(self._sound.mixer.loops_stopped if self._sound is not None else ())]
         found += [loop_of(self._program.compiled.units, kernel) for kernel in loops]
         found += as_warnings(not_numbers(self._dark, places, IN_PICTURE))
@@ -165,7 +163,7 @@ class Offline:
             "kernels": sorted(unit.hash for unit in compiled.units),
             "settings": sorted(compiled.settings.items()),
             "parameters": sorted(compiled.parameters.items()),
-            "media": [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in self._media],
+            "media": [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in self._build.media],
             "backends": sorted(backends),
         }
         return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
@@ -189,7 +187,7 @@ class Offline:
 
     def nothing(self, code: str, words: str, example: str) -> WeftError:
         """The error for a picture or a sound that the program does not have."""
-        reasons = "; ".join(d.message for d in (*self._warnings, *self._program.left_out))
+        reasons = "; ".join(d.message for d in (*self._build.warnings, *self._program.left_out))
         return error(code, words, hint=reasons or example)
 
     @property

@@ -116,12 +116,6 @@ class Watcher:
             self._wake.notify()
         self._thread.join()
 
-    def __enter__(self) -> Watcher:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _notice(self, names: set[str], finished: bool) -> None:
         """Something happened to these names. Called by watchdog's thread."""
         moment = time.monotonic() + (0 if finished else _QUIET)
