@@ -167,10 +167,8 @@ class Bytecode:
 def assemble(kernel: Kernel) -> Bytecode:
     """The bytecode of a kernel."""
     allocations = list(kernel.locals)
-    sections = tuple(
-        SectionCode(section.rate, _SectionAssembler(section, allocations).code()) for section in kernel.sections
-    )
-    return Bytecode(kernel, sections, tuple(allocations))
+    sections = [SectionCode(each.rate, _SectionAssembler(each, allocations).code()) for each in kernel.sections]
+    return Bytecode(kernel, tuple(sections), tuple(allocations))
 
 
 # The instruction of each row that is an operation of its own.
@@ -348,7 +346,6 @@ def disassemble(kernel: Kernel, shape: tuple[int, int] = (720, 1280)) -> str:
     bytecode = assemble(kernel)
     lines = [f"kernel {kernel.name} · {kernel.context} · {kernel.sweep} → {', '.join(kernel.outputs)}"]
     lines += _inputs(kernel)
-    lines += _state(kernel)
     lines += _locals(bytecode, shape)
     for section in bytecode.sections:
         depth = stack_depth(bytecode, section.code)
@@ -359,31 +356,26 @@ def disassemble(kernel: Kernel, shape: tuple[int, int] = (720, 1280)) -> str:
 
 def instruction_text(instruction: Instruction) -> str:
     """One instruction as a listing shows it: `PUSH 5`, `LOAD_STATE visual/trail/prev/0[0]`."""
-    return " ".join([instruction.op, *_operand(instruction)])
-
-
-def _operand(instruction: Instruction) -> Iterator[str]:
     match instruction.operand:
         case None:
-            return
+            return instruction.op
         case float(value):
-            yield number_text(value)
+            operand = number_text(value)
         case SlotPlane(name, plane) | PicturePlane(name, plane):
-            yield f"{name}[{plane}]"
+            operand = f"{name}[{plane}]"
         case StrandCall(instance, output, count):
-            yield f"{instance}@{output}"
-            yield str(count)
+            operand = f"{instance}@{output} {count}"
         case LoopShape(level, carried):
-            yield f"loop{level}"
-            yield str(carried)
+            operand = f"loop{level} {carried}"
         case LoopValue(level, index):
-            yield f"loop{level}.{index}"
+            operand = f"loop{level}.{index}"
         case int(value) if instruction.op == "PUSH_BITS":
-            yield f"0x{value:08x}"
+            operand = f"0x{value:08x}"
         case int(level) if instruction.op == "LOAD_INDEX":
-            yield f"loop{level}"
+            operand = f"loop{level}"
         case other:
-            yield str(other)
+            operand = str(other)
+    return f"{instruction.op} {operand}"
 
 
 def _inputs(kernel: Kernel) -> Iterator[str]:
@@ -396,9 +388,6 @@ def _inputs(kernel: Kernel) -> Iterator[str]:
     for title, names in listed.items():
         if names:
             yield f"{title}: {', '.join(names)}"
-
-
-def _state(kernel: Kernel) -> Iterator[str]:
     for slot in kernel.slots:
         what = "image" if slot.image else "number"
         yield f"state: {slot.key} · {slot.kind} · {slot.planes} × {what} · {slot.depth} back"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Literal, TypeAlias
 
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Allocation, Kernel, Unit, content_hash
@@ -190,37 +191,30 @@ def _within(region: Region | None, outer: Region) -> bool:
 
 def _innermost(node: Expr, regions: list[Region]) -> Region:
     """The innermost region around all of these where an expression may be. A loop needs a region of a lower level."""
-    region = _common(regions)
+    region = reduce(_common, regions)
     if isinstance(node.attr, LoopShape):
         while region.parent is not None and region.level >= node.attr.level:
             region = region.parent
     return region
 
 
-def _common(regions: list[Region]) -> Region:
-    """The innermost region around all of these, which are in one section."""
-    common = regions[0]
-    for region in regions[1:]:
-        inner, outer = region, common
-        while inner is not outer:
-            if inner.depth < outer.depth:
-                inner, outer = outer, inner
-            assert inner.parent is not None
-            inner = inner.parent
-        common = inner
-    return common
+def _common(a: Region, b: Region) -> Region:
+    """The innermost region around both, which are in one section."""
+    while a is not b:
+        if a.depth < b.depth:
+            a, b = b, a
+        assert a.parent is not None
+        a = a.parent
+    return a
 
 
 # Kernels: each expression becomes a value of the section where it is computed.
 
 
 def compile_kernel(
-    lowered: Lowered,
-    spec: ContextSpec,
-    optimise: bool = True,
-    pool: Pool | None = None,
+    lowered: Lowered, spec: ContextSpec, optimise: bool = True, pool: Pool | None = None,
     rate: Mapping[Expr, Rate] | None = None,
-) -> Kernel:
+) -> Kernel:  # fmt: skip
     """The kernel that computes the outputs over the sweep of a context and advances the state.
 
     Without `optimise`, everything is computed at every element (or once a tick, for state that is one number), in the
@@ -242,12 +236,9 @@ def compile_kernel(
 
 
 def compile_points(
-    lowered: Lowered,
-    strand: StrandRef,
-    spec: ContextSpec,
-    pool: Pool | None = None,
+    lowered: Lowered, strand: StrandRef, spec: ContextSpec, pool: Pool | None = None,
     rate: Mapping[Expr, Rate] | None = None,
-) -> Kernel:
+) -> Kernel:  # fmt: skip
     """The kernel that computes one exposed strand at any list of points, each with all coordinates of its own.
 
     Raises KeyError if the strand is not exposed.
@@ -476,10 +467,9 @@ class _SectionWriter:
 
     def _local(self, place: Place, out: int) -> Node:
         """A value of a rarer section."""
-        key = place if place.body is None else (place, out)
         number = self._program.crossing[place, out]
-        kind = self._program.locals[number].type
-        made = self._made[key] = self._builder.given("local", number, place.region.rate, kind)
+        made = self._builder.given("local", number, place.region.rate, self._program.locals[number].type)
+        self._made[place if place.body is None else (place, out)] = made
         return made
 
     def _operation(self, node: Expr, args: list[Node]) -> Node:
@@ -528,13 +518,9 @@ class _SectionWriter:
 
 
 def compile_unit(
-    patch: Patch,
-    graph: RenderGraph,
-    subgraph: Subgraph,
-    contexts: ContextTable,
-    optimise: bool = True,
+    patch: Patch, graph: RenderGraph, subgraph: Subgraph, contexts: ContextTable, optimise: bool = True,
     budget: Budget | None = None,
-) -> tuple[Unit, Lowered]:
+) -> tuple[Unit, Lowered]:  # fmt: skip
     """Compiles one subgraph. Returns the unit, and the lowered IR that it was compiled from. Raises WeftError, or
     Unavailable if a source is missing."""
     pool = Pool(budget)

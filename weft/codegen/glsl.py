@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from weft.codegen.clike.body import emit, slot_name, written_names
+from weft.codegen.clike.body import emit, layer_to_write, written_names
 from weft.codegen.clike.language import (
-    CodeLine, Identifiers, Language, ProgramParts, block, document, identifier, remark, shared_functions, structure,
-    without_functions
+    CodeLine, Identifiers, Language, ProgramParts, block, document, identifier, packed_pixel, remark, shared_functions,
+    structure, without_functions
 )
 from weft.codegen.clike.prelude import functions_in
 from weft.codegen.clike.shader import Bound, LaunchExtent, Shader, UnsuitableError, image_to_write
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.layout import Head
-from weft.ir.expr import SlotPlane, StateSlot
+from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
 
 TARGETS = 8
@@ -126,7 +125,7 @@ class Glsl(Language):
     name: ClassVar[str] = "glsl"
     four: ClassVar[str] = "vec4"
     has_fract: ClassVar[bool] = True
-    plain_waves: ClassVar[float] = 32.0
+
     reserved: ClassVar[frozenset[str]] = _RESERVED
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType(functions_in(_FUNCTIONS))
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
@@ -164,15 +163,18 @@ class Glsl(Language):
     # Pixels.
 
     def _pixels(self, parts: ProgramParts) -> Shader:
-        colours = [] if not parts.outputs else _packed(parts) if parts.packed else _planes(parts.outputs)
-        stores = [_next_name(parts, place) for place, _ in parts.stores]
+        colours = [("pixel", _pixel(parts))] if parts.packed else _planes(parts.outputs)
+        stores = [
+            written_names(parts.images[place.slot].name, parts.kernel.slot(place.slot).planes)[place.plane]
+            for place, _ in parts.stores
+        ]
         to_images = self.modern and bool(stores)
         targets = [(f"vec4 {name}", f"{name} = {value};") for name, value in colours]
         ends = [end for _, end in targets]
         if to_images:
             if len(parts.images) > IMAGES:
                 raise UnsuitableError(f"it remembers {len(parts.images)} images, and {IMAGES} can be written at once")
-            ends += [self._image_store(parts, at) for at in range(len(stores))]
+            ends += _image_stores(parts)
         else:
             targets += [(f"float {name}", "") for name in stores]
             ends += [f"{name} = {value};" for name, (_, value) in zip(stores, parts.stores, strict=True)]
@@ -187,22 +189,17 @@ class Glsl(Language):
         body = [*self._coordinates(parts, ends), *parts.body]
         main = block("void main()", [*body, *(CodeLine(end) for end in ends)])
         head = [f"layout(location = {at}) out {target};" for at, (target, _) in enumerate(targets)]
-        written = [image_to_write(image.name) for image in parts.images.values()] if to_images else []
-        images = [f"layout(r32f) uniform writeonly image2DArray {name};" for name in written]
+        images = _written_images(parts) if to_images else []
         top = [f"#version {430 if self.modern else 330} core"]
         return document(self, parts, top, [*self._given(parts), [*images, *head]], main, to_images=to_images)
 
     def _tiles(self, parts: ProgramParts, tile: int) -> Shader:
-        written = [image_to_write(image.name) for image in parts.images.values()]
-        if len(written) + bool(parts.outputs) + parts.stops > IMAGES:
-            raise UnsuitableError(f"it writes {len(written)} images and a picture, and {IMAGES} can be written at once")
-        heads = [f"layout(r32f) uniform writeonly image2DArray {name};" for name in written]
-        ends = [self._image_store(parts, at) for at in range(len(parts.stores))]
+        heads = _written_images(parts)
+        if len(heads) + 1 + parts.stops > IMAGES:
+            raise UnsuitableError(f"it writes {len(heads)} images and a picture, and {IMAGES} can be written at once")
         flat = "layout(rgba8) uniform writeonly image2D"
-        if parts.outputs:
-            ((name, value),) = _packed(parts)
-            heads.append(f"{flat} {name};")
-            ends.append(f"imageStore({name}, at, {value});")
+        heads.append(f"{flat} pixel;")
+        ends = [*_image_stores(parts), f"imageStore(pixel, at, {_pixel(parts)});"]
         if parts.stops:
             heads.append(f"{flat} met_limit;")
             ends.append("imageStore(met_limit, at, vec4(float(stopped)));")
@@ -213,17 +210,11 @@ class Glsl(Language):
             if name in parts.coords:
                 parts.helpers.add("share")
                 start.append(f"float me_{name} = share(float(at.{name}) + 0.5, float({size}));")
-        lines = [*map(CodeLine, (*start, *_stopped(parts))), *parts.body, *map(CodeLine, ends)]
+        lines = [*map(CodeLine, start), *parts.body, *map(CodeLine, ends)]
         top = ["#version 430 core", f"layout(local_size_x = {tile}, local_size_y = {tile}) in;"]
         main = block("void main()", lines)
         return document(self, parts, top, [*self._given(parts), heads], main, to_images=bool(parts.stores), tile=tile)
 
-    def _image_store(self, parts: ProgramParts, at: int) -> str:
-        place, value = parts.stores[at]
-        slot = parts.kernel.slot(place.slot)
-        head = parts.frame.read(Head(slot.key), f"{slot_name(slot.key)}_head", "int")
-        layer = head if slot.planes == 1 else f"{head} * {slot.planes} + {place.plane}"
-        return f"imageStore({image_to_write(parts.images[slot.key].name)}, ivec3(at, {layer}), vec4({value}));"
 
     def _coordinates(self, parts: ProgramParts, ends: list[str]) -> list[CodeLine]:
         """The coordinates of a pixel."""
@@ -235,7 +226,7 @@ class Glsl(Language):
                 size = parts.frame.read(extent, extent.value, "int")
                 parts.helpers.add("share")
                 lines.append(f"float me_{name} = share(gl_FragCoord.{part}, float({size}));")
-        return [CodeLine(line) for line in (*lines, *_stopped(parts))]
+        return [*map(CodeLine, lines)]
 
     # Points.
 
@@ -251,7 +242,7 @@ class Glsl(Language):
             at = len(parts.coords) + 1
             buffers.append(f"layout(std430, binding = {at}) writeonly buffer Limit {{ uint met_limit; }};")
             ends.append("if (stopped) met_limit = 1u;")
-        lines = [*map(CodeLine, (*start, *_stopped(parts))), *parts.body, *map(CodeLine, ends)]
+        lines = [*map(CodeLine, start), *parts.body, *map(CodeLine, ends)]
         main = block("void main()", lines)
         top = ["#version 430 core", f"layout(local_size_x = {WORKGROUP}) in;"]
         return document(self, parts, top, [*self._given(parts), buffers], main, workgroup=WORKGROUP)
@@ -281,14 +272,25 @@ def _place(over: frozenset[Rate], columns: str) -> str:
     return "at.x" if Rate.COLUMN in over else "at.y" if over else "0"
 
 
-def _packed(parts: ProgramParts) -> list[tuple[str, str]]:
-    """The target of a picture, which clamps to 0…1 and rounds to steps of 1/255. The only half that can be hit exactly
-    is 127½, which both kinds of rounding round up. NaN is replaced, since cards differ in what they make of it."""
+def _written_images(parts: ProgramParts) -> list[str]:
+    """The declarations of the images that stores go to."""
+    names = [image_to_write(image.name) for image in parts.images.values()]
+    return [f"layout(r32f) uniform writeonly image2DArray {name};" for name in names]
+
+
+def _image_stores(parts: ProgramParts) -> list[str]:
+    return [
+        f"imageStore({image_to_write(parts.images[place.slot].name)},"
+        f" ivec3(at, {layer_to_write(parts, place)}), vec4({value}));"
+        for place, value in parts.stores
+    ]
+
+
+def _pixel(parts: ProgramParts) -> str:
+    """The pixel of a picture, whose target clamps to 0…1 and rounds to steps of 1/255. The only half that can be hit
+    exactly is 127½, which both kinds of rounding round up. NaN is replaced: cards differ in what they make of it."""
     parts.helpers.add("number_or")
-    channels = [f"number_or({value}, 0.0)" for value in parts.outputs]
-    if len(channels) == 1:
-        return [("pixel", f"vec4(vec3({channels[0]}), 1.0)")]
-    return [("pixel", f"vec4({', '.join([*channels, '1.0'][:4])})")]
+    return packed_pixel([f"number_or({value}, 0.0)" for value in parts.outputs], "vec", "1.0")
 
 
 def _planes(outputs: list[str]) -> list[tuple[str, str]]:
@@ -298,15 +300,6 @@ def _planes(outputs: list[str]) -> list[tuple[str, str]]:
         four = (*outputs[at : at + 4], "0.0", "0.0", "0.0")[:4]
         made.append((f"values_{at // 4}" if at else "values", f"vec4({', '.join(four)})"))
     return made
-
-
-def _next_name(parts: ProgramParts, place: SlotPlane) -> str:
-    """The target of one plane of a slot."""
-    return written_names(parts.images[place.slot].name, parts.kernel.slot(place.slot).planes)[place.plane]
-
-
-def _stopped(parts: ProgramParts) -> list[str]:
-    return ["bool stopped = false;  // a loop met its limit"] if parts.stops else []
 
 
 def needs_modern(kernel: Kernel) -> bool:

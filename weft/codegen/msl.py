@@ -13,15 +13,15 @@ from math import copysign
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
-from weft.codegen.clike.body import emit, slot_name
+from weft.codegen.clike.body import emit, layer_to_write
 from weft.codegen.clike.language import (
-    CodeLine, Identifiers, Language, ProgramParts, block, document, identifier, remark, shared_functions, structure,
-    without_functions
+    CodeLine, Identifiers, Language, ProgramParts, block, document, identifier, packed_pixel, remark, shared_functions,
+    structure, without_functions
 )
 from weft.codegen.clike.prelude import FUSED, functions_in
 from weft.codegen.clike.shader import Bound, BufferSpec, BufferUse, LaunchExtent, Shader, UnsuitableError
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.layout import Head, PictureWord
+from weft.codegen.native.layout import PictureWord
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
 
@@ -101,7 +101,7 @@ class Msl(Language):
 
     name: ClassVar[str] = "msl"
     four: ClassVar[str] = "float4"
-    plain_waves: ClassVar[float] = 32.0
+
     ring: ClassVar[str] = "ring"
     reserved: ClassVar[frozenset[str]] = _RESERVED
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**FUSED, **functions_in(_FUNCTIONS)})
@@ -152,8 +152,6 @@ class Msl(Language):
     def program(self, parts: ProgramParts) -> Shader:
         over_points = parts.kernel.sweep == "points"
         start = _points(parts) if over_points else _pixels(parts)
-        if parts.stops:
-            start.append("bool stopped = false;  // a loop met its limit")
         body = [*map(CodeLine, start), *parts.body, *map(CodeLine, self._ends(parts))]
         names = self.file.get(parts.kernel.name) or KernelNames(identifier(parts.kernel.name))
         given = _given(parts, names.frame)
@@ -170,15 +168,14 @@ class Msl(Language):
         ends = []
         if parts.packed:
             parts.helpers.add("to_byte")
-            ends.append(f"pixels[id] = {_pixel(parts.outputs)};")
+            pixel = packed_pixel([f"to_byte({value})" for value in parts.outputs], "uchar", "255")
+            ends.append(f"pixels[id] = {pixel};")
         else:
             places = ["id", "count + id", *(f"{at} * count + id" for at in range(2, len(parts.outputs)))]
             ends += [f"values[{place}] = {value};" for place, value in zip(places, parts.outputs, strict=False)]
         for place, value in parts.stores:
-            slot = parts.kernel.slot(place.slot)
-            head = parts.frame.read(Head(slot.key), f"{slot_name(slot.key)}_head", "int")
-            layer = head if slot.planes == 1 else f"({head} * {slot.planes} + {place.plane})"
-            ends.append(f"{parts.images[slot.key].name}[{layer} * count + id] = {value};")
+            layer = _factor(layer_to_write(parts, place), parts.kernel.slot(place.slot))
+            ends.append(f"{parts.images[place.slot].name}[{layer} * count + id] = {value};")
         if parts.stops:
             ends += ["if (stopped) atomic_store_explicit(met_limit, 1u, memory_order_relaxed);"]
         return ends
@@ -207,13 +204,6 @@ def _points(parts: ProgramParts) -> list[str]:
     """The coordinates of a point. Returns for threads without one."""
     lines = [f"uint count = {_extent(parts, LaunchExtent.POINTS)};", "if (id >= count) return;"]
     return [*lines, *(f"float me_{name} = all_{name}[id];" for name in parts.coords)]
-
-
-def _pixel(outputs: list[str]) -> str:
-    channels = [f"to_byte({value})" for value in outputs]
-    if len(channels) == 1:
-        return f"uchar4(uchar3({channels[0]}), 255)"
-    return f"uchar4({', '.join([*channels, '255'][:4])})"
 
 
 def _given(parts: ProgramParts, frame: str) -> list[tuple[BufferSpec, str]]:

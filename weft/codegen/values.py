@@ -480,7 +480,8 @@ def joined(rate: Rate, sections: Iterable[Section]) -> Section:
     notes: dict[Node, Note] = {}
     for section in sections:
         if known:
-            replaced = {leaf: known[leaf.attr.key] for leaf in section.leaves() if _is_local(leaf, known)}
+            given = [leaf for leaf in section.leaves() if leaf.op in ("scalar", "line") and leaf.attr.source == "local"]
+            replaced = {leaf: known[leaf.attr.key] for leaf in given if leaf.attr.key in known}
             section = Rewriter(replaced).section(section) if replaced else section  # noqa: PLW2901 - the same one
         nodes += section.nodes
         outputs += section.outputs
@@ -490,6 +491,3 @@ def joined(rate: Rate, sections: Iterable[Section]) -> Section:
             notes.setdefault(node, note)
     return Section(rate, tuple(nodes), tuple(outputs), tuple(stores), known, notes)
 
-
-def _is_local(leaf: Node, known: Mapping[int, Node]) -> bool:
-    return leaf.op in ("scalar", "line") and leaf.attr.source == "local" and leaf.attr.key in known

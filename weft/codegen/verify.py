@@ -131,8 +131,12 @@ class _ValueCheck:
         self._require(count is None or len(node.args) == count, node, f"takes {count} operands")
         self._check_kinds(node, [arg.kind for arg in node.args], ["float"] * len(node.args))
         match node.op:
-            case "state" | "sample":
-                self._check_read(node)
+            case "state":
+                image = self._check_plane(node, node.attr)
+                here = self.section.rate == Rate.ELEMENT and self.kernel.sweep == "grid"
+                self._require(not image or here, node, "has no element here to be read at")
+            case "sample":
+                self._require(self._check_plane(node, node.attr), node, "is no image")
             case "picture":
                 path, plane = node.attr
                 is_known = path in self.kernel.pictures and 0 <= plane < 4
@@ -174,13 +178,6 @@ class _ValueCheck:
             raise MalformedError(f"{self.kernel.name}, {node}: no such plane of a slot: {place}")
         return slot.image
 
-    def _check_read(self, node: Node) -> None:
-        image = self._check_plane(node, node.attr)
-        if node.op == "sample":
-            self._require(image, node, "is no image")
-        else:
-            here = self.section.rate == Rate.ELEMENT and self.kernel.sweep == "grid"
-            self._require(not image or here, node, "has no element here to be read at")
 
     def _check_store(self, place: SlotPlane, value: Node) -> None:
         self._check_use(value, value)

@@ -28,7 +28,7 @@ from weft.backends.vector.program import (
 from weft.backends.vector.translate import Emitter, translate
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.graph import Graph, graph_of
+from weft.codegen.native.graph import Graph
 from weft.codegen.native.partition import is_series, states
 from weft.codegen.values import Node, operands
 from weft.ir.expr import SlotPlane
@@ -311,9 +311,9 @@ def series_of(kernel: Kernel) -> Series | None:
     """A kernel with state as a series; None if its samples have to be computed one after another."""
     if not is_series(kernel):
         return None
-    graph = graph_of(kernel, kernel.section(Rate.ELEMENT))
-    stored = {each.place: each.value for each in graph.stores}
-    if not stored.keys() >= set(states(graph.nodes)):
+    graph = Graph(kernel, kernel.section(Rate.ELEMENT))
+    stored = {each.place: each.value for each in graph.section.stores}
+    if not stored.keys() >= set(states(graph.section.nodes)):
         return None
     with suppress(OneByOneError):
         return _series(kernel, graph, stored)
@@ -327,7 +327,7 @@ def _series(kernel: Kernel, graph: Graph, stored: dict[SlotPlane, Node]) -> Seri
     in_turn = {place for part in parts if part.in_turn for place in states(part.nodes)}
     in_rows = {place for part in parts if not part.in_turn for place in states(part.nodes)}
     at_once = {place: node for place, node in stored.items() if place not in in_turn}
-    roots = {*graph.outputs, *at_once.values(), *(stored[place] for place in in_rows)}
+    roots = {*graph.section.outputs, *at_once.values(), *(stored[place] for place in in_rows)}
 
     def made(part: FeedbackPart) -> Calls | SerialRecurrence:
         if not part.in_turn:
@@ -337,9 +337,9 @@ def _series(kernel: Kernel, graph: Graph, stored: dict[SlotPlane, Node]) -> Seri
         leaves = [node for node in part.nodes if node in used]
         return RecurrenceWriter(kernel, part.nodes, own, leaves, graph.varying).recurrence()
 
-    steady = Calls([node for node in graph.nodes if not graph.changes(node)], graph.masked)
+    steady = Calls([node for node in graph.section.nodes if not graph.changes(node)], graph.masked)
     kept = frozenset({place.slot for place in in_rows} & {place.slot for place in in_turn})
-    return Series(steady, tuple(map(made, parts)), tuple(graph.outputs), at_once, kept)
+    return Series(steady, tuple(map(made, parts)), tuple(graph.section.outputs), at_once, kept)
 
 
 class VectorSeries(Executable):

@@ -261,8 +261,8 @@ class FeedbackPart:
 def parts_of(kernel: Kernel, graph: Graph, block: int) -> list[FeedbackPart]:
     """The parts of an element section, in order, for blocks of at most `block` samples. Values that are the same at all
     samples are in none."""
-    stored = {store.place: store.value for store in graph.stores}
-    places = {node: at for at, node in enumerate(graph.nodes) if graph.changes(node)}
+    stored = {store.place: store.value for store in graph.section.stores}
+    places = {node: at for at, node in enumerate(graph.section.nodes) if graph.changes(node)}
 
     def remembered(node: Node) -> Iterator[Node]:
         """The values that are stored within the block and read by a node."""
@@ -273,7 +273,7 @@ def parts_of(kernel: Kernel, graph: Graph, block: int) -> list[FeedbackPart]:
     needs = {node: [each for each in (*operands(node), *remembered(node)) if each in places] for node in places}
     ranks: dict[Node, int] = {}
     parts: list[list[Node]] = []
-    roots = [node for node in (*graph.outputs, *stored.values()) if node in places]
+    roots = [node for node in (*graph.section.outputs, *stored.values()) if node in places]
     for component in components(roots, needs):
         is_loop = len(component) > 1 or component[0] in needs[component[0]]
         rank = max((ranks[each] for node in component for each in needs[node] if each in ranks), default=0)

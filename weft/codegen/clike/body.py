@@ -11,14 +11,14 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from weft.codegen.clike.language import CodeLine, FrameBlock, Identifiers, Language, ProgramParts, identifier, remark
-from weft.codegen.clike.plan import LEAVES, ExternalRead, plan, read_program
+from weft.codegen.clike.plan import LEAVES, ExternalRead, VariablePlan, read_program
 from weft.codegen.clike.prelude import bits_text
 from weft.codegen.clike.shader import Bound, Past, Shader, image_to_write
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.codegen.native.graph import interval
 from weft.codegen.native.layout import Head
 from weft.codegen.values import Line, LoopBody, Node, Scalar, Section
-from weft.ir.expr import StateSlot
+from weft.ir.expr import SlotPlane, StateSlot
 from weft.ops import OPS
 from weft.ops.intervals import ANYWHERE, UNIT, Interval
 from weft.ops.spec import ValueType
@@ -193,10 +193,20 @@ def _ticks(k: float, slot: StateSlot, least: int = 1) -> int:
     return int(min(k, slot.depth)) if k >= least else 1
 
 
+def _head(parts: ProgramParts, slot: StateSlot) -> str:
+    return parts.frame.read(Head(slot.key), f"{slot_name(slot.key)}_head", "int")
+
+
+def layer_to_write(parts: ProgramParts, place: SlotPlane) -> str:
+    """The number of the layer of images that the new value of a slot goes to, as text."""
+    slot = parts.kernel.slot(place.slot)
+    head = _head(parts, slot)
+    return head if slot.planes == 1 else f"{head} * {slot.planes} + {place.plane}"
+
+
 def _index(w: ShaderWriter, slot: StateSlot, node: Node) -> str:
     """The number of the plane of a ring that is read, as text."""
-    k, plane = node.args[0], node.attr.plane
-    head = w.parts.frame.read(Head(slot.key), f"{slot_name(slot.key)}_head", "int")
+    k, plane, head = node.args[0], node.attr.plane, _head(w.parts, slot)
     if k.op == "const":
         cells = slot.depth + 1
         between_ticks = w.parts.kernel.sweep == "points"
@@ -248,8 +258,9 @@ def _counts_exactly(loop: Node) -> bool:
 
 # Statements.
 
-# Sines of half turns, and the functions of the language.
+# Sines of half turns, and the functions of the languages, which are precise up to some half turns.
 WAVES: Mapping[str, str] = MappingProxyType({"sinpi": "sin", "cospi": "cos"})
+_PLAIN_WAVES = 32.0
 
 TYPES: Mapping[ValueType, str] = MappingProxyType({"float": "float", "bool": "bool", "u32": "uint"})
 
@@ -270,7 +281,7 @@ class ShaderWriter:
         self.parts = parts
         self.program = program
         self.prologue = prologue
-        self.plan = plan(program, language.has_fract)
+        self.plan = VariablePlan(program, language.has_fract)
         given = (text for name, _ in parts.kernel.coords for text in (f"me_{name}", f"all_{name}"))
         targets = (f"values_{at}" for at in range(1, len(parts.kernel.outputs)))
         own = ("frame", "main", "stopped", "met_limit", *given, *targets)
@@ -443,8 +454,7 @@ class ShaderWriter:
 
     def made(self, node: Node) -> ExpressionText:
         """The expression that computes a value."""
-        row = OPS.get(node.op)
-        if row is not None:
+        if node.op in OPS:
             return self._row(node)
         match node.op:
             case "const":
@@ -485,7 +495,7 @@ class ShaderWriter:
                 return self._called("fraction", args[:1])
             if node.args[1].attr == 0:
                 return literal(self.language.real(nan))  # drivers may evaluate the division by 0 all the same
-        if node.op in WAVES and self._size_of(node.args[0]) <= self.language.plain_waves:
+        if node.op in WAVES and interval(node.args[0], self._interval).size <= _PLAIN_WAVES:
             return applied(self.language.word(WAVES[node.op]), [applied("*", [literal(self.language.real(pi)), *args])])
         if node.op == "sub" and node.args[1].op == "floor" and node.args[1].args[0] is node.args[0]:
             whole = node.args[1]
@@ -528,9 +538,6 @@ class ShaderWriter:
         text = self.parts.frame.read(scalar, name, scalar.kind, origin)
         return ExpressionText(f"{text} != 0u", 45, "!=") if scalar.kind == "bool" else ExpressionText(text)
 
-    def _size_of(self, node: Node) -> float:
-        """An upper bound of the absolute value, NaN aside; infinite where nothing is known."""
-        return interval(node, self._interval).size
 
     def _interval(self, node: Node) -> Interval:
         """The interval of an input."""
@@ -587,4 +594,7 @@ def emit(kernel: Kernel, language: Language, packed: bool = False) -> Shader:
     for store in program.stores:
         image_of(writer, kernel.slot(store.place.slot))
         parts.stores.append((store.place, as_real(writer.value(store.value), store.value)))
+    if parts.stops:
+        parts.body.insert(0, CodeLine("bool stopped = false;  // a loop met its limit"))
     return language.program(parts)
+

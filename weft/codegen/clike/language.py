@@ -118,14 +118,12 @@ class Language(ABC):
     around the statements."""
 
     name: ClassVar[str]
-    suffix: ClassVar[str] = ""
-    """The suffix of float literals."""
+
     four: ClassVar[str]
     """The type of four floats."""
     has_fract: ClassVar[bool] = False
     """Whether there is a `fract(x)` that is `x - floor(x)` for every x."""
-    plain_waves: ClassVar[float] = 0.0
-    """The half turns up to which the sine and cosine of the language are precise."""
+
     reserved: ClassVar[frozenset[str]] = frozenset()
     """Names that a program cannot give."""
     ring: ClassVar[str] = "past"
@@ -162,7 +160,7 @@ class Language(ABC):
             return self.words["not_a_number"]
         if math.isinf(value):
             return ("-" if value < 0 else "") + self.words["infinity"]
-        return real_text(value) + self.suffix
+        return real_text(value)
 
     def infinite(self, sign: float) -> str:
         """An infinity of this sign, as a factor."""
@@ -178,21 +176,18 @@ class Language(ABC):
             if name not in wanted:
                 wanted.add(name)
                 todo += called_in(known[name]) & known.keys()
-        texts = [text.split("\n") for name, text in known.items() if name in wanted]
-        return ["\n".join(map(self._in_words, lines)) for lines in texts]
+        words = re.compile(rf"\b({'|'.join(self.words)})\b")
+
+        def translated(line: str) -> str:
+            return line if line.startswith("//") else words.sub(lambda found: self.words[found[0]], line)
+
+        return ["\n".join(map(translated, text.split("\n"))) for name, text in known.items() if name in wanted]
 
     @property
     def function_names(self) -> frozenset[str]:
         """The functions whose texts become part of a program that calls them."""
         return frozenset((*PRELUDE, *self.helpers))
 
-    def _in_words(self, line: str) -> str:
-        if line.startswith("//"):
-            return line
-        line = re.sub(rf"\b({'|'.join(self.words)})\b", lambda found: self.words[found[0]], line)
-        if self.suffix:
-            line = re.sub(r"(?<![\w.])\d+\.\d*(?:e[-+]?\d+)?(?!\w)", rf"\g<0>{self.suffix}", line)
-        return line
 
     @abstractmethod
     def own(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str) -> str:
@@ -230,6 +225,13 @@ def block(head: str, lines: Iterable[CodeLine]) -> list[CodeLine]:
     return [CodeLine(f"{head} {{"), *(CodeLine(line.text, line.depth + 1, line.place) for line in lines), CodeLine("}")]
 
 
+def packed_pixel(channels: Sequence[str], vector: str, opaque: str) -> str:
+    """A pixel of 1, 3 or 4 channels, in a vector with this name of its type. Without an alpha it is `opaque`."""
+    if len(channels) == 1:
+        return f"{vector}4({vector}3({channels[0]}), {opaque})"
+    return f"{vector}4({', '.join([*channels, opaque][:4])})"
+
+
 def structure(language: Language, parts: ProgramParts, head: str, end: str) -> list[str]:
     """The declaration of the block of uniforms; empty without any. Complete once all statements are written."""
     fields = parts.frame.uniforms.values()
@@ -252,15 +254,14 @@ def document(
     shown = ", ".join(kernel.outputs) or "state alone"
     title = f"// {remark(f'{kernel.name} → {shown}')}"
     calls = sorted(parts.helpers)
-    functions = [text.split("\n") for text in language.functions(calls)]
     lines = [*map(CodeLine, top)]
     # The version must come first.
     lines.insert(int(top[0].startswith("#version")), CodeLine(title))
     for group in filter(None, given):
         lines += [CodeLine(""), *map(CodeLine, group)]
     first_function = len(lines)
-    for group in functions:
-        lines += [CodeLine(""), *map(CodeLine, group)]
+    for text in language.functions(calls):
+        lines += [CodeLine(""), *map(CodeLine, text.split("\n"))]
     after_functions = len(lines)
     lines += [CodeLine(""), *main]
     return Shader(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.kernel import Kernel
-from weft.codegen.values import LoopBody, Node, Note, Rewriter, Section, joined, with_bodies
+from weft.codegen.values import LoopBody, Node, Note, Rewriter, Section, joined, operands, with_bodies
 from weft.ir.rates import Rate
 from weft.names import StrandRef
 
@@ -49,20 +49,20 @@ class ReadSite:
     before: tuple[Node, ...]
 
 
-def read_sites(nodes: Sequence[Node], used: Iterable[Node]) -> list[ReadSite]:
+def _read_sites(nodes: Sequence[Node], used: Set[Node]) -> dict[Node, ReadSite]:
     """The external reads of a program of these nodes, of which it computes those `used`. Raises UnsuitableError if a
     read cannot be prefetched."""
-    wanted, outside = set(used), set(nodes)
+    outside = set(nodes)
     for node in with_bodies(nodes):
         if node.op == "strand" and node not in outside:
             raise UnsuitableError(f"it reads {node.attr.short} in the steps of a loop")
-    made: list[ReadSite] = []
+    made: dict[Node, ReadSite] = {}
     for node in nodes:
-        if node.op == "strand" and node in wanted:
+        if node.op == "strand" and node in used:
             parts = _parts(node)
             over = frozenset(part.attr.rate for part in parts if part.op == "line")
             before = tuple(part for part in nodes if part in parts)
-            made.append(ReadSite(ExternalRead(len(made), node.attr, over), node.args, before))
+            made[node] = ReadSite(ExternalRead(len(made), node.attr, over), node.args, before)
     return made
 
 
@@ -97,13 +97,9 @@ def read_program(kernel: Kernel) -> tuple[Section, Section]:
     if kernel.tick == "element" and kernel.sweep == "grid":
         raise UnsuitableError("each of its values needs the one before")
     merged, used = _merged(kernel)
-    strands = [node for node in merged.nodes if node.op == "strand" and node in used]
-    external_reads = {
-        strand: Node("external_read", (), "float", site.read)
-        for strand, site in zip(strands, read_sites(merged.nodes, used), strict=True)
-    }
-    rewriter = Rewriter(external_reads)
-    merged = rewriter.section(merged) if external_reads else merged
+    sites = _read_sites(merged.nodes, used)
+    rewriter = Rewriter({strand: Node("external_read", (), "float", site.read) for strand, site in sites.items()})
+    merged = rewriter.section(merged) if sites else merged
     used = {rewriter.of(node) for node in used}
     program = replace(merged, nodes=tuple(node for node in merged.nodes if node in used), locals={})
     return program, joined(Rate.FRAME, map(kernel.section, _PROLOGUE))
@@ -115,30 +111,18 @@ def strands_of(kernel: Kernel) -> list[ReadSite]:
     if not kernel.strands:
         return []
     merged, used = _merged(kernel)
-    return read_sites(merged.nodes, used)
+    return list(_read_sites(merged.nodes, used).values())
 
 
 def _merged(kernel: Kernel) -> tuple[Section, set[Node]]:
-    """The sections joined to one, and those of its values that the program needs."""
+    """The sections joined to one, and those of its values that the program needs. These do not include coordinates of
+    external reads, which are computed before the launch."""
     merged = joined(Rate.ELEMENT, map(kernel.section, _MERGED))
-    return merged, _needed((*merged.outputs, *(store.value for store in merged.stores)))
-
-
-def _needed(roots: Iterable[Node]) -> set[Node]:
-    """The roots and all nodes that they are made of, including those of loops. Coordinates of external reads are left
-    out: they are computed before the launch."""
-    found: set[Node] = set()
-    todo = list(roots)
-    while todo:
-        node = todo.pop()
-        if node in found:
-            continue
-        found.add(node)
-        if node.op != "strand":
-            todo += node.args
-        if node.op == "loop":
-            todo += node.attr.following
-    return found
+    used = {*merged.outputs, *(store.value for store in merged.stores)}
+    for node in reversed(merged.nodes):
+        if node in used and node.op != "strand":
+            used.update(operands(node))
+    return merged, used
 
 
 # Variables: which values of a program get one, and which are written where they are used.
@@ -155,35 +139,6 @@ LEAVES = frozenset({"const", "u32", "scalar", "line", "loop_index", "loop_value"
 
 class _End:
     """The user of a value that is needed at the end of a step of a loop, or of the program."""
-
-
-@dataclass
-class VariablePlan:
-    """How the nodes of a program are written.
-
-    `kept` are the nodes that get a variable of their own. `in_place` maps those of them that are the new value of a
-    carried value to that value, whose variable they take: the old value is not read after them. `lent` maps carried
-    values of an inner loop, by the loop and their number, to the value of the outer loop whose variable they take.
-    `owners` has the note on each value, or on the value that it is part of.
-    """
-
-    kept: set[Node] = field(default_factory=set)
-    in_place: dict[Node, Node] = field(default_factory=dict)
-    lent: dict[tuple[Node, int], Node] = field(default_factory=dict)
-    owners: dict[Node, Note] = field(default_factory=dict)
-
-
-def plan(program: Section, has_fract: bool) -> VariablePlan:
-    """The plan of a program, in a language that may have a function for x − floor(x)."""
-    planner = _Planner(program)
-    if has_fract:
-        planner.join_fractions()
-    for node in with_bodies(program.nodes):
-        planner.decide(node)
-    for node in with_bodies(program.nodes):
-        if node.op == "loop":
-            planner.reuse(node)
-    return planner.made
 
 
 def _owners(program: Section) -> dict[Node, Note]:
@@ -207,11 +162,21 @@ def _owners(program: Section) -> dict[Node, Note]:
     return owners
 
 
-class _Planner:
-    """Plans one program, from the place of each node and its users."""
+class VariablePlan:
+    """How the nodes of a program are written, in a language that may have a function for x − floor(x). It follows from
+    the place of each node and its users."""
 
-    def __init__(self, program: Section) -> None:
-        self.made = VariablePlan(owners=_owners(program))
+    def __init__(self, program: Section, has_fract: bool) -> None:
+        self.kept: set[Node] = set()
+        """The nodes that get a variable of their own."""
+        self.in_place: dict[Node, Node] = {}
+        """Those of them that are the new value of a carried value take the variable of that value, which is not read
+        after them."""
+        self.lent: dict[tuple[Node, int], Node] = {}
+        """Carried values of an inner loop, by the loop and their number, that take the variable of this value of the
+        outer loop."""
+        self.owners = _owners(program)
+        """The note on each value, or on the value that it is part of."""
         self._notes = program.notes
         self._sizes: dict[Node, int] = {}
         self._users: defaultdict[Node, list[Node | _End]] = defaultdict(list)
@@ -219,6 +184,13 @@ class _Planner:
         """The loop that a user is part of."""
         self._number: dict[Node, int] = {}
         self._walk(program.nodes, program.roots, None)
+        if has_fract:
+            self._join_fractions()
+        for node in with_bodies(program.nodes):
+            self._decide(node)
+        for node in with_bodies(program.nodes):
+            if node.op == "loop":
+                self._reuse(node)
 
     def _walk(self, nodes: Iterable[Node], roots: Iterable[Node], loop: Node | None) -> None:
         for node in nodes:
@@ -233,18 +205,18 @@ class _Planner:
             self._home[end] = loop
             self._users[root].append(end)
 
-    def join_fractions(self) -> None:
+    def _join_fractions(self) -> None:
         """Lets x − floor(x) count as one use of x."""
         for node in self._number:
             whole = node.args[1] if node.op == "sub" else node
             if whole.op == "floor" and self._users[whole] == [node] and whole.args[0] is node.args[0]:
                 self._users[node.args[0]].remove(whole)
 
-    def decide(self, node: Node) -> None:
+    def _decide(self, node: Node) -> None:
         """Decides whether a node is kept, after its operands."""
         if node.op in LEAVES or node.op == "loop":
             return
-        kept, sizes = self.made.kept, self._sizes
+        kept, sizes = self.kept, self._sizes
 
         def size_of(arg: Node) -> int:
             return 1 if arg in kept else sizes.get(arg, 1)
@@ -262,7 +234,7 @@ class _Planner:
         if len(users) > 1 or enters_loop or named:
             kept.add(node)
 
-    def reuse(self, loop: Node) -> None:
+    def _reuse(self, loop: Node) -> None:
         """Finds the values that can take the variables of a loop's carried values."""
         body: LoopBody = loop.attr
         for carried, following in zip(body.carried, body.following, strict=True):
@@ -271,9 +243,9 @@ class _Planner:
             if following.op == "loop_out":
                 inner, number = following.args[0], following.attr
                 if self._is_lent(carried, inner, number) and self._last_read(carried, loop) <= self._number[inner]:
-                    self.made.lent[inner, number] = carried
-            elif following in self.made.kept and self._last_read(carried, loop) <= self._number[following]:
-                self.made.in_place[following] = carried
+                    self.lent[inner, number] = carried
+            elif following in self.kept and self._last_read(carried, loop) <= self._number[following]:
+                self.in_place[following] = carried
 
     def _is_lent(self, carried: Node, inner: Node, number: int) -> bool:
         """Whether an inner loop starts from a carried value of the loop around it, and reads it nowhere else."""
@@ -295,7 +267,7 @@ class _Planner:
         todo = list(self._users[carried])
         while todo:
             user = todo.pop()
-            if isinstance(user, Node) and user not in self.made.kept and user.op != "loop":
+            if isinstance(user, Node) and user not in self.kept and user.op != "loop":
                 todo += self._users[user]  # it is written where it is used
                 continue
             user = self._lifted(user, loop)

@@ -202,7 +202,7 @@ class ChunkWriter(FunctionWriter):
         for node in self.part.writes:
             self.store(self.value(node), self.row_of(node), self.row)
         for number in self.part.outputs:
-            self.store(self.as_real(self.value(self.graph.outputs[number])), self.output(number), self.index)
+            self.store(self.as_real(self.value(self.graph.section.outputs[number])), self.output(number), self.index)
 
     def over_vectors(self, waves: Sequence[Node], write: Callable[[], None]) -> None:
         """A loop over the vectors of the chunk; `write` writes what is computed for each."""
@@ -232,7 +232,7 @@ def write_vectors(w: ChunkWriter) -> None:
     write_nodes(w, part.prologue, part.prologue)
     nodes = [node for node in part.nodes if node.op != "wave"]
     own = set(nodes)
-    roots = [node for node in (*part.writes, *(w.graph.outputs[at] for at in part.outputs)) if node in own]
+    roots = [node for node in (*part.writes, *(w.graph.section.outputs[at] for at in part.outputs)) if node in own]
 
     def write() -> None:
         w.read_rows(part.reads)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from weft.codegen.kernel import LOOP_STEPS, Kernel
-from weft.codegen.values import LoopBody, Node, Section, Store
+from weft.codegen.values import LoopBody, Node, Section
 from weft.ir.rates import Rate
 from weft.ops import OPS, ieee
 from weft.ops.intervals import ANYWHERE, Interval, number
 
-# Rough costs of values, in additions. They decide what is worth a branch or another thread.
-
-# The costs of operations that are not in the table of operators and builtins.
+# Rough costs of values, in additions. They decide what is worth a branch or another thread. These are the costs of
+# operations that are not in the table of operators and builtins.
 _COSTS = {"picture": 40, "sample": 40, "state": 4}
 
 # The steps assumed for a loop whose bounds are unknown.
@@ -26,8 +24,11 @@ def cost(node: Node) -> int:
     """The cost of one value; of a loop, that of all its steps."""
     if node.op in OPS:
         return OPS[node.op].cost
-    if node.op == "loop" and isinstance(node.attr, LoopBody):
-        return _steps(node) * costs(node.attr.nodes)
+    if node.op == "loop":
+        first, last = node.args[:2]
+        is_known = first.op == last.op == "const"
+        steps = int(min(ieee.steps(first.attr, last.attr), LOOP_STEPS)) if is_known else _SOME_STEPS
+        return steps * costs(node.attr.nodes)
     return _COSTS.get(node.op, 1)
 
 
@@ -35,17 +36,9 @@ def costs(nodes: Iterable[Node]) -> int:
     return sum(map(cost, nodes))
 
 
-def _steps(loop: Node) -> int:
-    first, last = loop.args[:2]
-    if first.op == last.op == "const":
-        return int(min(ieee.steps(first.attr, last.attr), LOOP_STEPS))
-    return _SOME_STEPS
-
-
 # The interval of a value, as far as its last few operations show it; NaN aside.
 
 _DEPTH = 6
-
 
 # What rounding adds to a value after whole turns were taken out of it.
 _ROUNDING = 1e-3
@@ -95,11 +88,7 @@ def _step(node: Node) -> tuple[Node, float, float] | None:
     return None
 
 
-def _unknown(given: Node) -> Interval:
-    return ANYWHERE
-
-
-def interval(node: Node, given: Callable[[Node], Interval] = _unknown, depth: int = _DEPTH) -> Interval:
+def interval(node: Node, given: Callable[[Node], Interval] = lambda _: ANYWHERE, depth: int = _DEPTH) -> Interval:
     """The interval of a value. `given` returns that of an input: of the launch, or of a column or row."""
     if node.op == "const":
         return number(node.attr)
@@ -113,15 +102,14 @@ def interval(node: Node, given: Callable[[Node], Interval] = _unknown, depth: in
     if row is None:
         return ANYWHERE
     found = row.interval_of(*(interval(arg, given, depth - 1) if depth else ANYWHERE for arg in node.args))
-    return _limited(node, found) if node.op in ("min", "max") else found
-
-
-def _limited(node: Node, found: Interval) -> Interval:
-    """The interval of a minimum or maximum, narrowed by an operand that is a constant and not NaN."""
-    sure = [arg.attr for arg in node.args if arg.op == "const" and not math.isnan(arg.attr)]
-    if sure and node.op == "max":
-        return Interval(max(found.low, sure[0]), found.high)
-    return Interval(found.low, min(found.high, sure[0])) if sure else found
+    if node.op not in ("min", "max"):
+        return found
+    # An operand that is a constant and not NaN is a limit.
+    limit = next((arg.attr for arg in node.args if arg.op == "const" and not math.isnan(arg.attr)), None)
+    if limit is None:
+        return found
+    low, high = found
+    return Interval(max(low, limit), high) if node.op == "max" else Interval(low, min(high, limit))
 
 
 def _turned(node: Node) -> float | None:
@@ -150,16 +138,21 @@ def _reduced(node: Node) -> Interval | None:
 # Lane analysis: which values are the same in all lanes of a vector.
 
 
-@dataclass(frozen=True, slots=True)
 class Graph:
-    """A section with its lanes. `varying` are the values that may differ between the lanes of a vector, and `masked`
-    the loops that lanes may leave at different steps."""
+    """A section of a kernel, or several joined to one, with their lanes. The lanes of a vector are neighbours in the
+    section's direction: in a picture, along the row."""
 
-    nodes: Sequence[Node]
-    outputs: Sequence[Node]
-    stores: Sequence[Store]
-    varying: Set[Node]
-    masked: Set[LoopBody]
+    def __init__(self, kernel: Kernel, section: Section) -> None:
+        self.section = section
+        self.varying: set[Node] = set()
+        """The values that may differ between the lanes of a vector."""
+        self.masked: set[LoopBody] = set()
+        """The loops that lanes may leave at different steps."""
+        self._rates = (section.rate if section.rate != Rate.ELEMENT else Rate.COLUMN, Rate.ELEMENT)
+        # In a series, state that is one number changes from sample to sample as well.
+        self._slots = {slot.key for slot in kernel.slots if slot.image or kernel.tick == "element"}
+        self._mark(section.nodes)
+        self._mark_leaves(section.roots)
 
     def changes(self, node: Node) -> bool:
         """Whether a value, or a value that a loop carries, may differ between lanes."""
@@ -167,32 +160,12 @@ class Graph:
             return any(carried in self.varying for carried in node.attr.carried)
         return node in self.varying
 
-
-def graph_of(kernel: Kernel, section: Section) -> Graph:
-    """The lane analysis of a section of a kernel, or of several joined to one."""
-    lanes = _LaneAnalysis(kernel, section.rate)
-    lanes.mark(section.nodes)
-    lanes.mark_leaves((*section.outputs, *(store.value for store in section.stores), *section.locals.values()))
-    return Graph(section.nodes, section.outputs, section.stores, lanes.varying, lanes.masked)
-
-
-class _LaneAnalysis:
-    """Finds the values that vary. The lanes of a vector are neighbours in the section's direction: in a picture, along
-    the row."""
-
-    def __init__(self, kernel: Kernel, rate: Rate) -> None:
-        self.varying: set[Node] = set()
-        self.masked: set[LoopBody] = set()
-        self._rates = (rate if rate != Rate.ELEMENT else Rate.COLUMN, Rate.ELEMENT)
-        # In a series, state that is one number changes from sample to sample as well.
-        self._slots = {slot.key for slot in kernel.slots if slot.image or kernel.tick == "element"}
-
-    def mark_leaves(self, nodes: Iterable[Node]) -> None:
+    def _mark_leaves(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
             if node.op == "line" and node.attr.rate in self._rates:
                 self.varying.add(node)
 
-    def mark(self, nodes: Iterable[Node]) -> None:
+    def _mark(self, nodes: Iterable[Node]) -> None:
         varying = self.varying
         for node in nodes:
             if node.op == "loop":
@@ -206,7 +179,7 @@ class _LaneAnalysis:
                 if not varying.isdisjoint(node.args[0].attr.carried):
                     varying.add(node)
             else:
-                self.mark_leaves(node.args)
+                self._mark_leaves(node.args)
                 is_past = node.op == "state" and node.attr.slot in self._slots
                 if is_past or node.op == "wave" or not varying.isdisjoint(node.args):
                     varying.add(node)
@@ -216,7 +189,7 @@ class _LaneAnalysis:
         changes."""
         body: LoopBody = node.attr
         varying, bounds, starts = self.varying, node.args[:2], node.args[2:]
-        self.mark_leaves((*node.args, *body.following))
+        self._mark_leaves((*node.args, *body.following))
         if not varying.isdisjoint(bounds):
             self.masked.add(body)
         if body.index is not None and bounds[0] in varying:
@@ -226,7 +199,7 @@ class _LaneAnalysis:
             for carried, value in zip(body.carried, entering, strict=True):
                 if value in varying or body in self.masked:
                     varying.add(carried)
-            self.mark(body.nodes)
+            self._mark(body.nodes)
             entering = body.following
             if all(c in varying or value not in varying for c, value in zip(body.carried, entering, strict=True)):
                 return

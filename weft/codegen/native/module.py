@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.graph import affine, costs, graph_of, interval
+from weft.codegen.native.graph import Graph, affine, costs, interval
 from weft.codegen.native.layout import Head, History, ImageCell, Layout, PictureWord, Word
 from weft.codegen.native.section import write_nodes
 from weft.codegen.native.target import DOUBLE, SINGLE, Isa, LlvmValue, Precision
@@ -181,7 +181,7 @@ def frame_function(
     floats in the precision `floats` of their readers, and the bits that all pixels share, if there are `channels`. The
     text is empty if there is nothing to compute."""
     frame = joined(Rate.FRAME, map(kernel.section, (Rate.CONSTANT, Rate.FRAME)))
-    w = _FrameWriter(kernel, graph_of(kernel, frame), isa, 1, table, Rate.FRAME, DOUBLE)
+    w = _FrameWriter(kernel, Graph(kernel, frame), isa, 1, table, Rate.FRAME, DOUBLE)
     w.block = "body"
 
     def source(given: Scalar | float) -> Node:
@@ -292,14 +292,14 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False
     Raises ValueError if the outputs cannot be packed.
     """
     table, reading = ArgumentTable(), sections_that_read(kernel)
-    graph = graph_of(kernel, kernel.section(Rate.ELEMENT))
-    channels = plan_channels(graph.outputs) if packed else None
-    elements = FunctionWriter(kernel, graph, isa, lanes, table, Rate.COLUMN)
+    section = kernel.section(Rate.ELEMENT)
+    work, channels = costs(section.nodes), plan_channels(section.outputs) if packed else None
+    elements = FunctionWriter(kernel, Graph(kernel, section), isa, lanes, table, Rate.COLUMN)
     _write_elements(elements, channels)
     text, declared, functions = band_function(elements), set(elements.declared), [ELEMENTS]
     for rate, (name, extent) in _LINES.items():
         section = kernel.section(rate)
-        writer = FunctionWriter(kernel, graph_of(kernel, section), isa, lanes, table, rate)
+        writer = FunctionWriter(kernel, Graph(kernel, section), isa, lanes, table, rate)
         if _write_line(writer, section, channels, rate in reading):
             text += line_function(writer, name, extent)
             declared |= writer.declared
@@ -311,33 +311,27 @@ def emit(kernel: Kernel, packed: bool, isa: Isa, lanes: int, frame: bool = False
         functions.append(FRAME)
     base, levels = (channels.base, tuple(channels.levels)) if channels else (0, ())
     return module_of(
-        text, declared, isa, table, tuple(functions), lanes=lanes, work=costs(graph.nodes), base=base, levels=levels,
+        text, declared, isa, table, tuple(functions), lanes=lanes, work=work, base=base, levels=levels,
         sections_that_read=reading,
     )  # fmt: skip
 
 
 def _write_elements(w: FunctionWriter, channels: Channels | None) -> None:
-    graph = w.graph
-    roots = [store.value for store in graph.stores]
-    roots += [level.base for level in channels.elements] if channels else graph.outputs
-    write_nodes(w, graph.nodes, roots)
-    for store in graph.stores:
+    """Writes the element section, and stores its state and its planes or pixels."""
+    section = w.graph.section
+    roots = [store.value for store in section.stores]
+    roots += [level.base for level in channels.elements] if channels else section.outputs
+    write_nodes(w, section.nodes, roots)
+    for store in section.stores:
         w.store(w.value(store.value), w.word(ImageCell(*store.place, 0)), "%pixel")
     if channels is None:
-        _store_planes(w, [w.value(node) for node in graph.outputs])
-    else:
-        _store_pixels(w, channels)
-
-
-def _store_planes(w: FunctionWriter, outputs: Sequence[LlvmValue]) -> None:
-    size = w.in_entry(lambda: w.put(f"mul i64 {w.word(Word.WIDTH)}, {w.word(Word.HEIGHT)}"))
-    for number, value in enumerate(outputs):
-        with w.writing(w.entry):
-            plane = w.element(w.word(Word.OUT), w.put(f"mul i64 {size}, {number}"))
-        w.store(w.as_real(value), plane, "%pixel")
-
-
-def _store_pixels(w: FunctionWriter, channels: Channels) -> None:
+        planes = [w.value(node) for node in section.outputs]
+        size = w.in_entry(lambda: w.put(f"mul i64 {w.word(Word.WIDTH)}, {w.word(Word.HEIGHT)}"))
+        for number, value in enumerate(planes):
+            with w.writing(w.entry):
+                plane = w.element(w.word(Word.OUT), w.put(f"mul i64 {size}, {number}"))
+            w.store(w.as_real(value), plane, "%pixel")
+        return
     parts = [w.value(Node("line", (), "u32", line)) for line in map(channels.line, _LINES) if line is not None]
     if channels.elements:
         parts.append(pack(w, channels.elements))

@@ -14,7 +14,7 @@ from operator import add, mul, sub, truediv
 from typing import Literal, NamedTuple, TypeAlias
 
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.graph import Graph, graph_of
+from weft.codegen.native.graph import Graph
 from weft.codegen.values import Line, LoopBody, Node, Rewriter, Section, Store, needed, operands, with_bodies
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
@@ -37,9 +37,6 @@ class _Linear(NamedTuple):
     slope: _Part
     offset: _Part
 
-
-# How deep sums and products are examined.
-_DEPTH = 32
 
 _FOLDS = {"add": add, "sub": sub, "mul": mul, "div": truediv}
 
@@ -88,7 +85,8 @@ class _LinearReader:
         self._varying = varying
         self._linear: dict[Node, _Linear | None] = {}
 
-    def read(self, node: Node, depth: int = _DEPTH) -> _Linear | None:
+    def read(self, node: Node, depth: int = 32) -> _Linear | None:
+        """A value as linear in the time; None if it is not, or if that takes more than `depth` sums and products."""
         if node not in self._linear:
             self._linear[node] = self._linear_of(node, depth) if depth else None
         return self._linear[node]
@@ -160,11 +158,11 @@ def is_series(kernel: Kernel) -> bool:
     return kernel.sweep == "grid" and kernel.tick == "element" and is_line and not images
 
 
-def loop_partitions(graph: Graph, stored: Sequence[Node]) -> list[LoopPartition]:
-    """The partitions of a section, in their order. The `stored` values are computed serially if they depend on
-    state."""
-    used = needed([*graph.outputs, *stored])
-    nodes = [node for node in graph.nodes if node in used]
+def loop_partitions(graph: Graph) -> list[LoopPartition]:
+    """The partitions of a section, in their order. Stored values are computed serially if they depend on state."""
+    section, stored = graph.section, [store.value for store in graph.section.stores]
+    used = needed([*section.outputs, *stored])
+    nodes = [node for node in section.nodes if node in used]
     stateful = _stateful(nodes)
     serial = needed([node for node in nodes if any(states([node]))], stateful)
     serial |= needed([node for node in stored if node in stateful], stateful)
@@ -175,7 +173,7 @@ def loop_partitions(graph: Graph, stored: Sequence[Node]) -> list[LoopPartition]
         LoopPartition("serial", [node for node in nodes if node in serial]),
         *_in_vectors(graph, [node for node in nodes if node in stateful and node not in serial]),
     ]
-    return _connected(parts, graph, stored)
+    return _connected(parts, section, stored)
 
 
 def with_waves(kernel: Kernel, only_loops: bool) -> Graph:
@@ -183,26 +181,23 @@ def with_waves(kernel: Kernel, only_loops: bool) -> Graph:
     partitions, and of loops only in those that are interchanged. With `only_loops` there are waves in these loops only,
     where a little code computes many sines."""
     section = kernel.section(Rate.ELEMENT)
-    graph = graph_of(kernel, section)
-    stateful = _stateful(graph.nodes)
+    graph = Graph(kernel, section)
+    stateful = _stateful(section.nodes)
     waves = Waves(graph)
     nodes: list[Node] = []
-    for node in graph.nodes:
+    for node in section.nodes:
         if _is_interchanged(graph, node) and node not in stateful:
             nodes.append(waves.in_steps(node))
         else:
             nodes += waves.rewritten(node, may_change=not only_loops and node not in stateful)
     stores = tuple(Store(store.place, waves.of(store.value)) for store in section.stores)
-    return graph_of(kernel, Section(Rate.ELEMENT, tuple(nodes), waves.all_of(section.outputs), stores))
+    return Graph(kernel, Section(Rate.ELEMENT, tuple(nodes), waves.all_of(section.outputs), stores))
 
 
 def _is_interchanged(graph: Graph, node: Node) -> bool:
     """Whether each step of a loop can run over all samples of a chunk, because its bounds are the same at all of them.
     A loop of a nest cannot: the nest counts its steps for each sample."""
-    if node.op != "loop":
-        return False
-    body: LoopBody = node.attr
-    return body not in graph.masked and not body.nested and graph.changes(node)
+    return node.op == "loop" and node.attr not in graph.masked and not node.attr.nested and graph.changes(node)
 
 
 def states(nodes: Iterable[Node]) -> Iterator[SlotPlane]:
@@ -241,26 +236,26 @@ def _in_vectors(graph: Graph, nodes: list[Node]) -> list[LoopPartition]:
     return made
 
 
-def _connected(parts: list[LoopPartition], graph: Graph, stored: Sequence[Node]) -> list[LoopPartition]:
+def _connected(parts: list[LoopPartition], section: Section, stored: Sequence[Node]) -> list[LoopPartition]:
     """Fills in what partitions read of one another, and where outputs are stored. Leaves out empty partitions."""
     home = {node: part for part in parts for node in part.nodes}
-    for node in graph.nodes:
+    for node in section.nodes:
         if node.op == "loop_out" and node.args[0] in home:
             home.setdefault(node, home[node.args[0]])
     (serial,) = (part for part in parts if part.way == "serial")
-    for at, output in enumerate(graph.outputs):
+    for at, output in enumerate(section.outputs):
         part = home.get(output)
         if part is None or part.way == "interchanged":
             part = _writer_of(parts, part)
         part.outputs.append(at)
-    steady = {node for node in graph.nodes if node not in home}
+    steady = {node for node in section.nodes if node not in home}
     for part in parts:
-        used = [*part.nodes, *(graph.outputs[at] for at in part.outputs), *(stored if part is serial else ())]
+        used = [*part.nodes, *(section.outputs[at] for at in part.outputs), *(stored if part is serial else ())]
         used += [each for node in part.nodes for each in operands(node)]
         part.reads = list(dict.fromkeys(node for node in used if node in home and home[node] is not part))
         # What the partition needs that is the same at every sample.
         prologue = needed([node for node in used if node in steady], steady)
-        part.prologue = [node for node in graph.nodes if node in prologue]
+        part.prologue = [node for node in section.nodes if node in prologue]
     for part in parts:
         part.writes = list(dict.fromkeys(node for other in parts for node in other.reads if home[node] is part))
     return [part for part in parts if part.nodes or part.outputs or (part is serial and stored)]
@@ -269,8 +264,7 @@ def _connected(parts: list[LoopPartition], graph: Graph, stored: Sequence[Node])
 def _writer_of(parts: list[LoopPartition], after: LoopPartition | None) -> LoopPartition:
     """A partition in vectors after the one that computes an output, if any does; it stores the output."""
     start = parts.index(after) + 1 if after is not None else 0
-    for part in parts[start:]:
-        if part.way == "vectors":
-            return part
-    parts.append(LoopPartition("vectors", []))
-    return parts[-1]
+    found = next((part for part in parts[start:] if part.way == "vectors"), None)
+    if found is None:
+        parts.append(found := LoopPartition("vectors", []))
+    return found

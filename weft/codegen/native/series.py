@@ -45,7 +45,7 @@ class Scan:
 
 def scans(kernel: Kernel, graph: Graph, part: LoopPartition) -> tuple[Scan, ...]:
     """The scans of a serial partition, if they are all the feedback in it; otherwise none."""
-    stored = {store.place: store.value for store in graph.stores}
+    stored = {store.place: store.value for store in graph.section.stores}
     found: dict[Node, Scan] = {}
     used: set[Node] = set()
     """The values that are part of a scan, and may be used nowhere else."""
@@ -61,7 +61,7 @@ def scans(kernel: Kernel, graph: Graph, part: LoopPartition) -> tuple[Scan, ...]
         used |= {state, *(arg for arg in scan.total.args if state in arg.args)}
     own = {scan.place for scan in found.values()}
     others = [node for node in part.nodes if node not in used and node not in found]
-    seen = {*part.writes, *stored.values(), *(graph.outputs[at] for at in part.outputs)}
+    seen = {*part.writes, *stored.values(), *(graph.section.outputs[at] for at in part.outputs)}
     seen |= {arg for node in others for arg in operands(node)} | {scan.added for scan in found.values()}
     plain = all(node.op in OPS for node in others) and own == stored.keys() and not used & seen
     return tuple(found.values()) if plain else ()
@@ -303,10 +303,10 @@ class _SlotRegister(NamedTuple):
 def write_recurrence(w: ChunkWriter, lanes: int, scanned: int) -> None:
     """Writes the serial partition. `lanes` is the width of the vectors of the partitions after it, and `scanned` that
     of the vectors that scans have computed before it; 0 without scans."""
-    part, outputs = w.part, w.graph.outputs
+    part, outputs = w.part, w.graph.section.outputs
     write_nodes(w, part.prologue, part.prologue)
     first = rows_before(w, scanned) if scanned else "0"
-    stored = {store.place: store.value for store in w.graph.stores}
+    stored = {store.place: store.value for store in w.graph.section.stores}
     places = dict.fromkeys([*states(part.nodes), *stored])
     slots = {place.slot: w.kernel.slot(place.slot) for place in places}
     registers = {place: _register(w, place) for place in places if slots[place.slot].depth == 1}
@@ -427,12 +427,11 @@ def emit_series(kernel: Kernel, isa: Isa, lanes: int, is_first: bool = False) ->
     (`is_first`), only sines in loops become waves: starting a wave takes more code than one sine."""
     table, scratch = ArgumentTable(), Scratch()
     graph = with_waves(kernel, is_first)
-    parts = loop_partitions(graph, [store.value for store in graph.stores])
     functions: list[str] = []
     declared = set[str]()
     names: list[str] = []
     helpers: dict[str, list[str]] = {}
-    for number, part in enumerate(parts):
+    for number, part in enumerate(loop_partitions(graph)):
         found = scans(kernel, graph, part) if part.way == "serial" and not is_first else ()
         for way in ["scan", "serial"] if found else [part.way]:
             name = f"{way}{number}"
