@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from tests.support.verify_ir import converts
 from weft.codegen.bytecode import OPCODES, Bytecode, Instruction, SectionCode, StrandCall, assemble, effect, floats
-from weft.codegen.kernel import Allocation, Kernel
-from weft.codegen.verify import VISIBLE, check_updates, verify as verify_values
+from weft.codegen.kernel import VISIBLE, Allocation, Kernel, check_updates, verify as verify_values
 from weft.ir.expr import LoopShape, LoopValue, MalformedError, PicturePlane, SlotPlane
 from weft.ir.rates import Rate
 from weft.ops import OPS

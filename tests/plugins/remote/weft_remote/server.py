@@ -28,8 +28,7 @@ from weft.backends import hardware
 from weft.backends.executor import Executable
 from weft.backends.launch import Getter, Launch, Picture, StateMemory, Value, bytes_needed, picture_coords
 from weft.backends.vector.executor import VectorExecutor
-from weft.codegen.kernel import Kernel, from_json
-from weft.codegen.verify import verify
+from weft.codegen.kernel import Kernel, from_json, verify
 from weft.errors import WeftError, error
 from weft.names import StrandRef
 
