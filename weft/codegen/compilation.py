@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from math import inf
 from typing import Literal, TypeAlias
 
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Allocation, Kernel, Unit, content_hash
@@ -39,14 +40,12 @@ class Region:
     depth: int = 0
     needs: dict[Place, None] = field(default_factory=dict)
 
-    def around(self, level: int) -> Region:
-        """The innermost region around this place, itself included, that is the body of a loop of this level."""
+    def outwards(self) -> Iterator[Region]:
+        """This region and those around it, the innermost first."""
         region: Region | None = self
-        while region is not None and region.level != level:
+        while region is not None:
+            yield region
             region = region.parent
-        if region is None:
-            raise LookupError(f"no loop of level {level} around")
-        return region
 
 
 @dataclass(eq=False, slots=True)
@@ -103,7 +102,7 @@ class Placement:
         """The place of an expression for its users in `region`."""
         values = self._values[node]
         if len(values) > 1:
-            return next(v for v in values if _within(region, v.region))
+            return next(v for v in values if v.region in region.outwards())
         return values[0]
 
     def _use(self, nodes: Iterable[Expr], region: Region) -> None:
@@ -116,10 +115,10 @@ class Placement:
     def _homes(self, node: Expr, uses: list[_Use]) -> Mapping[Region, list[_Use]]:
         """The outermost regions in which the expression may be computed, with the uses that each serves."""
         homes: dict[Region, list[_Use]] = {}
-        for use in uses:
-            used_in = use[0]
-            home = used_in.around(node.free.bit_length() - 1) if node.free else self.sections[used_in.rate]
-            homes.setdefault(home, []).append(use)
+        level = node.free.bit_length() - 1  # -1, that of a section, without loop variables
+        for used_in, out in uses:
+            home = next(region for region in used_in.outwards() if region.level == level)
+            homes.setdefault(home, []).append((used_in, out))
         return homes
 
     def _place(self, node: Expr, home: Region, uses: list[_Use]) -> None:
@@ -141,9 +140,7 @@ class Placement:
 
     def _leave(self, value: Place, used_in: Region) -> None:
         """Notes that a value is used outside its own region."""
-        body: Region | None = used_in
-        while body is not None and body.parent is not value.region:
-            body = body.parent
+        body = next((region for region in used_in.outwards() if region.parent is value.region), None)
         if body is not None:
             body.needs[value] = None
         else:
@@ -183,19 +180,11 @@ def _carried_below(level: int, nexts: Sequence[Expr]) -> list[frozenset[int]]:
     return [found.get(node, nothing) for node in nexts]
 
 
-def _within(region: Region | None, outer: Region) -> bool:
-    while region is not None and region is not outer:
-        region = region.parent
-    return region is outer
-
-
 def _innermost(node: Expr, regions: list[Region]) -> Region:
     """The innermost region around all of these where an expression may be. A loop needs a region of a lower level."""
-    region = reduce(_common, regions)
-    if isinstance(node.attr, LoopShape):
-        while region.parent is not None and region.level >= node.attr.level:
-            region = region.parent
-    return region
+    around = reduce(_common, regions).outwards()
+    level = node.attr.level if isinstance(node.attr, LoopShape) else inf
+    return next(region for region in around if region.parent is None or region.level < level)
 
 
 def _common(a: Region, b: Region) -> Region:

@@ -150,14 +150,12 @@ class Msl(Language):
         return f"{read.name}[id {'%' if Rate.COLUMN in over else '/'} {_extent(parts, LaunchExtent.COLUMNS)}]"
 
     def program(self, parts: ProgramParts) -> Shader:
-        over_points = parts.kernel.sweep == "points"
-        start = _points(parts) if over_points else _pixels(parts)
-        body = [*map(CodeLine, start), *parts.body, *map(CodeLine, self._ends(parts))]
+        body = [*map(CodeLine, _coordinates(parts)), *parts.body, *map(CodeLine, self._ends(parts))]
         names = self.file.get(parts.kernel.name) or KernelNames(identifier(parts.kernel.name))
         given = _given(parts, names.frame)
         if len(given) > MOST_BUFFERS:
             raise UnsuitableError(f"it needs {len(given)} buffers, and {MOST_BUFFERS} is the limit")
-        main = [CodeLine(f"kernel void {names.entry}("), *(CodeLine(text, 1) for text in _parameters(given, parts))]
+        main = [CodeLine(f"kernel void {names.entry}("), *(CodeLine(text, 1) for text in _parameters(given))]
         main += block(")", body)
         frame = structure(self, parts, f"struct {names.frame}", "};")
         buffers = tuple(buffer for buffer, _ in given)
@@ -190,20 +188,18 @@ def _factor(layer: str, slot: StateSlot) -> str:
     return layer if slot.planes == 1 else f"({layer})"
 
 
-def _pixels(parts: ProgramParts) -> list[str]:
-    """The coordinates of a pixel. Returns for threads without one."""
-    columns, rows = _extent(parts, LaunchExtent.COLUMNS), _extent(parts, LaunchExtent.ROWS)
-    lines = [f"uint count = {columns} * {rows};", "if (id >= count) return;"]
-    for name, at, size in (("x", "%", columns), ("y", "/", rows)):
-        if name in parts.coords:
-            lines.append(f"float me_{name} = (float(id {at} {columns}) + 0.5) / float({size});")
-    return lines
-
-
-def _points(parts: ProgramParts) -> list[str]:
-    """The coordinates of a point. Returns for threads without one."""
-    lines = [f"uint count = {_extent(parts, LaunchExtent.POINTS)};", "if (id >= count) return;"]
-    return [*lines, *(f"float me_{name} = all_{name}[id];" for name in parts.coords)]
+def _coordinates(parts: ProgramParts) -> list[str]:
+    """The coordinates of a pixel or point. Returns for threads without one."""
+    if parts.kernel.sweep == "points":
+        count = _extent(parts, LaunchExtent.POINTS)
+        places = [(name, f"all_{name}[id]") for name in parts.coords]
+    else:
+        columns, rows = _extent(parts, LaunchExtent.COLUMNS), _extent(parts, LaunchExtent.ROWS)
+        count = f"{columns} * {rows}"
+        numbers = (("x", f"id % {columns}", columns), ("y", f"id / {columns}", rows))
+        places = [(name, f"(float({at}) + 0.5) / float({size})") for name, at, size in numbers if name in parts.coords]
+    lines = [f"uint count = {count};", "if (id >= count) return;"]
+    return [*lines, *(f"float me_{name} = {place};" for name, place in places)]
 
 
 def _given(parts: ProgramParts, frame: str) -> list[tuple[BufferSpec, str]]:
@@ -226,7 +222,7 @@ def _given(parts: ProgramParts, frame: str) -> list[tuple[BufferSpec, str]]:
     return given
 
 
-def _parameters(given: list[tuple[BufferSpec, str]], parts: ProgramParts) -> list[str]:
+def _parameters(given: list[tuple[BufferSpec, str]]) -> list[str]:
     """The declarations with their numbers and comments."""
     lines = []
     for at, (buffer, declared) in enumerate(given):

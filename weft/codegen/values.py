@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import copysign
 from operator import attrgetter
-from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from weft.ir.expr import LoopShape, LoopValue, SlotPlane
@@ -93,10 +92,6 @@ class Note(NamedTuple):
     text: str
 
 
-NO_NOTES: Mapping[Node, Note] = MappingProxyType({})
-NO_LOCALS: Mapping[int, Node] = MappingProxyType({})
-
-
 class Rows(NamedTuple):
     """A section as rows: each row is a value, and its operands are the numbers of other rows. Leaves come before their
     first user. The attribute of a loop is its level and the number of its carried values. The rows after it are these
@@ -119,8 +114,8 @@ class Section:
     nodes: tuple[Node, ...] = ()
     outputs: tuple[Node, ...] = ()
     stores: tuple[Store, ...] = ()
-    locals: Mapping[int, Node] = field(default_factory=lambda: NO_LOCALS)
-    notes: Mapping[Node, Note] = field(default_factory=lambda: NO_NOTES)
+    locals: Mapping[int, Node] = field(default_factory=dict)
+    notes: Mapping[Node, Note] = field(default_factory=dict)
 
     @property
     def roots(self) -> tuple[Node, ...]:

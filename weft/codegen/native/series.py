@@ -406,18 +406,12 @@ def tables(loop: Node, steady: Sequence[Node]) -> dict[Node, list[float]]:
     costs: dict[Node, int] = {}
     for node in steady:
         row = OPS.get(node.op)
-        operands = [_operand(arg, known, steps) for arg in node.args]
-        if row is None or None in operands:
+        columns = [[arg.attr] * steps if arg.op in ("const", "u32") else known.get(arg) for arg in node.args]
+        if row is None or None in columns:
             continue
-        known[node] = [row.fold(*args) for args in zip(*(each for each in operands if each is not None), strict=True)]
+        known[node] = [row.fold(*args) for args in zip(*filter(None, columns), strict=True)]
         costs[node] = row.cost + sum(costs.get(arg, 0) for arg in node.args)
     return {node: known[node] for node, cost in costs.items() if cost >= _WORTH_A_TABLE and node.kind == "float"}
-
-
-def _operand(node: Node, known: dict[Node, list[float]], steps: int) -> list[float] | None:
-    if node.op in ("const", "u32"):
-        return [node.attr] * steps
-    return known.get(node)
 
 
 # Loop interchange: each step of a loop runs over a whole chunk of samples before the next step.

@@ -108,17 +108,12 @@ _INTEL = "x86_64-unknown-linux-gnu"
 _AVX2_GATHERS = ((4, 8, "x86.avx2.gather.d.ps.256"), (8, 4, "x86.avx2.gather.d.pd.256"))
 _AVX512 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 
-ISAS: Mapping[str, Isa] = MappingProxyType(
-    {
-        isa.name: isa
-        for isa in (
-            Isa("avx512", "AVX-512", _INTEL, "x86-64-v4", 512, True, True, _AVX512),
-            Isa("avx2", "AVX2 and FMA", _INTEL, "x86-64-v3", 256, True, True, ("avx2", "fma"), _AVX2_GATHERS),
-            Isa("sse2", "SSE2", _INTEL, "x86-64", 128, False, False),
-            Isa("neon", "NEON", "aarch64-unknown-linux-gnu", "generic", 128, True, True),
-        )
-    }
-)
+ISAS: Mapping[str, Isa] = MappingProxyType({
+    "avx512": Isa("avx512", "AVX-512", _INTEL, "x86-64-v4", 512, True, True, _AVX512),
+    "avx2": Isa("avx2", "AVX2 and FMA", _INTEL, "x86-64-v3", 256, True, True, ("avx2", "fma"), _AVX2_GATHERS),
+    "sse2": Isa("sse2", "SSE2", _INTEL, "x86-64", 128, False, False),
+    "neon": Isa("neon", "NEON", "aarch64-unknown-linux-gnu", "generic", 128, True, True),
+})  # fmt: skip
 """From the widest to the narrowest on each architecture."""
 
 
@@ -140,14 +135,9 @@ class Tier:
 # In a kernel of at most this many values, few are live at once, so that there are several registers for each.
 _SHORT = 27
 
-TIERS: Mapping[int, Tier] = MappingProxyType(
-    # One register per value and no instruction scheduling: the picture is on screen at once. More registers per value
-    # keep the arithmetic units busy while results are pending.
-    {
-        tier.number: tier
-        for tier in (
-            Tier(1, registers_short=1, registers=1, level=0),
-            Tier(2, registers_short=4, registers=2, level=2),
-        )
-    }
-)
+# In tier 1, one register per value and no instruction scheduling: the picture is on screen at once. In tier 2, more
+# registers per value keep the arithmetic units busy while results are pending.
+TIERS: Mapping[int, Tier] = MappingProxyType({
+    1: Tier(1, registers_short=1, registers=1, level=0),
+    2: Tier(2, registers_short=4, registers=2, level=2),
+})  # fmt: skip
