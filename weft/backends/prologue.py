@@ -20,9 +20,8 @@ from weft.backends.vm import Interpreter, Machine, ReferenceExecutor
 from weft.codegen.clike.plan import ReadSite, strands_of
 from weft.codegen.clike.shader import LaunchExtent, Past, Shader, Source
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.layout import Head, PictureWord, Word
 from weft.codegen.native.module import FRAME, emit_prologue, prologue_length
-from weft.codegen.native.target import TIERS
+from weft.codegen.native.target import TIERS, Head, PictureWord, Word
 from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate
 from weft.names import StrandRef

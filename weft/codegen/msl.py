@@ -21,7 +21,7 @@ from weft.codegen.clike.language import (
 from weft.codegen.clike.prelude import FUSED, functions_in
 from weft.codegen.clike.shader import Bound, BufferSpec, BufferUse, LaunchExtent, Shader, UnsuitableError
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.layout import PictureWord
+from weft.codegen.native.target import PictureWord
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
 

@@ -25,8 +25,7 @@ from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.llvm import ArgumentBlock, NativeCode
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.layout import Layout, Word
-from weft.codegen.native.target import ISAS, TIERS
+from weft.codegen.native.target import ISAS, TIERS, Layout, Word
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.ir.expr import Lowered

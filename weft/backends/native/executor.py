@@ -22,10 +22,9 @@ from weft.backends.prologue import LineReads
 from weft.backends.vector.executor import Code, VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutable
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.layout import Field, Head, History, PictureWord, Word
 from weft.codegen.native.module import FRAME, Module, emit, is_improvable, suits
 from weft.codegen.native.series import SERIES, emit_series, suits_series
-from weft.codegen.native.target import DOUBLE, SINGLE, TIERS
+from weft.codegen.native.target import DOUBLE, SINGLE, TIERS, Field, Head, History, PictureWord, Word
 from weft.codegen.native.writer import COLUMNS, ELEMENTS, ROWS
 from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate

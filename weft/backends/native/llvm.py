@@ -19,8 +19,9 @@ import numpy.typing as npt
 from weft.backends.executor import RefusedError
 from weft.backends.launch import Launch, StateMemory
 from weft.codegen.kernel import Kernel
-from weft.codegen.native.layout import CHANNELS, Field, Head, History, ImageCell, Layout, PictureWord, Ring, Word
-from weft.codegen.native.target import ISAS, Isa
+from weft.codegen.native.target import (
+    CHANNELS, ISAS, Field, Head, History, ImageCell, Isa, Layout, PictureWord, Ring, Word
+)
 from weft.ir.expr import StateSlot
 
 

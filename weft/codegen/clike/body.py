@@ -16,7 +16,7 @@ from weft.codegen.clike.prelude import bits_text
 from weft.codegen.clike.shader import Bound, Past, Shader, image_to_write
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.codegen.native.graph import interval
-from weft.codegen.native.layout import Head
+from weft.codegen.native.target import Head
 from weft.codegen.values import Line, LoopBody, Node, Scalar, Section
 from weft.ir.expr import SlotPlane, StateSlot
 from weft.ops import OPS

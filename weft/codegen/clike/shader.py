@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
 
-from weft.codegen.native.layout import Head, PictureWord
+from weft.codegen.native.target import Head, PictureWord
 from weft.codegen.values import Scalar
 from weft.ir.expr import SlotPlane
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.graph import Graph, affine, costs, interval
-from weft.codegen.native.layout import Head, History, ImageCell, Layout, PictureWord, Word
 from weft.codegen.native.section import write_nodes
-from weft.codegen.native.target import DOUBLE, SINGLE, Isa, LlvmValue, Precision
+from weft.codegen.native.target import (
+    DOUBLE, SINGLE, Head, History, ImageCell, Isa, Layout, LlvmValue, PictureWord, Precision, Word
+)
 from weft.codegen.native.writer import (
     COLUMNS, ELEMENTS, ROWS, ArgumentTable, FunctionWriter, band_function, line_function
 )

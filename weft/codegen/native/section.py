@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.codegen.native.graph import cost
-from weft.codegen.native.layout import CHANNELS, Field, History, ImageCell, PictureWord, Ring, Word
-from weft.codegen.native.target import DOUBLE, LlvmValue
+from weft.codegen.native.target import CHANNELS, DOUBLE, Field, History, ImageCell, LlvmValue, PictureWord, Ring, Word
 from weft.codegen.native.writer import FunctionWriter
 from weft.codegen.values import LoopBody, Node, operands
 from weft.ir.expr import StateSlot

@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 from weft.codegen.kernel import LOOP_STEPS, Kernel
 from weft.codegen.native.graph import Graph
-from weft.codegen.native.layout import Head, History, Word
 from weft.codegen.native.module import FRAME, Module, frame_function, is_huge, module_of
 from weft.codegen.native.partition import TIME, LoopPartition, is_series, loop_partitions, states, with_waves
 from weft.codegen.native.section import note_stop, write_nodes
-from weft.codegen.native.target import DOUBLE, Isa, LlvmValue
+from weft.codegen.native.target import DOUBLE, Head, History, Isa, LlvmValue, Word
 from weft.codegen.native.writer import ArgumentTable, FunctionWriter, LlvmLanes, LoopHead
 from weft.codegen.values import Line, LoopBody, Node, operands
 from weft.ir.expr import SlotPlane

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.graph import Graph
-from weft.codegen.native.layout import Field, Head, Word, is_address
-from weft.codegen.native.target import DOUBLE, SINGLE, Isa, LlvmValue, Precision, bits_text
+from weft.codegen.native.target import (
+    DOUBLE, SINGLE, Field, Head, Isa, LlvmValue, Precision, Word, bits_text, is_address
+)
 from weft.codegen.values import Line, Node, Scalar
 from weft.ir.expr import SlotPlane
 from weft.ir.rates import Rate
