@@ -78,9 +78,10 @@ class SoundServer:
 
     def start(self) -> None:
         """Starts it, and waits until it answers."""
+        # Without shared memory: PulseAudio aborts at times when a client that used it dies (its issue 824).
         command = [
             "pulseaudio", "-n", "-F", str(self._folder / "default.pa"), "--daemonize=no", "--use-pid-file=no",
-            "--exit-idle-time=-1", "--disallow-exit=yes", f"--log-target=file:{self._folder}/log",
+            "--disable-shm=yes", "--exit-idle-time=-1", "--disallow-exit=yes", f"--log-target=file:{self._folder}/log",
         ]  # fmt: skip
         environment = {**os.environ, **self.environment, "XDG_RUNTIME_DIR": str(self._folder)}
         # In a session of its own, since Ctrl-C is for the tests.
