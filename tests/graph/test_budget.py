@@ -80,7 +80,7 @@ REFUSED = {
         spindles(40, "f[](x)::a<v> f[](x * 2)::b<v> out o = a + b"), "program-too-large", "t:16:23",
     ),
     "calls of calls, remapped": (
-        spindles(30, "out o = f[](x)(me@x ~ me@x + #) + f[](x)(me@x ~ me@x * #)"), "program-too-large", "t:14:58",
+        spindles(30, "out o = f[](x)(me@x ~ me@x + #) + f[](x)(me@x ~ me@x * #)"), "program-too-large", "t:16:31",
     ),
     "copies of copies": (
         spindles(5, f"f[]<64>(x)::a<{COPIES}> out o = {' + '.join(f'a@a{k}' for k in range(64))}"),
@@ -90,16 +90,16 @@ REFUSED = {
         called(1000, " ".join(f"a{k} = x" for k in range(500)) + " out o = x"), "program-too-large", "t:2:1",
     ),
     "many outputs, often": (MANY_OUTPUTS, "program-too-large", "t:3:9"),
-    "remaps of remaps": (strands(30, "s[](me@x ~ me@x * #) + s[](me@x ~ me@x + #)"), "program-too-large", "t:15:5"),
-    "remaps by themselves": (strands(30, "s[](me@x ~ s[])"), "program-too-large", "t:14:5"),
+    "remaps of remaps": (strands(30, "s[](me@x ~ me@x * #) + s[](me@x ~ me@x + #)"), "program-too-large", "t:14:5"),
+    "remaps by themselves": (strands(30, "s[](me@x ~ s[])"), "program-too-large", "t:17:5"),
     "remaps of locals": (
         "spindle f(x) :: o { a0 = x\n" + "\n".join(
             f"a{k} = a{k - 1}(me@x ~ me@x + {k}) + a{k - 1}(me@x ~ me@x * {k})" for k in range(1, 30)
         ) + "\nout o = a29 }\ndisplay(f(me@x))",
         "program-too-large", "t:32:9",
     ),
-    "caches between ticks": (f"{AXES}\ndisplay(s29)", "program-too-large", "t:23:5"),
-    "triggers elsewhere": (strands(60, "hold(s[], s[](me@x ~ me@x * #))"), "program-too-large", "t:13:5"),
+    "caches between ticks": (f"{AXES}\ndisplay(s29)", "program-too-large", "t:23:8"),
+    "triggers elsewhere": (strands(60, "hold(s[], s[](me@x ~ me@x * #))"), "program-too-large", "t:15:5"),
     "a large bundle, often": (LARGE_BUNDLE, "program-too-large", "t:3:9"),
     "noise": (f"display({' + '.join(f'fbm(me@x * {k}, me@y)' for k in range(1000))})", "program-too-large", "t:1:9"),
     "noise of noise": (strands(300, "fbm(s[], me@y)"), "program-too-large", "t:265:6"),

@@ -216,12 +216,12 @@ def errors_of(text: str) -> str:
     ids=["remaps", "calls"],
 )  # fmt: skip
 def test_a_runaway_expansion_is_an_error_soon(text):
-    started = time.process_time()
+    started = time.thread_time()
     assert "[program-too-large]" in errors_of(text)
-    assert time.process_time() - started < 5
+    assert time.thread_time() - started < 5
 
 
 def test_a_loop_without_end_is_an_error_at_once():
-    started = time.process_time()
+    started = time.thread_time()
     assert "[loop-too-long]" in errors_of("spindle f(v) :: o { for i in (1 to 1000000000) { o += v } } display(f(1))")
-    assert time.process_time() - started < 1
+    assert time.thread_time() - started < 1
