@@ -36,7 +36,7 @@ def faded(before: str, after: str, fade: float, at: int = 0, rest: float = 0.0) 
 HALF = 0.5**0.5
 
 
-@pytest.mark.parametrize(
+PROGRAMS = pytest.mark.parametrize(
     ("before", "after"),
     [
         (noise((0.5, 1)), noise((0.5, 2))),
@@ -45,6 +45,9 @@ HALF = 0.5**0.5
     ],
     ids=["unrelated", "identical", "partly alike"],
 )
+
+
+@PROGRAMS
 @pytest.mark.parametrize("at", [0, 100, BLOCK - 1])
 @pytest.mark.parametrize("fade", [FADE, 0.5])
 def test_power_stays(before: str, after: str, at: int, fade: float) -> None:
@@ -55,15 +58,7 @@ def test_power_stays(before: str, after: str, at: int, fade: float) -> None:
         assert level(part) == pytest.approx(usual, abs=1), "it swells or dips"
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (noise((0.5, 1)), noise((0.5, 2))),
-        (noise((0.5, 1)), noise((0.5, 1), (0.0, 2))),
-        (noise((0.5 * HALF, 1), (0.5 * HALF, 2)), noise((0.5 * HALF, 1), (0.5 * HALF, 3))),
-    ],
-    ids=["unrelated", "identical", "partly alike"],
-)
+@PROGRAMS
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.8])
 def test_power_stays_where_a_fade_is_interrupted_by_a_program_that_keeps_a_sound(
     before: str, after: str, share: float
