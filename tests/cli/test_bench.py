@@ -123,10 +123,10 @@ def test_what_is_measured_of_a_card_stands_beside_what_is_believed_and_takes_its
     assert set(measured) == {"cpu_operation", "gpu_operation", "launch", "wait", "upload"}
     assert all(seconds > 0 for seconds in measured.values())
     again = ("bench", "plain.weft", "--seconds", "0", "--backends", "gl", "--size", "8x8")
-    costs = json.loads(weft(*again, "--json", **memory).stdout)["costs"]
-    believed = {each["cost"]: each["believed_s"] for each in costs}
-    assert believed == pytest.approx(measured, rel=1e-3)
-    # What was measured in no time counts for nothing.
+    for _ in range(2):  # what is measured in no time counts for nothing
+        costs = json.loads(weft(*again, "--json", **memory).stdout)["costs"]
+        believed = {each["cost"]: each["believed_s"] for each in costs}
+        assert believed == pytest.approx(measured, rel=1e-3)
     lines = weft(*again, **memory).stdout.splitlines()
     (at,) = (number for number, line in enumerate(lines) if "ns, as assumed" in line)
     shown = {line.split()[0]: float(line.split()[-1]) for line in (each.partition(" ")[2] for each in lines[at + 1 :])}
