@@ -51,11 +51,13 @@ class SourceSpec:
     example: str
     owner: str | None = None
     media: tuple[MediaKind, ...] = ()
+    is_computed: bool = False
+    """Whether it reads nothing from outside: the text that it is called with determines its outputs."""
 
     @property
     def is_readable(self) -> bool:
         """Whether this version can read it, or some of its kinds of file."""
-        return any(media.is_readable for media in self.media)
+        return self.is_computed or any(media.is_readable for media in self.media)
 
 
 PICTURE = MediaKind(
@@ -68,6 +70,11 @@ _ROWS = (
     SourceSpec("load", (SourceParam("path", "text"), SourceParam("loop", "number", 0)), (), (),
                "a picture, film or sound file, relative to the patch", 'load("picture.png")::img<r, g, b>',
                media=(PICTURE, FILM, SOUND)),
+    SourceSpec("pattern",
+               (SourceParam("text", "text"), SourceParam("per", "number", 4), SourceParam("seed", "number", 0)),
+               ("value", "gate", "since", "index", "step"), ("abstime",),
+               "events in the notation of live coding, whose cycle takes `per` beats; words of its own are outputs too",
+               'pattern("c4 [eb4 g4] ~ <bb4 c5>")::p<value, gate, since>', is_computed=True),
     SourceSpec("camera", (SourceParam("index", "number", 0),), ("r", "g", "b"), ("x", "y"),
                "the picture of a camera", "camera(index: 0)::cam<r, g, b>", owner="visual"),
     SourceSpec("mic", (), ("l", "r"), ("abstime",), "the microphone, up to now", "mic()::m<l, r>", owner="audio"),

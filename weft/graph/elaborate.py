@@ -22,13 +22,14 @@ from weft.errors import Span, WeftError, error, steps_of
 from weft.graph.budget import Budget, Within
 from weft.graph.domain import BASES, FIELDS, Coordinate, Coordinates, Domain, Environment, SlotKey, SlotRequest
 from weft.graph.nodes import BundlePart, Expanded, FromCache, FromParameter, FromSource, Patch
+from weft.graph.patterns import Pattern, pattern_value, spend_on_tracks
 from weft.graph.resolve import (
     RESERVED_FIELDS, STEP_SIZE, Resolver, Target, assigned_value, map_target, no_output, time_map, too_many_outputs,
     unnamed_cache
 )
 from weft.graph.scope import (
     CacheMember, Closure, Fixed, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped, Remapped, Scope,
-    SourceMember, StrandGroup, StrandMember, match_arguments, positional_axes
+    SourceMember, StrandGroup, StrandMember, called_pattern, match_arguments, positional_axes
 )
 from weft.names import StrandRef
 from weft.ops import BINARY, BUILTINS, STATE, UNARY, ieee
@@ -149,6 +150,7 @@ class Elaborator(Generic[V]):
         self._loops: dict[tuple[For, Scope, Coordinates[V]], dict[str, V]] = {}
         self._scopes: dict[StrandRef, Scope] = {}
         self._poisoned: set[StrandRef] = set()
+        self._patterns: dict[Call, Pattern] = {}
         self._places: dict[Hashable, Coordinates[V]] = {env.own.key: env.own}
 
     # --- entry points ---------------------------------------------------------------------------------------------
@@ -479,6 +481,11 @@ class Elaborator(Generic[V]):
 
     def _source(self, call: Call, plane: int, at: Coordinates[V], owner: str | None) -> V:
         spec = SOURCES[call.name]
+        if spec.is_computed:
+            if call not in self._patterns:
+                self._patterns[call] = called_pattern(call, spec)
+                spend_on_tracks(self._patterns[call], self.budget)
+            return pattern_value(self._patterns[call], plane, self.env, at, self.budget)
         if (references := self._references()) is not None:
             references.sources.setdefault(call.name, call.span)
         axis = at.axis(StrandRef(owner, "k")) if owner and "k" in spec.axes else None

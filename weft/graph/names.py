@@ -12,7 +12,7 @@ from weft.graph.nodes import (
     Patch, SinkStatement
 )
 from weft.graph.resolve import RESERVED, check_bound, check_copies
-from weft.graph.scope import source_shape
+from weft.graph.scope import bound_planes, source_shape
 from weft.ops import BUILTINS, STATE
 from weft.sources import SOURCES
 from weft.syntax.ast import (
@@ -104,9 +104,10 @@ class _NameCollector:
         elif isinstance(value, Call) and called in SOURCES:
             spec = SOURCES[called]
             shape, over = source_shape(value, spec)
+            planes = bound_planes(spec, shape, outputs)
             check_bound(statement, len(shape))
             axes = tuple(a for a in over if a == "k")
-            definitions = [FromSource(value, spec, i) for i in range(len(outputs))]
+            definitions = [FromSource(value, spec, plane) for plane in planes]
         elif isinstance(value, Call) and called == "cache":
             axes = ("k",)
             definitions = [FromCache(value, i) for i in range(len(outputs))]

@@ -17,7 +17,8 @@ from weft.graph.nodes import Broadcast, Patch
 from weft.graph.partition import components
 from weft.graph.scope import (
     Bindings, CacheMember, Closure, Local, LoopResult, Member, Opaque, Scope, SourceMember, SpindleBody, StrandGroup,
-    as_member, instance_group, match_arguments, pick_hint, remapped, source_coordinates, source_shape, strands
+    as_member, bound_planes, instance_group, match_arguments, pick_hint, remapped, source_coordinates, source_shape,
+    strands
 )
 from weft.keys import KEYS, MOUSE
 from weft.names import StrandRef
@@ -580,6 +581,9 @@ class Resolver:
             width = len(names) if self.is_open(value, scope) else 1
             single = StrandGroup(tuple(names[:width]), (Closure(value, scope),) * width)
             group = self.group(value, scope) or single
+        if isinstance(value, Call) and self.called(value, scope) == "source":
+            planes = bound_planes(SOURCES[value.name], group.names, statement.outputs)
+            group = replace(group, members=tuple(group.members[plane] for plane in planes if plane < len(group)))
         check_bound(statement, len(group))
         return group.take(len(names), names)
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
 from weft.errors import Span, did_you_mean, error
 from weft.graph.domain import Coordinate
 from weft.graph.nodes import Broadcast, FromCache, FromSource, Instance
+from weft.graph.patterns import Pattern, pattern_of
 from weft.names import StrandRef
 from weft.sources import MediaKind, SourceSpec
-from weft.syntax.ast import Argument, Call, Expression, For, Map, Remap, SpindleDefinition, Text
+from weft.syntax.ast import Argument, Call, Expression, For, Ident, Map, Remap, SpindleDefinition, Text, literal_number
 
 # --- matching arguments with parameters, for builtins, spindles and sources ---
 
@@ -69,7 +71,9 @@ def match_arguments(
 
 
 def source_shape(call: Call, spec: SourceSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Outputs and axes of a source call; for `load` these depend on the kind of file."""
+    """Outputs and axes of a source call; for `load` these depend on the kind of file, for `pattern` on the text."""
+    if spec.is_computed:
+        return called_pattern(call, spec).names, spec.axes
     if not spec.media:
         return spec.outputs, spec.axes
     path = source_text(call, spec)
@@ -79,6 +83,35 @@ def source_shape(call: Call, spec: SourceSpec) -> tuple[tuple[str, ...], tuple[s
         raise error("unknown-media", f'"{path.value}" does not end like a picture, film or sound', path.span,
                     f"known endings: {endings}")  # fmt: skip
     return kind.outputs, kind.axes
+
+
+def called_pattern(call: Call, spec: SourceSpec) -> Pattern:
+    """The pattern of a call. Raises WeftError at the place of a mistake in it."""
+    text = source_text(call, spec)
+    values = match_arguments(spec.name, spec.params, call.args, call.span)
+    numbers: dict[str, float] = {}
+    for param, value in zip(spec.params, values, strict=True):
+        if param.kind == "number":
+            number = param.default if value is None else literal_number(value)
+            if number is None:
+                raise error("needs-a-number", f'"{param.name}" is a number that is written here',
+                            value.span if value else call.span, f"for example {spec.example}")  # fmt: skip
+            if param.name == "per" and not 0.001 <= number <= 10_000:
+                raise error("pattern-out-of-range", "a cycle takes 0.001 to 10,000 beats",
+                            value.span if value else call.span)  # fmt: skip
+            numbers[param.name] = number
+    return pattern_of(text, Fraction(str(numbers["per"])), numbers["seed"])
+
+
+def bound_planes(spec: SourceSpec, names: Sequence[str], outputs: Sequence[Ident]) -> list[int]:
+    """Which of a source's outputs `names` are bound: those of a pattern by name, any others by place."""
+    if not spec.is_computed:
+        return list(range(len(outputs)))
+    for output in outputs:
+        if output.name not in names:
+            raise error("unknown-output", f'this pattern has no output "{output.name}"', output.span,
+                        did_you_mean(output.name, names) or f"it has {', '.join(names)}")  # fmt: skip
+    return [names.index(output.name) for output in outputs]
 
 
 def media_kind(path: str, spec: SourceSpec) -> MediaKind | None:
