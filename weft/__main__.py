@@ -16,11 +16,17 @@ def main() -> int:
     """Runs the command line of this process, and returns its exit code. SIGINT ends it from the first moment to the
     last, even if the parent process ignored it, as a shell does for jobs in the background."""
     _signal.signal(_signal.SIGINT, interrupted)
+    import gc
+
+    # Imports make many objects that live to the end: there is no garbage to look for.
+    gc.disable()
     from weft.cli import main as run
 
     code = run()
     # The rest of the process may take a moment, and does not handle an interruption either.
     _signal.signal(_signal.SIGINT, interrupted)
+    # What is left goes with the process: Python would look through all of it, several times.
+    gc.freeze()
     return code
 
 

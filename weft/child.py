@@ -12,6 +12,7 @@ suspended, or all its processes were stopped, nothing was missed.
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import os
 import runpy
@@ -242,7 +243,10 @@ def main() -> None:
     sys.argv[1:] = arguments
     module, _, name = entry.partition(":")
     if name:
-        getattr(importlib.import_module(module), name)(*arguments)
+        gc.disable()  # imports leave no garbage
+        function = getattr(importlib.import_module(module), name)
+        gc.enable()
+        function(*arguments)
     else:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
 

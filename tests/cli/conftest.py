@@ -1,19 +1,17 @@
 """Running weft as its users do: as a process. On Linux, most of these are forks of one that has imported weft already;
-`test_main.py` has a new process import each command."""
+`test_main.py` has a new process import each command, and end as Python does."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.forks import FORKED, forks, started
+from tests.support.forks import ran, started
 from tests.support.gl import no_graphics
 from weft.backends.gl.backend import GlVisual
-from weft.cli import COMMANDS
 
 # Processes with this folder on their path have code generators that fail.
 BROKEN = Path(__file__).parents[1] / "support" / "broken"
@@ -44,15 +42,12 @@ compute(count@v)
 class Weft:
     """Calls `weft` in a folder of its own."""
 
-    def __init__(self, folder, forks=None):
+    def __init__(self, folder):
         self.folder = folder
-        self._forks = forks
 
     def __call__(self, *args, code=0, **environment):
         """Runs a command line, and demands its exit code."""
-        if not self._forks or not self._forks.suit({**os.environ, **environment}) or not {*args[:1]} & {*FORKED}:
-            return self.anew(*args, code=code, **environment)
-        return self._run(self._forks.run, args, code, environment)
+        return self._run(ran, args, code, environment)
 
     def anew(self, *args, code=0, **environment):
         """The same, for certain by a process that imports weft."""
@@ -88,19 +83,9 @@ def opengl():
         no_graphics(device.reason)
 
 
-@pytest.fixture(scope="session")
-def forked():
-    """Forks of a process that has imported weft. Frameworks of macOS do not outlive a fork."""
-    if sys.platform != "linux":
-        yield None
-        return
-    with forks([COMMANDS[name].module for name in FORKED]) as found:
-        yield found
-
-
-def weft_in(folder, forked):
+def weft_in(folder):
     """`weft` in a folder with some patches."""
-    made = Weft(folder, forked)
+    made = Weft(folder)
     made.file("plain.weft", PLAIN)
     made.file("rich.weft", RICH)
     made.file("broken.weft", "a<v> = nosuch(1)\nb<v> = 1 +\ndisplay(a@v)\n")
@@ -108,5 +93,5 @@ def weft_in(folder, forked):
 
 
 @pytest.fixture
-def weft(tmp_path, forked):
-    return weft_in(tmp_path, forked)
+def weft(tmp_path):
+    return weft_in(tmp_path)

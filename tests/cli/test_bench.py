@@ -23,9 +23,9 @@ ASKING = (
 
 
 @pytest.fixture(scope="module")
-def on_everything(forked, tmp_path_factory):
+def on_everything(tmp_path_factory):
     """A bench of a patch on every backend."""
-    weft = weft_in(tmp_path_factory.mktemp("everything"), forked)
+    weft = weft_in(tmp_path_factory.mktemp("everything"))
     return weft("bench", "rich.weft", "--seconds", "0.01", "--threads", "2", "--size", "32x16", "--json")
 
 
@@ -92,9 +92,9 @@ def test_without_a_file_the_shipped_patches_are_measured(weft):
 
 
 @pytest.fixture(scope="module")
-def on_a_card(opengl, forked, tmp_path_factory):
+def on_a_card(opengl, tmp_path_factory):
     """`weft` where it has measured a card beside the processor, what it found, and where it remembers that."""
-    weft = weft_in(tmp_path_factory.mktemp("card"), forked)
+    weft = weft_in(tmp_path_factory.mktemp("card"))
     weft.file("both.weft", BOTH)
     memory = {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("memory"))}
     given = ("both.weft", "--seconds", "0.2", "--backends", "gl,vector", "--size", "32x16", "--json")

@@ -23,7 +23,7 @@ def test_it_writes_a_patch_that_is_fine_and_moves(weft):
 
 
 def test_what_it_says_to_type_works_as_it_stands(weft):
-    said = weft("new", "my first").stdout.splitlines()
+    said = weft.anew("new", "my first").stdout.splitlines()
     typed = shlex.split(next(line for line in said if " run " in line))
     assert typed[-2:] == ["run", "my first.weft"]
     shown = subprocess.run([*typed, "--help"], cwd=weft.folder, capture_output=True, text=True, timeout=60, check=False)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.support.forks import commands_beside
+from tests.support.forks import command_beside
 from weft.backends.base import DeviceLostError, Env
 from weft.backends.registry import load_registry
 from weft.backends.select import Choice, choose
@@ -86,16 +86,16 @@ Weft = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
-def weft() -> Iterator[Weft]:
+def weft() -> Weft:
     """Runs a command line in a folder, with a server at an address."""
-    with commands_beside(PACKAGE) as run:
+    run = command_beside(PACKAGE)
 
-        def weft(folder: Path, address: str | None, *args: str) -> subprocess.CompletedProcess[str]:
-            done = run(folder, *args, WEFT_REMOTE=address or "")
-            assert "Traceback" not in done.stderr
-            return done
+    def weft(folder: Path, address: str | None, *args: str) -> subprocess.CompletedProcess[str]:
+        done = run(folder, *args, WEFT_REMOTE=address or "")
+        assert "Traceback" not in done.stderr
+        return done
 
-        yield weft
+    return weft
 
 
 def test_devices_name_the_server(weft: Weft, folder: Path, address: str) -> None:

@@ -12,27 +12,41 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.support.forks import Fork, usual_forks
+
 Event = dict[str, Any]
 
 # Long enough for a machine with other work; a test that waits this long has failed.
 PATIENCE = 30.0
 
 
+_WEFT = ("-m", "weft")
+
+
 class Performance:
-    """Ends with the `with` block, whatever became of it."""
+    """Ends with the `with` block, whatever became of it. By a fork, if that is equivalent to a new process."""
+
+    process: subprocess.Popen[bytes] | Fork
 
     def __init__(
-        self, patch: Path, *options: str, python: tuple[str, ...] = ("-m", "weft"), stderr: int | None = None,
+        self, patch: Path, *options: str, python: tuple[str, ...] = _WEFT, stderr: int | None = None,
         start_new_session: bool = False, cwd: Path | None = None,
     ) -> None:  # fmt: skip
         self.patch = patch
         self._events = patch.with_suffix(".events")
         self._errors = patch.with_suffix(".stderr")
         self._events.unlink(missing_ok=True)
-        command = [sys.executable, *python, "run", str(patch), "--events", str(self._events), *options]
-        with self._errors.open("wb") as errors:
+        arguments = ["run", str(patch), "--events", str(self._events), *options]
+        found = usual_forks() if python == _WEFT and stderr is None else None
+        with self._errors.open("wb") as errors, open(os.devnull, "wb") as nothing:
+            if found is not None and found.suit(os.environ):
+                out = nothing.fileno()
+                self.process = found.start(
+                    arguments, cwd or Path.cwd(), os.environ, out, errors.fileno(), own_session=start_new_session
+                )
+                return
             self.process = subprocess.Popen(
-                command, stderr=errors if stderr is None else stderr, stdout=subprocess.DEVNULL,
+                [sys.executable, *python, *arguments], stderr=errors if stderr is None else stderr, stdout=nothing,
                 start_new_session=start_new_session, cwd=cwd,
             )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import signal
@@ -68,6 +69,7 @@ class _LazyGroup(click.Group):
                 root.obj = Child(entry.ahead)
                 root.call_on_close(root.obj.end)
         command = importlib.import_module(entry.module).command
+        gc.enable()  # which the beginning of the process has disabled
         assert isinstance(command, click.Command)
         if signal.getsignal(signal.SIGINT) is interrupted:
             # From now on, there is something to clean up.

@@ -441,8 +441,8 @@ def test_nothing_is_left_of_a_performance_that_was_killed(patch: Path, text: str
 
 
 def _children(performance: Performance) -> list[int]:
-    """The processes that compile."""
-    command = ["pgrep", "-P", str(performance.process.pid), "-f", "compiling.worker"]
+    """The processes that it has started: without sound and without a device to look for, those that compile."""
+    command = ["pgrep", "-P", str(performance.process.pid)]
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout.split()
