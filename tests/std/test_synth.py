@@ -161,10 +161,11 @@ def test_a_supersaw_is_seven_saws_of_equal_power() -> None:
 @pytest.fixture(scope="module")
 def string() -> Callable[[float, float], tuple[float, float]]:
     """How long the fundamental of a plucked string takes to fade by 60 dB, and by how many cents it is off. It is
-    compiled once: it plucks notes of half a second and 0.6 s one after another."""
+    compiled once, and plucks notes of a quarter of a second one after another."""
     notes = [(f, b) for f in (55, 220, 1000) for b in (0.0, 0.5, 1.0)]
-    freq, bright = (f"<{', '.join(str(n[i]) for n in notes)}>[me@time * 2]" for i in (0, 1))
-    x = heard(f"string = pluck({freq}, fract(me@time * 2) < 0.5, 0.6, {bright})\naudio(string)", len(notes) / 2)
+    freq, bright = (f"<{', '.join(str(n[i]) for n in notes)}>[me@time * 4]" for i in (0, 1))
+    text = f"string = pluck({freq}, fract(me@time * 4) < 0.5, 0.4, {bright})\naudio(string)"
+    x = heard(text, len(notes) / 4)
     found = {}
     for note, part in zip(notes, x.reshape(len(notes), -1), strict=True):
         times = np.arange(len(part)) / RATE
@@ -188,7 +189,7 @@ def test_a_string_is_in_tune_and_fades_in_its_time(
 ) -> None:
     seconds, cents = string(freq, bright)
     assert abs(cents) < 0.5
-    assert seconds == pytest.approx(0.6, rel=0.03)
+    assert seconds == pytest.approx(0.4, rel=0.03)
 
 
 def test_a_string_is_silent_until_it_is_plucked_and_dull_ones_lose_their_highs() -> None:
@@ -356,7 +357,7 @@ def test_a_soft_sound_passes_the_ladder_as_four_one_poles_in_a_loop(cutoff: floa
 def test_a_loud_sound_passes_the_ladder_with_its_loop_solved(cutoff: float, resonance: float, level: float) -> None:
     noise = f"{level} * (2 * hash(me@abssample, 1) - 1)"
     found = heard(f"audio(ladder({noise}, {cutoff}, {resonance}))", 0.01)
-    np.testing.assert_allclose(found, ladder(heard(noise, 0.01), cutoff, resonance), atol=1e-7)
+    np.testing.assert_allclose(found, ladder(heard(noise, 0.01), cutoff, resonance), atol=1e-5)
 
 
 def test_the_ladder_whistles_at_its_cutoff_and_stays_calm_however_fast_it_is_moved() -> None:

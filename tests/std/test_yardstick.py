@@ -143,6 +143,72 @@ def test_a_delay_is_its_difference_equation(word: str, unit: Callable[[Values], 
     np.testing.assert_allclose(heard("std.effects", word), unit(noise), atol=1e-9)
 
 
+# --- strings and rooms
+
+
+def test_a_string_is_its_difference_equation() -> None:
+    """Jaffe and Smith, "Extensions of the Karplus-Strong Plucked-String Algorithm", 1983: a loop of a delay, a mean of
+    two samples, an allpass for the fraction of a sample, and a loss."""
+    freq, seconds, bright = 441, 0.3, 0.4
+    period = RATE / freq
+    w = 2 * np.pi / period
+    stretch = 0.5 - 0.5 * bright
+    mean = 1 - stretch + stretch * np.exp(-1j * w)
+    whole = int(period + np.angle(mean) / w - 0.3)
+    fraction = period + np.angle(mean) / w - whole
+    c = np.sin((1 - fraction) * w / 2) / np.sin((1 + fraction) * w / 2)
+    loss = 0.001 ** (1 / (freq * seconds)) / abs(mean)
+
+    burst = heard("std.synth", f"highpass(if me@abssample < {period} then white_noise(11) else 0, {freq / 2})")
+    y, loop = np.zeros(len(burst)), np.zeros(len(burst))
+    for n in range(len(burst)):
+        if n > whole:
+            soft, before = ((1 - stretch) * y[n - whole - k] + stretch * y[n - whole - k - 1] for k in (0, 1))
+            loop[n] = c * soft + before - c * loop[n - 1]
+        elif n == whole:
+            loop[n] = c * (1 - stretch) * y[0]
+        y[n] = burst[n] + (loss * loop[n] if n >= period else 0)
+    np.testing.assert_allclose(heard("std.synth", f"pluck({freq}, 1, {seconds}, {bright})"), y, atol=1e-9)
+
+
+def test_a_room_is_a_network_of_delays() -> None:
+    """Jot and Chaigne, "Digital delay networks for designing artificial reverberators", 1991: delays with absorbing
+    filters, in a loop with an orthogonal matrix. The sound passes four pairs of sums and differences before."""
+    rate, count, seconds, dark = 4000, 1200, 0.8, 0.6
+
+    def late(x: Values, milliseconds: float) -> Values:
+        # Between two samples, the delays before the network are linear.
+        whole, part = divmod(milliseconds * rate / 1000, 1)
+        delayed = [np.append(np.zeros(int(whole) + k), x)[: len(x)] for k in (0, 1)]
+        return np.asarray((1 - part) * delayed[0] + part * delayed[1])
+
+    p = q = np.eye(1, count)[0]
+    q = late(p, 3.7)
+    for milliseconds in (7.9, 16.3, 30.1):
+        p, q = p + q, late(p - q, milliseconds)
+    into = [(p + q) / 4, (p - q) / 4]
+
+    two = np.array([[1, 1], [1, -1]])
+    matrix = np.kron(two, np.kron(two, two)) / np.sqrt(8)
+    np.testing.assert_allclose(matrix @ matrix.T, np.eye(8), atol=1e-12)
+    ticks = np.floor(np.array([41.3, 47.9, 53.7, 61.3, 68.9, 77.3, 86.9, 97.7]) * rate / 1000).astype(int)
+    low, high = (10 ** (-3 * ticks / (rate * s)) for s in (seconds, seconds / (1 + 3 * dark)))
+    pole = (low - high) / (low + high)
+    rows, out = np.zeros((count, 8)), np.zeros((count, 8))
+    for n in range(count):
+        back = np.array([rows[n - t, k] if n >= t else 0 for k, t in enumerate(ticks)])
+        out[n] = pole * out[n - 1] + (1 - pole) * low * back
+        rows[n] = matrix @ out[n] + np.array([side[n] for side in into] * 4)
+    found = sound(
+        "std.effects",
+        f"reverb(me@abssample == 0, {seconds}, {dark})::room<l, r>\naudio(room@l, room@r)",
+        count / rate,
+        rate,
+    )
+    np.testing.assert_allclose(found, [0.3 * out[:, side::2].sum(axis=1) for side in (0, 1)], atol=1e-9)
+    assert np.abs(found).max() > 0.03
+
+
 # --- loudness
 
 
