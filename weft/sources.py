@@ -53,6 +53,8 @@ class SourceSpec:
     media: tuple[MediaKind, ...] = ()
     is_computed: bool = False
     """Whether it reads nothing from outside: the text that it is called with determines its outputs."""
+    facts: tuple[tuple[str, str], ...] = ()
+    """What else there is to know of it, each with a heading."""
 
     @property
     def is_readable(self) -> bool:
@@ -74,7 +76,13 @@ _ROWS = (
                (SourceParam("text", "text"), SourceParam("per", "number", 4), SourceParam("seed", "number", 0)),
                ("value", "gate", "since", "index", "step"), ("abstime",),
                "events in the notation of live coding, whose cycle takes `per` beats; words of its own are outputs too",
-               'pattern("c4 [eb4 g4] ~ <bb4 c5>")::p<value, gate, since>', is_computed=True),
+               'pattern("c4 [eb4 g4] ~ <bb4 c5>")::p<value, gate, since>', is_computed=True,
+               facts=(
+                   ("of words", "for each word in it, such as bd: bd, its gate, and bd_since"),
+                   ("of voices", "value2, gate2, … for what stands behind the first comma, and so on"),
+                   ("steps", "0.5 number, c4 eb3 f#5 note, bd word, ~ rest, [a b] group, <a b> one a cycle"),
+                   ("suffixes", "a*2 faster, a/2 slower, a@3 longer, a!2 twice, a(3,8) Euclidean, a?0.3 left out"),
+               )),
     SourceSpec("camera", (SourceParam("index", "number", 0),), ("r", "g", "b"), ("x", "y"),
                "the picture of a camera", "camera(index: 0)::cam<r, g, b>", owner="visual"),
     SourceSpec("mic", (), ("l", "r"), ("abstime",), "the microphone, up to now", "mic()::m<l, r>", owner="audio"),

@@ -124,6 +124,7 @@ def _of_source(source: SourceSpec) -> Topic:
         outputs, axes = ", ".join(media.outputs), ", ".join(media.axes)
         lacking = "" if media.is_readable else f"; {NOT_READABLE}"
         facts.append((media.name, f"{' '.join(media.endings)}; outputs {outputs}; axes {axes}{lacking}"))
+    facts += source.facts
     lacks = "" if source.is_readable else f"it {NOT_READABLE}; {LEFT_OUT}, with a warning"
     shown = _call(source.name, [_source_param(param) for param in source.params])
     return Topic("source", source.name, (shown,), source.doc, (source.example,), facts=tuple(facts), lacks=lacks)

@@ -375,8 +375,9 @@ class _Reading(Generic[V]):
             case "gate":
                 return ops("lt", self._place, self._latest(self._ends(), length, -1.0))
             case "since":
-                begun = self._latest([float(hit.begin * self._per) for hit in self._hits], length, -_NEVER)
-                return ops("mul", ops("sub", self._place, begun), self._env.beat_seconds)
+                begun = [float(hit.begin * self._per) + _ONSET_SLACK for hit in self._hits]
+                beats = ops("sub", self._place, self._latest(begun, length, -_NEVER))
+                return ops("mul", ops("max", beats, 0.0), self._env.beat_seconds)
 
     def _ends(self) -> list[float]:
         """Where the gate of each event falls, in beats."""

@@ -94,8 +94,9 @@ def called_pattern(call: Call, spec: SourceSpec) -> Pattern:
         if param.kind == "number":
             number = param.default if value is None else literal_number(value)
             if number is None:
-                raise error("needs-a-number", f'"{param.name}" is a number that is written here',
-                            value.span if value else call.span, f"for example {spec.example}")  # fmt: skip
+                hint = "to change its speed, map the time: p@value(me@time ~ …)" if param.name == "per" else None
+                raise error("needs-a-number", f'"{param.name}" has to be a plain number',
+                            value.span if value else call.span, hint)  # fmt: skip
             if param.name == "per" and not 0.001 <= number <= 10_000:
                 raise error("pattern-out-of-range", "a cycle takes 0.001 to 10,000 beats",
                             value.span if value else call.span)  # fmt: skip
