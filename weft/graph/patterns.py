@@ -137,8 +137,7 @@ class PatternTrack:
     hits: tuple[PatternHit, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PatternTracks:
+class PatternTracks(NamedTuple):
     """The tracks of a pattern, by the numbers of voices and by words; none, but a failure, if they are too large.
     `visited` is what their expansion has visited."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from weft.errors import Span, WeftError, error
 from weft.syntax.ast import Text
@@ -99,12 +99,12 @@ def euclidean(hits: int, count: int, rotation: int = 0) -> tuple[bool, ...]:
     """Which of `count` steps are hit, if the hits are spread as evenly as possible and the first step is one of them.
 
     Bjorklund's algorithm, from G. T. Toussaint, "The Euclidean algorithm generates traditional musical rhythms", 2005:
-    groups of one kind take one group each of the other kind, until at most one group is left over. A rotation begins
-    at a later step.
+    groups of one kind take one group each of the other kind, until one kind has at most one group. A rotation begins at
+    a later step.
     """
     groups: list[tuple[bool, ...]] = [(True,)] * hits
     rest: list[tuple[bool, ...]] = [(False,)] * (count - hits)
-    while min(len(groups), len(rest)) > 1 or (len(groups) > 0 and len(rest) > len(groups)):
+    while min(len(groups), len(rest)) > 1:
         pairs = min(len(groups), len(rest))
         merged = [a + b for a, b in zip(groups, rest, strict=False)]
         groups, rest = merged, groups[pairs:] or rest[pairs:]
@@ -167,8 +167,7 @@ def parse_pattern(text: Text) -> PatternText:
     return _PatternParser(text).parsed()
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(NamedTuple):
     """A step in the making, with how long it is and how often it comes."""
 
     node: PatternNode
@@ -259,7 +258,7 @@ class _PatternParser:
                 self.at += 1
                 if not items:
                     raise self.mistake("_ makes the step before it longer, and there is none", start, self.at)
-                items[-1] = replace(items[-1], weight=items[-1].weight + 1)
+                items[-1] = items[-1]._replace(weight=items[-1].weight + 1)
                 continue
             items.append(self._suffixed(self._atom(), start))
 
@@ -336,17 +335,17 @@ class _PatternParser:
     def _applied(self, sign: str, item: _Item, begun: int) -> _Item:
         match sign:
             case "*":
-                return replace(item, node=PatternSpeed(item.node, self._amount(begun)))
+                return item._replace(node=PatternSpeed(item.node, self._amount(begun)))
             case "/":
-                return replace(item, node=PatternSpeed(item.node, 1 / self._amount(begun)))
+                return item._replace(node=PatternSpeed(item.node, 1 / self._amount(begun)))
             case "@":
-                return replace(item, weight=self._amount(begun))
+                return item._replace(weight=self._amount(begun))
             case "!":
-                return replace(item, repeats=self._repeats(begun))
+                return item._replace(repeats=self._repeats(begun))
             case "?":
-                return replace(item, node=PatternChance(item.node, self._probability()))
+                return item._replace(node=PatternChance(item.node, self._probability()))
             case _:
-                return replace(item, node=self._euclid(item.node, begun))
+                return item._replace(node=self._euclid(item.node, begun))
 
     def _amount(self, begun: int) -> Fraction:
         """The number behind a suffix, above 0."""
