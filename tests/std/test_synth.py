@@ -84,6 +84,12 @@ def test_aliases_are_60_db_below_the_tone(tone: str, freq: int) -> None:
     assert 20 * np.log10(aliases / loudest) < -60
 
 
+@pytest.mark.parametrize("width", [0.05, 0.2])
+def test_aliases_of_a_narrow_pulse_are_60_db_below_full_level(width: float) -> None:
+    lines = amplitudes(heard(f"pulse_tone(4900, {width})", LENGTH / RATE))
+    assert 20 * np.log10(np.delete(lines, np.arange(4900, 24_000, 4900) * LENGTH // RATE).max()) < -60
+
+
 def test_a_tone_without_smoothing_would_fail_that_test() -> None:
     lines = amplitudes(2 * (np.arange(LENGTH) * 4900 / RATE % 1) - 1)
     harmonics = np.arange(4900, RATE / 2, 4900, dtype=int) * LENGTH // RATE
