@@ -80,8 +80,8 @@ _ROWS = (
                facts=(
                    ("of words", "for each word in it, such as bd: bd, its gate, and bd_since"),
                    ("of voices", "value2, gate2, … for what stands behind the first comma, and so on"),
-                   ("steps", "0.5 number, c4 eb3 f#5 note, bd word, ~ rest, [a b] group, <a b> one a cycle"),
-                   ("suffixes", "a*2 faster, a/2 slower, a@3 longer, a!2 twice, a(3,8) Euclidean, a?0.3 left out"),
+                   ("steps", "0.5 number, c4 eb3 f#5 note, bd word, ~ rest, [0 7] group, <0 7> one a cycle"),
+                   ("suffixes", "0*2 faster, 0/2 slower, 0@3 longer, 0!2 twice, 0(3,8) Euclidean, 0?0.3 left out"),
                )),
     SourceSpec("camera", (SourceParam("index", "number", 0),), ("r", "g", "b"), ("x", "y"),
                "the picture of a camera", "camera(index: 0)::cam<r, g, b>", owner="visual"),

@@ -134,6 +134,7 @@ _RUN = re.compile(r"[^\s\][<>(),]+|.")
 
 _SEMITONES = {"c": 0, "d": 2, "e": 4, "f": 5, "g": 7, "a": 9, "b": 11}
 _ACCIDENTALS = {"": 0, "#": 1, "##": 2, "s": 1, "ss": 2, "b": -1, "bb": -2}
+_NO_OCTAVE = re.compile(r"[a-g][sb]?")
 _NOTE = re.compile(r"([a-g])(##?|ss?|bb?)?(-?\d+)")
 
 # Each suffix, with an example.
@@ -144,7 +145,7 @@ _A_STEP = "a step is a number, a note like c4 or eb3, a word, ~ for a rest, or a
 
 # What other notations write, and what to write here.
 _FOREIGN = {
-    "{": "for steps of another length, write <a b c>*4: four of them in a cycle",
+    "{": "for steps of another length, write <bd sn hh>*4: four of them in a cycle",
     "|": "to leave something out by chance, write bd?; to take turns, write <bd sn>",
     ":": "give each sound a word of its own: bd1 bd2",
     ".": "group steps with brackets: [bd sn] hh",
@@ -156,7 +157,7 @@ _FOREIGN = {
     ";": "sequences at the same time are separated by a comma",
     "$": "a word consists of letters, digits and _",
     "#": "a sharp stands behind the letter of a note: f#5",
-    "%": "for steps of another length, write <a b c>*4: four of them in a cycle",
+    "%": "for steps of another length, write <bd sn hh>*4: four of them in a cycle",
     "=": "a pattern has only values; names are bound outside of it",
     "\\": "a pattern stands on one line, without escapes",
 }
@@ -184,9 +185,14 @@ class _PatternParser:
         self.at = 0
         self.depth = 0
         self.words: dict[str, tuple[float, Span]] = {}
+        self.has_notes = False
 
     def parsed(self) -> PatternText:
         root = self._stack("")
+        for word, (_, place) in self.words.items():
+            if _NO_OCTAVE.fullmatch(word) and (len(word) == 1 or self.has_notes):
+                raise error("pattern-syntax", f'"{word}" is a note without its octave', place,
+                            f"write {word}4; a word of one's own is longer")  # fmt: skip
         parts = root.parts if isinstance(root, PatternStack) else (root,)
         return PatternText(PatternStack(parts), self.words)
 
@@ -273,6 +279,7 @@ class _PatternParser:
             case "number":
                 return PatternEvent(float(text))
             case "note":
+                self.has_notes = True
                 return PatternEvent(self._note(text, start))
             case "word":
                 value, _ = self.words.setdefault(text, (len(self.words) + 1.0, self.place(start, self.at)))
