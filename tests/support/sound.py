@@ -31,6 +31,9 @@ RATE = 48000
 SINK = "weft_out"
 Samples = NDArray[np.float64]
 
+# The bytes of a sample in a recording, of both channels.
+_LENGTH = 8
+
 _TOOLS = ("pulseaudio", "pactl", "parec")
 # Long enough for a machine with other work; a test that waits this long has failed.
 _PATIENCE = 30.0
@@ -167,7 +170,25 @@ def _why_not() -> str | None:
 def read(file: Path) -> Samples:
     """A recording so far, [samples, 2]."""
     data = file.read_bytes()
-    return np.frombuffer(data[: len(data) // 8 * 8], np.float32).reshape(-1, 2).astype(np.float64)
+    return np.frombuffer(data[: len(data) // _LENGTH * _LENGTH], np.float32).reshape(-1, 2).astype(np.float64)
+
+
+def until_heard(file: Path, samples: int = 1, anew: bool = False) -> None:
+    """Waits until so many samples of a recording are not silent: of all, or of those from now on."""
+    place = _LENGTH * (file.stat().st_size // _LENGTH) if anew else 0
+    heard = 0
+
+    def is_heard() -> bool:
+        nonlocal place, heard
+        with file.open("rb") as recording:
+            recording.seek(place)
+            data = recording.read()
+        data = data[: len(data) // _LENGTH * _LENGTH]
+        place += len(data)
+        heard += np.count_nonzero(np.frombuffer(data, np.float32)[::2])
+        return heard >= samples
+
+    eventually(is_heard, "the sound")
 
 
 def stretches(samples: Samples, apart: int = RATE // 200) -> list[slice]:

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# Sound processes ask for priority over all others, and two at once would compete as they never do on a stage. Keys go
-# to the window on top. The executors of a chunk share its programs, which a process makes only once. What is measured
+# Sound processes ask for priority over all others, and two at once would compete as they never do on a stage. They are
+# the largest group, which comes first: the other workers have enough to do while it waits for time to pass. Keys go to
+# the window on top. The executors of a chunk share its programs, which a process makes only once. What is measured
 # takes seconds, and several tests look at it.
 _GROUPS = re.compile(
-    r"tests/runtime/(?P<loudspeaker>sound)/"
+    r"tests/runtime/sound/test_(?P<loudspeaker>device|evening|fallback|\w*performance|null_device|process|streams)\.py"
     r"|tests/(?P<display>runtime/screens/test_window_performance\.py|cli/test_examples\.py::test_a_name_is_played)"
     r"|tests/cli/(?P<bench>test_bench)\.py"
     r"|tests/test_generated_parity\.py::(?P<chunk>\w+\[)[^\d]*(?P<start>\d+)\]"

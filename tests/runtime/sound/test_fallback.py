@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tests.runtime.sound.hall import BLOCK, RATE, moments
 from tests.support.performance import Performance
-from tests.support.sound import SoundServer, frequency, read, sounding
+from tests.support.sound import SoundServer, eventually, frequency, read, sounding, until_heard
 from weft.backends.base import Compiled, Coordinator, DeviceLostError, Env
 from weft.backends.cpu import CpuAudio
 from weft.backends.registry import load_registry
@@ -143,13 +143,13 @@ def test_where_nothing_is_left_the_failure_is_told() -> None:
 
 
 FRAIL = '''\
-"""A package that brings a device for sound which lasts for a second, and another one like it."""
+"""A package that brings a device for sound which lasts for a moment, and another one like it."""
 
 from weft.backends.base import DeviceInfo, DeviceLostError
 from weft.backends.cpu import CpuAudio
 from weft.backends.cpu import Null
 
-LASTS = 25  # blocks
+LASTS = 8  # blocks
 
 
 class Frail(Null):
@@ -207,11 +207,17 @@ def test_a_performance_goes_on_elsewhere_and_says_so(loudspeaker: SoundServer, p
             performance.wait_for_words("weft: audio goes on with native: it smells of smoke")
             performance.save(patch.read_text().replace("440", "550"))
             performance.wait_for("swap")
-            time.sleep(0.6)
+            until_heard(patch.with_name("heard"), 6 * RATE // 10, anew=True)
             assert {"error", "stopped"}.isdisjoint(event["event"] for event in performance.events)
         time.sleep(0.2)
         last = sounding(read(file)[:, 0])[-1]
     assert frequency(last[-RATE // 2 : -RATE // 10]) == pytest.approx(550, abs=1)
+
+
+def is_tone(file: Path, hertz: float) -> bool:
+    """Whether a recording has ended with this tone for a while."""
+    last = read(file)[-RATE:, 0]
+    return bool(np.count_nonzero(last) == RATE and frequency(last) == pytest.approx(hertz, abs=1))
 
 
 def test_the_next_device_takes_over_and_a_lost_one_is_not_asked_again(loudspeaker: SoundServer, patch: Path) -> None:
@@ -221,7 +227,7 @@ def test_the_next_device_takes_over_and_a_lost_one_is_not_asked_again(loudspeake
             # Another rate needs another process, which knows nothing of the first.
             performance.save(f"me<rate> = 44100\n{patch.read_text()}".replace("440", "550"))
             performance.wait_for("swap")
-            time.sleep(1.5)
+            eventually(lambda: is_tone(patch.with_name("heard"), 550), "the sound at another rate")
             assert {"error", "stopped"}.isdisjoint(event["event"] for event in performance.events)
             told = [(event["from"], event["to"]) for event in performance.events if event["event"] == "backend"]
         time.sleep(0.2)

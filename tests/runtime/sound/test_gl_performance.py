@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.gl import Graphics, graphics
 from tests.support.performance import Performance
-from tests.support.sound import RATE, Samples, SoundServer, frequency, read, sounding
+from tests.support.sound import RATE, Samples, SoundServer, frequency, read, sounding, until_heard
 
 __all__ = ["graphics"]
 
@@ -41,7 +41,7 @@ def check_tone(family: str, loudspeaker: SoundServer, folder: Path) -> None:
     with loudspeaker.recorded(folder / "heard") as file:
         with Performance(patch, "--headless", "--backend", f"audio={family}") as performance:
             assert performance.wait_for("started")["backends"]["audio"] == f"{family}_audio"
-            performance.wait_for("audio", 3)
+            until_heard(file, 3 * RATE // 2)
         time.sleep(0.2)
         heard, level = tones(file), np.abs(read(file)).max()
     assert "Traceback" not in performance.stderr
@@ -62,12 +62,12 @@ def test_what_does_not_suit_it_is_played_by_the_processor_and_saves_cross_over(
     told = "weft: audio/audio runs on native, not gl_audio: each of its samples needs the one before"
     with loudspeaker.recorded(tmp_path / "heard") as file:
         with Performance(patch, "--headless", "--backend", "audio=gl") as performance:
-            performance.wait_for("audio")
+            until_heard(file, RATE // 2)
             performance.wait_for_words(told)
             for number, text in enumerate((TONE.format(550), REMEMBERS.format(330)), 1):
                 performance.save(text)
                 performance.wait_for("swap", number)
-                time.sleep(0.6)
+                until_heard(file, 6 * RATE // 10, anew=True)
         time.sleep(0.2)
         heard = tones(file)
     assert performance.stderr.count(told) == 1

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.flaws import listened
 from tests.support.performance import Performance
-from tests.support.sound import RATE, Samples, SoundServer, eventually, frequency, read, sounding
+from tests.support.sound import RATE, Samples, SoundServer, eventually, frequency, read, sounding, until_heard
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.events import EventLog, Reporter
 from weft.runtime.inputs import Inputs
@@ -57,12 +57,11 @@ def test_a_save_that_changes_a_frequency_does_not_click(loudspeaker: SoundServer
     file = tmp_path / "heard"
     with listened(loudspeaker, file, EDGE) as listening:
         with Performance(patch, "--headless", "--buffer", str(LONG)) as performance:
-            performance.wait_for("audio")
-            time.sleep(0.5)  # a save is heard soon, and the first tone has to last as long as the others
+            until_heard(file, RATE // 2)  # a save is heard soon, and the first tone has to last as long as the others
             for number, hertz in enumerate((550, 300), 1):
                 performance.save(text.format(hertz))
                 performance.wait_for("swap", number)
-                time.sleep(0.5)
+                until_heard(file, RATE // 2, anew=True)
         time.sleep(0.2)
     # Only the machine may leave gaps: a program that follows another one leaves none.
     gaps = [flaw for flaw in listening.flaws(440) if flaw.kind == "gap"]
@@ -91,12 +90,14 @@ def test_a_save_waits_for_the_beat_with_sound_and_picture(loudspeaker: SoundServ
     with loudspeaker.recorded(tmp_path / "heard") as file:
         with Performance(patch, "--headless", "--fade", "0", "--buffer", str(LONG)) as performance:
             # Shortly after a beat: the next one is farther off than what has been computed ahead by then.
-            (moment,) = performance.wait_for("compute", when=lambda event: event["values"][0] > 0.01)["values"]
+            until_heard(file)
+            told = sum(event["event"] == "compute" for event in performance.events)
+            (moment,) = performance.wait_for("compute", told + 1)["values"]
             time.sleep(1 - moment % 1)
             # On its left, each sample says when it belongs into the performance.
             performance.save(CLOCK.format(0.125))
             loaded = performance.wait_for("swap")
-            time.sleep(0.3)
+            until_heard(file, RATE // 4, anew=True)
         time.sleep(0.2)
         left, right = read(file).T
     (changes,) = np.flatnonzero((right[:-1] == 0.0625) & (right[1:] == 0.125)),
@@ -116,11 +117,11 @@ def test_a_beat_that_is_too_near_is_not_waited_for(loudspeaker: SoundServer, tmp
     patch.write_text(often.format(levels[0]))
     with loudspeaker.recorded(tmp_path / "heard") as file:
         with Performance(patch, "--headless", "--fade", "0", "--buffer", str(LONG)) as performance:
-            performance.wait_for("compute", when=lambda event: event["values"][0] > 0.01)
+            until_heard(file)
             for number, level in enumerate(levels[1:], 1):
                 performance.save(often.format(level))
                 performance.wait_for("swap", number)
-                time.sleep(0.3)
+                until_heard(file, RATE // 4, anew=True)
         time.sleep(0.2)
         left, right = read(file).T
     for before, behind in pairwise(levels):

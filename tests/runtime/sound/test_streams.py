@@ -15,7 +15,7 @@ import pytest
 
 from tests.runtime.sound.hall import compiled
 from tests.support.performance import Performance
-from tests.support.sound import RATE, Samples, SoundServer, eventually, read
+from tests.support.sound import RATE, Samples, SoundServer, eventually, read, until_heard
 from weft.runtime import transition
 from weft.runtime.clock import Clock
 from weft.runtime.compiling.compiler import Compiler
@@ -66,10 +66,10 @@ def test_another_stream_takes_over_without_a_gap(
     patch.write_text(PICTURE + before)
     with loudspeaker.recorded(tmp_path / "heard") as file:
         with Performance(patch, "--headless") as performance:
-            performance.wait_for("audio")
+            until_heard(file, RATE // 4)
             performance.save(PICTURE + after)
             performance.wait_for("swap")
-            time.sleep(1)
+            until_heard(file, RATE, anew=True)
         time.sleep(0.2)
         heard = read(file)[:, 0]
     assert "Traceback" not in performance.stderr
@@ -84,13 +84,13 @@ def test_a_rate_that_the_device_refuses_is_a_mistake(loudspeaker: SoundServer, t
     patch.write_text(PICTURE + f"audio({CLOCK})\n")
     with loudspeaker.recorded(tmp_path / "heard") as file:
         with Performance(patch, "--headless") as performance:
-            performance.wait_for("audio")
+            until_heard(file, RATE // 4)
             performance.save(PICTURE + f"me<rate> = 500000\naudio({CLOCK})\n")
             problem = performance.wait_for("error")
             performance.wait_for_words("the last good version goes on")
             performance.save(PICTURE + f"audio({CLOCK} + 0)\ncompute(1)\n")
             performance.wait_for("swap")
-            time.sleep(0.5)
+            until_heard(file, RATE // 2, anew=True)
         time.sleep(0.2)
         heard = read(file)[:, 0]
     (diagnostic,) = problem["diagnostics"]
@@ -110,8 +110,8 @@ def test_a_sound_that_fails_gives_way_to_the_one_before(
     patch.write_text(PICTURE + f"audio({CLOCK})\ncompute(1)\n")
     with loudspeaker.recorded(tmp_path / "heard") as file:
         with Performance(patch, "--headless", "--backend", "audio=fuse") as performance:
-            performance.wait_for("audio")
-            ends = 2 + performance.events[-1]["t"]
+            until_heard(file, RATE // 4)
+            ends = 2 + performance.wait_for("frames")["t"]
             performance.save(PICTURE + f"audio({CLOCK} + if me@abstime > {ends} then 1 else 0)\ncompute(2)\n")
             performance.wait_for("swap")
             problem = performance.wait_for("error")
@@ -120,7 +120,7 @@ def test_a_sound_that_fails_gives_way_to_the_one_before(
             eventually(lambda: [e for e in performance.events[told:] if e["event"] == "compute"], "a picture")
             eventually(lambda: performance.events[-1]["event"] == "compute", "a picture")
             last = performance.events[-1]
-            time.sleep(0.5)
+            until_heard(file, RATE // 2, anew=True)
         time.sleep(0.2)
         heard = read(file)[:, 0]
     assert "the fuse has blown" in problem["diagnostics"][0]["message"]
@@ -137,7 +137,7 @@ def test_a_sound_that_fails_on_its_beat_is_refused_with_its_picture(
     patch.write_text(f"#quantize 1\n{PICTURE}audio({CLOCK})\ncompute(1)\n")
     with loudspeaker.recorded(tmp_path / "heard") as file:
         with Performance(patch, "--headless", "--backend", "audio=fuse") as performance:
-            performance.wait_for("audio")
+            until_heard(file, RATE // 4)
             performance.save(f"#quantize 1\n{PICTURE}audio({CLOCK} + 1)\ncompute(2)\n")
             problem = performance.wait_for("error")
             told = len(performance.events)
