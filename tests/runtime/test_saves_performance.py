@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,19 @@ def test_state_and_clock_go_on_over_a_swap(patch: Path) -> None:
         assert after["values"][2] > before["values"][2]
 
 
+GOES_ON = "the last good version goes on"
+
+
+@pytest.fixture(scope="module")
+def counting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Performance]:
+    """A performance that counts its frames, and goes on over all that is saved."""
+    patch = tmp_path_factory.mktemp("counting") / "patch.weft"
+    patch.write_text(COUNTING)
+    with Performance(patch, "--headless") as performance:
+        performance.wait_for("compute")
+        yield performance
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [
@@ -82,19 +96,19 @@ def test_state_and_clock_go_on_over_a_swap(patch: Path) -> None:
         ('#include "patch.weft"\ndisplay(1)', "include-cycle"),
     ],
 )
-def test_a_bad_save_leaves_running_what_runs(patch: Path, text: str | bytes, code: str) -> None:
-    patch.write_text(COUNTING)
-    with Performance(patch, "--headless") as performance:
-        performance.wait_for("compute")
-        performance.save(text)
-        error = performance.wait_for("error")
-        assert code in [d["code"] for d in error["diagnostics"]]
-        performance.wait_for_words("the last good version goes on")
-        seen = len([e for e in performance.events if e["event"] == "compute"])
-        performance.wait_for("compute", seen + 1)
-        performance.save(COUNTING)
-        assert performance.wait_for("swap")["hash"] == performance.hash
-        assert "Traceback" not in performance.stderr
+def test_a_bad_save_leaves_running_what_runs(counting: Performance, text: str | bytes, code: str) -> None:
+    errors, swaps, said = counting.count("error"), counting.count("swap"), counting.stderr.count(GOES_ON)
+    counting.save(text)
+    error = counting.wait_for("error", errors + 1)
+    assert code in [d["code"] for d in error["diagnostics"]]
+    counting.wait_for_words(GOES_ON, said + 1)
+    counting.wait_for("compute", counting.count("compute") + 1)
+    # The numbers go on after each other: no tick was lost, and nothing began anew.
+    computed = [event["values"] for event in counting.events if event["event"] == "compute"]
+    assert all(count == frame + 1 for count, frame, _ in computed)
+    counting.save(f"{COUNTING}// {code}\n")
+    assert counting.wait_for("swap", swaps + 1)["hash"] == counting.hash
+    assert "Traceback" not in counting.stderr
 
 
 def test_a_patch_that_starts_broken_plays_once_it_is_mended(patch: Path) -> None:

@@ -8,6 +8,7 @@ reports of it, on a socket of its own: its number, and its exit code when it has
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import importlib
 import json
@@ -16,6 +17,7 @@ import select
 import signal
 import socket
 import sys
+import termios
 import threading
 import traceback
 from collections.abc import Mapping
@@ -126,6 +128,9 @@ def _run(given: dict[str, Any], streams: list[int]) -> NoReturn:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    if given["at_terminal"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     for number in given["ignored"]:
         signal.signal(number, signal.SIG_IGN)
     os.chdir(given["folder"])

@@ -109,20 +109,21 @@ class Forks:
         return _read_at_start(environment) == self._read_at_start and all(map(_only_adds, added))
 
     def start(
-        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], out: int, errors: int,
-        own_session: bool = False,
+        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], out: int = 1, errors: int = 2,
+        own_session: bool = False, terminal: int | None = None,
     ) -> Fork:  # fmt: skip
-        """Starts a command line in a folder, with these streams. What is not in `FORKED` ends as Python does."""
+        """Starts a command line in a folder, with these streams, or at a terminal, which is that of its own session
+        then. What is not in `FORKED` ends as Python does."""
         ours, theirs = socket.socketpair()
         request: dict[str, Any] = {
             "arguments": list(arguments), "folder": str(folder), "environment": dict(environment),
-            "own_session": own_session,
+            "own_session": own_session or terminal is not None, "at_terminal": terminal is not None,
             "ignored": [number for number in _MAY_BE_IGNORED if signal.getsignal(number) is signal.SIG_IGN],
             "ends_as_python": not {*arguments[:1]} <= {*FORKED},
             "draws": not {*arguments[:1]}.isdisjoint(["bench", "devices"]) or any("gl" in each for each in arguments),
         }  # fmt: skip
         with theirs, open(os.devnull) as nothing:
-            streams = [nothing.fileno(), out, errors]
+            streams = [nothing.fileno(), out, errors] if terminal is None else [terminal] * 3
             socket.send_fds(self._requests, [json.dumps(request).encode()], [*streams, theirs.fileno()])
         return Fork(ours)
 

@@ -90,10 +90,15 @@ class Performance:
             time.sleep(0.005)
         raise AssertionError(f"no event {name!r} in time; events: {self.events}\n{self.stderr}")
 
-    def wait_for_words(self, words: str) -> None:
-        """Waits until something is said to the player. Events come by another way, and may be earlier."""
+    def count(self, name: str) -> int:
+        """How many events of a name there were so far."""
+        return sum(event["event"] == name for event in self.events)
+
+    def wait_for_words(self, words: str, count: int = 1) -> None:
+        """Waits until something is said to the player, for the `count`-th time. Events come by another way, and may be
+        earlier."""
         deadline = time.monotonic() + PATIENCE
-        while words not in self.stderr:
+        while self.stderr.count(words) < count:
             assert time.monotonic() < deadline, f"nobody said {words!r}:\n{self.stderr}"
             time.sleep(0.005)
 

@@ -19,6 +19,7 @@ from pathlib import Path
 import pyte
 import pytest
 
+from tests.support.forks import Fork, usual_forks
 from tests.support.performance import PATIENCE
 from tests.support.together import all_but
 
@@ -45,10 +46,15 @@ class Tty:
         self.resize(COLUMNS, ROWS)
         self.before = termios.tcgetattr(self.slave)
         kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "DISPLAY", "WAYLAND_DISPLAY")}
+        variables = {**kept, "TERM": "xterm-256color", "COLORTERM": "truecolor", **environment}
+        arguments, found = [*command, "--events", "events"], usual_forks()
+        self.process: subprocess.Popen[bytes] | Fork
+        if found is not None and found.suit(variables):
+            self.process = found.start(arguments, folder, variables, terminal=self.slave)
+            return
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _SESSION, *command, "--events", "events"], cwd=folder,
-            stdin=self.slave, stdout=self.slave, stderr=self.slave, start_new_session=True,
-            env={**kept, "TERM": "xterm-256color", "COLORTERM": "truecolor", **environment},
+            [sys.executable, "-c", _SESSION, *arguments], cwd=folder, stdin=self.slave, stdout=self.slave,
+            stderr=self.slave, start_new_session=True, env=variables,
         )  # fmt: skip
 
     def resize(self, columns: int, rows: int) -> None:
