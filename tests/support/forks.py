@@ -27,8 +27,9 @@ _SERVER = Path(__file__).with_name("fork_server.py")
 # like any process: they have threads, drivers and devices.
 FORKED = ("check", "compile", "completion", "devices", "eval", "examples", "graph", "help", "new", "render")
 
-# What performances import when they need it, where it is installed.
-_TO_PERFORM = (
+# What commands import when they need it, where it is installed.
+_WHEN_NEEDED = (
+    "importlib.metadata", "pyaudio", "soundfile", "weft.backends.gl.backend",
     "weft.runtime.screens.display", "weft.runtime.screens.window", "weft.runtime.screens.terminal",
     "weft.backends.gl.drawing", "llvmlite.binding",
 )  # fmt: skip
@@ -146,7 +147,7 @@ class Forks:
 def forks(environment: Mapping[str, str] = _AT_FIRST) -> Iterator[Forks]:
     """Forks of a process that has imported all commands, in an environment."""
     ours, theirs = socket.socketpair()
-    modules = [",".join(command.module for command in COMMANDS.values()), ",".join(_TO_PERFORM)]
+    modules = [",".join(command.module for command in COMMANDS.values()), ",".join(_WHEN_NEEDED)]
     command = [sys.executable, str(_SERVER), str(theirs.fileno()), *modules]
     # In a session of its own, since Ctrl-C is for the tests.
     with ours, subprocess.Popen(
