@@ -1,6 +1,6 @@
 """How hypothesis works here: without time limits, which a loaded machine would break, and in CI with the same examples
-every time, so that a run says something about the change and not about the dice. Signals as tests expect them. And what
-one worker runs, one after another."""
+every time, so that a run says something about the change and not about the dice. Signals as tests expect them. What a
+driver without a card does. And what one worker runs, one after another."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ settings.register_profile("weft", deadline=None, suppress_health_check=[HealthCh
 settings.register_profile("ci", settings.get_profile("weft"), derandomize=True)
 _PROFILE = "ci" if os.environ.get("CI") else "weft"
 settings.load_profile(_PROFILE)
+
+# Tests draw small pictures by many shaders. Where the processor draws, the driver is to compile them soon, not well.
+# What they show is the same; processes that tests start inherit it.
+os.environ.setdefault("GALLIVM_PERF", "nopt")
 
 # Signals may arrive ignored: in a job that a shell runs in the background, under nohup, in some CI. What tests start
 # would inherit that, but not a handler.

@@ -12,11 +12,12 @@ import pytest
 from PIL import Image
 
 from scripts.gallery import PAGE, PICTURES, page
+from tests.support.choices import on_processor
 from tests.support.sound import steps
 from tests.support.together import all_but
 from tests.support.tolerances import EDGE_SHARE
 from weft.backends.registry import load_registry
-from weft.backends.select import choose, executor_problem
+from weft.backends.select import executor_problem
 from weft.cli.examples import headline, shipped
 from weft.errors import Source
 from weft.runtime.build import Build, build
@@ -53,13 +54,13 @@ def pictures(made: Build, executor: str, *times: float) -> list[np.ndarray]:
     """What is shown at these times, each of which is that of a frame."""
     # Sound is left out where no picture reads it.
     is_read = any(unit.subgraph.context == "audio" and unit.subgraph.exposes for unit in made.units)
-    choices = choose(load_registry(), ["visual", "compute", *["audio"] * is_read], executor)
+    choices = on_processor(executor, "visual", "compute", *["audio"] * is_read)
     offline, numbers = Offline(made, choices), [round(time * made.patch.settings["fps"]) for time in times]
     return [shown.astype(int) for number, shown in offline.play(offline.steps(numbers)) if number in numbers]
 
 
 def sound(made: Build, executor: str, seconds: float) -> np.ndarray:
-    choices = choose(load_registry(), ["visual", "audio", "compute"], executor)
+    choices = on_processor(executor)
     return np.concatenate(list(Offline(made, choices, clips=False).samples(0, seconds)))
 
 
@@ -154,7 +155,7 @@ def test_a_library_beside_the_patches_compiles(path: Path) -> None:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_nothing_is_left_out(name: str) -> None:
-    choices = choose(load_registry(), ["visual", "audio", "compute"], "vector")
+    choices = on_processor("vector")
     size = (int(SIZE["width"]), int(SIZE["height"]))
     loader = ProgramLoader(choices, stream_getter=lambda strand: lambda *coordinates: 0.0)
     assert not loader.prepare(built(SHOWN[name]).compiled, size).left_out

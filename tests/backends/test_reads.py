@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.support.choices import on_processor
 from tests.support.gl import graphics, that_computes
 from tests.support.metal.executor import device
 from tests.support.metal.library import in_place
@@ -89,8 +91,7 @@ def pictures_of(text: str) -> Iterator[Unit]:
 
 
 def shown_by(made: Build, visual: str) -> Offline:
-    choices = choose(load_registry(), ["visual", "compute", "audio"], "vector")
-    return Offline(made, {**choices, **choose(load_registry(), ["visual"], visual)})
+    return Offline(made, {**on_processor("vector"), **choose(load_registry(), ["visual"], visual)})
 
 
 def running(text: str, visual: str) -> ProgramRunner:
@@ -98,14 +99,25 @@ def running(text: str, visual: str) -> ProgramRunner:
     return loader.prepare(built(text).compiled, (31, 17)).runner
 
 
+# At first nothing has been heard yet.
+MOMENTS = (0.05, 0.1, 0.15)
+
+
+@cache
+def expected_of(text: str) -> tuple[Build, list[NDArray[Any]]]:
+    """A program, and what the reference shows of it at these moments; every card is compared with the same."""
+    made = built(text)
+    reference = shown_by(made, "vm")
+    return made, [reference.at(time).copy() for time in MOMENTS]
+
+
 @pytest.mark.parametrize("text", all_but(8, SHOWN.values()), ids=SHOWN)
 def test_a_picture_shows_what_the_reference_shows(text: str, card: type[CardBackend]) -> None:
-    made = built(text)
+    made, expected = expected_of(text)
     assert all(card().unsuitable(unit) is None for unit in made.units if unit.subgraph.context == "visual")
-    expected, drawn = shown_by(made, "vm"), shown_by(made, card.name)
-    # At first nothing has been heard yet.
-    for time in (0.05, 0.1, 0.15):
-        found, wanted = drawn.at(time).astype(int), expected.at(time)
+    drawn = shown_by(made, card.name)
+    for time, wanted in zip(MOMENTS, expected, strict=True):
+        found = drawn.at(time).astype(int)
         assert wanted[..., :3].std() > 1
         assert (np.abs(found - wanted) > 1).mean() <= OFF_SHARE
 

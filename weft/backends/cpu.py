@@ -102,7 +102,7 @@ class CpuBackend(Backend):
 
     @classmethod
     def probe(cls) -> list[DeviceInfo]:
-        total, free = hardware.memory_total(), hardware.memory_free()
+        total, free = hardware.memory()
         return [
             DeviceInfo(
                 0, platform.processor() or platform.machine(), memory_total=total, memory_free=free,

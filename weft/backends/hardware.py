@@ -72,20 +72,35 @@ def keep_off(core: int, threads: Iterable[int]) -> None:
             os.sched_setaffinity(thread, others)
 
 
-def memory_total() -> int:
-    """Bytes of memory that this process may use, within the limits of its container and its own; 0 if unknown."""
+class Memory(NamedTuple):
+    """Bytes of memory that this process may use, within the limits of its container and its own, 0 if unknown; and
+    those of them that are available without swapping, all if that is unknown."""
+
+    total: int
+    free: int
+
+
+def memory() -> Memory:
+    """The memory of this process."""
+    limits = memory_limits()
     try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
-        return 0
-    return min(total, *(limit.bytes for limit in memory_limits()), total)
+        installed = 0
+    total = min((installed, *(limit.bytes for limit in limits))) if installed else 0
+    found = [line.split()[1] for line in _lines(Path("/proc/meminfo")) if line.startswith("MemAvailable:")]
+    available = int(found[0]) * 1024 if found else total
+    return Memory(total, min((available, *(max(0, limit.bytes - limit.used) for limit in limits))))
+
+
+def memory_total() -> int:
+    """The total of the memory of this process."""
+    return memory().total
 
 
 def memory_free() -> int:
-    """Bytes of memory that are available without swapping; the total if that is unknown."""
-    found = [line.split()[1] for line in _lines(Path("/proc/meminfo")) if line.startswith("MemAvailable:")]
-    free = int(found[0]) * 1024 if found else memory_total()
-    return min(free, *(max(0, limit.bytes - limit.used) for limit in memory_limits()), free)
+    """What is free of the memory of this process."""
+    return memory().free
 
 
 class Limit(NamedTuple):
@@ -154,6 +169,7 @@ def _limits_of_process(process: Path) -> Iterator[Limit]:
             yield Limit(most, int(has[0]) * 1024)
 
 
+@functools.cache
 def simd() -> str:
     """The widest vector instructions, by name; the processor's architecture if they are unknown."""
     flags = {flag for line in _lines(Path("/proc/cpuinfo")) for flag in line.split()}

@@ -91,9 +91,7 @@ class Offline:
         self._has_shown = False
         self._loader = loader = ProgramLoader(choices)
         # The best tier for every frame: tiers may differ in how they round numbers.
-        codes, _ = loader.improve(build.units)
-        units = tuple(replace(unit, code=codes.get(unit.hash)) for unit in build.units)
-        compiled = replace(build.compiled, units=units)
+        compiled = loader.translate_best(build.compiled)
         inputs = initial_inputs(build.patch)
         streams = {unit.subgraph.context for unit in compiled.streaming.units}
         can_sound = bool(streams) and all(loader.backend(context) is not None for context in streams)

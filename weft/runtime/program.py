@@ -166,6 +166,14 @@ class ProgramLoader:
         took = (parsing, graph, kernels + (time.perf_counter() - started) * 1e3)
         return replace(compiled, units=units, took=took)
 
+    def translate_best(self, compiled: CompiledProgram) -> CompiledProgram:
+        """The program with code of the second tier for each unit whose first candidate has that tier."""
+        def translated(unit: Unit) -> Unit:
+            codes = [_attempted(first.backend, unit, _BETTER)[0] for first in self.candidates(unit, compiled)[:1]]
+            return replace(unit, code=codes[0] if codes else None)
+
+        return replace(compiled, units=tuple(map(translated, compiled.units)))
+
     def improve(
         self, units: Iterable[Unit], stand_ins: frozenset[str] = frozenset()
     ) -> tuple[dict[str, object], dict[str, str]]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tests.support.gl import Graphics, graphics, that_computes
+from tests.support.shown import expected_of
 from tests.support.together import all_but
 from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
@@ -26,10 +27,9 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source, WeftError
 from weft.names import StrandRef
-from weft.runtime.build import Build, build
+from weft.runtime.build import build
 from weft.runtime.compiled import CompiledProgram
 from weft.runtime.coordinator import main_picture
-from weft.runtime.offline import Offline
 from weft.runtime.program import LoadedProgram, ProgramLoader
 
 __all__ = ["graphics", "that_computes"]
@@ -76,22 +76,11 @@ def same(found: NDArray[Any], expected: NDArray[Any]) -> bool:
 # --- pictures -----------------------------------------------------------------------------------------------------
 
 
-def patch(path: Path) -> Build:
-    settings = {"width": 128.0, "height": 72.0}
-    return build(Source(str(path), path.read_text()), load_registry().contexts, settings)
-
-
 @pytest.mark.parametrize("path", all_but(6, PICTURES_OF), ids=lambda path: path.stem)
 def test_a_shipped_picture_is_the_same(path: Path) -> None:
-    made = patch(path)
-    assert not any(GlVisual().unsuitable(unit) for unit in made.units if unit.subgraph.context == "visual")
-    heard = ["audio"] if any(unit.subgraph.context == "audio" and unit.subgraph.exposes for unit in made.units) else []
-    choices = choose(load_registry(), ["visual", "compute", *heard], "vector")
-    expected = Offline(made, choices)
-    drawn = Offline(made, {**choices, **choose(load_registry(), ["visual"], "gl")})
-    # Not at the very start, when edges lie on the centres of pixels, and fall to either side.
-    for time in (0.05, 0.15):
-        assert same(drawn.at(time), expected.at(time))
+    expected = expected_of(path)
+    assert not any(GlVisual().unsuitable(unit) for unit in expected.made.units if unit.subgraph.context == "visual")
+    assert max(expected.differing(choose(load_registry(), ["visual"], "gl")["visual"])) <= OFF_SHARE
 
 
 TILED = {
@@ -310,7 +299,7 @@ def test_a_text_that_the_driver_refuses_names_the_line_of_the_patch(graphics: Gr
     from weft.codegen.glsl import fragment
 
     plasma = next(path for path in PICTURES_OF if path.stem == "plasma")
-    (unit,) = patch(plasma).units
+    (unit,) = expected_of(plasma).made.units
     shader = fragment(unit.kernel)
     at = next(at for at, place in enumerate(shader.places) if place)
     lines = shader.text.splitlines()

@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 
 from tests.backends.test_card_sound import CUTS, SINE, Player, unit_of as sound_of
+from tests.support.choices import on_processor
 from tests.support.metal.device import CpuDevice
 from tests.support.metal.executor import device
 from tests.support.metal.library import DEVICE, either, hide
+from tests.support.shown import expected_of
 from tests.support.together import all_but
 from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
@@ -98,7 +100,7 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
 def test_a_patch_shows_the_same(text: str) -> None:
     made = built(text)
-    expected = Offline(made, choose(load_registry(), ["visual", "compute"], "vector"))
+    expected = Offline(made, on_processor("vector", "visual", "compute"))
     shown = Offline(made, choose(load_registry(), ["visual", "compute"], "metal"))
     for time in (0.05, 0.1):
         assert np.abs(shown.at(time).astype(int) - expected.at(time)).max() <= 1
@@ -106,16 +108,9 @@ def test_a_patch_shows_the_same(text: str) -> None:
 
 @pytest.mark.parametrize("path", all_but(6, PICTURES_OF), ids=lambda path: path.stem)
 def test_a_shipped_picture_is_the_same(path: Path) -> None:
-    made = build(Source(str(path), path.read_text()), load_registry().contexts, {"width": 128.0, "height": 72.0})
-    assert not any(MetalVisual().unsuitable(unit) for unit in made.units if unit.subgraph.context == "visual")
-    heard = ["audio"] if any(unit.subgraph.context == "audio" and unit.subgraph.exposes for unit in made.units) else []
-    choices = choose(load_registry(), ["visual", "compute", *heard], "vector")
-    expected = Offline(made, choices)
-    drawn = Offline(made, {**choices, **choose(load_registry(), ["visual"], "metal")})
-    # Not at the very start, when edges lie on the centres of pixels, and fall to either side.
-    for time in (0.05, 0.15):
-        off = np.abs(drawn.at(time).astype(int) - expected.at(time)) > 1
-        assert off.mean() <= OFF_SHARE, f"{off.mean():.2%} of the values differ by more than 1 of 255"
+    expected = expected_of(path)
+    assert not any(MetalVisual().unsuitable(unit) for unit in expected.made.units if unit.subgraph.context == "visual")
+    assert max(expected.differing(choose(load_registry(), ["visual"], "metal")["visual"])) <= OFF_SHARE
 
 
 def test_a_picture_is_read_when_it_is_wanted() -> None:

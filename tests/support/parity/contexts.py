@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from tests.support.choices import on_processor
 from tests.support.parity.author import Author
 from tests.support.parity.cases import REFUSED, picture
 from tests.support.parity.moved import MOVING, DoubleMovement, Movement, MovingSteps
@@ -26,7 +27,7 @@ from weft.backends.cpu import CpuBackend
 from weft.backends.executor import NOTHING, Executor
 from weft.backends.launch import Floats
 from weft.backends.registry import load_registry
-from weft.backends.select import Choice, choose
+from weft.backends.select import Choice
 from weft.backends.vm import ReferenceExecutable, ReferenceExecutor
 from weft.codegen.kernel import Kernel
 from weft.errors import Source, WeftError
@@ -156,9 +157,7 @@ def write_pictures(folder: Path) -> None:
 
 def played(made: Build, executor: str, seed: int | None = None) -> Played:
     """A program, played by an executor; with a `seed`, by the reference with its numbers moving."""
-    registry = load_registry()
-    names = [spec.name for spec in registry.contexts]
-    choices = dict(choose(registry, names, "vm" if seed is not None else executor))
+    choices = dict(on_processor("vm" if seed is not None else executor))
     planes = raw(choices["visual"])
     assert planes is not None
     choices["visual"] = planes

@@ -20,7 +20,7 @@ import math
 import random
 from array import array
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,12 @@ _PERIOD = 4099
 MOVING = ((Rate.COLUMN, Rate.ROW, Rate.ELEMENT), (Rate.ELEMENT,))
 
 
+@lru_cache(256)
+def _factors(seed: int) -> tuple[float, ...]:
+    """By what numbers move in a run, one after another; every kernel is moved by the same."""
+    return tuple(random.Random(seed).choices((1 - _UNIT, 1.0, 1 + _UNIT), k=_PERIOD)) if seed > 1 else (1.0,)
+
+
 class Movement:
     """How the numbers of one run move. The first two runs only round."""
 
@@ -58,8 +64,7 @@ class Movement:
 
     def begin(self, seed: int) -> None:
         """Starts another run."""
-        choices = random.Random(seed).choices((1 - _UNIT, 1.0, 1 + _UNIT), k=_PERIOD) if seed > 1 else [1.0]
-        self._factors = itertools.cycle(choices)
+        self._factors = itertools.cycle(_factors(seed))
         self._given: dict[float, float] = {}
 
     def result(self, x: float) -> float:
@@ -177,8 +182,7 @@ class MovedReference:
         self.kernel = kernel
         self._by_element = kernel.tick == "element"
         self._movement = movement or (DoubleMovement() if self._by_element else Movement())
-        steps = MovingSteps(kernel, self._movement)
-        self._interpreters = [steps.interpreter(moving) for moving in MOVING]
+        self._interpreters: dict[Sequence[Rate], Interpreter] = {}
         self._locals = {r: [n for n, local in enumerate(kernel.locals) if local.rate == r] for r in Rate}
         samples = any(node.op == "sample" for _, node in kernel.walk())
         self._needs_all = samples or self._by_element
@@ -187,7 +191,7 @@ class MovedReference:
         """The outputs at some elements (row, column) in launches that follow one another: an array [launches, outputs,
         elements]. Each seed is another run."""
         self._movement.begin(seed)
-        interpreter = self._interpreters[seed % 2]
+        interpreter = self._interpreter(MOVING[seed % 2])
         shape = launches[0].shape
         memory = StateMemory(self.kernel.slots, shape, np.float64)
         # A program that looks at what others remember needs them all; so does each sample those before it.
@@ -201,32 +205,43 @@ class MovedReference:
                     memory.advance()
         return found[:, :, wanted]
 
+    def _interpreter(self, moving: Sequence[Rate]) -> Interpreter:
+        """Made when it is wanted: most kernels are not moved at all."""
+        if moving not in self._interpreters:
+            self._interpreters[moving] = MovingSteps(self.kernel, self._movement).interpreter(moving)
+        return self._interpreters[moving]
+
     def _launch(
         self, interpreter: Interpreter, machine: Machine, elements: Sequence[tuple[int, int]], out: Floats
     ) -> None:
-        columns: dict[int, list[float]] = {}
-        rows: dict[int, list[float]] = {}
+        known: dict[tuple[Rate, int], list[float]] = {}
+        coords = {rate: _numbers(self.kernel, machine.launch, rate) for rate in (Rate.COLUMN, Rate.ROW, Rate.ELEMENT)}
         for number, (row, column) in enumerate(elements):
             machine.row, machine.column = row, column
-            for rate, at, known in ((Rate.COLUMN, column, columns), (Rate.ROW, row, rows)):
-                self._set_coordinates(machine, rate, at)
-                if at not in known:
+            for rate, at in ((Rate.COLUMN, column), (Rate.ROW, row)):
+                _set_coordinates(machine, coords[rate], at)
+                if (rate, at) not in known:
                     interpreter.run(rate, machine)
-                    known[at] = list(machine.locals)
-                for local in self._locals[rate]:
-                    machine.locals[local] = known[at][local]
-            self._set_coordinates(machine, Rate.ELEMENT, column)
+                    known[rate, at] = [machine.locals[local] for local in self._locals[rate]]
+                for local, value in zip(self._locals[rate], known[rate, at], strict=True):
+                    machine.locals[local] = value
+            _set_coordinates(machine, coords[Rate.ELEMENT], column)
             interpreter.run(Rate.ELEMENT, machine)
             out[:, number] = machine.stack
             machine.stack.clear()
             if self._by_element:
                 machine.memory.advance()
 
-    def _set_coordinates(self, machine: Machine, rate: Rate, at: int) -> None:
-        for name, changes in self.kernel.coords:
-            if changes == rate:
-                given = np.asarray(machine.launch.coords[name])
-                machine.coords[name] = float(given[at] if given.ndim else given)
+
+def _numbers(kernel: Kernel, launch: Launch, rate: Rate) -> list[tuple[str, list[float]]]:
+    """The coordinates that change at a rate: their numbers, or one number that holds everywhere."""
+    names = [name for name, changes in kernel.coords if changes == rate]
+    return [(name, np.atleast_1d(np.asarray(launch.coords[name], np.float64)).tolist()) for name in names]
+
+
+def _set_coordinates(machine: Machine, numbers: Sequence[tuple[str, list[float]]], at: int) -> None:
+    for name, given in numbers:
+        machine.coords[name] = given[at] if len(given) > 1 else given[0]
 
 
 def _behind(step: Step, move: Callable[[float], float]) -> Step:
