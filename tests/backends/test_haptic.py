@@ -27,6 +27,7 @@ from weft.backends.base import Env
 from weft.backends.haptic import HAPTIC, RATE, VARIABLE, TickBatch, datagrams, find_outlet, ticks_of_frame
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
+from weft.cli import main
 from weft.errors import Diagnostic, Source, fitting
 from weft.runtime.build import build
 from weft.runtime.compiled import CompiledProgram
@@ -405,9 +406,21 @@ def test_a_way_that_fails_on_stage_is_told_once_and_the_performance_goes_on(tmp_
     assert done.stderr.count(words) == done.stderr.count("[haptic-lost]") == 1
 
 
-def test_a_way_that_cannot_be_gone_is_a_clear_line(tmp_path: Path) -> None:
+@pytest.fixture
+def listed(way, capsys: pytest.CaptureFixture[str]):
+    """What `weft devices` lists for a way."""
+
+    def devices(wanted: str) -> str:
+        way(wanted)
+        assert main(["devices"]) == 0
+        return capsys.readouterr().out
+
+    return devices
+
+
+def test_a_way_that_cannot_be_gone_is_a_clear_line(tmp_path: Path, listed) -> None:
     wanted, reason = "file:no/such/file", "there is no folder no/such"
-    listed = run(tmp_path, "devices", way=wanted).stdout.splitlines()
+    listed = listed(wanted).splitlines()
     line = listed[listed.index("haptic · haptic") + 1]
     assert line == f"  0: {VARIABLE}={wanted} · not available: {reason} · create it, or name another one"
     assert f"  haptic: nothing; {reason}" in listed
@@ -416,24 +429,17 @@ def test_a_way_that_cannot_be_gone_is_a_clear_line(tmp_path: Path) -> None:
     assert f"warning: haptic is left out: {reason} [context-not-available]\n     hint: create it, or" in done.stderr
 
 
-WITHOUT = """
-import sys
-sys.modules["pythonosc"] = None
-from weft.cli import main
-sys.exit(main(sys.argv[1:]))
-"""
+def test_without_python_osc_only_osc_is_missing(listed, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pythonosc"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    assert "not available: python-osc is not installed · pip install python-osc" in listed("osc:::1:9000")
+    assert "0: the file a" in listed("file:a")
 
 
-def test_without_python_osc_only_osc_is_missing(tmp_path: Path) -> None:
-    osc, file = (run(tmp_path, "devices", python=("-c", WITHOUT), way=w).stdout for w in ("osc:::1:9000", "file:a"))
-    assert "not available: python-osc is not installed · pip install python-osc" in osc
-    assert "0: the file a" in file
-
-
-def test_devices_say_where_values_go(tmp_path: Path) -> None:
-    listed = run(tmp_path, "devices", way="osc:localhost:9000").stdout
-    assert "0: OSC to localhost, port 9000" in listed
-    assert "  haptic: haptic (native), the fastest here" in listed
+def test_devices_say_where_values_go(listed) -> None:
+    found = listed("osc:localhost:9000")
+    assert "0: OSC to localhost, port 9000" in found
+    assert "  haptic: haptic (native), the fastest here" in found
 
 
 def test_without_a_way_values_are_computed() -> None:

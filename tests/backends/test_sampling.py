@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from tests.support.exprs import Exprs, lowered
 from tests.support.kernels import MACHINES, agree, compiled, launch_of
+from weft.backends.executor import Executable
 from weft.backends.launch import StateMemory, resample, sample
 
 PLANE = np.array([[0.0, 1, 2], [10, 11, 12]])
@@ -42,18 +45,23 @@ def test_resampling_to_the_same_size_changes_nothing():
 PLACES = st.one_of(st.floats(-0.5, 1.5), st.sampled_from([0.0, 1.0, np.inf, -np.inf, np.nan]))
 
 
+@cache
+def sampling(machine: str) -> Executable:
+    """What samples a picture, with places that vary and that do not, on a machine."""
+    e = Exprs()
+    moved = e.picture("p", e.coord("x") + e.uniform("x"), e.coord("y") + e.uniform("y"), plane=1)
+    still = e.picture("p", e.uniform("x"), e.coord("y"), plane=3)
+    return MACHINES[machine].load(compiled(lowered(moved, still)))
+
+
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("size", [(1, 1), (1, 5), (5, 1), (3, 4)])
 @given(x=PLACES, y=PLACES)
 def test_machines_agree(machine, size, x, y):
-    e = Exprs()
-    moved = e.picture("p", e.coord("x") + e.uniform("x"), e.coord("y") + e.uniform("y"), plane=1)
-    still = e.picture("p", e.uniform("x"), e.coord("y"), plane=3)
-    made = compiled(lowered(moved, still))
     picture = np.random.default_rng(2).random((*size, 4)).astype(np.float32)
     launch = launch_of((2, 5), uniforms={"x": x, "y": y}, pictures={"p": picture})
-    expected = MACHINES["vm"].load(made).planes(StateMemory(()), launch)
-    assert agree(machine, MACHINES[machine].load(made).planes(StateMemory(()), launch), expected)
+    expected, found = (sampling(name).planes(StateMemory(()), launch) for name in ("vm", machine))
+    assert agree(machine, found, expected)
 
 
 def test_pictures_need_not_lie_in_one_piece():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -87,20 +88,25 @@ MEMORIES = {
 }
 
 
+@cache
+def remembering(text: str) -> Case:
+    """A program that remembers, over several ticks in a row."""
+    return case_of(text + "\n", moments=tuple(tick / 60 for tick in range(7)), shape=(5, 7))
+
+
 @pytest.mark.parametrize("modern", [False, True], ids=["targets", "images"])
 @pytest.mark.parametrize("text", MEMORIES.values(), ids=MEMORIES.keys())
 def test_memory(text: str, modern: bool, graphics: Graphics) -> None:
-    case = case_of(text + "\n", moments=tuple(tick / 60 for tick in range(7)), shape=(5, 7))
-    assert compare(case, GlExecutor(graphics, modern)).unexplained == ()
+    assert compare(remembering(text), GlExecutor(graphics, modern)).unexplained == ()
 
 
-def remembering(count: int) -> Case:
+def remembering_many(count: int) -> Case:
     lines = [f"t{k} = prev(t{k}) * 0.5 + me@x * {k}" for k in range(count)]
     return case_of("\n".join([*lines, f"display(({' + '.join(f't{k}' for k in range(count))}) / 99)\n"]))
 
 
 def test_what_is_too_much_for_targets_goes_to_images(graphics: Graphics) -> None:
-    case = remembering(8)
+    case = remembering_many(8)
     assert needs_modern(case.kernel)
     with pytest.raises(UnsuitableError, match=r"9 targets.*8 of them are for what it remembers"):
         fragment(case.kernel)
@@ -109,7 +115,7 @@ def test_what_is_too_much_for_targets_goes_to_images(graphics: Graphics) -> None
 
 def test_what_is_too_much_for_images_is_refused() -> None:
     with pytest.raises(UnsuitableError, match="9 images, and 8 can be written"):
-        fragment(remembering(9).kernel, modern=True)
+        fragment(remembering_many(9).kernel, modern=True)
 
 
 # --- loops --------------------------------------------------------------------------------------------------------
@@ -130,12 +136,16 @@ LOOPS = {
 
 
 def looping(body: str) -> str:
+    """A program with a loop in it."""
     return f"spindle f(x, y) :: o {{\n o = 0\n {body}\n}}\ndisplay(f(me@x, hash(me@px, me@py)) * 0.1)\n"
+
+
+looping_case = cache(case_of)
 
 
 @pytest.mark.parametrize("body", LOOPS.values(), ids=LOOPS.keys())
 def test_loops(body: str, graphics: Graphics) -> None:
-    assert compare(case_of(looping(body)), GlExecutor(graphics)).unexplained == ()
+    assert compare(looping_case(looping(body)), GlExecutor(graphics)).unexplained == ()
 
 
 @pytest.mark.parametrize(

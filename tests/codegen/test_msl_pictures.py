@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.codegen.test_glsl_pictures import LOOPS, MEMORIES, POINTS, looping
+from tests.codegen.test_glsl_pictures import LOOPS, MEMORIES, POINTS, looping, looping_case, remembering
 from tests.support.metal.executor import MetalExecutor, device
 from tests.support.parity.cases import Case, case_of, case_of_seed
 from tests.support.parity.rule import Outcome, compare
@@ -47,15 +47,23 @@ def test_generated_programs_show_what_the_reference_shows(start: int, device: An
         pytest.fail(f"programs {seeds}\n" + report(case, executor, outcome, f"program {seed} on msl"), pytrace=False)
 
 
+@pytest.fixture(scope="module")
+def prepared(device: Any) -> MetalExecutor:
+    """An executor that has compiled what remembers and what has loops."""
+    executor = MetalExecutor(device)
+    cases = [*map(remembering, MEMORIES.values()), *(looping_case(looping(body)) for body in LOOPS.values())]
+    executor.prepare([case.kernel for case in cases])
+    return executor
+
+
 @pytest.mark.parametrize("text", MEMORIES.values(), ids=MEMORIES.keys())
-def test_memory(text: str, device: Any) -> None:
-    case = case_of(text + "\n", moments=tuple(tick / 60 for tick in range(7)), shape=(5, 7))
-    assert compare(case, MetalExecutor(device)).unexplained == ()
+def test_memory(text: str, prepared: MetalExecutor) -> None:
+    assert compare(remembering(text), prepared).unexplained == ()
 
 
 @pytest.mark.parametrize("body", LOOPS.values(), ids=LOOPS.keys())
-def test_loops(body: str, device: Any) -> None:
-    assert compare(case_of(looping(body)), MetalExecutor(device)).unexplained == ()
+def test_loops(body: str, prepared: MetalExecutor) -> None:
+    assert compare(looping_case(looping(body)), prepared).unexplained == ()
 
 
 @pytest.mark.parametrize(

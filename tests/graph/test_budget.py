@@ -61,7 +61,11 @@ LARGE_BUNDLE = "\n".join([
 ])  # fmt: skip
 
 REFUSED = {
+    "a large bundle, often": (LARGE_BUNDLE, "program-too-large", "t:3:9"),
+    "triggers elsewhere": (strands(60, "hold(s[], s[](me@x ~ me@x * #))"), "program-too-large", "t:15:5"),
     "steps with memory": (loops(8, "v += prev(x)"), "program-too-large", "t:2:1"),
+    "a deep row of calls": (spindles(400, "out o = f[](x) + 1"), "too-deep", "t:145:32"),
+    "noise of noise": (strands(300, "fbm(s[], me@y)"), "program-too-large", "t:265:6"),
     "steps with memory and work": (loops(3, "v += prev(sin(x * i0 * i1 * i2))"), "program-too-large", "t:2:1"),
     "loops that start anew": (loops(30, "v += i0", "1 to x", "v = 0 "), "program-too-large", "t:2:1"),
     "loops in calls": (
@@ -76,6 +80,9 @@ REFUSED = {
         "program-too-large", "t:3:1",
     ),
     "calls of calls": (spindles(40, "out o = f[](x) + f[](x * 2)"), "program-too-large", "t:14:40"),
+    "calls of calls, with other numbers": (
+        spindles(40, "out o = f[](x * 2) + f[](x + #)"), "program-too-large", "t:14:44",
+    ),
     "bound calls of calls": (
         spindles(40, "f[](x)::a<v> f[](x * 2)::b<v> out o = a + b"), "program-too-large", "t:16:23",
     ),
@@ -99,13 +106,9 @@ REFUSED = {
         "program-too-large", "t:32:9",
     ),
     "caches between ticks": (f"{AXES}\ndisplay(s29)", "program-too-large", "t:23:8"),
-    "triggers elsewhere": (strands(60, "hold(s[], s[](me@x ~ me@x * #))"), "program-too-large", "t:15:5"),
-    "a large bundle, often": (LARGE_BUNDLE, "program-too-large", "t:3:9"),
     "noise": (f"display({' + '.join(f'fbm(me@x * {k}, me@y)' for k in range(1000))})", "program-too-large", "t:1:9"),
-    "noise of noise": (strands(300, "fbm(s[], me@y)"), "program-too-large", "t:265:6"),
     "memory": (f"display({' + '.join(f'prev(me@x * {k})' for k in range(8000))})", "program-too-large", "t:1:93559"),
     "pictures": ("\n".join(f'display(me@x * {k}, to: "w{k}")' for k in range(1000)), "program-too-large", "t:573:1"),
-    "a deep row of calls": (spindles(400, "out o = f[](x) + 1"), "too-deep", "t:145:32"),
     "a deep row of bound calls": (spindles(400, "f[](x)::a<v> out o = a + 1"), "too-deep", "t:145:24"),
 }  # fmt: skip
 

@@ -1,6 +1,5 @@
 """What a program costs: how many expressions it becomes, and how often each is computed."""
 
-import time
 from collections import Counter
 
 import pytest
@@ -202,26 +201,5 @@ def errors_of(text: str) -> str:
     return rendered(caught.value.diagnostics)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        # Each level asks the one below at two other places: 2¹⁷ different expressions.
-        "\n".join(["s0 = sin(me@x)"]
-                  + [f"s{k} = s{k - 1}(me@x ~ me@x * {k + 1}) + s{k - 1}(me@x ~ me@x + {k})" for k in range(1, 30)]
-                  + ["display(s29)"]),
-        "\n".join(["spindle f0(v) :: o { o = sin(v) }"]
-                  + [f"spindle f{k}(v) :: o {{ o = f{k - 1}(v * 2) + f{k - 1}(v + {k}) }}" for k in range(1, 40)]
-                  + ["display(f39(me@x))"]),
-    ],
-    ids=["remaps", "calls"],
-)  # fmt: skip
-def test_a_runaway_expansion_is_an_error_soon(text):
-    started = time.thread_time()
-    assert "[program-too-large]" in errors_of(text)
-    assert time.thread_time() - started < 5
-
-
 def test_a_loop_without_end_is_an_error_at_once():
-    started = time.thread_time()
     assert "[loop-too-long]" in errors_of("spindle f(v) :: o { for i in (1 to 1000000000) { o += v } } display(f(1))")
-    assert time.thread_time() - started < 1

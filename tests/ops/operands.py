@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 import numpy as np
 from hypothesis import strategies as st
@@ -49,8 +50,10 @@ def is_about_bits(row: OpSpec) -> bool:
     return "u32" in (*types(row), row.gives)
 
 
-def tuples_for(row: OpSpec) -> st.SearchStrategy[tuple[float, ...]]:
-    """Operands for hypothesis."""
+@cache
+def tuples_for(name: str) -> st.SearchStrategy[tuple[float, ...]]:
+    """Operands of a row for hypothesis."""
+    row = OPS[name]
     limit = _LIMITS_DOUBLE.get(row.name)
     finite = st.floats(-limit, limit) if limit else st.floats(allow_nan=False, allow_infinity=False)
     real = finite | st.floats(-10, 10) | st.sampled_from([x for x in EDGES if _within(x, limit)])

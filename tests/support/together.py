@@ -23,7 +23,7 @@ _GROUPS = re.compile(
     r"|tests/cli/(?P<bench>test_bench)\.py"
     r"|tests/test_generated_parity\.py::(?P<chunk>\w+\[)[^\d]*(?P<start>\d+)\]"
     r"|tests/backends/\w+/test_backend\.py::(?P<picture>test_a_shipped_picture_is_the_same\[)([a-z]+-)?(?P<patch>\w+)\]"
-    r"|tests/(?P<file>backends/test_reads)\.py"
+    r"|tests/(?P<file>backends/test_reads|codegen/clike/test_rows|codegen/test_msl_pictures(?!\.py::test_generated))\.py"
 )
 
 

@@ -4,6 +4,7 @@ fold."""
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tests.support.metal.executor import MetalExecutor, device
 from tests.support.tolerances import ANGLE, FUNCTION, POWER, Tolerance
 from weft.backends.executor import Executor
 from weft.backends.launch import StateMemory
+from weft.codegen.kernel import Kernel
 from weft.ops import OPS, OpSpec
 
 __all__ = ["device", "graphics"]
@@ -30,19 +32,27 @@ ROWS = [row for row in OPS.values() if not is_about_bits(row)]
 def executor(request: pytest.FixtureRequest) -> Executor:
     if request.param == "glsl":
         return GlExecutor(request.getfixturevalue("graphics"))
-    return MetalExecutor(request.getfixturevalue("device"))
+    metal = MetalExecutor(request.getfixturevalue("device"))
+    metal.prepare([applying(row.name, len(types(row))) for row in ROWS], forms=(False,))
+    return metal
+
+
+@cache
+def applying(name: str, count: int) -> Kernel:
+    """A row, applied to so many operands: they are what the state of each pixel was."""
+    e = Exprs()
+    values = {f"v/{at}": e.state(f"v/{at}", 1) for at in range(count)}
+    slots = [image_slot(key) for key in values]
+    return compiled(lowered(e(name, *values.values()), slots=slots, updates=values))
 
 
 def computed(executor: Executor, row: OpSpec, operands: list[np.ndarray]) -> np.ndarray:
-    """A row, applied to arrays of operands by a graphics card: they are what the state of each pixel was."""
-    e = Exprs()
-    values = {f"v/{at}": e.state(f"v/{at}", 1) for at in range(len(operands))}
-    slots = [image_slot(key) for key in values]
-    kernel = compiled(lowered(e(row.name, *values.values()), slots=slots, updates=values))
+    """A row, applied to arrays of operands by a graphics card."""
+    kernel = applying(row.name, len(operands))
     shape = (1, len(operands[0]))
     memory = StateMemory(kernel.slots, shape)
-    for key, operand in zip(values, operands, strict=True):
-        memory.ring(key)[memory.cell(key, 1)] = operand
+    for slot, operand in zip(kernel.slots, operands, strict=True):
+        memory.ring(slot.key)[memory.cell(slot.key, 1)] = operand
     return executor.load(kernel).planes(memory, launch_of(shape))[0, 0]
 
 

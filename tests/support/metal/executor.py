@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -51,10 +51,10 @@ class MetalExecutor:
     def __init__(self, device: Any) -> None:
         self._device = device
 
-    def prepare(self, kernels: list[Kernel]) -> None:
-        """Compiles kernels over pictures at once, in both forms, where the device can."""
+    def prepare(self, kernels: Sequence[Kernel], forms: Sequence[bool] = (False, True)) -> None:
+        """Compiles kernels over pictures at once, as outputs and as pixels, where the device can."""
         if hasattr(self._device, "prepare"):
-            self._device.prepare([shader_of(kernel, packed).text for kernel in kernels for packed in (False, True)])
+            self._device.prepare([shader_of(kernel, packed).text for kernel in kernels for packed in forms])
 
     def translate(self, kernel: Kernel, packed: bool, tier: int = 1) -> None:
         return None
