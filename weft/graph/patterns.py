@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from weft.errors import Span, WeftError, error
@@ -59,7 +59,6 @@ _START, _END = Fraction(0), Fraction(1)
 # An onset that lies so many beats back never was.
 _NEVER: Final = 1e9
 
-
 Fact: TypeAlias = Literal["value", "gate", "since", "index", "step"]
 
 FACTS: tuple[Fact, ...] = ("value", "gate", "since", "index", "step")
@@ -73,7 +72,7 @@ class PatternOutput(NamedTuple):
     of: int | str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Pattern:
     """A pattern whose cycle takes `per` beats. `seed` is that of its chances, `span` the place of its string."""
 
@@ -86,6 +85,11 @@ class Pattern:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(output.name for output in self.outputs)
+
+    @cached_property
+    def tracks(self) -> PatternTracks:
+        """Its events."""
+        return _tracks(self.tree, self.span)
 
 
 @lru_cache(maxsize=256)
@@ -141,22 +145,20 @@ class PatternTracks(NamedTuple):
     """The tracks of a pattern, by the numbers of voices and by words; none, but a failure, if they are too large.
     `visited` is what their expansion has visited."""
 
-    tracks: Mapping[int | str, PatternTrack]
+    by_source: Mapping[int | str, PatternTrack]
     visited: int
     failure: WeftError | None = None
 
 
-@lru_cache(maxsize=64)
-def tracks_of(pattern: Pattern) -> PatternTracks:
-    """The tracks of a pattern."""
-    expansion = _Expansion(pattern.span)
+def _tracks(tree: PatternText, span: Span) -> PatternTracks:
+    expansion = _Expansion(span)
     tracks: dict[int | str, PatternTrack] = {}
     try:
-        voices = [voice for part in pattern.tree.root.parts for voice in expansion.tracks(part)]
+        voices = [voice for part in tree.root.parts for voice in expansion.tracks(part)]
         for number, track in enumerate(voices):
             tracks[number] = _shortest(_searchable(track))
-        for word in pattern.tree.words:
-            tracks[word] = _shortest(_searchable(_of_word(word, voices, pattern.span)))
+        for word in tree.words:
+            tracks[word] = _shortest(_searchable(_of_word(word, voices, span)))
     except WeftError as failure:
         return PatternTracks({}, expansion.visited, failure)
     return PatternTracks(tracks, expansion.visited)
@@ -291,7 +293,7 @@ def _repeated(track: PatternTrack, times: int) -> PatternTrack:
     """A table that contains another one so many times."""
     hits = tuple(
         hit._replace(begin=hit.begin + k * track.cycles, end=hit.end + k * track.cycles, scale=hit.scale * times,
-                offset=hit.offset + hit.scale * k)
+                     offset=hit.offset + hit.scale * k)
         for k in range(times) for hit in track.hits
     )  # fmt: skip
     return PatternTrack(track.cycles * times, hits)
@@ -337,17 +339,16 @@ def _shortest(track: PatternTrack) -> PatternTrack:
 def pattern_value(pattern: Pattern, plane: int, env: Environment[V], at: Coordinates[V], budget: Budget) -> V:
     """An output of a pattern at coordinates. Raises WeftError if its tables are too large."""
     output = pattern.outputs[plane]
-    expanded = tracks_of(pattern)
-    if expanded.failure is not None:
-        raise expanded.failure
-    track = expanded.tracks[output.of]
+    if pattern.tracks.failure is not None:
+        raise pattern.tracks.failure
+    track = pattern.tracks.by_source[output.of]
     budget.spend(_STEPS_OF_AN_EVENT * len(track.hits))
     return _Reading(pattern, track, env, at).fact(output.fact)
 
 
 def spend_on_tracks(pattern: Pattern, budget: Budget) -> None:
     """Spends the steps of the expansion of a pattern."""
-    budget.spend(_STEPS_OF_A_VISIT * tracks_of(pattern).visited)
+    budget.spend(_STEPS_OF_A_VISIT * pattern.tracks.visited)
 
 
 class _Reading(Generic[V]):
@@ -400,13 +401,11 @@ class _Reading(Generic[V]):
             latest = self._unless_left_out(hits[place], -1, facts[place] - turn, latest)
         onsets, found = [0.0], [latest]
         for hit, fact in zip(hits, facts, strict=True):
-            latest = self._unless_left_out(hit, 0, fact, latest)
-            if latest == found[-1]:
-                continue
-            if hit.begin * self._per == onsets[-1]:
+            latest, onset = self._unless_left_out(hit, 0, fact, latest), float(hit.begin * self._per)
+            if onset == onsets[-1]:
                 found[-1] = latest
-            else:
-                onsets.append(float(hit.begin * self._per))
+            elif latest != found[-1]:
+                onsets.append(onset)
                 found.append(latest)
         return self._search(onsets, found)
 
