@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.forks import ran
+
 PACKAGE = Path(__file__).parent / "light"
 PATCH = """\
 beat<v> = if me@frame % 2 == 0 then 1 else 0.5
@@ -29,8 +31,7 @@ def weft(tmp_path: Path, *args: str, plugin: bool = True) -> subprocess.Complete
     if plugin:
         environment["PYTHONPATH"] = str(PACKAGE)
     (tmp_path / "patch.weft").write_text(PATCH)
-    command = [sys.executable, "-m", "weft", *args]
-    return _run(command, tmp_path, environment)
+    return ran(args, tmp_path, environment)
 
 
 def test_a_patch_plays_on_lamps(tmp_path: Path) -> None:

@@ -218,7 +218,7 @@ def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
 @cache
 def _only_adds(folder: str) -> bool:
     """Whether a folder on Python's path changes nothing of what is imported already."""
-    names = {path.name.partition(".")[0] for path in Path(folder or ".").glob("*")}
+    names = {path.name.partition(".")[0] for path in Path(folder or ".").glob("[!_]*")}
     return not any(name in _CUSTOM or (name.isidentifier() and find_spec(name)) for name in names)
 
 
