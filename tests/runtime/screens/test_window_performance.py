@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from PIL import Image
 
 from tests.support.performance import Performance
-from tests.support.windows import private_display
+from tests.support.windows import private_display, screen
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.vm import ReferenceExecutor
 from weft.contexts import ContextTable
@@ -34,13 +35,12 @@ def display() -> Iterator[None]:
         yield
 
 
-def screen(tmp_path: Path) -> np.ndarray:
+def corner(tmp_path: Path) -> np.ndarray:
     """The upper left corner of the screen, where a window stands when nothing manages windows."""
-    shot = tmp_path / "screen.png"
-    subprocess.run(["import", "-window", "root", str(shot)], check=True, timeout=30)
-    return np.asarray(Image.open(shot).convert("RGB"))[:HEIGHT, :WIDTH].astype(int)
+    return screen(tmp_path)[:HEIGHT, :WIDTH].astype(int)
 
 
+@cache
 def reference(text: str) -> np.ndarray:
     made = build(Source("patch.weft", text), ContextTable())
     kernel = made.units[0].kernel
@@ -53,7 +53,7 @@ def reference(text: str) -> np.ndarray:
 
 def wait_for_picture(tmp_path: Path, wanted: np.ndarray) -> None:
     deadline = time.monotonic() + 20
-    while (off := np.abs(screen(tmp_path) - wanted).max()) > 1:
+    while (off := np.abs(corner(tmp_path) - wanted).max()) > 1:
         assert time.monotonic() < deadline, f"the screen differs by up to {off} of 255"
         time.sleep(0.05)
 
@@ -61,7 +61,7 @@ def wait_for_picture(tmp_path: Path, wanted: np.ndarray) -> None:
 def wait_for_text(tmp_path: Path, picture: np.ndarray) -> None:
     """Waits until the picture is there, with something written over a good part of it."""
     deadline = time.monotonic() + 20
-    while not 0.05 < (np.abs(screen(tmp_path) - picture).max(axis=2) > 1).mean() < 0.95:
+    while not 0.05 < (np.abs(corner(tmp_path) - picture).max(axis=2) > 1).mean() < 0.95:
         assert time.monotonic() < deadline, "nothing is written over the picture"
         time.sleep(0.05)
 
