@@ -34,7 +34,7 @@ SHOWN = shipped()
 FASTEST = "vector" if executor_problem("native") else "native"
 
 # Small, so that the reference machine is done in time, and odd, so that tiles end within a row.
-SIZE = {"width": 31.0, "height": 17.0}
+SIZE = {"width": 21.0, "height": 13.0}
 
 
 @cache
@@ -77,7 +77,7 @@ def test_a_shipped_picture_is_right(path: Path) -> None:
     made = built(path)
     times = (0.0, 0.1)
     for ours, reference in zip(pictures(made, "vector", *times), pictures(made, "vm", *times), strict=True):
-        assert ours.shape == (17, 31, 4)
+        assert ours.shape == (13, 21, 4)
         assert ours[..., :3].std() > 4, "there is nothing to see"
         off = np.abs(ours - reference) > 1
         assert off.mean() <= EDGE_SHARE, f"{off.mean():.2%} of the values differ by more than 1 of 255"
@@ -86,9 +86,11 @@ def test_a_shipped_picture_is_right(path: Path) -> None:
 @pytest.mark.parametrize("path", SOUNDS_OF, ids=lambda path: path.stem)
 def test_a_shipped_sound_is_right(path: Path) -> None:
     made = built(path)
-    reference = sound(made, "vm", 0.02)
-    assert reference.shape == (960, 2)
-    np.testing.assert_allclose(sound(made, FASTEST, 0.02), reference, atol=1e-6)
+    reference = sound(made, "vm", 0.01)
+    # At least so many; of those that read pictures, all of a frame.
+    assert 480 <= len(reference) < 960
+    assert reference.shape[1] == 2
+    np.testing.assert_allclose(sound(made, FASTEST, 0.01), reference, atol=1e-6)
 
 
 # Longer than any of their sweeps, and than eight measures.
@@ -188,8 +190,8 @@ def test_a_shipped_patch_moves(name: str) -> None:
 
 
 def test_the_three_to_measure_with_are_their_formulas() -> None:
-    y, x = np.mgrid[0:17, 0:31]
-    x, y, t = (x + 0.5) / 31, (y + 0.5) / 17, 0.5
+    y, x = np.mgrid[0:13, 0:21]
+    x, y, t = (x + 0.5) / 21, (y + 0.5) / 13, 0.5
     d = np.hypot(x - 0.5, y - 0.5)
     v = np.sin(10 * x + t) + np.sin(10 * y + 1.3 * t) + np.sin(10 * (x + y) + 0.7 * t) + np.sin(20 * d - 2 * t)
     formulas = {

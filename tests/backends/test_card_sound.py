@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import AUDIO, COMPUTE, VISUAL, ContextTable
 from weft.errors import Source, WeftError
 from weft.names import view_of
-from weft.runtime.build import build
+from weft.runtime.build import Build, build
 from weft.runtime.clock import Moment
 from weft.runtime.compiling.compiler import Compiler, Saved, mistakes
 from weft.runtime.coordinator import ProgramRunner
@@ -68,6 +69,7 @@ def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> typ
     return found
 
 
+@cache
 def unit_of(text: str, contexts: ContextTable = BLOCKS) -> Unit:
     (unit,) = build(Source("test.weft", f"{text}\n"), contexts).units
     return unit
@@ -238,14 +240,20 @@ SOUNDS = {
 }
 
 
+PIECES = (100, 1, 31, 257)
+
+
+@cache
+def in_one_piece(text: str) -> NDArray[np.float64]:
+    return Player(CpuAudio("vector"), unit_of(text, WHOLE), given=moving).play(sum(PIECES))
+
+
 @pytest.mark.parametrize("executor", ["vm", "vector", "native"])
 @pytest.mark.parametrize("text", SOUNDS.values(), ids=SOUNDS)
 def test_the_processor_plays_the_same_by_blocks(text: str, executor: str) -> None:
     """What is left to it has been compiled in one go with what is not."""
-    cuts = (100, 1, 31, 257)
-    wanted = Player(CpuAudio("vector"), unit_of(text, WHOLE), given=moving).play(sum(cuts))
-    found = Player(CpuAudio(executor), unit_of(text), given=moving).play(*cuts)
-    assert SERIES.agreement(found, wanted).all()
+    found = Player(CpuAudio(executor), unit_of(text), given=moving).play(*PIECES)
+    assert SERIES.agreement(found, in_one_piece(text)).all()
 
 
 # --- where it is asked for --------------------------------------------------------------------------------------------
@@ -329,23 +337,31 @@ def launches_of(kernel: Kernel, parameters: Mapping[str, float]) -> tuple[Launch
     )  # fmt: skip
 
 
+@cache
+def made_of(seed: int) -> Build | None:
+    """A generated sound; None if there is an error in it."""
+    try:
+        return build(Source("test.weft", f"{sound(seed)}\n"), BLOCKS)
+    except WeftError:
+        return None
+
+
+@cache
+def stretches_of(seed: int) -> Stretches:
+    made = made_of(seed)
+    assert made is not None
+    (unit,) = made.units
+    kernel = replace(unit.kernel, tick="launch")
+    launches = launches_of(kernel, made.patch.parameter_values())
+    reference = ReferenceExecutor().load(kernel)
+    expected = np.stack([reference.planes(StateMemory(()), launch) for launch in launches])
+    return Stretches(sound(seed), kernel, launches, expected, unit)
+
+
 def suiting(card: type[CardAudio], seeds: Sequence[int]) -> list[Stretches]:
     """Of generated sounds those that it plays."""
-    found = []
-    for seed in seeds:
-        text = sound(seed)
-        try:
-            made = build(Source("test.weft", f"{text}\n"), BLOCKS)
-        except WeftError:
-            continue
-        (unit,) = made.units
-        if card().unsuitable(unit) is None:
-            kernel = replace(unit.kernel, tick="launch")
-            launches = launches_of(kernel, made.patch.parameter_values())
-            reference = ReferenceExecutor().load(kernel)
-            expected = np.stack([reference.planes(StateMemory(()), launch) for launch in launches])
-            found.append(Stretches(text, kernel, launches, expected, unit))
-    return found
+    sounds = ((seed, made_of(seed)) for seed in seeds)
+    return [stretches_of(seed) for seed, made in sounds if made and card().unsuitable(*made.units) is None]
 
 
 def make_ready(card: type[CardAudio], cases: Sequence[Stretches], request: pytest.FixtureRequest) -> None:

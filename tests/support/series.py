@@ -18,7 +18,9 @@ from weft.runtime.build import build
 RATE = 48_000
 
 # Shorter than a vector, around one, around a chunk, and several.
-SIZES = (100, 1, 2, 3, 255, 256, 257, 16, 17, 600, 1500, 31)
+SIZES = (100, 1, 2, 3, 255, 256, 257, 16, 17, 600, 800, 31)
+
+_PICTURE = np.random.default_rng(7).random((3, 5, 4), np.float32)
 
 PROGRAMS = {
     "nothing": "play(0.25)",
@@ -115,10 +117,9 @@ def launch(made: Kernel, first: int, count: int, start: float = 0.0, **fields) -
         "mouse@x": 0.6 + 0.1 * np.sin(first + np.arange(count)),
     }  # fmt: skip
     values = {"dt": 1 / RATE}
-    picture = np.random.default_rng(7).random((3, 5, 4), np.float32)
     return Launch(
         (1, count), coords, {name: values.get(name, 0.0) for name in made.uniforms},
-        pictures=dict.fromkeys(made.pictures, picture), **fields,
+        pictures=dict.fromkeys(made.pictures, _PICTURE), **fields,
     )  # fmt: skip
 
 

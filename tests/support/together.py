@@ -22,8 +22,9 @@ _GROUPS = re.compile(
     r"|tests/(?P<display>runtime/screens/test_window_performance\.py|cli/test_examples\.py::test_a_name_is_played)"
     r"|tests/cli/(?P<bench>test_bench)\.py"
     r"|tests/test_generated_parity\.py::(?P<chunk>\w+\[)[^\d]*(?P<start>\d+)\]"
-    r"|tests/backends/\w+/test_backend\.py::(?P<picture>test_a_shipped_picture_is_the_same\[)([a-z]+-)?(?P<patch>\w+)\]"
-    r"|tests/(?P<file>backends/test_reads|codegen/clike/test_rows|codegen/test_msl_pictures(?!\.py::test_generated))\.py"
+    r"|tests/backends/\w+/test_backend\.py::(?P<picture>test_a_shipped_picture_is_the_same\[)(?:[a-z]+-)?(?P<patch>\w+)\]"
+    r"|tests/(?P<file>backends/test_(?:card_sound|reads)|codegen/clike/test_rows)\.py"
+    r"|tests/codegen/(?P<msl>test_msl_pictures)\.py::test_(?!generated)"
 )
 
 

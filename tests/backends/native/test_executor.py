@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import subprocess
 import sys
@@ -192,7 +193,7 @@ def test_all_loops_of_a_nest_share_their_steps_lane_by_lane():
         display(steps(select(me@x * me@y < 0.2, 2, 70), mouse@x), 0, 0)
     """
     kernel = kernel_of(text)
-    launch = Launch((3, 17), picture_coords(17, 3), dict.fromkeys(kernel.uniforms, 1000.0))
+    launch = Launch((1, 17), picture_coords(17, 1), dict.fromkeys(kernel.uniforms, 1000.0))
     machines = ReferenceExecutor(), NativeExecutor(lanes=8)
     expected, got = (machine.load(kernel).planes(StateMemory(()), launch) for machine in machines)
     assert np.abs(got - expected).max() < 0.5
@@ -413,31 +414,36 @@ def test_what_moves_is_drawn(text):
 # Without LLVM.
 
 WITHOUT = """
-import sys
+import json, sys
 sys.modules["llvmlite"] = None
 from weft.cli import main
-sys.argv = ["weft", *sys.argv[1:]]
-sys.exit(main())
+for arguments in json.loads(sys.argv[1]):
+    code = main(arguments)
+    print(f"\\f{code}", end="\\f", flush=True)
+    print("", end="\\f", file=sys.stderr, flush=True)
 """
 
 
-def weft_without_llvm(*arguments, cwd):
-    command = [sys.executable, "-c", WITHOUT, *arguments]
-    return subprocess.run(command, capture_output=True, check=False, text=True, cwd=cwd)
+def weft_without_llvm(*commands, cwd):
+    """The exit code, output and errors of each of some command lines, in one process."""
+    command = [sys.executable, "-c", WITHOUT, json.dumps(commands)]
+    done = subprocess.run(command, capture_output=True, check=True, text=True, cwd=cwd)
+    outs, codes, errors = done.stdout.split("\f")[:-1:2], done.stdout.split("\f")[1::2], done.stderr.split("\f")[:-1]
+    return list(zip(map(int, codes), outs, errors, strict=True))
 
 
 def test_without_llvm_pictures_are_drawn_by_the_vector_machine(tmp_path):
     (tmp_path / "a.weft").write_text("me<width> = 64\nme<height> = 36\ndisplay(sin(me@x * 9 + me@time))\n")
-    done = weft_without_llvm("run", "a.weft", "--headless", "--frames", "3", cwd=tmp_path)
-    assert done.returncode == 0
-    assert "visual vector" in done.stderr
-    listed = weft_without_llvm("devices", cwd=tmp_path)
-    assert "cpu_visual (vector), the fastest here; native is faster, but llvmlite is not installed" in listed.stdout
+    run = ["run", "a.weft", "--headless", "--frames", "3"]
+    (code, _, told), (_, listed, _) = weft_without_llvm(run, ["devices"], cwd=tmp_path)
+    assert code == 0
+    assert "visual vector" in told
+    assert "cpu_visual (vector), the fastest here; native is faster, but llvmlite is not installed" in listed
 
 
 def test_without_llvm_machine_code_that_is_asked_for_is_missing(tmp_path):
     (tmp_path / "a.weft").write_text("display(me@x)\n")
-    for arguments in (["eval", "a.weft", "me@x", "--backend", "native"], ["compile", "a.weft", "--dump-asm"],
-                      ["run", "a.weft", "--headless", "--frames", "1", "--backend", "visual=native"]):  # fmt: skip
-        done = weft_without_llvm(*arguments, cwd=tmp_path)
-        assert (done.returncode, "llvmlite" in done.stderr) == (3, True), arguments
+    commands = (["eval", "a.weft", "me@x", "--backend", "native"], ["compile", "a.weft", "--dump-asm"],
+                ["run", "a.weft", "--headless", "--frames", "1", "--backend", "visual=native"])  # fmt: skip
+    for arguments, (code, _, told) in zip(commands, weft_without_llvm(*commands, cwd=tmp_path), strict=True):
+        assert (code, "llvmlite" in told) == (3, True), arguments
