@@ -20,6 +20,7 @@ from tests.support.together import all_but
 from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle, as_array
+from weft.backends.cpu import CpuCode
 from weft.backends.gl.backend import GlVisual
 from weft.backends.gl.contexts import Context, GraphicsError
 from weft.backends.launch import StateMemory, in_size
@@ -81,6 +82,12 @@ def test_a_shipped_picture_is_the_same(path: Path) -> None:
     expected = expected_of(path)
     assert not any(GlVisual().unsuitable(unit) for unit in expected.made.units if unit.subgraph.context == "visual")
     assert max(expected.differing(choose(load_registry(), ["visual"], "gl")["visual"])) <= OFF_SHARE
+
+
+def test_of_what_it_draws_no_machine_code_is_made() -> None:
+    drawn, computed = (loader_of(asked).translate_best(built(MOVING)).units for asked in ("gl", "native"))
+    assert not any(isinstance(unit.code, CpuCode) for unit in drawn)
+    assert all(isinstance(unit.code, CpuCode) for unit in computed)
 
 
 TILED = {
