@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,12 @@ def faded(before: str, after: str, fade: float, at: int = 0, rest: float = 0.0) 
     return hall.play(round((fade + rest) * RATE) + at)[at:, 0].astype(np.float64)
 
 
+@cache
+def usual_level(text: str) -> float:
+    """The power of a program that goes on for a second."""
+    return level(faded(text, text, 0.0, rest=1.0))
+
+
 # --- as loud as before ------------------------------------------------------------------------------------------------
 
 HALF = 0.5**0.5
@@ -52,7 +60,7 @@ PROGRAMS = pytest.mark.parametrize(
 @pytest.mark.parametrize("fade", [FADE, 0.5])
 def test_power_stays(before: str, after: str, at: int, fade: float) -> None:
     heard = faded(before, after, fade, at)
-    usual = level(faded(before, before, 0.0, rest=1.0))
+    usual = usual_level(before)
     # Long enough for the level of noise to be known, and short enough for a dip in the middle to be seen.
     for part in np.array_split(heard, 5 if fade < 0.1 else 20):
         assert level(part) == pytest.approx(usual, abs=1), "it swells or dips"
@@ -63,7 +71,7 @@ def test_power_stays(before: str, after: str, at: int, fade: float) -> None:
 def test_power_stays_where_a_fade_is_interrupted_by_a_program_that_keeps_a_sound(
     before: str, after: str, share: float
 ) -> None:
-    usual, fade = level(faded(before, before, 0.0, rest=1.0)), 0.5
+    usual, fade = usual_level(before), 0.5
     hall = Hall()
     hall.enter(before)
     hall.play(4 * BLOCK)
