@@ -88,11 +88,11 @@ def test_every_subgraph_has_its_place_and_its_memory(weft):
 
 def test_too_much_memory_is_said_and_refused(weft):
     # Few pixels, remembered often: drawing them takes no time that would be told first on a busy machine.
-    size = "me<width> = 4096; me<height> = 4096\n"
-    weft.file("vast.weft", f"{size}cache(a, 1600)::c<v>\na = me@x\ndisplay(c@v(c@k ~ 1599))\n")
+    size = "me<width> = 512; me<height> = 512\n"
+    weft.file("vast.weft", f"{size}cache(a, 102400)::c<v>\na = me@x\ndisplay(c@v(c@k ~ 102399))\n")
     assert "are free, which is too much" in weft("devices", "vast.weft").stdout
     done = weft("run", "vast.weft", "--headless", "--frames", "1", code=3)
-    assert "visual/c/cache/0 alone goes back 1599 ticks" in done.stderr
+    assert "visual/c/cache/0 alone goes back 102399 ticks" in done.stderr
 
 
 @pytest.fixture

@@ -195,6 +195,17 @@ def test_what_takes_more_memory_than_a_limit_leaves_is_refused_before_it_is_take
     assert "bug" not in done.stderr
 
 
+def test_garbage_is_collected_while_a_command_runs_though_not_before(weft):
+    script = weft.file(
+        "collecting.py",
+        "import gc, sys, weft.cli.check as c\nfrom weft.__main__ import main\n"
+        "def tell(**_):\n    print(gc.isenabled())\n"
+        "c.command.callback = tell\nsys.argv[1:] = ['check', 'plain.weft']\nsys.exit(main())\n",
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "True\n"
+
+
 def test_running_out_of_memory_is_no_error_of_weft(weft):
     script = weft.file(
         "hungry.py",

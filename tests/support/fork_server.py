@@ -20,6 +20,7 @@ import sys
 import termios
 import threading
 import traceback
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -43,6 +44,8 @@ def main() -> None:
     from weft.syntax.parser import grammar
 
     grammar()
+    # The other threads are those of numpy's BLAS, which has prepared for forks.
+    warnings.filterwarnings("ignore", ".*multi-threaded.*fork", DeprecationWarning)
     gc.collect()
     gc.freeze()
     running: dict[int, tuple[int, socket.socket]] = {}

@@ -146,7 +146,7 @@ class Forks:
 @contextmanager
 def forks(environment: Mapping[str, str] = _AT_FIRST) -> Iterator[Forks]:
     """Forks of a process that has imported all commands, in an environment."""
-    ours, theirs = socket.socketpair()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # which keeps a request in one piece
     modules = [",".join(command.module for command in COMMANDS.values()), ",".join(_WHEN_NEEDED)]
     command = [sys.executable, str(_SERVER), str(theirs.fileno()), *modules]
     # In a session of its own, since Ctrl-C is for the tests.
