@@ -1,5 +1,6 @@
 """What a program costs: how many expressions it becomes, and how often each is computed."""
 
+import cProfile
 from collections import Counter
 
 import pytest
@@ -11,6 +12,7 @@ from weft.codegen.bytecode import assemble, disassemble
 from weft.codegen.kernel import Kernel
 from weft.contexts import ContextTable
 from weft.errors import Report, Source, WeftError
+from weft.graph.budget import MOST_STEPS, Budget
 from weft.graph.build import build_graph
 from weft.graph.names import collect
 from weft.ir.expr import Lowered, Pool
@@ -195,11 +197,44 @@ def test_ten_thousand_strands():
     assert count(only("\n".join(["s0 = me@y", *lines, "display(s9999)"])), "add") == 9_999
 
 
-def errors_of(text: str) -> str:
-    with pytest.raises(WeftError) as caught:
-        made(text)
-    return rendered(caught.value.diagnostics)
+def refused(text: str, most: int) -> tuple[str, int]:
+    """The messages about a text that is given `most` steps, and the number of function calls until it is refused: the
+    work that it takes, which is the same on every machine."""
+    report, contexts = Report(), ContextTable()
+    patch = collect(parse(Source("test.weft", text), report), contexts, report)
+    budget = Budget(most)
+    with cProfile.Profile() as profile:
+        try:
+            graph = build_graph(patch, contexts, report, budget)
+            for subgraph in graph.subgraphs:
+                lower(patch, graph, subgraph, contexts, Pool(budget=budget))
+        except WeftError as failure:
+            report.add(failure.diagnostics)
+    return rendered(report.diagnostics), sum(entry.callcount for entry in profile.getstats())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Each level asks the one below at two other places: 2¹⁷ different expressions.
+        "\n".join(["s0 = sin(me@x)"]
+                  + [f"s{k} = s{k - 1}(me@x ~ me@x * {k + 1}) + s{k - 1}(me@x ~ me@x + {k})" for k in range(1, 30)]
+                  + ["display(s29)"]),
+        "\n".join(["spindle f0(v) :: o { o = sin(v) }"]
+                  + [f"spindle f{k}(v) :: o {{ o = f{k - 1}(v * 2) + f{k - 1}(v + {k}) }}" for k in range(1, 40)]
+                  + ["display(f39(me@x))"]),
+    ],
+    ids=["remaps", "calls"],
+)  # fmt: skip
+def test_a_runaway_expansion_is_an_error_soon(text):
+    most = MOST_STEPS // 20
+    message, calls = refused(text, most)
+    assert "[program-too-large]" in message
+    assert calls < 10 * most
 
 
 def test_a_loop_without_end_is_an_error_at_once():
-    assert "[loop-too-long]" in errors_of("spindle f(v) :: o { for i in (1 to 1000000000) { o += v } } display(f(1))")
+    text = "spindle f(v) :: o { for i in (1 to 1000000000) { o += v } } display(f(1))"
+    message, calls = refused(text, MOST_STEPS)
+    assert "[loop-too-long]" in message
+    assert calls < MOST_STEPS / 100
